@@ -1,0 +1,240 @@
+/* base.h: what every folder may use: memory, text, diagnostics, dtypes, numbers, maps.
+ * Grouped by the file that implements it. */
+#ifndef OI_BASE_H
+#define OI_BASE_H
+
+#include "openinfer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define OI_TRY(call)                                                                               \
+    do {                                                                                           \
+        oi_status try_status_ = (call);                                                            \
+        if (try_status_ != OI_OK)                                                                  \
+            return try_status_;                                                                    \
+    } while (0)
+#define OI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define OI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+typedef struct oi_bytes {
+    const uint8_t *ptr;
+    uint64_t size;
+} oi_bytes;
+
+/* -- arena.c -------------------------------------------------------------------------------- */
+
+/* Memory that ends all at once. Running out jumps to the nearest oi_arena_guard of that arena, so
+ * code inside a guard never checks for NULL; everything it owns must live in arenas. */
+typedef struct oi_arena oi_arena;
+
+oi_arena *oi_arena_new(void); /* NULL when memory is out */
+void oi_arena_free(oi_arena *a);
+void *oi_arena_alloc(oi_arena *a, size_t size); /* zeroed, aligned to 16 */
+char *oi_arena_text(oi_arena *a, const char *text, size_t n); /* copy, NUL-terminated */
+char *oi_arena_printf(oi_arena *a, const char *fmt, ...) OI_PRINTF(2, 3);
+char *oi_arena_vprintf(oi_arena *a, const char *fmt, va_list args);
+size_t oi_arena_used(const oi_arena *a);
+/* Runs fn(ctx); OI_ERR_ENV when the arena ran out inside, else OI_OK. */
+oi_status oi_arena_guard(oi_arena *a, void (*fn)(void *ctx), void *ctx);
+void oi_arena_fail(oi_arena *a); /* for callees (json-c) that ran out on our behalf */
+
+/* Grows `array` (element size `each`) so that index n fits; returns the array, maybe moved. */
+void *oi_arena_grow(oi_arena *a, void *array, size_t each, size_t n, size_t *cap);
+
+/* A growable array inside a struct: OI_VEC(oi_node) nodes; *OI_PUSH(arena, &g->nodes) = node; */
+#define OI_VEC(type)                                                                               \
+    struct {                                                                                       \
+        type *at;                                                                                  \
+        size_t n, cap;                                                                             \
+    }
+#define OI_PUSH(arena, vec)                                                                        \
+    ((vec)->at = oi_arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->n, &(vec)->cap),      \
+     &(vec)->at[(vec)->n++])
+
+/* -- buf.c: text being written ---------------------------------------------------------------- */
+
+/* Grows on the heap so that the result can be handed to the caller; a failed allocation is sticky
+ * and shows up once, in oi_buf_take. */
+typedef struct oi_buf {
+    char *text;
+    size_t n, cap;
+    bool failed;
+} oi_buf;
+
+void oi_buf_add(oi_buf *b, const char *text, size_t n);
+void oi_buf_puts(oi_buf *b, const char *text);
+void oi_buf_putc(oi_buf *b, char c);
+void oi_buf_fill(oi_buf *b, char c, size_t n);
+void oi_buf_printf(oi_buf *b, const char *fmt, ...) OI_PRINTF(2, 3);
+oi_status oi_buf_take(oi_buf *b, char **out); /* NUL-terminated; leaves the buffer empty */
+void oi_buf_free(oi_buf *b);
+
+/* -- map.c: names to numbers ------------------------------------------------------------------ */
+
+/* Keys are borrowed, values are any u32. Hashing is seeded per map against chosen collisions. */
+typedef struct oi_map {
+    oi_arena *arena;
+    struct oi_map_slot *slots;
+    size_t n, cap;
+    uint64_t seed;
+} oi_map;
+
+#define OI_MAP_NONE UINT32_MAX
+uint32_t oi_map_get(const oi_map *m, const char *key);       /* OI_MAP_NONE when absent */
+uint32_t oi_map_put(oi_map *m, const char *key, uint32_t v); /* the value that is now there: an
+                                                                earlier one stays */
+void oi_map_set(oi_map *m, const char *key, uint32_t v);     /* replaces */
+
+/* -- source.c: a text and its lines -------------------------------------------------------------- */
+
+typedef struct oi_source {
+    const char *name; /* as shown in diagnostics */
+    const char *text;
+    size_t size;
+    uint32_t first_line; /* 1, or the line of the call for OI_GRAPH */
+    OI_VEC(uint32_t) lines; /* byte offset of each line start */
+} oi_source;
+
+/* Text position: line and column are 1-based and count code points; len >= 1. line 0 = nowhere. */
+typedef struct oi_span {
+    uint32_t line, col, len;
+} oi_span;
+
+void oi_source_init(oi_arena *a, oi_source *s, const char *name, const char *text, size_t size);
+/* Position of bytes [start, end); the span never runs past its first line. */
+oi_span oi_source_span(const oi_source *s, size_t start, size_t end);
+oi_bytes oi_source_line(const oi_source *s, uint32_t line); /* without its end-of-line */
+bool oi_utf8_valid(const char *text, size_t n, size_t *bad); /* bad: offset of the first bad byte */
+size_t oi_utf8_decode(const char *text, size_t n, uint32_t *out); /* bytes used, 0 if malformed */
+size_t oi_utf8_encode(uint32_t code_point, char out[4]); /* bytes written, 0 if not a scalar */
+
+/* -- diag.c ------------------------------------------------------------------------------------ */
+
+/* Where a message points. Give either a span (with its source), a JSON pointer, or neither. */
+typedef struct oi_place {
+    const oi_source *source; /* may be NULL */
+    const char *file;        /* used when source is NULL */
+    oi_span span;
+    const char *pointer;
+} oi_place;
+
+/* Both return OI_ERR_INPUT for errors and OI_OK for warnings; d may be NULL. */
+oi_status oi_diag_error(oi_diag *d, oi_place at, const char *code, const char *fmt, ...)
+    OI_PRINTF(4, 5);
+oi_status oi_diag_warn(oi_diag *d, oi_place at, const char *code, const char *fmt, ...)
+    OI_PRINTF(4, 5);
+/* Belong to the message before them. */
+void oi_diag_note(oi_diag *d, oi_place at, const char *fmt, ...) OI_PRINTF(3, 4);
+void oi_diag_hint(oi_diag *d, const char *fmt, ...) OI_PRINTF(2, 3);
+/* A whole-file failure in the surroundings: "cannot open FILE: REASON". Returns OI_ERR_ENV. */
+oi_status oi_diag_env(oi_diag *d, const char *file, const char *fmt, ...) OI_PRINTF(3, 4);
+bool oi_diag_full(const oi_diag *d); /* the error limit is reached: stop looking */
+
+/* The candidate nearest to `word` within a third of its length, or NULL. */
+typedef struct oi_nearest {
+    const char *word, *best;
+    size_t distance;
+} oi_nearest;
+oi_nearest oi_nearest_start(const char *word);
+void oi_nearest_offer(oi_nearest *n, const char *candidate);
+
+/* -- dtype.c ------------------------------------------------------------------------------------ */
+
+/* What kind of number a dtype holds. */
+typedef enum oi_dtype_class {
+    OI_CLASS_NONE,
+    OI_CLASS_FLOAT,
+    OI_CLASS_SIGNED,   /* i8 … i64 */
+    OI_CLASS_UNSIGNED, /* u8 … u64 */
+    OI_CLASS_PACKED_SIGNED,
+    OI_CLASS_PACKED_UNSIGNED,
+    OI_CLASS_TERNARY,
+    OI_CLASS_BOOL,
+    OI_CLASS_BITSET
+} oi_dtype_class;
+
+typedef struct oi_dtype_info {
+    const char *name;  /* DSL spelling */
+    const char *json;  /* graph JSON spelling */
+    unsigned bits;     /* stored bits per element */
+    oi_dtype_class cls;
+    uint8_t exp_bits, man_bits; /* floats only */
+    int64_t min;                /* integers only; floats 0 */
+    uint64_t max;
+} oi_dtype_info;
+
+const oi_dtype_info *oi_dtype_get(oi_dtype t); /* never NULL; the OI_NONE row for bad values */
+oi_dtype oi_dtype_find_n(const char *name, size_t n); /* DSL spelling */
+oi_dtype oi_dtype_find_json(const char *name);        /* JSON spelling, DSL spelling accepted */
+bool oi_dtype_is_tensor(oi_dtype t);                  /* may a tensor have this type */
+bool oi_dtype_is_float(oi_dtype t);
+bool oi_dtype_is_integer(oi_dtype t); /* signed, unsigned and packed; not bool, bitset, t1, t2 */
+
+/* Bits of a float of `t` (f8 bf16 f16 f32 f64) nearest to v, ties to even; NaN canonical. */
+uint64_t oi_float_encode(oi_dtype t, double v);
+double oi_float_decode(oi_dtype t, uint64_t bits);
+
+/* -- number.c: text <-> numbers, independent of the locale ---------------------------------------- */
+
+#define OI_NUMBER_TEXT 32
+/* Fewest digits that read back as the same value, laid out like 0.01, 5.0, 1e-6, 1e16, inf, -inf,
+ * nan. Returns the length. */
+size_t oi_print_f64(char out[OI_NUMBER_TEXT], double v);
+size_t oi_print_f32(char out[OI_NUMBER_TEXT], float v);
+/* Decimal digits with optional point and exponent, no sign, no underscores; correctly rounded.
+ * False when the text is not of that form; overflow gives inf. */
+bool oi_parse_f64(const char *text, size_t n, double *out);
+bool oi_parse_u64(const char *text, size_t n, unsigned base, uint64_t *out); /* false: overflow */
+
+/* -- hash.c --------------------------------------------------------------------------------------- */
+
+void oi_sha1(const void *data, size_t n, uint8_t out[20]);
+uint64_t oi_hash64(const void *data, size_t n, uint64_t seed);
+uint64_t oi_splitmix64(uint64_t *state);
+uint64_t oi_entropy64(void); /* unpredictable, for uuids and hash seeds only */
+
+/* -- file.c ---------------------------------------------------------------------------------------- */
+
+/* Whole file into memory (NUL-terminated, NUL not counted), at most `limit` bytes. */
+oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, oi_diag *d);
+/* Through a temporary file in the same folder and a rename: all or nothing. */
+oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d);
+
+/* -- json.c: reading, through json-c ------------------------------------------------------------------ */
+
+struct json_object;
+#define OI_JSON_DEPTH 256
+#define OI_JSON_LIMIT (256u << 20) /* bytes of text accepted unless the caller says otherwise */
+
+/* RFC 8259 only; duplicate keys, NUL in keys and integers beyond 64 bits are errors with line and
+ * column. The result is released with oi_json_free. */
+oi_status oi_json_parse(const char *name, const char *text, size_t n, struct json_object **out,
+                        oi_diag *d);
+void oi_json_free(struct json_object *j);
+
+/* -- jsonw.c: writing; keys must come in ascending order ------------------------------------------------ */
+
+typedef struct oi_jsonw {
+    oi_buf *out;
+    unsigned depth;
+    bool compact;      /* no line ends */
+    bool pending_key;  /* a key was written, its value follows on the same line */
+    uint64_t has_items[OI_JSON_DEPTH / 64]; /* bit per depth: a comma is due */
+} oi_jsonw;
+
+void oi_jsonw_open(oi_jsonw *w, char bracket);  /* '{' or '[' */
+void oi_jsonw_close(oi_jsonw *w, char bracket); /* '}' or ']' */
+void oi_jsonw_key(oi_jsonw *w, const char *key);
+void oi_jsonw_str(oi_jsonw *w, const char *s);
+void oi_jsonw_strn(oi_jsonw *w, const char *s, size_t n);
+void oi_jsonw_i64(oi_jsonw *w, int64_t v);
+void oi_jsonw_u64(oi_jsonw *w, uint64_t v);
+void oi_jsonw_f64(oi_jsonw *w, double v); /* non-finite as "inf", "-inf", "nan" */
+void oi_jsonw_f32(oi_jsonw *w, float v);
+void oi_jsonw_bool(oi_jsonw *w, bool v);
+void oi_jsonw_null(oi_jsonw *w);
+void oi_jsonw_tree(oi_jsonw *w, struct json_object *j); /* a whole json-c tree, keys sorted */
+
+#endif

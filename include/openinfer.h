@@ -40,6 +40,9 @@ typedef enum oi_status {
 OI_API const char *oi_version(void);
 OI_API void oi_free(void *text); /* releases what came through a `char **out` */
 
+/* The candidate that `word` is most likely a misspelling of, or NULL when none is near. */
+OI_API const char *oi_did_you_mean(const char *word, const char *const *candidates, size_t n);
+
 /* -- diagnostics --------------------------------------------------------------------------- */
 
 typedef struct oi_diag oi_diag;

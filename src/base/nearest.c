@@ -45,3 +45,11 @@ void oi_nearest_offer(oi_nearest *near, const char *candidate)
         near->best = candidate;
     }
 }
+
+const char *oi_did_you_mean(const char *word, const char *const *candidates, size_t n)
+{
+    oi_nearest near = oi_nearest_start(word);
+    for (size_t i = 0; i < n; i++)
+        oi_nearest_offer(&near, candidates[i]);
+    return near.best;
+}

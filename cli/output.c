@@ -1,0 +1,159 @@
+/* output.c: results to stdout or a file, everything else to stderr. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *command_name;
+static enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color_mode;
+
+void cli_set_name(const char *command)
+{
+    command_name = command;
+}
+
+bool cli_set_color(const char *when)
+{
+    if (!strcmp(when, "auto"))
+        color_mode = COLOR_AUTO;
+    else if (!strcmp(when, "always"))
+        color_mode = COLOR_ALWAYS;
+    else if (!strcmp(when, "never"))
+        color_mode = COLOR_NEVER;
+    else
+        return false;
+    return true;
+}
+
+bool cli_color(FILE *to)
+{
+    if (color_mode != COLOR_AUTO)
+        return color_mode == COLOR_ALWAYS;
+    const char *no = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    return !(no && no[0]) && !(term && !strcmp(term, "dumb")) && isatty(fileno(to));
+}
+
+static void line(const char *fmt, va_list args)
+{
+    fflush(stdout); /* so that the two streams keep their order on a terminal */
+    fprintf(stderr, "openinfer%s%s: ", command_name ? " " : "", command_name ? command_name : "");
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+oi_status cli_usage_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    line(fmt, args);
+    va_end(args);
+    fprintf(stderr, "try openinfer %s%s--help\n", command_name ? command_name : "",
+            command_name ? " " : "");
+    return OI_ERR_USAGE;
+}
+
+oi_status cli_fail(oi_status status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    line(fmt, args);
+    va_end(args);
+    return status;
+}
+
+void cli_note(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    line(fmt, args);
+    va_end(args);
+}
+
+void cli_report(const oi_diag *d)
+{
+    fflush(stdout);
+    oi_diag_print(d, stderr, cli_color(stderr));
+}
+
+oi_status cli_done(oi_status status, oi_diag *d)
+{
+    cli_report(d);
+    oi_diag_free(d);
+    return status;
+}
+
+/* -- files
+ * ------------------------------------------------------------------------------------------ */
+
+static bool write_all(FILE *to, const void *data, size_t n)
+{
+    return fwrite(data, 1, n, to) == n;
+}
+
+/* A pipe or a device is written in place; only a plain file can be replaced as a whole. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static oi_status cannot_write(const char *path)
+{
+    return cli_fail(OI_ERR_ENV, "cannot write %s: %s", path, strerror(errno));
+}
+
+static oi_status write_file(const char *path, const char *open_as, const void *data, size_t n)
+{
+    FILE *to = fopen(open_as, "wb");
+    if (!to)
+        return cannot_write(path);
+    bool ok = write_all(to, data, n);
+    ok = fclose(to) == 0 && ok;
+    if (ok && open_as != path)
+        ok = rename(open_as, path) == 0;
+    if (ok)
+        return OI_OK;
+    oi_status status = cannot_write(path);
+    if (open_as != path)
+        remove(open_as);
+    return status;
+}
+
+oi_status cli_write_bytes(const char *path, const void *data, size_t n)
+{
+    if (!path || !strcmp(path, "-")) {
+        if (write_all(stdout, data, n))
+            return OI_OK;
+        return cannot_write("standard output");
+    }
+    if (is_special(path))
+        return write_file(path, path, data, n);
+    size_t room = strlen(path) + 32;
+    char *temporary = malloc(room);
+    if (!temporary)
+        return cli_fail(OI_ERR_ENV, "out of memory");
+    snprintf(temporary, room, "%s.%ld.part", path, (long)getpid());
+    oi_status status = write_file(path, temporary, data, n);
+    free(temporary);
+    return status;
+}
+
+oi_status cli_write(const char *path, const char *text)
+{
+    return cli_write_bytes(path, text, strlen(text));
+}
+
+int cli_exit(oi_status status)
+{
+    bool ok = !ferror(stdout);
+    if (fclose(stdout) != 0 || !ok) {
+        if (status == OI_OK)
+            status = cannot_write("standard output");
+    }
+    return status == OI_NOT_FOUND ? 1 : (int)status;
+}

@@ -186,6 +186,7 @@ size_t oi_print_f32(char out[OI_NUMBER_TEXT], float v);
 /* Decimal digits with optional point and exponent, no sign, no underscores; correctly rounded.
  * False when the text is not of that form; overflow gives inf. */
 bool oi_parse_f64(const char *text, size_t n, double *out);
+bool oi_parse_f32(const char *text, size_t n, float *out); /* one rounding, not through f64 */
 bool oi_parse_u64(const char *text, size_t n, unsigned base, uint64_t *out); /* false: overflow */
 
 /* -- hash.c --------------------------------------------------------------------------------------- */
@@ -213,15 +214,21 @@ struct json_object;
 oi_status oi_json_parse(const char *name, const char *text, size_t n, struct json_object **out,
                         oi_diag *d);
 void oi_json_free(struct json_object *j);
+/* Value of a JSON number, read from its source text by oi_parse_f64: json-c's own reading depends
+ * on the C library. 0 for anything but a number. */
+double oi_json_f64(struct json_object *j);
+float oi_json_f32(struct json_object *j);
 
 /* -- jsonw.c: writing; keys must come in ascending order ------------------------------------------------ */
 
 typedef struct oi_jsonw {
     oi_buf *out;
     unsigned depth;
-    bool compact;      /* no line ends */
+    bool compact;      /* no line ends, no spaces */
+    bool any_order;    /* keys in the order of a format that fixes its own (traces) */
     bool pending_key;  /* a key was written, its value follows on the same line */
     uint64_t has_items[OI_JSON_DEPTH / 64]; /* bit per depth: a comma is due */
+    size_t last_key[OI_JSON_DEPTH]; /* where in the text the last key starts, for the order check */
 } oi_jsonw;
 
 void oi_jsonw_open(oi_jsonw *w, char bracket);  /* '{' or '[' */

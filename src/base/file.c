@@ -1,0 +1,176 @@
+/* file.c: whole files in and out. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* -- reading --------------------------------------------------------------------------------------
+ */
+
+/* read() that survives signals; 0 at the end, -1 with errno. */
+static ssize_t read_some(int fd, char *to, size_t n)
+{
+    ssize_t got;
+    do {
+        got = read(fd, to, n < SSIZE_MAX ? n : SSIZE_MAX);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
+static oi_status too_large(const char *path, uint64_t limit, oi_diag *d)
+{
+    return oi_diag_error(d, (oi_place){.file = path}, "",
+                         "the file is larger than the %llu bytes accepted here",
+                         (unsigned long long)limit);
+}
+
+/* Reads until the end; the size the file system tells is only a first guess, because pipes tell
+ * none and files grow. */
+static oi_status read_all(int fd, const char *path, uint64_t limit, size_t guess, oi_buf *b,
+                          oi_diag *d)
+{
+    size_t cap = guess + 2; /* the NUL, and one byte to see the end without growing */
+    for (;;) {
+        if (cap - b->n < 2) {
+            if (cap > SIZE_MAX / 2)
+                return too_large(path, limit, d);
+            cap *= 2;
+        }
+        if (cap > b->cap) {
+            char *grown = realloc(b->text, cap);
+            if (!grown)
+                return oi_diag_env(d, path, "out of memory reading %zu bytes", cap);
+            b->text = grown;
+            b->cap = cap;
+        }
+        ssize_t got = read_some(fd, b->text + b->n, b->cap - b->n - 1);
+        if (got < 0)
+            return oi_diag_env(d, path, "cannot read: %s", strerror(errno));
+        if (got == 0)
+            return OI_OK;
+        b->n += (size_t)got;
+        if (b->n > limit)
+            return too_large(path, limit, d);
+    }
+}
+
+oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, oi_diag *d)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return oi_diag_env(d, path, "cannot open: %s", strerror(errno));
+    struct stat st;
+    oi_buf b = {0};
+    oi_status status = OI_OK;
+    if (fstat(fd, &st) != 0)
+        status = oi_diag_env(d, path, "cannot read: %s", strerror(errno));
+    else if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
+        status = too_large(path, limit, d);
+    else
+        status = read_all(fd, path, limit, S_ISREG(st.st_mode) ? (size_t)st.st_size : 4096, &b, d);
+    close(fd);
+    if (status != OI_OK) {
+        oi_buf_free(&b);
+        return status;
+    }
+    b.text[b.n] = '\0';
+    *out = b.text;
+    *n = b.n;
+    return OI_OK;
+}
+
+/* -- writing --------------------------------------------------------------------------------------
+ */
+
+/* False with errno. */
+static bool write_all(int fd, const char *data, size_t n)
+{
+    while (n) {
+        ssize_t put = write(fd, data, n < SSIZE_MAX ? n : SSIZE_MAX);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        data += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+/* A device, a pipe or a terminal: a rename would replace it, so it is written in place. */
+static oi_status write_in_place(const char *path, const void *data, size_t n, oi_diag *d)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return oi_diag_env(d, path, "cannot open for writing: %s", strerror(errno));
+    bool ok = write_all(fd, data, n);
+    int why = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    return ok ? OI_OK : oi_diag_env(d, path, "cannot write: %s", strerror(why));
+}
+
+/* A new file beside `path`, its name left in `name`. -1 with errno. */
+static int open_beside(const char *path, mode_t mode, oi_buf *name)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        name->n = 0;
+        oi_buf_printf(name, "%s.%08x.tmp", path, (unsigned)oi_entropy64());
+        if (name->failed) {
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(name->text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static oi_status write_and_rename(const char *path, mode_t mode, const void *data, size_t n,
+                                  oi_diag *d)
+{
+    oi_buf name = {0};
+    int fd = open_beside(path, mode, &name);
+    if (fd < 0) {
+        oi_buf_free(&name);
+        return oi_diag_env(d, path, "cannot create: %s", strerror(errno));
+    }
+    bool ok = write_all(fd, data, n);
+    int why = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    if (ok && rename(name.text, path) != 0) {
+        ok = false;
+        why = errno;
+    }
+    if (!ok)
+        unlink(name.text);
+    oi_buf_free(&name);
+    return ok ? OI_OK : oi_diag_env(d, path, "cannot write: %s", strerror(why));
+}
+
+oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return write_and_rename(path, 0666, data, n, d);
+    if (!S_ISREG(st.st_mode))
+        return write_in_place(path, data, n, d);
+    /* behind a symbolic link the file is replaced, not the link */
+    char *real = realpath(path, NULL);
+    if (!real)
+        return oi_diag_env(d, path, "cannot write: %s", strerror(errno));
+    oi_status status = write_and_rename(real, st.st_mode & 0777, data, n, d);
+    free(real);
+    return status;
+}

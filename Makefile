@@ -1,0 +1,61 @@
+# A thin front for CMake and the scripts in tools/. `make help` lists what there is.
+PREFIX ?= /usr/local
+DESTDIR ?=
+TIME ?= 60
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+ifneq ($(shell command -v ninja),)
+export CMAKE_GENERATOR ?= Ninja
+endif
+ifneq ($(shell command -v ccache),)
+export CMAKE_C_COMPILER_LAUNCHER ?= ccache
+endif
+export JOBS
+export OPENINFER_JOBS = $(JOBS)
+
+C_FILES = $(shell git ls-files '*.c' '*.h' 2>/dev/null | grep -v -E '^(cli/commands\.h|include/)')
+
+.PHONY: all demo test fuzz coverage sanitize install setup format format-check clean help
+
+all: ## build build/bin/openinfer and the libraries
+	@tools/build.sh default
+
+demo: ## set up, build, and show what OpenInfer does
+	@tools/setup.sh demo
+	@tools/build.sh default
+	@tools/demo.sh
+
+test: ## set up, build, run every test; ends with a summary
+	@tools/setup.sh test
+	@tools/test.sh
+
+fuzz: ## fuzz every harness for TIME seconds (60); keeps what it finds
+	@tools/setup.sh fuzz
+	@tools/fuzz.sh $(TIME)
+
+coverage: ## line and branch coverage per folder; fails below 95 % and 85 %
+	@tools/setup.sh coverage
+	@tools/coverage.sh
+
+sanitize: ## the whole suite under address+undefined, then under thread sanitizer
+	@tools/setup.sh sanitize
+	@tools/test.sh asan
+	@tools/test.sh tsan
+
+install: all ## install to PREFIX (/usr/local), below DESTDIR if given
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+setup: ## install everything packages.txt lists
+	@rm -rf build/setup
+	@tools/setup.sh all
+
+format: ## lay out all C files
+	@clang-format -i $(C_FILES)
+
+format-check: ## fail when a C file is not laid out as .clang-format says
+	@clang-format --dry-run -Werror $(C_FILES) && echo "format-check: $(words $(C_FILES)) files are as they should be"
+
+clean: ## remove everything that was built, the Python environment included
+	@rm -rf build build-*
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

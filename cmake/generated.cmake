@@ -1,0 +1,20 @@
+# Writes OUT/man1/*.1 and the completion scripts by asking the command OPENINFER.
+file(REMOVE_RECURSE ${OUT})
+file(MAKE_DIRECTORY ${OUT}/man1)
+
+function(ask file)
+  execute_process(COMMAND ${OPENINFER} ${ARGN} OUTPUT_FILE ${OUT}/${file} RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "openinfer ${ARGN} failed: ${failed}")
+  endif()
+endfunction()
+
+ask(commands help --list)
+file(STRINGS ${OUT}/commands commands)
+ask(man1/openinfer.1 help --man)
+foreach(command ${commands})
+  ask(man1/openinfer-${command}.1 help --man ${command})
+endforeach()
+ask(openinfer.bash completion bash)
+ask(_openinfer completion zsh)
+ask(openinfer.fish completion fish)

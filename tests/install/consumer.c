@@ -1,0 +1,15 @@
+/* consumer.c: the least a program outside this repository does with the library. C99 and C++. */
+#include <openinfer.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(void)
+{
+    const char *const words[] = {"relu", "softmax"};
+    const char *near = oi_did_you_mean("sofmax", words, 2);
+    oi_diag *d = oi_diag_new();
+    int ok = d && near && strcmp(near, "softmax") == 0 && oi_diag_errors(d) == 0;
+    oi_diag_free(d);
+    printf("openinfer %s, %u bits in an f32\n", oi_version(), oi_dtype_bits(OI_F32));
+    return ok && oi_dtype_bits(OI_F32) == 32 ? 0 : 1;
+}

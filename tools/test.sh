@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# test.sh [STAGE...]: every test in stages, each timed; ends with what passed, failed and was left
+# out. A failing stage does not stop the others. tools/setup.sh has run before.
+set -u
+cd "$(dirname "$0")/.." || exit 3
+export JOBS=${JOBS:-$(nproc 2> /dev/null || echo 2)}
+python=$PWD/build/venv/bin/python
+fuzz_seconds=20
+log=build/test-logs
+mkdir -p "$log"
+
+passed=0 failed=0 stages_failed=() left_out=() times=()
+
+skip() { # REASON
+    echo "left out: $1"
+    left_out+=("$1")
+}
+
+# count N_PASSED N_FAILED
+count() {
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+}
+
+# -- stages -------------------------------------------------------------------------------------
+
+build_default() { tools/build.sh default; }
+build_asan() { tools/build.sh asan; }
+build_tsan() { tools/build.sh tsan; }
+
+# unit_in DIR: the cmocka tests and corpus replays of one build
+unit_in() {
+    local status total bad
+    ctest --test-dir "$1" --output-on-failure -j "$JOBS" --no-tests=error > "$log/ctest" 2>&1
+    status=$?
+    cat "$log/ctest"
+    read -r bad total < <(sed -nE 's/.*tests passed, ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/p' \
+        "$log/ctest") || { bad=1 total=1; }
+    count $((total - bad)) "$bad"
+    return $status
+}
+
+# pytest_in DIR PATH...: the system tests against the command in DIR
+pytest_in() {
+    local dir=$1 status n
+    shift
+    if ! "$python" -c 'import pytest' 2> /dev/null; then
+        skip "system tests: no pytest in build/venv"
+        return 0
+    fi
+    OPENINFER_BIN=$PWD/$dir/bin/openinfer OPENINFER_BUILD=$PWD/$dir PYTHONDONTWRITEBYTECODE=1 \
+        PATH=$PWD/$dir/bin:$PATH \
+        "$python" -m pytest -q -rs -p no:cacheprovider "$@" > "$log/pytest" 2>&1
+    status=$?
+    cat "$log/pytest"
+    for n in passed failed error; do
+        local m
+        m=$(tail -n 1 "$log/pytest" | grep -oE "[0-9]+ ${n}s?\b" | grep -oE '^[0-9]+') || m=0
+        if [ $n = passed ]; then count "$m" 0; else count 0 "$m"; fi
+    done
+    while read -r line; do
+        left_out+=("$line")
+    done < <(grep -E '^SKIPPED' "$log/pytest")
+    return $status
+}
+
+pytest_paths() {
+    ls -d tests python/tests 2> /dev/null
+}
+
+unit() { unit_in build; }
+# shellcheck disable=SC2046 # one word per folder is meant
+system() { pytest_in build $(pytest_paths); }
+asan() {
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+    unit_in build-asan
+    local status=$?
+    OPENINFER_SANITIZED=1 pytest_in build-asan tests && return $status
+}
+tsan() {
+    unit_in build-tsan
+    local status=$?
+    OPENINFER_SANITIZED=1 pytest_in build-tsan tests && return $status
+}
+
+fuzz() {
+    local status
+    if ! tools/fuzz.sh --can; then
+        skip "fuzzing: no clang with libFuzzer here"
+        return 0
+    fi
+    tools/fuzz.sh $fuzz_seconds --short > "$log/fuzz" 2>&1
+    status=$?
+    cat "$log/fuzz"
+    count "$(grep -c '^fuzz: .* no finding' "$log/fuzz")" "$(grep -c '^fuzz: .* FINDING' "$log/fuzz")"
+    return $status
+}
+
+# clang sees other warnings than gcc; the harness build covers the library, this the whole tree
+compilers() {
+    if ! command -v clang > /dev/null; then
+        skip "second compiler: no clang here"
+        return 0
+    fi
+    tools/build.sh clang && count 1 0 && echo "clang: builds without warnings"
+}
+
+format() {
+    if ! command -v clang-format > /dev/null; then
+        skip "layout check: no clang-format here"
+        return 0
+    fi
+    make -s format-check && count 1 0
+}
+
+install() {
+    local status
+    tests/install/run.sh > "$log/install" 2>&1
+    status=$?
+    cat "$log/install"
+    count "$(grep -c '^ok ' "$log/install")" "$(grep -c '^not ok ' "$log/install")"
+    while read -r line; do
+        left_out+=("${line#left out: }")
+    done < <(grep '^left out: ' "$log/install")
+    return $status
+}
+
+# -- running them -----------------------------------------------------------------------------------
+
+run() { # STAGE: its name is the function that does it
+    local start=$SECONDS
+    printf '\n== %s\n' "$1"
+    if ! "$1"; then
+        stages_failed+=("$1")
+        echo "== $1 FAILED"
+    fi
+    times+=("$(printf '%s %ds' "$1" $((SECONDS - start)))")
+}
+
+summary() {
+    printf '\n== summary\n'
+    (IFS=,; echo "time: ${times[*]}, total ${SECONDS}s") | sed 's/,\([a-z]\)/, \1/g'
+    if [ -s build/setup/left-out ]; then
+        while read -r line; do
+            left_out+=("not installed: $line")
+        done < build/setup/left-out
+    fi
+    if [ ${#left_out[@]} -gt 0 ]; then
+        echo "left out:"
+        printf '%s\n' "${left_out[@]}" | sort | uniq -c | sed -E 's/^ +1 /  /; s/^ +([0-9]+) (.*)/  \2 (\1 times)/'
+    else
+        echo "left out: nothing"
+    fi
+    [ ${#stages_failed[@]} = 0 ] || echo "failed stages: ${stages_failed[*]}"
+    # a stage that broke before it could count anything is a failure too
+    [ ${#stages_failed[@]} = 0 ] || [ "$failed" != 0 ] || failed=${#stages_failed[@]}
+    echo "$passed passed, $failed failed"
+    [ "$failed" = 0 ]
+}
+
+case "${1:-all}" in
+all) stages="build_default unit system build_asan asan fuzz compilers format install" ;;
+asan) stages="build_asan asan" ;;
+tsan) stages="build_tsan tsan" ;;
+*) stages="$*" ;;
+esac
+for stage in $stages; do
+    run "$stage"
+done
+summary

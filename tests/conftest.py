@@ -1,0 +1,57 @@
+"""What the system tests share: the command under test and where things lie.
+
+OPENINFER_BIN names the command (default: build/bin/openinfer). OPENINFER_SANITIZED is set when it
+is slow on purpose, so that tests of speed and memory can ask for less.
+"""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+REPO = pathlib.Path(__file__).resolve().parent.parent
+BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
+
+
+@pytest.fixture(scope="session")
+def repo() -> pathlib.Path:
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def shared() -> pathlib.Path:
+    """The folder beside the repository with specifications, fixtures and seeds."""
+    path = REPO.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("there is no ../shared beside the repository")
+    return path
+
+
+@pytest.fixture(scope="session")
+def sanitized() -> bool:
+    return bool(os.environ.get("OPENINFER_SANITIZED"))
+
+
+@pytest.fixture(scope="session")
+def openinfer():
+    """openinfer("check", "x.oi", code=1) runs the command, checks the exit code, returns the result."""
+
+    def run(*args, code=0, stdin=None, cwd=None, env=None, text=True, timeout=120):
+        result = subprocess.run(
+            [BIN, *map(str, args)],
+            input=stdin if stdin is not None else ("" if text else b""),
+            capture_output=True,
+            text=text,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            timeout=timeout,
+        )
+        if code is not None:
+            assert result.returncode == code, (
+                f"openinfer {' '.join(map(str, args))}: exit {result.returncode}, wanted {code}\n"
+                f"{result.stdout}\n{result.stderr}"
+            )
+        return result
+
+    return run

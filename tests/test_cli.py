@@ -1,0 +1,180 @@
+"""What holds for every command: help, man page, completion, wrong usage, exit codes."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BIN
+
+
+def commands() -> list[str]:
+    out = subprocess.run([BIN, "help", "--list"], capture_output=True, text=True, check=True)
+    return out.stdout.split()
+
+
+def options(openinfer, command: str) -> list[str]:
+    """The long options that --help shows, without dashes."""
+    text = openinfer(command, "--help").stdout
+    text = text[text.index("\noptions:\n") :]
+    return re.findall(r"^  (?:-\w, |    )--([a-z-]+)", text, re.M)
+
+
+COMMANDS = commands()
+
+
+def test_no_command_shows_the_list(openinfer):
+    result = openinfer(code=2)
+    assert result.stdout == ""
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} ", result.stderr, re.M)
+
+
+def test_help_and_version_before_the_command(openinfer):
+    assert openinfer("--help").stdout == openinfer("help").stdout
+    assert re.fullmatch(r"openinfer \d+\.\d+\.\d+\n", openinfer("--version").stdout)
+    assert openinfer("--color=never", "version").stdout.startswith("openinfer ")
+    assert openinfer("--color", "always", "version").stdout.startswith("openinfer ")
+    assert "auto, always or never" in openinfer("--color=blue", "version", code=2).stderr
+    assert "auto, always or never" in openinfer("--color", code=2).stderr
+    assert "unknown option '--jsn'" in openinfer("--jsn", code=2).stderr
+
+
+def test_misspelt_command(openinfer):
+    error = openinfer("versoin", code=2).stderr
+    assert "unknown command 'versoin': did you mean 'version'?" in error
+    assert error.endswith("try openinfer --help\n")
+    assert "did you mean" not in openinfer("zzzzzzzzz", code=2).stderr
+    assert "did you mean 'version'" in openinfer("help", "versin", code=2).stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches(openinfer, command):
+    text = openinfer(command, "--help").stdout
+    assert text == openinfer("help", command).stdout == openinfer(command, "-h").stdout
+    assert text.startswith(f"usage: openinfer {command} [OPTION]...")
+    for part in ("\noptions:\n", "\nexamples:\n", "\nexit code:\n"):
+        assert part in text
+    assert f"  openinfer {command}" in text or f"openinfer {command}" in text.split("examples:")[1]
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_man_page_tells_the_same(openinfer, command):
+    page = openinfer("help", "--man", command).stdout.replace("\\-", "-")
+    for option in options(openinfer, command):
+        assert f"--{option}" in page
+    for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS"):
+        assert f".SH {section}\n" in page
+    assert f"openinfer-{command} (1)" in openinfer("help", "--man").stdout.replace("\\-", "-")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_wrong_usage(openinfer, command):
+    error = openinfer(command, "--no-such-option-at-all", code=2).stderr
+    assert error.startswith(f"openinfer {command}: unknown option '--no-such-option-at-all'")
+    assert error.endswith(f"try openinfer {command} --help\n")
+    assert "unknown option '-?'" in openinfer(command, "-?", code=2).stderr
+    assert "'purple' is not one of auto, always or never" in openinfer(
+        command, "--color", "purple", code=2
+    ).stderr
+    assert "--color needs a value" in openinfer(command, "--color", code=2).stderr
+    assert "--help takes no value" in openinfer(command, "--help=yes", code=2).stderr
+    assert "unknown option '--hlep': did you mean '--help'?" in openinfer(
+        command, "--hlep", code=2
+    ).stderr
+
+
+def test_words_are_counted(openinfer):
+    assert "unexpected argument 'x'" in openinfer("version", "x", code=2).stderr
+    assert "missing argument" in openinfer("completion", code=2).stderr
+    assert "'tcsh' is not one of bash, zsh or fish" in openinfer(
+        "completion", "tcsh", code=2
+    ).stderr
+    assert "unknown command '--json'" in openinfer("help", "--", "--json", code=2).stderr
+
+
+def test_version(openinfer):
+    value = json.loads(openinfer("version", "--json").stdout)
+    assert set(value) == {"build", "compiler", "json", "sanitizers", "version"}
+    assert openinfer("version").stdout.startswith(f"openinfer {value['version']}\n")
+    assert value["json"].startswith("json-c ")
+
+
+def test_a_full_disk_is_an_error():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([BIN, "version"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 3
+    assert "cannot write standard output" in result.stderr
+
+
+def test_bash_completion(openinfer):
+    if not shutil.which("bash"):
+        pytest.skip("no bash here")
+    script = openinfer("completion", "bash").stdout
+
+    def complete(*words):
+        array = " ".join(f"'{w}'" for w in words)
+        ask = f"COMP_WORDS=({array}) COMP_CWORD={len(words) - 1}; _openinfer; echo ${{COMPREPLY[@]}}"
+        return subprocess.run(
+            ["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert set(complete("openinfer", "")) == set(COMMANDS)
+    assert complete("openinfer", "completion", "") == ["bash", "zsh", "fish"]
+    assert complete("openinfer", "version", "--js") == ["--json"]
+    assert complete("openinfer", "version", "--color", "=", "a") == ["auto", "always"]
+    assert set(complete("openinfer", "help", "")) == set(COMMANDS)
+    for command in COMMANDS:
+        offered = complete("openinfer", command, "--")
+        assert offered == [f"--{o}" for o in options(openinfer, command)]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_know_every_option(openinfer, shell):
+    script = openinfer("completion", shell).stdout
+    for command in COMMANDS:
+        for option in options(openinfer, command):
+            spelling = f"--{option}" if shell == "zsh" else f"-l {option}"
+            assert spelling in script
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here to read the script")
+    subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_fish_completes(openinfer):
+    if not shutil.which("fish"):
+        pytest.skip("no fish here")
+    script = openinfer("completion", "fish").stdout
+    ask = f"{script}\ncomplete -C 'openinfer completion '"
+    out = subprocess.run(["fish", "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert out.split() == ["bash", "fish", "zsh"]
+
+
+def test_color_only_on_a_terminal(openinfer):
+    """On a pseudo-terminal, without one, and with NO_COLOR; through a command that reports."""
+    if "check" not in COMMANDS:
+        pytest.skip("no command that reports diagnostics in this build")
+    args = ["check", "no-such-file.oi"]
+
+    def on_terminal(*more, **env):
+        ours, theirs = pty.openpty()
+        subprocess.run([BIN, *args, *more], stderr=theirs, env={**os.environ, "TERM": "xterm", **env})
+        os.close(theirs)
+        text = os.read(ours, 65536).decode()
+        os.close(ours)
+        return text
+
+    plain = {k: "" for k in ["NO_COLOR"]}
+    assert "\033[" in on_terminal(**plain)
+    assert "\033[" not in on_terminal(NO_COLOR="1")
+    assert "\033[" not in on_terminal("--color=never", **plain)
+    assert "\033[" in on_terminal("--color=always", NO_COLOR="1")
+    assert "\033[" not in openinfer(*args, code=None).stderr
+    assert "\033[" in openinfer(*args, "--color=always", code=None).stderr

@@ -113,6 +113,32 @@ OI_API bool oi_element_set_f64(oi_dtype t, void *data, uint64_t e, double v);
 OI_API bool oi_element_set_i64(oi_dtype t, void *data, uint64_t e, int64_t v);
 OI_API bool oi_element_set_u64(oi_dtype t, void *data, uint64_t e, uint64_t v);
 
+/* -- graphs ------------------------------------------------------------------------------------ */
+
+typedef struct oi_graph oi_graph;
+
+/* DSL text. `name` is shown in diagnostics. */
+OI_API oi_status oi_graph_parse(const char *text, size_t n, const char *name, oi_graph **out,
+                                oi_diag *diag);
+OI_API oi_status oi_graph_from_json(const char *text, size_t n, const char *name, oi_graph **out,
+                                    oi_diag *diag);
+OI_API oi_status oi_graph_load(const char *path, oi_graph **out, oi_diag *diag); /* .oi or .json */
+OI_API void oi_graph_free(oi_graph *g);
+
+typedef struct oi_json_options {
+    bool spans; /* also write "span" and "source" */
+} oi_json_options;
+
+/* NULL options = defaults. Byte-stable: the same graph gives the same text. */
+OI_API oi_status oi_graph_to_json(const oi_graph *g, const oi_json_options *options, char **out,
+                                  oi_diag *diag);
+OI_API oi_status oi_graph_to_text(const oi_graph *g, char **out, oi_diag *diag);
+/* Canonical layout of a DSL text, comments and blank-line groups kept. Only syntax is checked. */
+OI_API oi_status oi_graph_format(const char *text, size_t n, const char *name, char **out,
+                                 oi_diag *diag);
+/* Replaces the random node uuids by ones derived from block and index, so that builds repeat. */
+OI_API void oi_graph_make_deterministic(oi_graph *g);
+
 #ifdef __cplusplus
 }
 #endif

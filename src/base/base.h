@@ -9,11 +9,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define OI_TRY(call)                                                                               \
-    do {                                                                                           \
-        oi_status try_status_ = (call);                                                            \
-        if (try_status_ != OI_OK)                                                                  \
-            return try_status_;                                                                    \
+#define OI_TRY(call)                    \
+    do {                                \
+        oi_status try_status_ = (call); \
+        if (try_status_ != OI_OK)       \
+            return try_status_;         \
     } while (0)
 #define OI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define OI_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -31,7 +31,7 @@ typedef struct oi_arena oi_arena;
 
 oi_arena *oi_arena_new(void); /* NULL when memory is out */
 void oi_arena_free(oi_arena *a);
-void *oi_arena_alloc(oi_arena *a, size_t size); /* zeroed, aligned to 16 */
+void *oi_arena_alloc(oi_arena *a, size_t size);               /* zeroed, aligned to 16 */
 char *oi_arena_text(oi_arena *a, const char *text, size_t n); /* copy, NUL-terminated */
 char *oi_arena_printf(oi_arena *a, const char *fmt, ...) OI_PRINTF(2, 3);
 char *oi_arena_vprintf(oi_arena *a, const char *fmt, va_list args);
@@ -44,13 +44,13 @@ void oi_arena_fail(oi_arena *a); /* for callees (json-c) that ran out on our beh
 void *oi_arena_grow(oi_arena *a, void *array, size_t each, size_t n, size_t *cap);
 
 /* A growable array inside a struct: OI_VEC(oi_node) nodes; *OI_PUSH(arena, &g->nodes) = node; */
-#define OI_VEC(type)                                                                               \
-    struct {                                                                                       \
-        type *at;                                                                                  \
-        size_t n, cap;                                                                             \
+#define OI_VEC(type)   \
+    struct {           \
+        type *at;      \
+        size_t n, cap; \
     }
-#define OI_PUSH(arena, vec)                                                                        \
-    ((vec)->at = oi_arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->n, &(vec)->cap),      \
+#define OI_PUSH(arena, vec)                                                                   \
+    ((vec)->at = oi_arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->n, &(vec)->cap), \
      &(vec)->at[(vec)->n++])
 
 /* -- buf.c: text being written ---------------------------------------------------------------- */
@@ -87,14 +87,17 @@ uint32_t oi_map_put(oi_map *m, const char *key, uint32_t v); /* the value that i
                                                                 earlier one stays */
 void oi_map_set(oi_map *m, const char *key, uint32_t v);     /* replaces */
 
-/* -- source.c: a text and its lines -------------------------------------------------------------- */
+/* -- source.c: a text and its lines --------------------------------------------------------------
+ */
 
 typedef struct oi_source {
     const char *name; /* as shown in diagnostics */
     const char *text;
     size_t size;
-    uint32_t first_line; /* 1, or the line of the call for OI_GRAPH */
+    uint32_t first_line;    /* 1, or the line of the call for OI_GRAPH */
     OI_VEC(uint32_t) lines; /* byte offset of each line start */
+    struct oi_source_memo
+        *memo; /* the last position asked for, so that one long line stays cheap */
 } oi_source;
 
 /* Text position: line and column are 1-based and count code points; len >= 1. line 0 = nowhere. */
@@ -105,7 +108,7 @@ typedef struct oi_span {
 void oi_source_init(oi_arena *a, oi_source *s, const char *name, const char *text, size_t size);
 /* Position of bytes [start, end); the span never runs past its first line. */
 oi_span oi_source_span(const oi_source *s, size_t start, size_t end);
-oi_bytes oi_source_line(const oi_source *s, uint32_t line); /* without its end-of-line */
+oi_bytes oi_source_line(const oi_source *s, uint32_t line);  /* without its end-of-line */
 bool oi_utf8_valid(const char *text, size_t n, size_t *bad); /* bad: offset of the first bad byte */
 size_t oi_utf8_decode(const char *text, size_t n, uint32_t *out); /* bytes used, 0 if malformed */
 size_t oi_utf8_encode(uint32_t code_point, char out[4]); /* bytes written, 0 if not a scalar */
@@ -130,7 +133,8 @@ void oi_diag_note(oi_diag *d, oi_place at, const char *fmt, ...) OI_PRINTF(3, 4)
 void oi_diag_hint(oi_diag *d, const char *fmt, ...) OI_PRINTF(2, 3);
 /* A whole-file failure in the surroundings: "cannot open FILE: REASON". Returns OI_ERR_ENV. */
 oi_status oi_diag_env(oi_diag *d, const char *file, const char *fmt, ...) OI_PRINTF(3, 4);
-bool oi_diag_full(const oi_diag *d); /* the error limit is reached: stop looking */
+void oi_diag_sort(oi_diag *d, size_t first); /* messages from `first` on, by position */
+bool oi_diag_full(const oi_diag *d);         /* the error limit is reached: stop looking */
 
 /* The candidate nearest to `word` within a third of its length, or NULL. */
 typedef struct oi_nearest {
@@ -140,7 +144,8 @@ typedef struct oi_nearest {
 oi_nearest oi_nearest_start(const char *word);
 void oi_nearest_offer(oi_nearest *n, const char *candidate);
 
-/* -- dtype.c ------------------------------------------------------------------------------------ */
+/* -- dtype.c ------------------------------------------------------------------------------------
+ */
 
 /* What kind of number a dtype holds. */
 typedef enum oi_dtype_class {
@@ -156,9 +161,9 @@ typedef enum oi_dtype_class {
 } oi_dtype_class;
 
 typedef struct oi_dtype_info {
-    const char *name;  /* DSL spelling */
-    const char *json;  /* graph JSON spelling */
-    unsigned bits;     /* stored bits per element */
+    const char *name; /* DSL spelling */
+    const char *json; /* graph JSON spelling */
+    unsigned bits;    /* stored bits per element */
     oi_dtype_class cls;
     uint8_t exp_bits, man_bits; /* floats only */
     int64_t min;                /* integers only; floats 0 */
@@ -176,7 +181,8 @@ bool oi_dtype_is_integer(oi_dtype t); /* signed, unsigned and packed; not bool, 
 uint64_t oi_float_encode(oi_dtype t, double v);
 double oi_float_decode(oi_dtype t, uint64_t bits);
 
-/* -- number.c: text <-> numbers, independent of the locale ---------------------------------------- */
+/* -- number.c: text <-> numbers, independent of the locale ----------------------------------------
+ */
 
 #define OI_NUMBER_TEXT 32
 /* Fewest digits that read back as the same value, laid out like 0.01, 5.0, 1e-6, 1e16, inf, -inf,
@@ -189,21 +195,24 @@ bool oi_parse_f64(const char *text, size_t n, double *out);
 bool oi_parse_f32(const char *text, size_t n, float *out); /* one rounding, not through f64 */
 bool oi_parse_u64(const char *text, size_t n, unsigned base, uint64_t *out); /* false: overflow */
 
-/* -- hash.c --------------------------------------------------------------------------------------- */
+/* -- hash.c ---------------------------------------------------------------------------------------
+ */
 
 void oi_sha1(const void *data, size_t n, uint8_t out[20]);
 uint64_t oi_hash64(const void *data, size_t n, uint64_t seed);
 uint64_t oi_splitmix64(uint64_t *state);
 uint64_t oi_entropy64(void); /* unpredictable, for uuids and hash seeds only */
 
-/* -- file.c ---------------------------------------------------------------------------------------- */
+/* -- file.c
+ * ---------------------------------------------------------------------------------------- */
 
 /* Whole file into memory (NUL-terminated, NUL not counted), at most `limit` bytes. */
 oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, oi_diag *d);
 /* Through a temporary file in the same folder and a rename: all or nothing. */
 oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d);
 
-/* -- json.c: reading, through json-c ------------------------------------------------------------------ */
+/* -- json.c: reading, through json-c
+ * ------------------------------------------------------------------ */
 
 struct json_object;
 #define OI_JSON_DEPTH 256
@@ -219,14 +228,15 @@ void oi_json_free(struct json_object *j);
 double oi_json_f64(struct json_object *j);
 float oi_json_f32(struct json_object *j);
 
-/* -- jsonw.c: writing; keys must come in ascending order ------------------------------------------------ */
+/* -- jsonw.c: writing; keys must come in ascending order
+ * ------------------------------------------------ */
 
 typedef struct oi_jsonw {
     oi_buf *out;
     unsigned depth;
-    bool compact;      /* no line ends, no spaces */
-    bool any_order;    /* keys in the order of a format that fixes its own (traces) */
-    bool pending_key;  /* a key was written, its value follows on the same line */
+    bool compact;     /* no line ends, no spaces */
+    bool any_order;   /* keys in the order of a format that fixes its own (traces) */
+    bool pending_key; /* a key was written, its value follows on the same line */
     uint64_t has_items[OI_JSON_DEPTH / 64]; /* bit per depth: a comma is due */
     size_t last_key[OI_JSON_DEPTH]; /* where in the text the last key starts, for the order check */
 } oi_jsonw;

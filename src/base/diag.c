@@ -71,7 +71,8 @@ oi_message oi_diag_at(const oi_diag *d, size_t i)
 {
     if (i < oi_diag_count(d))
         return d->messages.at[i];
-    return (oi_message){.code = "", .file = "", .pointer = "", .text = "", .source = "", .hint = ""};
+    return (oi_message){
+        .code = "", .file = "", .pointer = "", .text = "", .source = "", .hint = ""};
 }
 
 bool oi_diag_full(const oi_diag *d)
@@ -200,6 +201,32 @@ oi_status oi_diag_env(oi_diag *d, const char *file, const char *fmt, ...)
     return OI_ERR_ENV;
 }
 
+/* Orders the messages from `first` on by position; notes stay behind their message. */
+void oi_diag_sort(oi_diag *d, size_t first)
+{
+    if (!d)
+        return;
+    oi_message *m = d->messages.at;
+    size_t end = d->messages.n;
+    for (size_t i = first; i < end;) { /* insertion of whole groups: a few dozen at most */
+        size_t next = i + 1;
+        while (next < end && m[next].severity == OI_NOTE)
+            next++;
+        size_t to = i;
+        while (to > first && (m[to - 1].severity == OI_NOTE || m[to - 1].line > m[i].line ||
+                              (m[to - 1].line == m[i].line && m[to - 1].col > m[i].col)))
+            to--;
+        while (to < i && m[to].severity == OI_NOTE)
+            to++; /* stopped inside a group that stays in front */
+        for (size_t k = i; k < next; k++, to++) {
+            oi_message moved = m[k];
+            memmove(&m[to + 1], &m[to], (k - to) * sizeof *m);
+            m[to] = moved;
+        }
+        i = next;
+    }
+}
+
 typedef struct hint_args {
     oi_diag *d;
     const char *fmt;
@@ -209,8 +236,7 @@ typedef struct hint_args {
 static void add_hint(void *ctx)
 {
     hint_args *x = ctx;
-    x->d->messages.at[x->d->messages.n - 1].hint =
-        oi_arena_vprintf(x->d->arena, x->fmt, *x->args);
+    x->d->messages.at[x->d->messages.n - 1].hint = oi_arena_vprintf(x->d->arena, x->fmt, *x->args);
 }
 
 void oi_diag_hint(oi_diag *d, const char *fmt, ...)

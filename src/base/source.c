@@ -1,9 +1,15 @@
 /* source.c: positions in a text, and UTF-8. */
 #include "base/base.h"
 
+struct oi_source_memo {
+    size_t line, at;
+    uint32_t col; /* code points between the line's start and `at` */
+};
+
 void oi_source_init(oi_arena *a, oi_source *s, const char *name, const char *text, size_t size)
 {
     *s = (oi_source){.name = name, .text = text, .size = size, .first_line = 1};
+    s->memo = oi_arena_alloc(a, sizeof *s->memo);
     *OI_PUSH(a, &s->lines) = 0;
     for (const char *p = text, *end = text + size; p < end;) {
         const char *nl = memchr(p, '\n', (size_t)(end - p));
@@ -41,26 +47,48 @@ static size_t line_end(const oi_source *s, size_t line)
     return end > s->lines.at[line] && s->text[end - 1] == '\r' ? end - 1 : end;
 }
 
+static bool has_bom(const oi_source *s)
+{
+    return s->size >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0;
+}
+
+/* A byte order mark takes no column. */
+static size_t line_begin(const oi_source *s, size_t line)
+{
+    return line == 0 && has_bom(s) ? 3 : s->lines.at[line];
+}
+
+/* Code points before `at` in its line, counted from the last position asked for. */
+static uint32_t column_of(const oi_source *s, size_t line, size_t at)
+{
+    struct oi_source_memo *m = s->memo;
+    size_t begin = line_begin(s, line);
+    if (at < begin)
+        return 0;
+    if (m->line != line || m->at < begin)
+        *m = (struct oi_source_memo){.line = line, .at = begin};
+    if (at >= m->at)
+        m->col += code_points(s->text + m->at, at - m->at);
+    else
+        m->col -= code_points(s->text + at, m->at - at);
+    m->at = at;
+    return m->col;
+}
+
 oi_span oi_source_span(const oi_source *s, size_t start, size_t end)
 {
-    size_t line = line_index(s, start);
-    size_t begin = s->lines.at[line], stop = line_end(s, line);
-    if (line == 0 && s->size >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0 && start >= 3)
-        begin = 3; /* a byte order mark takes no column */
+    size_t line = line_index(s, start), stop = line_end(s, line);
     if (end > stop)
         end = stop;
     uint32_t len = end > start ? code_points(s->text + start, end - start) : 1;
-    uint32_t col = start > begin ? code_points(s->text + begin, start - begin) : 0;
-    return (oi_span){.line = (uint32_t)line + s->first_line, .col = col + 1, .len = len};
+    return (oi_span){(uint32_t)line + s->first_line, column_of(s, line, start) + 1, len};
 }
 
 oi_bytes oi_source_line(const oi_source *s, uint32_t line)
 {
     if (line < s->first_line || line - s->first_line >= s->lines.n)
         return (oi_bytes){0};
-    size_t i = line - s->first_line, begin = s->lines.at[i];
-    if (i == 0 && s->size >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0)
-        begin = 3;
+    size_t i = line - s->first_line, begin = line_begin(s, i);
     return (oi_bytes){.ptr = (const uint8_t *)s->text + begin, .size = line_end(s, i) - begin};
 }
 

@@ -1,0 +1,60 @@
+/* dsl.c: the public way in: text -> Graph. */
+#include "dsl/dsl.h"
+
+#define TEXT_LIMIT (256u << 20) /* positions are 32-bit; nobody writes this much by hand */
+
+typedef struct parse_job {
+    oi_graph *g;
+    const char *text, *name;
+    size_t n;
+    uint32_t first_line;
+    oi_diag *diag;
+} parse_job;
+
+static void parse(void *ctx)
+{
+    parse_job *j = ctx;
+    oi_arena *a = j->g->arena;
+    const char *name = oi_arena_text(a, j->name, strlen(j->name));
+    oi_source_init(a, &j->g->source, name, oi_arena_text(a, j->text, j->n), j->n);
+    j->g->source.first_line = j->first_line;
+    j->g->origin = name;
+    oi_parse_graph(j->g, j->diag);
+}
+
+static oi_status run(parse_job *j, oi_graph **out)
+{
+    if (j->n > TEXT_LIMIT)
+        return oi_diag_env(j->diag, j->name, "%zu bytes of text are too many (limit %u)", j->n,
+                           TEXT_LIMIT);
+    size_t before = oi_diag_errors(j->diag), first = oi_diag_count(j->diag);
+    j->g = oi_graph_alloc();
+    oi_status status = j->g ? oi_arena_guard(j->g->arena, parse, j) : OI_ERR_ENV;
+    oi_diag_sort(j->diag, first); /* the lexer ran ahead of the parser */
+    if (status == OI_OK && oi_diag_errors(j->diag) > before)
+        status = OI_ERR_INPUT;
+    if (status == OI_OK)
+        *out = j->g;
+    else
+        oi_graph_free(j->g);
+    return status;
+}
+
+/* Errors must be seen to decide, so a caller without a diag gets one of ours for the time. */
+oi_status oi_graph_parse_at(const char *text, size_t n, const char *name, uint32_t first_line,
+                            oi_graph **out, oi_diag *diag)
+{
+    oi_diag *own = diag ? NULL : oi_diag_new();
+    if (!diag && !own)
+        return OI_ERR_ENV;
+    parse_job j = {NULL, text, name ? name : "graph", n, first_line, diag ? diag : own};
+    oi_status status = run(&j, out);
+    oi_diag_free(own);
+    return status;
+}
+
+oi_status oi_graph_parse(const char *text, size_t n, const char *name, oi_graph **out,
+                         oi_diag *diag)
+{
+    return oi_graph_parse_at(text, n, name, 1, out, diag);
+}

@@ -1,0 +1,43 @@
+/* dsl.h: text <-> Graph. Public entry points are in openinfer.h; this is what the folder shares. */
+#ifndef OI_DSL_H
+#define OI_DSL_H
+
+#include "graph/graph.h"
+
+/* -- parse.c -- */
+
+typedef struct oi_parser {
+    oi_cursor cur; /* first: rules of cursor.c take &p->cur */
+    oi_graph *g;
+    uint32_t block;  /* where nodes go */
+    uint32_t parent; /* innermost open loop, or OI_NO_ID */
+    unsigned loop_depth;
+} oi_parser;
+
+/* Fills an empty graph; errors go to d. The text must outlive the graph (it is in its arena). */
+void oi_parse_graph(oi_graph *g, oi_diag *d);
+
+/* -- parse_decl.c: memory sections and declarations -- */
+void oi_parse_section(oi_parser *p);
+
+/* -- parse_node.c: what stands in a block -- */
+void oi_parse_node(oi_parser *p);
+
+/* -- shared by the three -- */
+oi_value oi_parse_item(oi_parser *p);  /* item of the grammar */
+oi_value oi_parse_value(oi_parser *p); /* item or list */
+oi_dtype oi_parse_dtype(oi_parser *p);
+void oi_parse_dims(oi_parser *p, oi_exprs *out); /* [ dims ] */
+void oi_parse_names(oi_parser *p, oi_names *out, const char *what);
+void oi_parse_item_mark(oi_parser *p, oi_item_kind kind, uint32_t id, const oi_token *first);
+void oi_parse_resync(oi_parser *p); /* after an error: past the next `;`, or before a `}` */
+void oi_parse_suggest(oi_parser *p, const oi_token *t, const char *const *words, size_t n);
+
+/* -- print.c -- */
+void oi_node_print(oi_buf *out, const oi_node *n); /* one statement; a loop only its header */
+
+/* -- dsl.c -- */
+oi_status oi_graph_parse_at(const char *text, size_t n, const char *name, uint32_t first_line,
+                            oi_graph **out, oi_diag *diag);
+
+#endif

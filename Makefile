@@ -3,14 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 TIME ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-ifneq ($(shell command -v ninja),)
-export CMAKE_GENERATOR ?= Ninja
-endif
-ifneq ($(shell command -v ccache),)
-export CMAKE_C_COMPILER_LAUNCHER ?= ccache
-endif
 export JOBS
-export OPENINFER_JOBS = $(JOBS)
 
 C_FILES = $(shell git ls-files '*.c' '*.h' 2>/dev/null | grep -v -E '^(cli/commands\.h|include/)')
 

@@ -9,6 +9,8 @@ dir=build
 command -v cmake > /dev/null ||
     { echo "build: no cmake here (Debian: cmake); tools/setup.sh build installs it" >&2; exit 3; }
 mkdir -p "$dir"
+if command -v ninja > /dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
+if command -v ccache > /dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
 if [ ! -f "$dir/CMakeCache.txt" ] || [ CMakePresets.json -nt "$dir/CMakeCache.txt" ]; then
     # cmake says "CMake Warning … left out" for what is missing: that must be seen
     cmake --preset "$preset" > "$dir/configure.log" || { cat "$dir/configure.log" >&2; exit 1; }

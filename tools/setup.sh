@@ -96,9 +96,11 @@ install_apt() {
 install_pip() {
     local missing="$1" quiet=$state/pip.log
     if [ ! -x "$venv/bin/python" ]; then
-        command -v python3 > /dev/null || { echo "setup: no python3 here"; return; }
-        # what the system's Python already has is used, so that this works without network
-        if ! python3 -m venv --system-site-packages "$venv" > "$quiet" 2>&1; then
+        # Debian's own Python first: with what apt-get installed for it, pip has nothing to do
+        local system=/usr/bin/python3
+        [ -x $system ] || system=python3
+        command -v $system > /dev/null || { echo "setup: no python3 here"; return; }
+        if ! $system -m venv --system-site-packages "$venv" > "$quiet" 2>&1; then
             rm -rf "$venv"
             echo "setup: python3 -m venv failed (Debian: python3-venv), see $quiet"
             return
@@ -107,9 +109,11 @@ install_pip() {
         [ -n "$missing" ] || return
     fi
     echo "setup: installing into $venv:" $missing
-    # shellcheck disable=SC2086
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
-        $missing > "$quiet" 2>&1 || echo "setup: pip install failed (no network?), see $quiet"
+    local name
+    for name in $missing; do
+        "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
+            "$name" >> "$quiet" 2>&1 || echo "setup: could not install $name, see $quiet"
+    done
 }
 
 for kind in apt pip; do

@@ -80,28 +80,30 @@ bool oi_diag_full(const oi_diag *d)
     return d && d->errors >= d->limit;
 }
 
-/* A source line as shown: tabs become one space so that the caret stands right, and a line that is
- * long beyond reading is cut around the column. */
+/* The part of a source line that is shown: a line long beyond reading is cut around the column.
+ * Counts code points, because the caret does. */
 #define SHOWN 160u
 
-static const char *shown_line(oi_arena *a, oi_bytes line, uint32_t *col)
+static size_t skip_points(const char *text, size_t n, size_t points)
 {
-    size_t start = 0, n = line.size;
-    if (n > SHOWN && *col > SHOWN / 2) {
-        uint32_t skip = *col - SHOWN / 2;
-        for (uint32_t seen = 0; start < n && seen < skip; start++)
-            seen += start + 1 < n && (line.ptr[start + 1] & 0xc0) != 0x80;
-        *col -= skip;
+    size_t i = 0;
+    for (; i < n && points; points--)
+        for (i++; i < n && ((unsigned char)text[i] & 0xc0) == 0x80; i++)
+            ;
+    return i;
+}
+
+static const char *shown_line(oi_arena *a, const char *line, uint32_t *col)
+{
+    size_t n = strlen(line), start = 0;
+    if (*col > SHOWN / 2 && skip_points(line, n, SHOWN) < n) {
+        start = skip_points(line, n, *col - SHOWN / 2);
+        *col = SHOWN / 2;
     }
-    if (n - start > SHOWN) {
-        n = start + SHOWN;
-        while (n > start && (line.ptr[n] & 0xc0) == 0x80)
-            n--;
-    }
-    char *text = oi_arena_text(a, (const char *)line.ptr + start, n - start);
+    char *text = oi_arena_text(a, line + start, skip_points(line + start, n - start, SHOWN));
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = ' ';
+            *p = ' '; /* a tab would move the caret, an escape could do anything */
     return text;
 }
 
@@ -112,6 +114,18 @@ typedef struct add_args {
     const char *code, *fmt;
     va_list *args;
 } add_args;
+
+/* Many messages may point into one huge line: they share one copy. */
+static const char *copy_line(oi_diag *d, const char *file, uint32_t line, oi_bytes text)
+{
+    for (size_t i = d->messages.n; i-- > 0;) {
+        const oi_message *m = &d->messages.at[i];
+        if (m->line == line && strcmp(m->file, file) == 0 && strlen(m->source) == text.size &&
+            memcmp(m->source, text.ptr, text.size) == 0)
+            return m->source;
+    }
+    return oi_arena_text(d->arena, (const char *)text.ptr, text.size);
+}
 
 static void add_message(void *ctx)
 {
@@ -133,7 +147,7 @@ static void add_message(void *ctx)
     if (m.line && src) {
         oi_bytes line = oi_source_line(src, m.line);
         if (line.ptr)
-            m.source = oi_arena_text(a, (const char *)line.ptr, line.size);
+            m.source = copy_line(x->d, file, m.line, line);
     }
     m.text = oi_arena_vprintf(a, x->fmt, *x->args);
     *OI_PUSH(a, &x->d->messages) = m;
@@ -265,10 +279,9 @@ static const char *severity_color(oi_severity s)
 static void print_caret(FILE *to, const oi_message *m, oi_arena *scratch, bool color)
 {
     uint32_t col = m->col;
-    oi_bytes line = {(const uint8_t *)m->source, strlen(m->source)};
-    const char *text = shown_line(scratch, line, &col);
-    size_t room = strlen(text) >= col ? strlen(text) - col + 1 : 1;
-    uint32_t len = m->len < room ? m->len : (uint32_t)room;
+    const char *text = shown_line(scratch, m->source, &col);
+    uint32_t room = col <= SHOWN ? SHOWN - col + 1 : 1;
+    uint32_t len = m->len < room ? m->len : room;
     fprintf(to, "%5u | %s\n      | %*s%s^", m->line, text, (int)col - 1, "",
             color ? severity_color(m->severity) : "");
     for (uint32_t i = 1; i < len; i++)
@@ -283,6 +296,13 @@ typedef struct print_args {
     bool color;
 } print_args;
 
+/* Names and values of the input appear in messages; they must not command the terminal. */
+static void print_safe(FILE *to, const char *text)
+{
+    for (; *text; text++)
+        fputc(((unsigned char)*text < 0x20 && *text != '\n') || *text == 0x7f ? '?' : *text, to);
+}
+
 /* FILE:LINE:COL: error[E012]: text, then the line and caret, then the hint. */
 static void print_message(void *ctx)
 {
@@ -290,21 +310,26 @@ static void print_message(void *ctx)
     const oi_message *m = x->m;
     if (x->color)
         fputs("\033[1m", x->to);
-    if (m->file[0])
-        fputs(m->file, x->to);
+    print_safe(x->to, m->file);
     if (m->line)
         fprintf(x->to, ":%u:%u", m->line, m->col);
     else if (m->pointer[0])
-        fprintf(x->to, ":%s", m->pointer);
+        fputc(':', x->to);
+    print_safe(x->to, m->pointer);
     fprintf(x->to, "%s%s%s", m->file[0] ? ": " : "", x->color ? severity_color(m->severity) : "",
             severity_name(m->severity));
     if (m->code[0])
         fprintf(x->to, "[%s]", m->code);
-    fprintf(x->to, ":%s %s\n", x->color ? "\033[0m" : "", m->text);
+    fprintf(x->to, ":%s ", x->color ? "\033[0m" : "");
+    print_safe(x->to, m->text);
+    fputc('\n', x->to);
     if (m->line && m->source[0])
         print_caret(x->to, m, x->scratch, x->color);
-    if (m->hint[0])
-        fprintf(x->to, "%s%s\n", m->line ? "      = hint: " : "  hint: ", m->hint);
+    if (m->hint[0]) {
+        fputs(m->line ? "      = hint: " : "  hint: ", x->to);
+        print_safe(x->to, m->hint);
+        fputc('\n', x->to);
+    }
 }
 
 void oi_diag_print(const oi_diag *d, FILE *to, bool color)

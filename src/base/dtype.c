@@ -1,10 +1,14 @@
 /* dtype.c: the table of element types, small floats, and element access in packed buffers. */
 #include "base/base.h"
 
-#define INT_ROW(n, J, bits_, c, lo, hi)                                                            \
-    {.name = n, .json = J, .bits = bits_, .cls = c, .min = lo, .max = hi}
-#define FLOAT_ROW(n, J, bits_, e, m)                                                               \
-    {.name = n, .json = J, .bits = bits_, .cls = OI_CLASS_FLOAT, .exp_bits = e, .man_bits = m}
+#define INT_ROW(n, J, bits_, c, lo, hi)                                     \
+    {                                                                       \
+        .name = n, .json = J, .bits = bits_, .cls = c, .min = lo, .max = hi \
+    }
+#define FLOAT_ROW(n, J, bits_, e, m)                                                             \
+    {                                                                                            \
+        .name = n, .json = J, .bits = bits_, .cls = OI_CLASS_FLOAT, .exp_bits = e, .man_bits = m \
+    }
 
 static const oi_dtype_info table[OI_DTYPE_COUNT] = {
     [OI_NONE] = {.name = "none", .json = "None"},
@@ -166,7 +170,8 @@ double oi_float_decode(oi_dtype t, uint64_t bits)
     return double_of(sign | (uint64_t)((int)exp - bias + 1023) << 52 | frac << (52 - man));
 }
 
-/* -- elements of a buffer ------------------------------------------------------------------------- */
+/* -- elements of a buffer -------------------------------------------------------------------------
+ */
 
 /* Element e of width w sits at bits e*w … e*w+w-1, least significant bit first. */
 static uint64_t load_bits(unsigned width, const void *data, uint64_t e)
@@ -222,6 +227,11 @@ int64_t oi_element_i64(oi_dtype t, const void *data, uint64_t e)
 
 uint64_t oi_element_u64(oi_dtype t, const void *data, uint64_t e)
 {
+    if (oi_dtype_is_float(t)) {
+        double v = oi_element_f64(t, data, e);
+        if (v >= 9223372036854775808.0)
+            return v >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)v;
+    }
     return (uint64_t)oi_element_i64(t, data, e);
 }
 
@@ -234,12 +244,24 @@ double oi_element_f64(oi_dtype t, const void *data, uint64_t e)
     return (double)oi_element_i64(t, data, e);
 }
 
+/* v for rounding to `t`: f64 itself rounds to nearest; on the way to a smaller float what is cut
+ * off stays visible in the last bit ("round to odd"), so that a tie is not decided twice. */
+static double integer_for(oi_dtype t, uint64_t v)
+{
+    if (t == OI_F64 || v < 1ull << 53)
+        return (double)v;
+    unsigned shift = 0;
+    for (; v >> shift >= 1ull << 53; shift++)
+        ;
+    uint64_t lost = v & ((1ull << shift) - 1);
+    return (double)(((v >> shift) | (lost != 0)) << shift);
+}
+
 bool oi_element_set_u64(oi_dtype t, void *data, uint64_t e, uint64_t v)
 {
     const oi_dtype_info *d = oi_dtype_get(t);
-    if (d->cls == OI_CLASS_FLOAT) {
-        return oi_element_set_f64(t, data, e, (double)v);
-    }
+    if (d->cls == OI_CLASS_FLOAT)
+        return oi_element_set_f64(t, data, e, integer_for(t, v));
     if (d->cls == OI_CLASS_NONE || v > d->max || (t == OI_T1 && v == 0))
         return false;
     store_bits(d->bits, data, e, v);
@@ -252,7 +274,7 @@ bool oi_element_set_i64(oi_dtype t, void *data, uint64_t e, int64_t v)
     if (v >= 0)
         return oi_element_set_u64(t, data, e, (uint64_t)v);
     if (d->cls == OI_CLASS_FLOAT)
-        return oi_element_set_f64(t, data, e, (double)v);
+        return oi_element_set_f64(t, data, e, -integer_for(t, 0 - (uint64_t)v));
     if (d->cls == OI_CLASS_NONE || v < d->min)
         return false;
     store_bits(d->bits, data, e, t == OI_T1 ? 0 : (uint64_t)v);

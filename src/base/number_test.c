@@ -90,7 +90,7 @@ static void random_f64(void **state)
 {
     (void)state;
     uint64_t seed = 1;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 70000; i++) {
         double v = f64_of(oi_splitmix64(&seed));
         if (isfinite(v))
             check_f64(v);
@@ -101,7 +101,7 @@ static void random_f32(void **state)
 {
     (void)state;
     uint64_t seed = 2;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 70000; i++) {
         float v = f32_of((uint32_t)oi_splitmix64(&seed));
         if (isfinite(v))
             check_f32(v);
@@ -113,7 +113,7 @@ static void random_text(void **state)
 {
     (void)state;
     uint64_t seed = 3;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 70000; i++) {
         char text[64];
         uint64_t r = oi_splitmix64(&seed);
         int exp = (int)(r % 700) - 350;

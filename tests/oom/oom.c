@@ -1,0 +1,187 @@
+/* oom.c: what happens when memory runs out, everywhere. Each scenario runs again and again, the
+ * first time with its first allocation failing, then with its second, and so on until a run needs
+ * no more; once with only that allocation failing and once with all from there on. Each run must end
+ * with an honest status and give all its memory back.
+ *
+ * The four allocation functions are defined here, so that json-c uses them too; glibc's own stay
+ * reachable as __libc_*. Sanitizers replace the same functions: this is not built with them. */
+#include "openinfer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+void __libc_free(void *p);
+
+/* -- the allocator under test ------------------------------------------------------------------- */
+
+static bool armed;
+static bool fails_once;
+static long countdown; /* allocations until one fails */
+static long failures, live;
+
+static bool fails(void)
+{
+    if (!armed || countdown-- > 0 || (fails_once && failures))
+        return false;
+    failures++;
+    errno = ENOMEM;
+    return true;
+}
+
+static void *counted(void *p)
+{
+    live += armed && p;
+    return p;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : counted(__libc_malloc(size));
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : counted(__libc_calloc(n, size));
+}
+
+void *realloc(void *p, size_t size)
+{
+    if (fails())
+        return NULL;
+    void *q = __libc_realloc(p, size);
+    return p ? q : counted(q);
+}
+
+void free(void *p)
+{
+    live -= armed && p;
+    __libc_free(p);
+}
+
+/* -- scenarios ---------------------------------------------------------------------------------------- */
+
+typedef oi_status scenario_fn(oi_diag *d);
+
+static const char good_text[] = "dynamic { x: f32[B]; }\n"
+                                "volatile { a: f32[B]; W(l): f32[D, D] @pattern(\"W.{l}\");\n"
+                                "           y: f32[B] @init(5.0); }\n"
+                                "persistent { K(l, t): f16[H] @table @fixed(l=4); step: i32; }\n"
+                                "block entry {\n"
+                                "    assign t0: f32[B];\n"
+                                "    loop layers (l in 0..4) { op add(x, a) >> t0; }\n"
+                                "    op relu(t0, negative_slope=0.1, clamp_max=6.0) >> t0;\n"
+                                "    op mul(y, t0) >> y;\n"
+                                "    cache.increment step;\n"
+                                "    return;\n"
+                                "}\n";
+static const char bad_text[] = "dynamic { x: f3[B] }\n"
+                               "block entry { op ad(x, a >> t0; assign 5; } }\n";
+
+/* Memory running out may cost diagnostics, never the truth of the status: `wanted` or OI_ERR_ENV. */
+static oi_status parse(const char *text, oi_graph **g, oi_diag *d)
+{
+    return oi_graph_parse(text, strlen(text), "memory.oi", g, d);
+}
+
+static oi_status parse_good(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    oi_status status = parse(good_text, &g, d);
+    oi_graph_free(g);
+    return status;
+}
+
+static oi_status parse_bad(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    oi_status status = parse(bad_text, &g, d);
+    oi_graph_free(g);
+    return status;
+}
+
+static oi_status to_text(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    char *text = NULL;
+    oi_status status = parse(good_text, &g, d);
+    if (status == OI_OK)
+        status = oi_graph_to_text(g, &text, d);
+    oi_free(text);
+    oi_graph_free(g);
+    return status;
+}
+
+static oi_status format(oi_diag *d)
+{
+    char *text = NULL;
+    oi_status status = oi_graph_format(good_text, strlen(good_text), "memory.oi", &text, d);
+    oi_free(text);
+    return status;
+}
+
+
+static oi_status diagnostics_as_json(oi_diag *d)
+{
+    char *json = NULL;
+    oi_status status = parse_bad(d);
+    if (status == OI_ERR_INPUT) {
+        oi_status printed = oi_diag_to_json(d, &json);
+        status = printed == OI_OK ? OI_ERR_INPUT : printed;
+    }
+    oi_free(json);
+    return status;
+}
+
+static const struct {
+    const char *name;
+    scenario_fn *run;
+    oi_status wanted;
+} scenarios[] = {
+    {"parse good text", parse_good, OI_OK},
+    {"parse bad text", parse_bad, OI_ERR_INPUT},
+    {"print a graph", to_text, OI_OK},
+    {"format a text", format, OI_OK},
+    {"diagnostics as JSON", diagnostics_as_json, OI_ERR_INPUT},
+};
+
+/* -- running them ----------------------------------------------------------------------------------------- */
+
+/* One run with allocation n failing. False when the run did not get that far. */
+static bool run_once(size_t s, long n, bool once, bool *ok, long *n_refused)
+{
+    live = failures = 0;
+    countdown = n;
+    fails_once = once;
+    armed = true;
+    oi_diag *d = oi_diag_new(); /* may itself be refused: NULL drops the messages */
+    oi_status status = scenarios[s].run(d);
+    oi_diag_free(d);
+    armed = false;
+    bool honest = status == scenarios[s].wanted || (failures && status == OI_ERR_ENV);
+    if (!honest || live != 0) {
+        printf("%s, allocation %ld%s refused: status %d, %ld blocks not given back\n",
+               scenarios[s].name, n, once ? "" : " and all after it", (int)status, live);
+        *ok = false;
+    }
+    *n_refused += status == OI_ERR_ENV;
+    return failures > 0;
+}
+
+int main(void)
+{
+    bool ok = true;
+    for (size_t s = 0; s < sizeof scenarios / sizeof scenarios[0]; s++) {
+        long n_runs = 0, n_refused = 0;
+        for (int once = 0; once < 2; once++)
+            for (long n = 0; run_once(s, n, once, &ok, &n_refused) && ok; n++)
+                n_runs++;
+        printf("%s: %ld runs, %ld ended with 'out of memory'\n", scenarios[s].name, n_runs,
+               n_refused);
+        ok = ok && n_refused > 0;
+    }
+    return ok ? 0 : 1;
+}

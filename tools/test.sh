@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 3
 export JOBS=${JOBS:-$(nproc 2> /dev/null || echo 2)}
-python=$PWD/build/venv/bin/python
+venv=$PWD/build/venv/bin/python
 fuzz_seconds=20
 log=build/test-logs
 mkdir -p "$log"
@@ -44,13 +44,13 @@ unit_in() {
 pytest_in() {
     local dir=$1 status n
     shift
-    if ! "$python" -c 'import pytest' 2> /dev/null; then
+    if ! "$venv" -c 'import pytest' 2> /dev/null; then
         skip "system tests: no pytest in build/venv"
         return 0
     fi
     OPENINFER_BIN=$PWD/$dir/bin/openinfer OPENINFER_BUILD=$PWD/$dir PYTHONDONTWRITEBYTECODE=1 \
         PATH=$PWD/$dir/bin:$PATH \
-        "$python" -m pytest -q -rs -p no:cacheprovider "$@" > "$log/pytest" 2>&1
+        "$venv" -m pytest -q -rs -p no:cacheprovider "$@" > "$log/pytest" 2>&1
     status=$?
     cat "$log/pytest"
     for n in passed failed error; do
@@ -64,13 +64,9 @@ pytest_in() {
     return $status
 }
 
-pytest_paths() {
-    ls -d tests python/tests 2> /dev/null
-}
-
 unit() { unit_in build; }
-# shellcheck disable=SC2046 # one word per folder is meant
-system() { pytest_in build $(pytest_paths); }
+system() { pytest_in build tests; }
+python() { pytest_in build -c python/pyproject.toml python/tests; }
 asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
     unit_in build-asan
@@ -159,7 +155,7 @@ summary() {
 }
 
 case "${1:-all}" in
-all) stages="build_default unit system build_asan asan fuzz compilers format install" ;;
+all) stages="build_default unit system python build_asan asan fuzz compilers format install" ;;
 asan) stages="build_asan asan" ;;
 tsan) stages="build_tsan tsan" ;;
 *) stages="$*" ;;

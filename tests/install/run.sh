@@ -97,4 +97,25 @@ fi
 if have fish "fish completion"; then
     check "fish completion" fish -n "$root/share/fish/vendor_completions.d/openinfer.fish"
 fi
+
+# -- the Python package -------------------------------------------------------------------------
+python=build/venv/bin/python
+python_installs() {
+    cp -r python "$tmp/python" && # pip writes beside the sources
+        "$python" -m venv --system-site-packages "$tmp/venv" &&
+        "$tmp/venv/bin/python" -m pip install -q --no-index --no-build-isolation \
+            --disable-pip-version-check "$tmp/python" &&
+        cd "$tmp" && "$tmp/venv/bin/verify_oinf" --help && "$tmp/venv/bin/dataclass_to_oinf" --help &&
+        "$tmp/venv/bin/python" -c 'import openinfer_oinf, pathlib
+assert (pathlib.Path(openinfer_oinf.__file__).parent / "py.typed").exists()'
+}
+if [ ! -x "$python" ]; then
+    echo "left out: installing the Python package: no build/venv"
+elif ! "$python" -c 'import setuptools, wheel' 2> /dev/null; then
+    echo "left out: installing the Python package: no setuptools and wheel here"
+else
+    check "pip install ./python" python_installs
+fi
+types() { cd python && mypy --cache-dir "$tmp/mypy"; }
+if have mypy "types of the Python package"; then check "types of the Python package" types; fi
 exit $bad

@@ -635,12 +635,13 @@ class _Loader:
     # row 7, across tables
     def same_names(self) -> None:
         p = self.package
-        for a, b, first, second in (
-            (p.tensors, p.metadata, "tensor", "metadata"),
-            (p.tensors, p.sizevars, "tensor", "sizevar"),
-            (p.metadata, p.sizevars, "metadata", "sizevar"),
+        tensors, metadata, sizevars = set(p.tensors), set(p.metadata), set(p.sizevars)
+        for both, first, second in (
+            (tensors & metadata, "tensor", "metadata"),
+            (tensors & sizevars, "tensor", "sizevar"),
+            (metadata & sizevars, "metadata", "sizevar"),
         ):
-            for name in sorted(set(a) & set(b)):
+            for name in sorted(both):
                 p.warnings.append(f"{name!r} is both a {first} and a {second} name")
 
     # row 13

@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
+import openinfer_oinf
 from openinfer_oinf import Bitset, QuantParams, QuantScale, QuantZeroPoint, ScalarValue, StreamTensor, UninitializedTensor
 from openinfer_oinf.dtypes import TABLE, encode_list
 
@@ -25,6 +26,11 @@ def shared_folder() -> Optional[Path]:
             if (candidate / "fixtures" / "oinf").is_dir():
                 return candidate
     return None
+
+
+def command_env() -> Dict[str, str]:
+    """Environment in which `python -m openinfer_oinf...` finds the package under test."""
+    return dict(os.environ, PYTHONPATH=str(Path(openinfer_oinf.__file__).parent.parent))
 
 
 def random_element(rng: random.Random, d: Any) -> Any:

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import openinfer_oinf
@@ -18,6 +17,7 @@ from openinfer_oinf import (
     ArrayValue, Bitset, OinfError, QuantParams, QuantScale, ScalarValue, SizeVar, TensorSpec, UninitializedTensor,
     dataclass_to_oinf, read_oinf, write_oinf,
 )
+from support import command_env
 
 
 def make(**fields):
@@ -165,8 +165,7 @@ not_one = 3
 
 
 def command(*args, cwd):
-    env = dict(os.environ, PYTHONPATH=str(Path(openinfer_oinf.__file__).parent.parent))
-    return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=env, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=command_env(), capture_output=True, text=True)
 
 
 def test_commands(tmp_path):

@@ -9,7 +9,7 @@ import random
 import struct
 
 import pytest
-from openinfer_oinf import OinfError
+from openinfer_oinf import OinfError, dtypes
 from openinfer_oinf.dtypes import (
     BY_NAME, TABLE, decode_list, decode_numpy, dtype_of, encode_list, encode_numpy, float_from_bits, float_to_bits,
     smallest_int,
@@ -250,3 +250,16 @@ def test_strict_elements(both):
         if both == "numpy":
             with pytest.raises(OinfError, match="element 1"):
                 decode_numpy(raw, name, 2, strict=True)
+
+
+@pytest.mark.parametrize("d", SCALARS, ids=lambda d: d.name)
+def test_numpy_chunks_join(d, monkeypatch):
+    """Arrays longer than one chunk, ending inside one."""
+    np = pytest.importorskip("numpy")
+    monkeypatch.setattr(dtypes, "_CHUNK", 64)
+    rng = random.Random(d.tag)
+    values = [random_element(rng, d) for _ in range(64 * 3 + 5)]
+    a = np.array(values, np.uint64 if d.name == "u64" else None)
+    if d.name != "f64":  # stored as it is
+        assert bytes(encode_numpy(a, d)) == encode_list(values, d)
+    assert bytes(encode_numpy(a.reshape(-1, 1), d)) == encode_list(values, d)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 import random
+import subprocess
+import sys
+import tempfile
 
 import pytest
 from openinfer_oinf import (
     ArrayValue, Bitset, QuantParams, QuantScale, QuantZeroPoint, StreamTensor, TensorSpec, UninitializedTensor, read_oinf,
     write_package,
 )
-from openinfer_oinf.dtypes import encode_list
+from openinfer_oinf import stats
+from openinfer_oinf.dtypes import BY_NAME, decode_list, encode_list
 from openinfer_oinf.inspect_text import inspect_json, inspect_text
 from openinfer_oinf.stats import stats_of_raw, stats_of_values
 from openinfer_oinf.verify_oinf import main
-from support import SCALARS, patch, random_element
+from support import SCALARS, command_env, patch, random_element, shared_folder
 
 
 def listing(sizevars=None, metadata=None, tensors=None, **options):
@@ -49,8 +53,6 @@ def test_spec_example(both):
 
 
 def test_shipped_example(both):
-    from support import shared_folder
-
     shared = shared_folder()
     if shared is None:
         pytest.skip("no shared folder: set OPENINFER_SHARED")
@@ -142,8 +144,6 @@ def test_figures_do_not_depend_on_numpy(d):
         if d.is_float and n > 2:
             values[1] = math.nan
         raw = encode_list(values, d)
-        from openinfer_oinf.dtypes import decode_list
-
         assert stats_of_raw(raw, d, n) == stats_of_values(decode_list(raw, d, n), d)
     if not d.is_float:
         for values in ([d.lo, d.hi], [d.lo] * 3):
@@ -200,3 +200,22 @@ def test_command(tmp_path, capfdbinary):
     path.write_bytes(b"OINF")
     assert main([str(path)]) == 1
     assert capfdbinary.readouterr() == (b"", f"oinf: {path}: 4 bytes is too short for a header (offset 0)\n".encode())
+
+
+@pytest.mark.parametrize("name", ["f32", "i16", "u1"])
+def test_figures_over_many_chunks(name, monkeypatch):
+    pytest.importorskip("numpy")
+    monkeypatch.setattr(stats, "_CHUNK", 16)
+    d, rng = BY_NAME[name], random.Random(3)
+    raw = encode_list([random_element(rng, d) for _ in range(1001)], d)
+    assert stats_of_raw(raw, d, 1001) == stats_of_values(decode_list(raw, d, 1001), d)
+
+
+def test_a_closed_pipe_is_not_an_error():
+    with tempfile.NamedTemporaryFile(suffix=".oinf") as f:
+        f.write(write_package({f"n{i}": i for i in range(20000)}, {}, {}))
+        f.flush()
+        done = subprocess.run(
+            f"'{sys.executable}' -m openinfer_oinf.verify_oinf {f.name} | head -1", shell=True, capture_output=True, text=True, env=command_env()
+        )
+    assert (done.stdout, done.stderr) == ("n0 := 0\n", "")

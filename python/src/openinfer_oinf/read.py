@@ -454,7 +454,7 @@ class _Loader:
 
     # row 14
     def check_zero(self, raw: BytesLike, offset: int, what: str) -> None:
-        if self.strict and any(raw):
+        if self.strict and bytes(raw) != bytes(len(raw)):
             at = next(i for i, b in enumerate(raw) if b)
             raise self.error(f"{what} is not zero", offset + at)
 

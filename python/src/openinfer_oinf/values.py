@@ -13,7 +13,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _np
 from .dtypes import (
-    BOOL, BY_NAME, F32, DType, count_elements, encode_list, encode_numpy, numpy_dtype, scalar_dtype, smallest_int,
+    BOOL, BY_NAME, F32, DType, count_elements, decode_list, encode_list, encode_numpy, numpy_dtype, scalar_dtype, smallest_int,
 )  # fmt: skip
 from .types import BytesLike, Chunks, OinfError, check_shape
 
@@ -129,8 +129,6 @@ def _from_buffer(view: memoryview, want: Optional[DType], as_metadata: bool) -> 
     if np is not None:
         return _from_numpy(np.asarray(view), want, as_metadata)
     raw = _swapped(view.tobytes(), view.itemsize) if big else view.tobytes()
-    from .dtypes import decode_list
-
     flat = decode_list(raw, source, numel_of(dims))
     d = want or (infer(flat) if as_metadata else source)
     return Encoded(d, dims, encode_list(flat, d))

@@ -8,6 +8,7 @@ Exit 0, or 1 with one line on stderr. Warnings go to stderr too, one line each.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import List, Optional
 
@@ -53,8 +54,8 @@ def _put(text: str) -> int:
             buffer.write(text.encode("utf-8"))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough; keep the interpreter from complaining at exit.
-        sys.stderr.close()
+        # Whoever reads us has seen enough; keep the flush at exit from failing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -68,7 +68,7 @@ unit() { unit_in build; }
 system() { pytest_in build tests; }
 python() { pytest_in build -c python/pyproject.toml python/tests; }
 asan() {
-    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
     unit_in build-asan
     local status=$?
     OPENINFER_SANITIZED=1 pytest_in build-asan tests && return $status
@@ -154,7 +154,7 @@ summary() {
     [ "$failed" = 0 ]
 }
 
-case "${1:-all}" in
+case "${*:-all}" in
 all) stages="build_default unit system python build_asan asan fuzz compilers format install" ;;
 asan) stages="build_asan asan" ;;
 tsan) stages="build_tsan tsan" ;;

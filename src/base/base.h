@@ -86,6 +86,7 @@ uint32_t oi_map_get(const oi_map *m, const char *key);       /* OI_MAP_NONE when
 uint32_t oi_map_put(oi_map *m, const char *key, uint32_t v); /* the value that is now there: an
                                                                 earlier one stays */
 void oi_map_set(oi_map *m, const char *key, uint32_t v);     /* replaces */
+void oi_map_reserve(oi_map *m, size_t n); /* room for n keys at once; only while empty */
 
 /* -- source.c: a text and its lines --------------------------------------------------------------
  */
@@ -121,6 +122,7 @@ typedef struct oi_place {
     const char *file;        /* used when source is NULL */
     oi_span span;
     const char *pointer;
+    bool is_line; /* the message is the whole line: printed without file and severity */
 } oi_place;
 
 /* Both return OI_ERR_INPUT for errors and OI_OK for warnings; d may be NULL. */
@@ -177,6 +179,9 @@ bool oi_dtype_is_tensor(oi_dtype t);                  /* may a tensor have this 
 bool oi_dtype_is_float(oi_dtype t);
 bool oi_dtype_is_integer(oi_dtype t); /* signed, unsigned and packed; not bool, bitset, t1, t2 */
 
+/* The stored bits of element e, zero-extended. */
+uint64_t oi_element_bits(oi_dtype t, const void *data, uint64_t e);
+
 /* Bits of a float of `t` (f8 bf16 f16 f32 f64) nearest to v, ties to even; NaN canonical. */
 uint64_t oi_float_encode(oi_dtype t, double v);
 double oi_float_decode(oi_dtype t, uint64_t bits);
@@ -210,6 +215,10 @@ uint64_t oi_entropy64(void); /* unpredictable, for uuids and hash seeds only */
 oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, oi_diag *d);
 /* Through a temporary file in the same folder and a rename: all or nothing. */
 oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d);
+/* The same, the bytes coming from fn as it goes. */
+typedef oi_status (*oi_file_fn)(void *ctx, int fd, oi_diag *d);
+oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag *d);
+bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false with errno */
 
 /* -- json.c: reading, through json-c
  * ------------------------------------------------------------------ */
@@ -252,6 +261,7 @@ void oi_jsonw_f64(oi_jsonw *w, double v); /* non-finite as "inf", "-inf", "nan" 
 void oi_jsonw_f32(oi_jsonw *w, float v);
 void oi_jsonw_bool(oi_jsonw *w, bool v);
 void oi_jsonw_null(oi_jsonw *w);
+void oi_jsonw_raw(oi_jsonw *w, const char *json, size_t n); /* a value already spelled */
 void oi_jsonw_tree(oi_jsonw *w, struct json_object *j); /* a whole json-c tree, keys sorted */
 
 #endif

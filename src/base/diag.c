@@ -141,7 +141,8 @@ static void add_message(void *ctx)
                     .len = x->at.span.len ? x->at.span.len : 1,
                     .pointer = "",
                     .source = "",
-                    .hint = ""};
+                    .hint = "",
+                    .is_line = x->at.is_line};
     if (!m.line && x->at.pointer)
         m.pointer = oi_arena_text(a, x->at.pointer, strlen(x->at.pointer));
     if (m.line && src) {
@@ -308,6 +309,10 @@ static void print_message(void *ctx)
 {
     print_args *x = ctx;
     const oi_message *m = x->m;
+    if (m->is_line) {
+        fprintf(x->to, "%s\n", m->text);
+        return;
+    }
     if (x->color)
         fputs("\033[1m", x->to);
     print_safe(x->to, m->file);

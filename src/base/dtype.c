@@ -200,6 +200,12 @@ static void store_bits(unsigned width, void *data, uint64_t e, uint64_t v)
         p[i] = (uint8_t)(v >> 8 * i);
 }
 
+uint64_t oi_element_bits(oi_dtype t, const void *data, uint64_t e)
+{
+    unsigned bits = oi_dtype_bits(t);
+    return bits ? load_bits(bits, data, e) : 0;
+}
+
 int64_t oi_element_i64(oi_dtype t, const void *data, uint64_t e)
 {
     const oi_dtype_info *d = oi_dtype_get(t);
@@ -294,4 +300,22 @@ bool oi_element_set_f64(oi_dtype t, void *data, uint64_t e, double v)
     if (v < 0)
         return (double)(int64_t)v == v && oi_element_set_i64(t, data, e, (int64_t)v);
     return (double)(uint64_t)v == v && oi_element_set_u64(t, data, e, (uint64_t)v);
+}
+
+static bool convert_one(oi_dtype to, void *dst, oi_dtype from, const void *src, uint64_t e)
+{
+    switch (oi_dtype_get(from)->cls) {
+    case OI_CLASS_NONE: return false;
+    case OI_CLASS_FLOAT: return oi_element_set_f64(to, dst, e, oi_element_f64(from, src, e));
+    case OI_CLASS_UNSIGNED: return oi_element_set_u64(to, dst, e, oi_element_u64(from, src, e));
+    default: return oi_element_set_i64(to, dst, e, oi_element_i64(from, src, e));
+    }
+}
+
+uint64_t oi_convert(oi_dtype to, void *dst, oi_dtype from, const void *src, uint64_t n)
+{
+    for (uint64_t e = 0; e < n; e++)
+        if (!convert_one(to, dst, from, src, e))
+            return e;
+    return n;
 }

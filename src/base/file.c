@@ -87,34 +87,37 @@ oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, 
 /* -- writing --------------------------------------------------------------------------------------
  */
 
-/* False with errno. */
-static bool write_all(int fd, const char *data, size_t n)
+bool oi_file_put(int fd, const void *data, size_t n)
 {
+    const char *from = data;
     while (n) {
-        ssize_t put = write(fd, data, n < SSIZE_MAX ? n : SSIZE_MAX);
+        ssize_t put = write(fd, from, n < SSIZE_MAX ? n : SSIZE_MAX);
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
             return false;
-        data += put;
+        from += put;
         n -= (size_t)put;
     }
     return true;
 }
 
+/* Closes what fn wrote; a full disk may only show here. */
+static oi_status fill_and_close(int fd, const char *path, oi_file_fn fn, void *ctx, oi_diag *d)
+{
+    oi_status status = fn(ctx, fd, d);
+    if (close(fd) != 0 && status == OI_OK)
+        status = oi_diag_env(d, path, "cannot write: %s", strerror(errno));
+    return status;
+}
+
 /* A device, a pipe or a terminal: a rename would replace it, so it is written in place. */
-static oi_status write_in_place(const char *path, const void *data, size_t n, oi_diag *d)
+static oi_status write_in_place(const char *path, oi_file_fn fn, void *ctx, oi_diag *d)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return oi_diag_env(d, path, "cannot open for writing: %s", strerror(errno));
-    bool ok = write_all(fd, data, n);
-    int why = errno;
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    return ok ? OI_OK : oi_diag_env(d, path, "cannot write: %s", strerror(why));
+    return fill_and_close(fd, path, fn, ctx, d);
 }
 
 /* A new file beside `path`, its name left in `name`. -1 with errno. */
@@ -134,7 +137,7 @@ static int open_beside(const char *path, mode_t mode, oi_buf *name)
     return -1;
 }
 
-static oi_status write_and_rename(const char *path, mode_t mode, const void *data, size_t n,
+static oi_status write_and_rename(const char *path, mode_t mode, oi_file_fn fn, void *ctx,
                                   oi_diag *d)
 {
     oi_buf name = {0};
@@ -143,34 +146,47 @@ static oi_status write_and_rename(const char *path, mode_t mode, const void *dat
         oi_buf_free(&name);
         return oi_diag_env(d, path, "cannot create: %s", strerror(errno));
     }
-    bool ok = write_all(fd, data, n);
-    int why = errno;
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (ok && rename(name.text, path) != 0) {
-        ok = false;
-        why = errno;
-    }
-    if (!ok)
+    oi_status status = fill_and_close(fd, path, fn, ctx, d);
+    if (status == OI_OK && rename(name.text, path) != 0)
+        status = oi_diag_env(d, path, "cannot write: %s", strerror(errno));
+    if (status != OI_OK)
         unlink(name.text);
     oi_buf_free(&name);
-    return ok ? OI_OK : oi_diag_env(d, path, "cannot write: %s", strerror(why));
+    return status;
 }
 
-oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d)
+oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag *d)
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return write_and_rename(path, 0666, data, n, d);
+        return write_and_rename(path, 0666, fn, ctx, d);
     if (!S_ISREG(st.st_mode))
-        return write_in_place(path, data, n, d);
+        return write_in_place(path, fn, ctx, d);
     /* behind a symbolic link the file is replaced, not the link */
     char *real = realpath(path, NULL);
     if (!real)
         return oi_diag_env(d, path, "cannot write: %s", strerror(errno));
-    oi_status status = write_and_rename(real, st.st_mode & 0777, data, n, d);
+    oi_status status = write_and_rename(real, st.st_mode & 0777, fn, ctx, d);
     free(real);
     return status;
+}
+
+typedef struct whole {
+    const char *path;
+    const void *data;
+    size_t n;
+} whole;
+
+static oi_status write_whole(void *ctx, int fd, oi_diag *d)
+{
+    const whole *x = ctx;
+    return oi_file_put(fd, x->data, x->n)
+               ? OI_OK
+               : oi_diag_env(d, x->path, "cannot write: %s", strerror(errno));
+}
+
+oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d)
+{
+    whole x = {path, data, n};
+    return oi_file_write_with(path, write_whole, &x, d);
 }

@@ -167,6 +167,12 @@ void oi_jsonw_null(oi_jsonw *w)
     oi_buf_puts(w->out, "null");
 }
 
+void oi_jsonw_raw(oi_jsonw *w, const char *json, size_t n)
+{
+    before_item(w);
+    oi_buf_add(w->out, json, n);
+}
+
 /* -- whole trees ----------------------------------------------------------------------------------
  */
 

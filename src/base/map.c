@@ -42,6 +42,18 @@ static void grow(oi_map *m)
     *m = bigger;
 }
 
+void oi_map_reserve(oi_map *m, size_t n)
+{
+    if (m->cap || !n)
+        return;
+    size_t cap = 16;
+    while (n > cap / 4 * 3)
+        cap *= 2;
+    m->seed = oi_entropy64();
+    m->slots = oi_arena_alloc(m->arena, cap * sizeof *m->slots);
+    m->cap = cap;
+}
+
 static struct oi_map_slot *claim(oi_map *m, const char *key, bool *is_new)
 {
     if (m->n + 1 > m->cap / 4 * 3)

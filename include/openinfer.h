@@ -60,6 +60,7 @@ typedef struct oi_message {
     const char *text;
     const char *source; /* the source line, for the caret */
     const char *hint;   /* what to do about it, or "" */
+    bool is_line;       /* the text is the whole line as printed, with its own prefix */
 } oi_message;
 
 OI_API oi_diag *oi_diag_new(void); /* NULL only when memory is out */
@@ -112,6 +113,167 @@ OI_API uint64_t oi_element_u64(oi_dtype t, const void *data, uint64_t e);
 OI_API bool oi_element_set_f64(oi_dtype t, void *data, uint64_t e, double v);
 OI_API bool oi_element_set_i64(oi_dtype t, void *data, uint64_t e, int64_t v);
 OI_API bool oi_element_set_u64(oi_dtype t, void *data, uint64_t e, uint64_t v);
+
+/* Element by element from one type to another: to a float rounds to nearest even, to an integer
+ * must be exact. Returns how many elements were converted; fewer than n when one does not fit. */
+OI_API uint64_t oi_convert(oi_dtype to, void *dst, oi_dtype from, const void *src, uint64_t n);
+
+/* -- model packages (OINF) ------------------------------------------------------------------- */
+
+/* An open package: sizes, metadata and tensors by name. Everything in the header, the tables and
+ * the quantisation payloads is checked by open; tensor bytes are not touched until asked for.
+ * Apart from close and release, calls on one model may come from several threads.
+ *
+ * By default the file is mapped, and tensors are lent straight from the mapping. A mapping has one
+ * limit: when another process shortens the file afterwards, touching the lost pages raises SIGBUS.
+ * Each call looks at the file's length first, but memory already lent cannot be protected; with
+ * `pread` set nothing is mapped and a shortened file gives an error instead. */
+typedef struct oi_model oi_model;
+
+typedef struct oi_model_options {
+    bool strict;       /* names, padding, reserved fields, bool and t2 values exactly as written */
+    bool allow_shared; /* two tensors may name the same bytes */
+    bool pread;        /* read on demand instead of mapping */
+    uint32_t max_count;          /* entries in a table; 0 = 2^20 */
+    uint32_t max_ndim;           /* 0 = 64, which is also the most */
+    uint64_t max_metadata_bytes; /* one metadata value; 0 = 1 GiB */
+} oi_model_options;
+
+OI_API oi_status oi_model_open(const char *path, oi_model **out, oi_diag *diag);
+OI_API oi_status oi_model_open_with(const char *path, const oi_model_options *options,
+                                    oi_model **out, oi_diag *diag);
+/* The bytes are borrowed and must stay unchanged until close. */
+OI_API oi_status oi_model_open_memory(const void *data, size_t n, const oi_model_options *options,
+                                      oi_model **out, oi_diag *diag);
+OI_API void oi_model_close(oi_model *m);
+OI_API const char *oi_model_path(const oi_model *m); /* "<memory>" when there is none */
+
+OI_API size_t oi_model_n_sizevars(const oi_model *m);
+OI_API size_t oi_model_n_metadata(const oi_model *m);
+OI_API size_t oi_model_n_tensors(const oi_model *m);
+/* Names in file order, NULL past the end; they live as long as the model. */
+OI_API const char *oi_model_sizevar_name(const oi_model *m, size_t i);
+OI_API const char *oi_model_meta_name(const oi_model *m, size_t i);
+OI_API const char *oi_model_tensor_name(const oi_model *m, size_t i);
+
+OI_API oi_status oi_model_size_of(const oi_model *m, const char *name, uint64_t *out);
+
+typedef struct oi_meta_info {
+    const char *name;
+    oi_dtype type;    /* as stored: a scalar type, OI_BITSET, OI_STR or OI_NDARRAY */
+    oi_dtype element; /* of an ndarray; otherwise the type itself */
+    uint32_t rank;    /* ndarray: its own; bitset and str: 1; scalar: 0 */
+    const uint64_t *dims;
+    uint64_t n_elements;           /* bits of a bitset, bytes of a str */
+    uint64_t offset, nbytes;       /* of the payload in the file */
+    uint64_t value_at, value_size; /* of the bare value inside it */
+} oi_meta_info;
+
+OI_API oi_status oi_model_meta_info(const oi_model *m, const char *key, oi_meta_info *out);
+OI_API oi_status oi_model_meta_info_at(const oi_model *m, size_t i, oi_meta_info *out);
+/* The bare value: dtype is the element type, OI_STR or OI_BITSET. */
+OI_API oi_status oi_model_meta(oi_model *m, const char *key, oi_view *out, oi_diag *diag);
+/* Text stored as str or as a u8 ndarray: valid UTF-8 without NUL; the copy is released with
+ * oi_free. out_n may be NULL. */
+OI_API oi_status oi_model_meta_text(oi_model *m, const char *key, char **out, size_t *out_n,
+                                    oi_diag *diag);
+/* A scalar (or a rank-0 ndarray) whose value fits the type asked for exactly. */
+OI_API oi_status oi_model_meta_i64(oi_model *m, const char *key, int64_t *out, oi_diag *diag);
+OI_API oi_status oi_model_meta_u64(oi_model *m, const char *key, uint64_t *out, oi_diag *diag);
+OI_API oi_status oi_model_meta_f64(oi_model *m, const char *key, double *out, oi_diag *diag);
+OI_API oi_status oi_model_meta_bool(oi_model *m, const char *key, bool *out, oi_diag *diag);
+
+typedef enum oi_quant_scheme { OI_SYMMETRIC = 1, OI_ASYMMETRIC = 2 } oi_quant_scheme;
+typedef enum oi_quant_mode { OI_QUANT_NONE, OI_PER_TENSOR, OI_PER_CHANNEL } oi_quant_mode;
+
+/* real = scale * (q - zero_point) */
+typedef struct oi_quant {
+    oi_quant_scheme scheme;
+    oi_quant_mode scale_mode, zero_point_mode;
+    uint64_t scale_axis, zero_point_axis;
+    uint64_t n_scales, n_zero_points;
+    const float *scales;
+    const int32_t *zero_points;
+} oi_quant;
+
+typedef struct oi_tensor_info {
+    const char *name;
+    oi_dtype dtype;
+    uint32_t rank;
+    const uint64_t *dims;
+    uint64_t n_elements;
+    bool has_data;
+    uint64_t data_offset, data_nbytes;
+    uint64_t quant_offset, quant_nbytes;
+    const oi_quant *quant; /* NULL when the tensor is not quantised */
+} oi_tensor_info;
+
+OI_API oi_status oi_model_tensor_info(const oi_model *m, const char *name, oi_tensor_info *out);
+OI_API oi_status oi_model_tensor_info_at(const oi_model *m, size_t i, oi_tensor_info *out);
+OI_API oi_status oi_model_tensor_index(const oi_model *m, const char *name, size_t *out);
+/* Lends the tensor's bytes; data is NULL when it has none. Mapped: valid until close. Otherwise
+ * loaded once and kept until release or close. */
+OI_API oi_status oi_model_tensor(oi_model *m, const char *name, oi_view *out, oi_diag *diag);
+OI_API void oi_model_release(oi_model *m, const char *name);
+/* Bytes [offset, offset + n) of tensor i into buf, without keeping anything. */
+OI_API oi_status oi_model_read(oi_model *m, size_t i, uint64_t offset, uint64_t n, void *buf,
+                               oi_diag *diag);
+
+typedef struct oi_print_options {
+    bool json;
+    bool hist;          /* a bar chart below each histogram line */
+    const char *tensor; /* only this one; NULL = everything */
+} oi_print_options;
+
+/* What `openinfer inspect` shows. Works in bounded memory whatever the tensors' sizes. Whether the
+ * stream took everything, ferror(to) tells. */
+OI_API oi_status oi_model_print(oi_model *m, FILE *to, const oi_print_options *options,
+                                oi_diag *diag);
+
+/* -- writing packages ------------------------------------------------------------------------ */
+
+/* Collects entries in any order; finish sorts them by name and writes. The same content always
+ * gives the same bytes. Names are [A-Za-z0-9._-]+ and unique within their table. */
+typedef struct oi_writer oi_writer;
+
+OI_API oi_writer *oi_writer_new(void); /* NULL only when memory is out */
+OI_API void oi_writer_free(oi_writer *w);
+OI_API oi_status oi_writer_sizevar(oi_writer *w, const char *name, uint64_t value, oi_diag *diag);
+/* Scalars: any number type, bool included; integers must fit, floats are rounded. */
+OI_API oi_status oi_writer_i64(oi_writer *w, const char *key, oi_dtype type, int64_t v,
+                               oi_diag *diag);
+OI_API oi_status oi_writer_u64(oi_writer *w, const char *key, oi_dtype type, uint64_t v,
+                               oi_diag *diag);
+OI_API oi_status oi_writer_f64(oi_writer *w, const char *key, oi_dtype type, double v,
+                               oi_diag *diag);
+/* A str when the text stays within the name alphabet, otherwise a u8 ndarray. */
+OI_API oi_status oi_writer_text(oi_writer *w, const char *key, const char *text, size_t n,
+                                oi_diag *diag);
+OI_API oi_status oi_writer_bitset(oi_writer *w, const char *key, const void *bits, uint32_t n_bits,
+                                  oi_diag *diag);
+OI_API oi_status oi_writer_ndarray(oi_writer *w, const char *key, const oi_view *value,
+                                   oi_diag *diag);
+
+/* Gives bytes [offset, offset + n) of a tensor; called in order, once for each byte. */
+typedef oi_status (*oi_read_fn)(void *ctx, uint64_t offset, void *buf, size_t n, oi_diag *diag);
+
+typedef struct oi_writer_tensor {
+    const char *name;
+    oi_dtype dtype;
+    uint32_t rank;
+    const uint64_t *dims;
+    const void *data; /* borrowed until finish; NULL with read NULL = no data */
+    oi_read_fn read;  /* instead of data, for what should not be in memory at once */
+    void *read_ctx;
+    const oi_quant *quant; /* copied; NULL when not quantised */
+} oi_writer_tensor;
+
+OI_API oi_status oi_writer_add_tensor(oi_writer *w, const oi_writer_tensor *tensor, oi_diag *diag);
+/* Everything in m, which must stay open until finish. */
+OI_API oi_status oi_writer_add_model(oi_writer *w, oi_model *m, oi_diag *diag);
+/* Through a temporary file beside it: the path holds the whole package or what it held before. */
+OI_API oi_status oi_writer_finish(oi_writer *w, const char *path, oi_diag *diag);
+OI_API oi_status oi_writer_finish_memory(oi_writer *w, void **out, size_t *out_n, oi_diag *diag);
 
 /* -- graphs ------------------------------------------------------------------------------------ */
 

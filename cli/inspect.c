@@ -1,0 +1,46 @@
+/* inspect.c: `openinfer inspect`. */
+#include "cli.h"
+
+static oi_model_options open_options;
+static oi_print_options print_options;
+
+static const cli_option options[] = {
+    OPT_FLAG("json", 0, &print_options.json, "print JSON"),
+    OPT_FLAG("strict", 0, &open_options.strict, "reject what is otherwise a warning or ignored"),
+    OPT_TEXT("tensor", 0, "NAME", &print_options.tensor, "only this tensor"),
+    OPT_FLAG("hist", 0, &print_options.hist, "draw the histograms as bars too"),
+    OPT_FLAG("allow-shared", 0, &open_options.allow_shared, "accept tensors that share their data"),
+    OPT_END,
+};
+
+static oi_status run(cli_args args)
+{
+    oi_diag *diag = oi_diag_new();
+    oi_model *model = NULL;
+    oi_status status = oi_model_open_with(args.at[0], &open_options, &model, diag);
+    if (status == OI_OK)
+        status = oi_model_print(model, stdout, &print_options, diag);
+    oi_model_close(model);
+    return cli_done(status, diag);
+}
+
+static const char *const examples[] = {
+    "openinfer inspect model.oinf",
+    "sizes, metadata and tensors with their statistics",
+    "openinfer inspect --tensor w --hist model.oinf",
+    "one tensor, its histogram drawn",
+    "openinfer inspect --json --strict model.oinf",
+    "the tables for a program to read, nothing doubtful accepted",
+    NULL,
+};
+
+const cli_command CMD_inspect = {
+    .description =
+        "Checks every rule of the package format, then prints the sizes, the metadata and the "
+        "tensors, each sorted by name. A tensor is shown with its first and last values, its "
+        "size, minimum, maximum, mean, median, standard deviation, histogram and quantisation.\n\n"
+        "The first broken rule is printed as one line, oinf: PATH: REASON (offset N).",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -57,6 +57,7 @@ typedef struct oi_op_attr {
     bool in_range; /* the value must fit the first input's dtype */
     bool has_min;
     int64_t min;               /* every integer given must be at least this */
+    oi_dtypes dtypes;          /* what a dtype may be; 0: any */
     int32_t input;             /* index of the input that may stand in for it, or -1 */
     oi_op_value def;           /* the default; OI_VALUE_NONE when required or `absent` */
     const char *absent;        /* what leaving it out means when there is no default, or NULL */
@@ -110,7 +111,7 @@ typedef struct oi_op {
     const char *expr, *init, *combine, *finish; /* the meaning, where written; else "" */
 } oi_op;
 
-/* -- lookup (ops.c) -------------------------------------------------------------------------- */
+/* -- lookup (ops.c) --------------------------------------------------------------------------- */
 
 const oi_op *oi_op_find(const char *name); /* by name or alias; NULL when there is none */
 const oi_op *oi_op_find_n(const char *name, size_t n);
@@ -124,8 +125,7 @@ const oi_op_output *oi_op_output_at(const oi_op *op, size_t i);
 /* "F S U i4 u4": classes first, then single names. Returns the length; out is always terminated. */
 size_t oi_dtypes_print(oi_dtypes set, char *out, size_t cap);
 
-/* -- generated tables (ops_gen.c) ---------------------------------------------------------------
- */
+/* -- generated tables (ops_gen.c) ------------------------------------------------------------- */
 
 typedef struct oi_op_word { /* one word of the registry's vocabulary */
     const char *name, *doc;

@@ -1,6 +1,8 @@
 /* commands.h: every command, once: COMMAND(name, words it takes, what it does).
  * Feeds dispatch, --help, man pages and completion. A row joins together with its cli/NAME.c. */
 COMMAND(inspect, "MODEL.oinf", "validate a model package and list what it holds")
+COMMAND(fmt, "GRAPH", "lay a graph out canonically, comments kept")
+COMMAND(graph, "GRAPH", "convert a graph to text, JSON or a picture")
 COMMAND(version, "", "print the version and what was found at build time")
 COMMAND(completion, "bash|zsh|fish", "print a completion script for a shell")
 COMMAND(help, "[COMMAND]", "explain a command")

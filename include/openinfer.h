@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,20 +81,37 @@ OI_API oi_status oi_diag_to_json(const oi_diag *d, char **out);
 /* Values are the OINF tags. OI_STR and OI_NDARRAY occur only as metadata. */
 typedef enum oi_dtype {
     OI_NONE = 0,
-    OI_I8, OI_I16, OI_I32, OI_I64,
-    OI_U8, OI_U16, OI_U32, OI_U64,
-    OI_F16, OI_F32, OI_F64,
-    OI_BOOL, OI_BITSET, OI_STR, OI_NDARRAY,
-    OI_BF16, OI_F8,
-    OI_I4, OI_I2, OI_I1,
-    OI_U4, OI_U2, OI_U1,
-    OI_T2, OI_T1,
+    OI_I8,
+    OI_I16,
+    OI_I32,
+    OI_I64,
+    OI_U8,
+    OI_U16,
+    OI_U32,
+    OI_U64,
+    OI_F16,
+    OI_F32,
+    OI_F64,
+    OI_BOOL,
+    OI_BITSET,
+    OI_STR,
+    OI_NDARRAY,
+    OI_BF16,
+    OI_F8,
+    OI_I4,
+    OI_I2,
+    OI_I1,
+    OI_U4,
+    OI_U2,
+    OI_U1,
+    OI_T2,
+    OI_T1,
     OI_DTYPE_COUNT
 } oi_dtype;
 
-OI_API const char *oi_dtype_name(oi_dtype t);       /* "f32" */
-OI_API oi_dtype oi_dtype_find(const char *name);    /* DSL spelling or alias; OI_NONE if unknown */
-OI_API unsigned oi_dtype_bits(oi_dtype t);          /* bits per stored element */
+OI_API const char *oi_dtype_name(oi_dtype t);    /* "f32" */
+OI_API oi_dtype oi_dtype_find(const char *name); /* DSL spelling or alias; OI_NONE if unknown */
+OI_API unsigned oi_dtype_bits(oi_dtype t);       /* bits per stored element */
 OI_API bool oi_dtype_bytes(oi_dtype t, uint64_t n, uint64_t *out); /* false on overflow */
 
 /* A tensor somebody else owns: row-major, packed types packed. */
@@ -131,11 +150,11 @@ OI_API uint64_t oi_convert(oi_dtype to, void *dst, oi_dtype from, const void *sr
 typedef struct oi_model oi_model;
 
 typedef struct oi_model_options {
-    bool strict;       /* names, padding, reserved fields, bool and t2 values exactly as written */
-    bool allow_shared; /* two tensors may name the same bytes */
-    bool pread;        /* read on demand instead of mapping */
-    uint32_t max_count;          /* entries in a table; 0 = 2^20 */
-    uint32_t max_ndim;           /* 0 = 64, which is also the most */
+    bool strict;        /* names, padding, reserved fields, bool and t2 values exactly as written */
+    bool allow_shared;  /* two tensors may name the same bytes */
+    bool pread;         /* read on demand instead of mapping */
+    uint32_t max_count; /* entries in a table; 0 = 2^20 */
+    uint32_t max_ndim;  /* 0 = 64, which is also the most */
     uint64_t max_metadata_bytes; /* one metadata value; 0 = 1 GiB */
 } oi_model_options;
 
@@ -279,12 +298,18 @@ OI_API oi_status oi_writer_finish_memory(oi_writer *w, void **out, size_t *out_n
 
 typedef struct oi_graph oi_graph;
 
-/* DSL text. `name` is shown in diagnostics. */
+/* DSL text. `name` is shown in diagnostics. Only syntax is judged here; oi_graph_check judges the
+ * rest. */
 OI_API oi_status oi_graph_parse(const char *text, size_t n, const char *name, oi_graph **out,
                                 oi_diag *diag);
+/* The same for a text that begins at `first_line` of a larger file. */
+OI_API oi_status oi_graph_parse_at(const char *text, size_t n, const char *name,
+                                   uint32_t first_line, oi_graph **out, oi_diag *diag);
+/* Graph JSON; runs every static check that needs no source text. */
 OI_API oi_status oi_graph_from_json(const char *text, size_t n, const char *name, oi_graph **out,
                                     oi_diag *diag);
-OI_API oi_status oi_graph_load(const char *path, oi_graph **out, oi_diag *diag); /* .oi or .json */
+/* FILE.oi, FILE.json, or MODEL.oinf and MODEL.oinf#NAME for a graph inside a package. */
+OI_API oi_status oi_graph_load(const char *path, oi_graph **out, oi_diag *diag);
 OI_API void oi_graph_free(oi_graph *g);
 
 typedef struct oi_json_options {
@@ -295,11 +320,80 @@ typedef struct oi_json_options {
 OI_API oi_status oi_graph_to_json(const oi_graph *g, const oi_json_options *options, char **out,
                                   oi_diag *diag);
 OI_API oi_status oi_graph_to_text(const oi_graph *g, char **out, oi_diag *diag);
+OI_API oi_status oi_graph_to_dot(const oi_graph *g, char **out, oi_diag *diag);
+OI_API oi_status oi_graph_to_svg(const oi_graph *g, char **out, oi_diag *diag);
+OI_API oi_status oi_graph_to_html(const oi_graph *g, char **out, oi_diag *diag);
+/* A whole text file, at most 256 MiB. */
+OI_API oi_status oi_text_read(const char *path, char **out, size_t *n, oi_diag *diag);
 /* Canonical layout of a DSL text, comments and blank-line groups kept. Only syntax is checked. */
 OI_API oi_status oi_graph_format(const char *text, size_t n, const char *name, char **out,
                                  oi_diag *diag);
 /* Replaces the random node uuids by ones derived from block and index, so that builds repeat. */
 OI_API void oi_graph_make_deterministic(oi_graph *g);
+
+/* A graph inside a C program:
+ *     oi_graph *g = OI_GRAPH( dynamic { x: f32[B]; } block entry { return x; } );
+ * Text that is wrong stops the program with the diagnostics; lines count from the macro's. */
+#define OI_GRAPH(...) oi_graph_embedded(#__VA_ARGS__, __FILE__, __LINE__)
+
+static inline oi_graph *oi_graph_embedded(const char *text, const char *file, int line)
+{
+    oi_graph *g = NULL;
+    oi_diag *d = oi_diag_new();
+    if (oi_graph_parse_at(text, strlen(text), file, (uint32_t)line, &g, d) != OI_OK) {
+        oi_diag_print(d, stderr, false);
+        exit(EXIT_FAILURE);
+    }
+    oi_diag_free(d);
+    return g;
+}
+
+/* -- building a graph call by call
+ * ----------------------------------------------------------------- */
+
+typedef enum oi_var_kind { OI_DYNAMIC, OI_VOLATILE, OI_CONSTANT, OI_PERSISTENT } oi_var_kind;
+
+/* Text fields are written as in the DSL; NULL leaves them out. */
+typedef struct oi_var_spec {
+    oi_var_kind kind;
+    const char *name;    /* "K" */
+    const char *indices; /* "l, t" */
+    oi_dtype dtype;
+    const char *dims;    /* "H, Dh" */
+    const char *init;    /* "0.5" */
+    const char *ref;     /* model key */
+    const char *pattern; /* "W.{l}" */
+    bool table;
+    const char *auto_dim; /* "i, j" */
+    const char *fixed;    /* "t=1024" */
+    const char *cap;
+} oi_var_spec;
+
+/* Nodes go to the block opened last, or into the innermost open loop. Operands, expressions and
+ * attributes are DSL text: oi_build_op(g, "relu", "h, negative_slope=0.01", "h", d). */
+OI_API oi_status oi_graph_new(oi_graph **out);
+OI_API oi_status oi_build_var(oi_graph *g, const oi_var_spec *v, oi_diag *diag);
+OI_API oi_status oi_build_block(oi_graph *g, const char *name, oi_diag *diag);
+OI_API oi_status oi_build_assign(oi_graph *g, const char *name, oi_dtype dtype, const char *dims,
+                                 oi_diag *diag);
+OI_API oi_status oi_build_op(oi_graph *g, const char *op, const char *args, const char *outputs,
+                             oi_diag *diag);
+OI_API oi_status oi_build_loop(oi_graph *g, const char *name, const char *index, const char *start,
+                               const char *end, oi_diag *diag);
+OI_API oi_status oi_build_end(oi_graph *g, oi_diag *diag); /* closes the innermost loop */
+OI_API oi_status oi_build_branch(oi_graph *g, const char *cond, const char *then_block,
+                                 const char *else_block, oi_diag *diag);
+OI_API oi_status oi_build_cache_read(oi_graph *g, const char *access, const char *to,
+                                     oi_diag *diag);
+OI_API oi_status oi_build_cache_write(oi_graph *g, const char *from, const char *access,
+                                      oi_diag *diag);
+OI_API oi_status oi_build_transfer(oi_graph *g, const char *from, const char *to, oi_diag *diag);
+OI_API oi_status oi_build_yield(oi_graph *g, const char *names, oi_diag *diag);
+OI_API oi_status oi_build_await(oi_graph *g, const char *names, oi_diag *diag);
+OI_API oi_status oi_build_return(oi_graph *g, const char *names, oi_diag *diag);
+/* Any one statement but a loop: "cache.increment 2 step;", "barrier;", "dep after(…) before(…);".
+ */
+OI_API oi_status oi_build_statement(oi_graph *g, const char *text, oi_diag *diag);
 
 #ifdef __cplusplus
 }

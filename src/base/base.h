@@ -211,6 +211,7 @@ uint64_t oi_entropy64(void); /* unpredictable, for uuids and hash seeds only */
 /* -- file.c
  * ---------------------------------------------------------------------------------------- */
 
+#define OI_TEXT_LIMIT (256u << 20) /* bytes of DSL or JSON: positions are 32-bit */
 /* Whole file into memory (NUL-terminated, NUL not counted), at most `limit` bytes. */
 oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, oi_diag *d);
 /* Through a temporary file in the same folder and a rename: all or nothing. */

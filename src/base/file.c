@@ -190,3 +190,8 @@ oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d
     whole x = {path, data, n};
     return oi_file_write_with(path, write_whole, &x, d);
 }
+
+oi_status oi_text_read(const char *path, char **out, size_t *n, oi_diag *diag)
+{
+    return oi_file_read(path, OI_TEXT_LIMIT, out, n, diag);
+}

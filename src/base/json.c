@@ -189,8 +189,6 @@ static bool escape(scan *s, uint32_t *c)
         return unexpected(s, "four hexadecimal digits after \\u");
     s->at += 4;
     *c = (uint32_t)unit;
-    if (unit == 0)
-        return fail(s, start, s->at, "\\u0000 is not accepted in a string");
     if (unit < 0xd800 || unit > 0xdfff)
         return true;
     int low = -1;
@@ -224,8 +222,11 @@ static bool string(scan *s, char *out)
             continue;
         }
         uint32_t code = 0;
+        size_t at = s->at;
         if (!escape(s, &code))
             return false;
+        if (out && code == 0) /* a key: json-c would cut it here */
+            return fail(s, at, s->at, "\\u0000 is not accepted in a key");
         if (out)
             out += oi_utf8_encode(code, out);
     }

@@ -1,8 +1,6 @@
 /* dsl.c: the public way in: text -> Graph. */
 #include "dsl/dsl.h"
 
-#define TEXT_LIMIT (256u << 20) /* positions are 32-bit; nobody writes this much by hand */
-
 typedef struct parse_job {
     oi_graph *g;
     const char *text, *name;
@@ -24,9 +22,9 @@ static void parse(void *ctx)
 
 static oi_status run(parse_job *j, oi_graph **out)
 {
-    if (j->n > TEXT_LIMIT)
+    if (j->n > OI_TEXT_LIMIT)
         return oi_diag_env(j->diag, j->name, "%zu bytes of text are too many (limit %u)", j->n,
-                           TEXT_LIMIT);
+                           OI_TEXT_LIMIT);
     size_t before = oi_diag_errors(j->diag), first = oi_diag_count(j->diag);
     j->g = oi_graph_alloc();
     oi_status status = j->g ? oi_arena_guard(j->g->arena, parse, j) : OI_ERR_ENV;

@@ -19,9 +19,12 @@ void oi_parse_graph(oi_graph *g, oi_diag *d);
 
 /* -- parse_decl.c: memory sections and declarations -- */
 void oi_parse_section(oi_parser *p);
+bool oi_parse_one_decl(oi_parser *p, oi_var_kind kind); /* for the builder: all of the text */
 
 /* -- parse_node.c: what stands in a block -- */
 void oi_parse_node(oi_parser *p);
+/* For the builder: the text is one statement, or one loop header whose id goes to *open_loop. */
+bool oi_parse_one_node(oi_parser *p, bool want_loop, uint32_t *open_loop);
 
 /* -- shared by the three -- */
 oi_value oi_parse_item(oi_parser *p);  /* item of the grammar */
@@ -35,9 +38,5 @@ void oi_parse_suggest(oi_parser *p, const oi_token *t, const char *const *words,
 
 /* -- print.c -- */
 void oi_node_print(oi_buf *out, const oi_node *n); /* one statement; a loop only its header */
-
-/* -- dsl.c -- */
-oi_status oi_graph_parse_at(const char *text, size_t n, const char *name, uint32_t first_line,
-                            oi_graph **out, oi_diag *diag);
 
 #endif

@@ -3,7 +3,7 @@
 
 static oi_place at_span(const oi_parser *p, oi_span span)
 {
-    return (oi_place){.source = p->cur.source, .span = span};
+    return (oi_place){.source = p->cur.source, .span = span, .pointer = p->cur.pointer};
 }
 
 /* -- attributes
@@ -187,9 +187,8 @@ static void indices(oi_parser *p, oi_var *v)
 }
 
 /* decl = IDENT [ "(" IDENT {"," IDENT} ")" ] ":" dtype [ dims ] { attr } ";" */
-static void decl(oi_parser *p, oi_var_kind kind)
+static oi_var decl(oi_parser *p, oi_var_kind kind)
 {
-    const oi_token *first = p->cur.tok;
     oi_var v = {.kind = kind, .name = oi_cur_name(&p->cur, "a declaration or '}'")};
     if (!p->cur.failed)
         indices(p, &v);
@@ -201,6 +200,13 @@ static void decl(oi_parser *p, oi_var_kind kind)
         attr(p, &v);
     if (!p->cur.failed)
         oi_cur_expect(&p->cur, ';', "';'");
+    return v;
+}
+
+static void section_decl(oi_parser *p, oi_var_kind kind)
+{
+    const oi_token *first = p->cur.tok;
+    oi_var v = decl(p, kind);
     if (v.dtype != OI_NONE) { /* even when an attribute is wrong: uses of the name are not */
         uint32_t id = oi_graph_add_var(p->g, &v);
         if (!p->cur.failed)
@@ -208,6 +214,18 @@ static void decl(oi_parser *p, oi_var_kind kind)
     }
     if (p->cur.failed)
         oi_parse_resync(p);
+}
+
+bool oi_parse_one_decl(oi_parser *p, oi_var_kind kind)
+{
+    size_t errors = oi_diag_errors(p->cur.diag);
+    oi_var v = decl(p, kind);
+    if (!p->cur.failed && p->cur.tok->kind != OI_TOK_END)
+        oi_cur_unexpected(&p->cur, "the end of the text");
+    if (p->cur.failed || oi_diag_errors(p->cur.diag) > errors)
+        return false;
+    oi_graph_add_var(p->g, &v);
+    return true;
 }
 
 /* section = ( "dynamic" | "volatile" | "constant" | "constants" | "persistent" ) "{" { decl } "}"
@@ -228,7 +246,7 @@ void oi_parse_section(oi_parser *p)
         p->g->late_section = oi_cur_span(&p->cur, first);
     oi_parse_item_mark(p, OI_ITEM_SECTION, kind, first);
     while (!oi_cur_is(&p->cur, '}') && p->cur.tok->kind != OI_TOK_END && !oi_diag_full(p->cur.diag))
-        decl(p, kind);
+        section_decl(p, kind);
     const oi_token *close = p->cur.tok;
     oi_cur_expect(&p->cur, '}', "'}' at the end of the section");
     oi_parse_item_mark(p, OI_ITEM_CLOSE, kind, close);

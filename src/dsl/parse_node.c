@@ -222,16 +222,22 @@ static void loop_header(oi_parser *p, oi_node *n)
         oi_cur_expect(&p->cur, '{', "'{'");
 }
 
-/* loop = "loop" IDENT "(" IDENT "in" iexpr ".." iexpr ")" "{" { node } "}" */
-static void loop(oi_parser *p, oi_node *n, const oi_token *first)
+/* The loop up to its `{`; OI_NO_ID after an error. */
+static uint32_t loop_open(oi_parser *p, oi_node *n, const oi_token *first)
 {
     loop_header(p, n);
     if (!p->cur.failed && p->loop_depth >= OI_MAX_LOOP_DEPTH)
         oi_cur_error(&p->cur, first, "E001", "loops are nested more than %u deep",
                      OI_MAX_LOOP_DEPTH);
-    if (p->cur.failed)
+    return p->cur.failed ? OI_NO_ID : oi_graph_add_node(p->g, n);
+}
+
+/* loop = "loop" IDENT "(" IDENT "in" iexpr ".." iexpr ")" "{" { node } "}" */
+static void loop(oi_parser *p, oi_node *n, const oi_token *first)
+{
+    uint32_t id = loop_open(p, n, first), outer = p->parent;
+    if (id == OI_NO_ID)
         return;
-    uint32_t id = oi_graph_add_node(p->g, n), outer = p->parent;
     oi_parse_item_mark(p, OI_ITEM_LOOP, id, first);
     p->parent = id;
     p->loop_depth++;
@@ -263,12 +269,17 @@ static const struct {
     {"loop", OI_NODE_LOOP, NULL},
 };
 
+static oi_node new_node(const oi_parser *p, size_t which, const oi_token *first)
+{
+    return (oi_node){.kind = statements[which].kind,
+                     .block = p->block,
+                     .parent = p->parent,
+                     .span = oi_cur_span(&p->cur, first)};
+}
+
 static void statement(oi_parser *p, size_t which, const oi_token *first)
 {
-    oi_node n = {.kind = statements[which].kind,
-                 .block = p->block,
-                 .parent = p->parent,
-                 .span = oi_cur_span(&p->cur, first)};
+    oi_node n = new_node(p, which, first);
     if (!statements[which].rest) {
         loop(p, &n, first);
         return;
@@ -281,25 +292,65 @@ static void statement(oi_parser *p, size_t which, const oi_token *first)
     oi_parse_item_mark(p, OI_ITEM_NODE, id, first);
 }
 
+/* The statement that the current word begins, taken; OI_COUNT(statements) after an error. */
+static size_t keyword(oi_parser *p)
+{
+    const oi_token *first = p->cur.tok;
+    const char *words[OI_COUNT(statements)];
+    for (size_t i = 0; i < OI_COUNT(statements); i++) {
+        words[i] = statements[i].word;
+        if (oi_cur_is_word(&p->cur, words[i])) {
+            p->cur.tok++;
+            return i;
+        }
+    }
+    oi_cur_unexpected(&p->cur, "a statement or '}'");
+    oi_parse_suggest(p, first, words, OI_COUNT(words));
+    return OI_COUNT(statements);
+}
+
 /* node = assign | op | loop | cache | branch | transfer | yield | await | dep | "barrier" ";" |
  * return */
 void oi_parse_node(oi_parser *p)
 {
     const oi_token *first = p->cur.tok;
-    const char *words[OI_COUNT(statements)];
-    size_t which = OI_COUNT(statements);
-    for (size_t i = 0; i < OI_COUNT(statements); i++) {
-        words[i] = statements[i].word;
-        if (oi_cur_is_word(&p->cur, words[i]))
-            which = i;
-    }
-    if (which < OI_COUNT(statements)) {
-        p->cur.tok++;
+    size_t which = keyword(p);
+    if (which < OI_COUNT(statements))
         statement(p, which, first);
-    } else {
-        oi_cur_unexpected(&p->cur, "a statement or '}'");
-        oi_parse_suggest(p, first, words, OI_COUNT(words));
-    }
     if (p->cur.failed)
         oi_parse_resync(p);
+}
+
+bool oi_parse_one_node(oi_parser *p, bool want_loop, uint32_t *open_loop)
+{
+    const oi_token *first = p->cur.tok;
+    size_t which = keyword(p);
+    if (which == OI_COUNT(statements))
+        return false;
+    bool is_loop = !statements[which].rest;
+    if (is_loop != want_loop) {
+        oi_cur_error(&p->cur, first, "E001", "open loops with oi_build_loop");
+        return false;
+    }
+    oi_node n = new_node(p, which, first);
+    uint32_t id = OI_NO_ID;
+    if (is_loop) {
+        id = loop_open(p, &n, first);
+    } else {
+        statements[which].rest(p, &n);
+        if (!p->cur.failed)
+            oi_cur_expect(&p->cur, ';', "';'");
+    }
+    if (!p->cur.failed && p->cur.tok->kind != OI_TOK_END)
+        oi_cur_unexpected(&p->cur, "the end of the text");
+    if (p->cur.failed) {
+        if (id != OI_NO_ID)
+            oi_graph_drop_node(p->g);
+        return false;
+    }
+    if (is_loop)
+        *open_loop = id;
+    else
+        oi_graph_number(p->g, oi_graph_add_node(p->g, &n));
+    return true;
 }

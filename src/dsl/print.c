@@ -5,6 +5,7 @@
  * list is made from the graph. With positions, comments are merged in between and blank-line groups
  * survive; so one printer serves `openinfer graph --to text` and `openinfer fmt`. */
 #include "dsl/dsl.h"
+#include "dsl/flow.h"
 
 #define INDENT 2u
 
@@ -177,7 +178,7 @@ static void print_args(oi_buf *out, const oi_attrs *args)
     }
 }
 
-static void print_decl(oi_buf *out, const oi_var *v)
+void oi_decl_print(oi_buf *out, const oi_var *v)
 {
     oi_buf_puts(out, v->name.text);
     if (v->indices.n) {
@@ -315,7 +316,7 @@ static void print_item(printer *p, const oi_item *item)
     begin_item(p, item);
     switch (item->kind) {
     case OI_ITEM_SECTION: oi_buf_printf(p->out, "%s {", oi_var_kind_name(item->id)); break;
-    case OI_ITEM_DECL: print_decl(p->out, &p->g->vars.at[item->id]); break;
+    case OI_ITEM_DECL: oi_decl_print(p->out, &p->g->vars.at[item->id]); break;
     case OI_ITEM_BLOCK:
         oi_buf_printf(p->out, "block %s {", p->g->blocks.at[item->id].name.text);
         break;

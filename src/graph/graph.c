@@ -39,6 +39,7 @@ oi_graph *oi_graph_alloc(void)
     g->arena = a;
     g->var_ids.arena = g->block_ids.arena = g->strings.arena = a;
     g->uuid_state = oi_entropy64();
+    g->build_block = g->build_parent = OI_NO_ID;
     return g;
 }
 
@@ -103,6 +104,12 @@ uint32_t oi_graph_add_node(oi_graph *g, const oi_node *n)
     g->nodes.at[id].position = (uint32_t)list->n;
     *OI_PUSH(g->arena, list) = id;
     return id;
+}
+
+void oi_graph_drop_node(oi_graph *g)
+{
+    list_of(g, &g->nodes.at[g->nodes.n - 1])->n--;
+    g->nodes.n--;
 }
 
 void oi_graph_number(oi_graph *g, uint32_t node)

@@ -137,8 +137,6 @@ void oi_attr_normalise(oi_arena *a, const char *op, oi_attr *attr);
 /* -- graph.c: the graph itself
  * ---------------------------------------------------------------------- */
 
-typedef enum oi_var_kind { OI_DYNAMIC, OI_VOLATILE, OI_CONSTANT, OI_PERSISTENT } oi_var_kind;
-
 /* Declaration attributes that the language knows; also indexes oi_var.at. */
 typedef enum oi_decl_attr {
     OI_AT_INIT,
@@ -276,9 +274,9 @@ typedef struct oi_comment {
 
 struct oi_graph {
     oi_arena *arena;
-    oi_source source;   /* name NULL when there is no text */
-    const char *origin; /* file the graph came from, or NULL */
-    bool from_json;
+    oi_source source;                   /* name NULL when there is no text */
+    const char *origin;                 /* file the graph came from, or NULL */
+    uint32_t build_block, build_parent; /* where builder calls add nodes */
     OI_VEC(oi_var) vars;
     OI_VEC(oi_block) blocks;
     OI_VEC(oi_node) nodes; /* all nodes, loops' bodies included */
@@ -289,6 +287,7 @@ struct oi_graph {
     uint64_t uuid_state;
     OI_VEC(oi_item) items;       /* empty unless parsed from text */
     OI_VEC(oi_comment) comments; /* likewise */
+    const char *unknown_key;     /* JSON pointer of the first unknown key, NULL when none */
     oi_span late_section;        /* first section that follows a block, line 0 when none */
 };
 
@@ -299,6 +298,7 @@ uint32_t oi_graph_add_var(oi_graph *g, const oi_var *v);
 uint32_t oi_graph_add_block(oi_graph *g, const oi_block *b);
 /* Appends to the nodes and to the list of block/parent; the index is taken by oi_graph_number. */
 uint32_t oi_graph_add_node(oi_graph *g, const oi_node *n);
+void oi_graph_drop_node(oi_graph *g);             /* takes the last added node back */
 void oi_graph_number(oi_graph *g, uint32_t node); /* next index and a fresh uuid */
 const oi_ids *oi_graph_list_of(const oi_graph *g, const oi_node *n); /* the list the node is in */
 uint32_t oi_graph_find_var(const oi_graph *g, const char *name);
@@ -308,6 +308,7 @@ bool oi_var_is_table(const oi_var *v);     /* persistent with table axes, implie
 size_t oi_var_table_axes(const oi_var *v); /* indices that are not auto_dim */
 bool oi_names_have(const oi_names *names, const char *text);
 const char *oi_var_kind_name(oi_var_kind k);              /* "dynamic" */
+extern const char *const oi_var_kind_json[];              /* "Dynamic", … */
 extern const char *const oi_decl_attr_names[OI_AT_COUNT]; /* "init", … */
 
 /* Places for diagnostics: the span when there is one, else a JSON pointer made in `scratch`. */
@@ -378,6 +379,7 @@ bool oi_cur_float(oi_cursor *c, double *out);
 const char *oi_cur_string(oi_cursor *c, size_t *n); /* decoded, arena-owned */
 
 /* Text of a JSON field -> tree; errors carry the pointer. NULL / base.text NULL on failure. */
+bool oi_is_name(const char *text); /* an identifier of the language */
 const oi_expr *oi_expr_parse(oi_graph *g, const char *text, size_t n, bool is_dim,
                              const char *pointer, oi_diag *d);
 bool oi_access_parse(oi_graph *g, const char *text, size_t n, const char *pointer, oi_access *out,

@@ -25,6 +25,15 @@ static bool is_word(char c)
     return is_word_start(c) || is_digit(c);
 }
 
+bool oi_is_name(const char *text)
+{
+    if (!is_word_start(*text))
+        return false;
+    while (is_word(*text))
+        text++;
+    return !*text;
+}
+
 /* The byte `ahead` of the current one; NUL past the end. */
 static char peek(const lexer *x, uint32_t ahead)
 {

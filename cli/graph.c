@@ -1,0 +1,66 @@
+/* graph.c: `openinfer graph`. */
+#include "cli.h"
+
+static const char *to, *output;
+static bool deterministic;
+static oi_json_options json;
+
+static const cli_option options[] = {
+    OPT_CHOICE("to", 0, "json|text|dot|svg|html", &to, "what to write (default: text)"),
+    OPT_TEXT("output", 'o', "FILE", &output, "write there instead of to stdout"),
+    OPT_FLAG("deterministic", 0, &deterministic, "derive the node uuids, so that builds repeat"),
+    OPT_FLAG("spans", 0, &json.spans, "JSON: also say where each node stood in the source"),
+    OPT_END,
+};
+
+static oi_status convert(const oi_graph *g, char **out, oi_diag *diag)
+{
+    const char *form = to ? to : "text";
+    if (strcmp(form, "json") == 0)
+        return oi_graph_to_json(g, &json, out, diag);
+    if (strcmp(form, "dot") == 0)
+        return oi_graph_to_dot(g, out, diag);
+    if (strcmp(form, "svg") == 0)
+        return oi_graph_to_svg(g, out, diag);
+    if (strcmp(form, "html") == 0)
+        return oi_graph_to_html(g, out, diag);
+    return oi_graph_to_text(g, out, diag);
+}
+
+static oi_status run(cli_args args)
+{
+    oi_diag *diag = oi_diag_new();
+    oi_graph *g = NULL;
+    char *text = NULL;
+    oi_status status = oi_graph_load(args.at[0], &g, diag);
+    if (status == OI_OK && deterministic)
+        oi_graph_make_deterministic(g);
+    if (status == OI_OK)
+        status = convert(g, &text, diag);
+    if (status == OI_OK)
+        status = cli_write(output, text);
+    oi_free(text);
+    oi_graph_free(g);
+    return cli_done(status, diag);
+}
+
+static const char *const examples[] = {
+    "openinfer graph model.oi --to svg -o model.svg",
+    "a picture: memory, blocks, statements and the values that flow between them",
+    "openinfer graph model.oi --to json --deterministic",
+    "Graph JSON, the same bytes every time",
+    "openinfer graph model.json",
+    "back to readable text",
+    NULL,
+};
+
+const cli_command CMD_graph = {
+    .description =
+        "Converts a graph between its forms and draws it. GRAPH is FILE.oi, FILE.json, or "
+        "MODEL.oinf when the package embeds a graph (MODEL.oinf#NAME for a named one).\n\n"
+        "Text and JSON hold the same graph: going from one to the other and back changes "
+        "nothing. The drawings (svg, html) need no other program; dot is for Graphviz.",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,7 +1,7 @@
 /* oom.c: what happens when memory runs out, everywhere. Each scenario runs again and again, the
  * first time with its first allocation failing, then with its second, and so on until a run needs
- * no more; once with only that allocation failing and once with all from there on. Each run must end
- * with an honest status and give all its memory back.
+ * no more; once with only that allocation failing and once with all from there on. Each run must
+ * end with an honest status and give all its memory back.
  *
  * The four allocation functions are defined here, so that json-c uses them too; glibc's own stay
  * reachable as __libc_*. Sanitizers replace the same functions: this is not built with them. */
@@ -10,13 +10,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 void __libc_free(void *p);
 
-/* -- the allocator under test ------------------------------------------------------------------- */
+/* -- the allocator under test -------------------------------------------------------------------
+ */
 
 static bool armed;
 static bool fails_once;
@@ -62,7 +64,8 @@ void free(void *p)
     __libc_free(p);
 }
 
-/* -- scenarios ---------------------------------------------------------------------------------------- */
+/* -- scenarios
+ * ---------------------------------------------------------------------------------------- */
 
 typedef oi_status scenario_fn(oi_diag *d);
 
@@ -81,7 +84,8 @@ static const char good_text[] = "dynamic { x: f32[B]; }\n"
 static const char bad_text[] = "dynamic { x: f3[B] }\n"
                                "block entry { op ad(x, a >> t0; assign 5; } }\n";
 
-/* Memory running out may cost diagnostics, never the truth of the status: `wanted` or OI_ERR_ENV. */
+/* Memory running out may cost diagnostics, never the truth of the status: `wanted` or OI_ERR_ENV.
+ */
 static oi_status parse(const char *text, oi_graph **g, oi_diag *d)
 {
     return oi_graph_parse(text, strlen(text), "memory.oi", g, d);
@@ -123,7 +127,6 @@ static oi_status format(oi_diag *d)
     return status;
 }
 
-
 static oi_status diagnostics_as_json(oi_diag *d)
 {
     char *json = NULL;
@@ -133,6 +136,124 @@ static oi_status diagnostics_as_json(oi_diag *d)
         status = printed == OI_OK ? OI_ERR_INPUT : printed;
     }
     oi_free(json);
+    return status;
+}
+
+/* -- packages -- */
+
+static oi_status fill(oi_writer *w, oi_diag *d)
+{
+    static const float data[6] = {1, 2, 3, 4, 5, 6}, scale = 0.5f;
+    static const uint64_t dims[2] = {2, 3};
+    oi_quant quant = {
+        .scheme = OI_SYMMETRIC, .scale_mode = OI_PER_TENSOR, .n_scales = 1, .scales = &scale};
+    oi_writer_tensor plain = {.name = "a", .dtype = OI_F32, .rank = 2, .dims = dims, .data = data};
+    oi_writer_tensor quantised = {
+        .name = "q", .dtype = OI_I8, .rank = 2, .dims = dims, .data = data, .quant = &quant};
+    oi_view table = {
+        .dtype = OI_F32, .rank = 2, .dims = dims, .data = data, .n_elements = 6, .size_bytes = 24};
+    oi_status status = oi_writer_sizevar(w, "B", 1024, d);
+    if (status == OI_OK)
+        status = oi_writer_u64(w, "k", OI_U8, 3, d);
+    if (status == OI_OK)
+        status = oi_writer_text(w, "mode", "two words", 9, d);
+    if (status == OI_OK)
+        status = oi_writer_ndarray(w, "table", &table, d);
+    if (status == OI_OK)
+        status = oi_writer_add_tensor(w, &plain, d);
+    return status == OI_OK ? oi_writer_add_tensor(w, &quantised, d) : status;
+}
+
+static oi_status write_package(void **out, size_t *n, oi_diag *d)
+{
+    oi_writer *w = oi_writer_new();
+    if (!w)
+        return OI_ERR_ENV;
+    oi_status status = fill(w, d);
+    if (status == OI_OK)
+        status = oi_writer_finish_memory(w, out, n, d);
+    oi_writer_free(w);
+    return status;
+}
+
+static oi_status write_to_memory(oi_diag *d)
+{
+    void *bytes = NULL;
+    size_t n;
+    oi_status status = write_package(&bytes, &n, d);
+    oi_free(bytes);
+    return status;
+}
+
+static void *package; /* written once, before any allocation is refused */
+static size_t package_size;
+static const char package_path[] = "small.oinf";
+static FILE *nowhere;
+
+static oi_status use_model(oi_model *m, oi_diag *d)
+{
+    oi_view view;
+    char *text = NULL;
+    oi_status status = oi_model_tensor(m, "a", &view, d);
+    if (status == OI_OK)
+        status = oi_model_meta_text(m, "mode", &text, NULL, d);
+    oi_free(text);
+    oi_print_options options = {.hist = true};
+    if (status == OI_OK)
+        status = oi_model_print(m, nowhere, &options, d);
+    options.json = true;
+    return status == OI_OK ? oi_model_print(m, nowhere, &options, d) : status;
+}
+
+static oi_status open_memory(oi_diag *d)
+{
+    oi_model *m = NULL;
+    oi_status status = oi_model_open_memory(package, package_size, NULL, &m, d);
+    if (status == OI_OK)
+        status = use_model(m, d);
+    oi_model_close(m);
+    return status;
+}
+
+static oi_status open_file(bool by_pread, oi_diag *d)
+{
+    oi_model *m = NULL;
+    oi_model_options options = {.pread = by_pread};
+    oi_status status = oi_model_open_with(package_path, &options, &m, d);
+    if (status == OI_OK)
+        status = use_model(m, d);
+    oi_model_close(m);
+    return status;
+}
+
+static oi_status open_mapped(oi_diag *d)
+{
+    return open_file(false, d);
+}
+
+static oi_status open_pread(oi_diag *d)
+{
+    return open_file(true, d);
+}
+
+static oi_status open_broken(oi_diag *d)
+{
+    oi_model *m = NULL;
+    oi_status status = oi_model_open_memory(package, package_size - 8, NULL, &m, d);
+    oi_model_close(m);
+    return status;
+}
+
+/* Writes beside and renames: a refused run must leave no temporary file, which main checks. */
+static oi_status write_to_file(oi_diag *d)
+{
+    oi_writer *w = oi_writer_new();
+    if (!w)
+        return OI_ERR_ENV;
+    oi_status status = fill(w, d);
+    if (status == OI_OK)
+        status = oi_writer_finish(w, package_path, d);
+    oi_writer_free(w);
     return status;
 }
 
@@ -146,9 +267,16 @@ static const struct {
     {"print a graph", to_text, OI_OK},
     {"format a text", format, OI_OK},
     {"diagnostics as JSON", diagnostics_as_json, OI_ERR_INPUT},
+    {"write a package to memory", write_to_memory, OI_OK},
+    {"open a package in memory", open_memory, OI_OK},
+    {"open a mapped package", open_mapped, OI_OK},
+    {"open a package by pread", open_pread, OI_OK},
+    {"open a broken package", open_broken, OI_ERR_INPUT},
+    {"write a package to a file", write_to_file, OI_OK},
 };
 
-/* -- running them ----------------------------------------------------------------------------------------- */
+/* -- running them
+ * ----------------------------------------------------------------------------------------- */
 
 /* One run with allocation n failing. False when the run did not get that far. */
 static bool run_once(size_t s, long n, bool once, bool *ok, long *n_refused)
@@ -171,10 +299,36 @@ static bool run_once(size_t s, long n, bool once, bool *ok, long *n_refused)
     return failures > 0;
 }
 
+/* In a folder of its own, so that anything left behind is seen. */
+static bool prepare(char *folder)
+{
+    nowhere = fopen("/dev/null", "w");
+    if (!nowhere || !mkdtemp(folder) || chdir(folder) != 0 ||
+        write_package(&package, &package_size, NULL) != OI_OK)
+        return false;
+    FILE *f = fopen(package_path, "wb");
+    bool ok = f && fwrite(package, 1, package_size, f) == package_size;
+    return f && fclose(f) == 0 && ok;
+}
+
+static bool clean_up(const char *folder)
+{
+    oi_free(package);
+    fclose(nowhere);
+    remove(package_path);
+    if (chdir("/") == 0 && rmdir(folder) == 0)
+        return true;
+    printf("%s is not empty: a temporary file was left behind\n", folder);
+    return false;
+}
+
 int main(void)
 {
-    bool ok = true;
-    for (size_t s = 0; s < sizeof scenarios / sizeof scenarios[0]; s++) {
+    char folder[] = "/tmp/oom_XXXXXX";
+    bool ok = prepare(folder);
+    if (!ok)
+        printf("cannot prepare a package in %s\n", folder);
+    for (size_t s = 0; ok && s < sizeof scenarios / sizeof scenarios[0]; s++) {
         long n_runs = 0, n_refused = 0;
         for (int once = 0; once < 2; once++)
             for (long n = 0; run_once(s, n, once, &ok, &n_refused) && ok; n++)
@@ -183,5 +337,6 @@ int main(void)
                n_refused);
         ok = ok && n_refused > 0;
     }
+    ok = clean_up(folder) && ok;
     return ok ? 0 : 1;
 }

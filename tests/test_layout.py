@@ -1,0 +1,128 @@
+"""The rules of the house that a program can check: sizes, includes, headers, lists that must agree."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import REPO
+
+C_FILES = sorted(
+    p.relative_to(REPO)
+    for folder in ("src", "cli", "include", "tests", "tools", "examples")
+    for p in (REPO / folder).rglob("*.[ch]")
+)
+# Who may include whom. A folder may always include itself.
+MAY_INCLUDE = {
+    "base": set(),
+    "kernel": set(),
+    "oinf": {"base"},
+    "graph": {"base"},
+    "device": {"base"},
+    "dsl": {"base", "graph"},
+    "check": {"base", "graph", "oinf"},
+    "program": {"base", "graph", "oinf"},
+}
+
+
+def read(path: pathlib.Path) -> str:
+    return (REPO / path).read_text(encoding="utf-8")
+
+
+def test_there_is_something_to_check():
+    assert len(C_FILES) > 20
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=str)
+def test_files_are_under_800_lines(path):
+    assert read(path).count("\n") <= 800
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=str)
+def test_functions_are_under_60_lines(path):
+    """A function starts at a "{" in column 0 and ends at the next "}" there. Only a lexer's or a
+    dispatcher's switch may be longer."""
+    start = None
+    lines = read(path).splitlines()
+    for n, line in enumerate(lines, 1):
+        if line == "{":
+            start = n
+        elif line == "}" and start is not None:
+            body = lines[start:n]
+            long = n - start - 1 > 60
+            assert not long or any("switch (" in x for x in body), f"{path}:{start}: {n - start} lines"
+            start = None
+
+
+@pytest.mark.parametrize("path", [p for p in C_FILES if p.parts[0] in ("src", "cli")], ids=str)
+def test_includes_point_one_way(path):
+    included = re.findall(r'^#include "([^"]+)"', read(path), re.M)
+    if path.parts[0] == "cli":
+        assert set(included) <= {"cli.h", "commands.h", "openinfer.h"}
+        return
+    own = path.parts[1]
+    assert own in MAY_INCLUDE, f"say in tests/test_layout.py what src/{own} may include"
+    for name in included:
+        folder = name.split("/")[0]
+        if "/" in name and folder != own:
+            assert folder in MAY_INCLUDE[own], f"{path} includes {name}"
+
+
+def test_every_folder_says_what_it_is():
+    for folder in [*(REPO / "src").iterdir(), REPO / "cli"]:
+        assert (folder / "README.md").exists(), f"{folder} has no README.md"
+
+
+HEADERS = [p for p in C_FILES if p.suffix == ".h" and p.name != "commands.h"]
+
+
+@pytest.mark.parametrize("path", HEADERS, ids=str)
+def test_every_header_compiles_alone(path):
+    if not shutil.which("cc"):
+        pytest.skip("no cc here")
+    command = ["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-Iinclude"]
+    command += ["-Isrc", "-Ibuild/generated", "-fsyntax-only", "-x", "c", "-"]
+    source = f'#include "{path}"\n'
+    result = subprocess.run([*command, "-I."], input=source, cwd=REPO, text=True, capture_output=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_library_never_prints_exits_or_aborts():
+    """Nothing in src/ but tests may write to the terminal or end the program. OI_GRAPH, whose promise
+    is to stop, is the one exception and lives in embed.c."""
+    for path in C_FILES:
+        if path.parts[0] != "src" or path.name.endswith("_test.c") or path.name == "embed.c":
+            continue
+        text = read(path).replace("abort(); /* our own bug", "/*")  # cannot be reached by input
+        code = re.sub(r"/\*.*?\*/|\"(\\.|[^\"\\])*\"", "", text, flags=re.S)
+        found = [m[0] for m in re.finditer(r"\b(printf|puts|putchar|perror|exit|_exit|abort) *\(", code)]
+        found += re.findall(r"\b(?:stdout|stderr)\b", code)
+        assert not found, f"{path}: {found}"
+
+
+def test_every_package_is_weighed():
+    """packages.txt is what set-up reads; docs/dependencies.md says why each entry is there."""
+    page = read(pathlib.Path("docs/dependencies.md"))
+    rows = [r.split(None, 3) for r in read(pathlib.Path("packages.txt")).splitlines() if r and r[0] != "#"]
+    assert rows
+    for group, kind, name, purpose in rows:
+        assert kind in ("apt", "pip") and purpose
+        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", page), f"{name} is not weighed"
+
+
+def test_no_machine_of_ours_in_the_tree():
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=REPO, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    home = re.compile(r"/(home|root|work)/[a-z]")
+    for name in filter(None, tracked.stdout.split("\0")):
+        if name.startswith("tests/fuzz/corpus/"):
+            continue
+        try:
+            text = read(pathlib.Path(name))
+        except (UnicodeDecodeError, IsADirectoryError, FileNotFoundError):
+            continue
+        if name != "tests/test_layout.py":
+            assert not home.search(text), f"{name} names a path of somebody's machine"

@@ -105,6 +105,36 @@ def test_version(openinfer):
     assert value["json"].startswith("json-c ")
 
 
+def test_values_of_options(openinfer, tmp_path):
+    graph = tmp_path / "g.oi"
+    graph.write_text("block entry { return; }\n")
+    out = tmp_path / "g.json"
+    spellings = (["-o", out], [f"-o{out}"], ["--output", out], [f"--output={out}"])
+    for i, spelling in enumerate(spellings):
+        order = [graph, *spelling] if i % 2 else [*spelling, graph]
+        assert openinfer("graph", "--to", "json", *order).stdout == ""
+        assert json.loads(out.read_text())["blocks"].keys() == {"entry"}
+        out.unlink()
+    assert openinfer("graph", "--to=text", "-o", "-", graph).stdout.startswith("block entry {")
+    error = openinfer("graph", "--to", "png", graph, code=2).stderr
+    assert "--to: 'png' is not one of json, text, " in error
+    assert "-o needs a value" in openinfer("graph", graph, "-o", code=2).stderr
+
+
+def test_files_are_written_whole_or_not_at_all(openinfer, tmp_path):
+    graph = tmp_path / "g.oi"
+    graph.write_text("block entry { return; }\n")
+    error = openinfer("graph", graph, "-o", tmp_path / "no" / "x.json", code=3).stderr
+    assert "cannot write" in error and "No such file" in error
+    assert openinfer("graph", graph, "-o", "/dev/null").stdout == ""
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["g.oi"]
+    graph.write_text("block entry { retrun; }\n")
+    kept = tmp_path / "x.json"
+    kept.write_text("kept")
+    openinfer("graph", graph, "-o", kept, code=1)
+    assert kept.read_text() == "kept"
+
+
 def test_a_full_disk_is_an_error():
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full here")
@@ -159,9 +189,7 @@ def test_fish_completes(openinfer):
 
 def test_color_only_on_a_terminal(openinfer):
     """On a pseudo-terminal, without one, and with NO_COLOR; through a command that reports."""
-    if "check" not in COMMANDS:
-        pytest.skip("no command that reports diagnostics in this build")
-    args = ["check", "no-such-file.oi"]
+    args = ["graph", "no-such-file.oi"]
 
     def on_terminal(*more, **env):
         ours, theirs = pty.openpty()

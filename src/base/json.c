@@ -1,11 +1,12 @@
-/* json.c: reading JSON. json-c builds the tree, but it is generous: it takes NaN, keeps the last
- * of two equal keys, saturates integers and cuts keys at NUL. So the text is first walked once by
- * a strict scanner of our own that also knows the place of every error; json-c then only sees text
- * that RFC 8259 and our limits allow. */
+/* json.c: reading JSON into json-c's tree. Its own parser is generous: it takes NaN, keeps the last
+ * of two equal keys, saturates integers, cuts keys at NUL, and crashes when memory runs out at the
+ * wrong moment. So the text is walked once by a strict scanner of our own that also knows the place
+ * of every error; a second walk over text that is then known to be right builds the tree. */
 #include "base/base.h"
 
 #include <json-c/json.h>
 #include <limits.h>
+#include <stdlib.h>
 
 /* Objects with more keys than this get a map; below, comparing with each is cheaper. */
 #define FEW_KEYS 8u
@@ -79,8 +80,7 @@ static bool take(scan *s, char c)
     return true;
 }
 
-/* -- numbers and literals -------------------------------------------------------------------------
- */
+/* -- numbers and literals ------------------------------------------------------------------- */
 
 static size_t digits_at(const scan *s, size_t at)
 {
@@ -157,8 +157,7 @@ static bool word(scan *s)
     return unexpected(s, "a value");
 }
 
-/* -- strings --------------------------------------------------------------------------------------
- */
+/* -- strings -------------------------------------------------------------------------------- */
 
 /* Four hex digits at `at`, or -1. */
 static int hex4(const scan *s, size_t at)
@@ -202,10 +201,11 @@ static bool escape(scan *s, uint32_t *c)
 }
 
 /* The string whose opening quote is at s->at. With `out` its text is decoded there: there must be
- * room for as many bytes as the string has in the source. */
-static bool string(scan *s, char *out)
+ * room for as many bytes as the string has in the source. Without `out_n` it is a key. */
+static bool string(scan *s, char *out, size_t *out_n)
 {
     size_t start = s->at++;
+    const char *const first = out;
     for (;;) {
         if (s->at == s->n)
             return fail(s, start, s->n, "the string that begins here has no closing '\"'");
@@ -225,7 +225,7 @@ static bool string(scan *s, char *out)
         size_t at = s->at;
         if (!escape(s, &code))
             return false;
-        if (out && code == 0) /* a key: json-c would cut it here */
+        if (out && code == 0 && !out_n) /* json-c would cut the key here */
             return fail(s, at, s->at, "\\u0000 is not accepted in a key");
         if (out)
             out += oi_utf8_encode(code, out);
@@ -233,6 +233,8 @@ static bool string(scan *s, char *out)
     s->at++;
     if (out)
         *out = '\0';
+    if (out && out_n)
+        *out_n = (size_t)(out - first);
     return true;
 }
 
@@ -244,8 +246,7 @@ static size_t string_end(const scan *s)
     return i;
 }
 
-/* -- arrays and objects
- * ----------------------------------------------------------------------------- */
+/* -- arrays and objects ------------------------------------------------------------------------ */
 
 static bool value(scan *s);
 
@@ -276,7 +277,7 @@ static bool member(scan *s, size_t first, oi_map *map)
         return unexpected(s, "a key in quotes");
     size_t start = s->at;
     char *key = oi_arena_alloc(s->a, string_end(s) - start + 1);
-    if (!string(s, key))
+    if (!string(s, key, NULL))
         return false;
     *OI_PUSH(s->a, &s->keys) = key;
     if (!key_is_new(s, first, map))
@@ -318,7 +319,7 @@ static bool value(scan *s)
     skip_space(s);
     char c = s->at < s->n ? s->text[s->at] : '\0';
     if (c == '"')
-        return string(s, NULL);
+        return string(s, NULL, NULL);
     if (c == '-' || (c >= '0' && c <= '9'))
         return number(s);
     if (c != '{' && c != '[')
@@ -349,30 +350,125 @@ static void scan_text(void *ctx)
         unexpected(s, "the end of the text after the value");
 }
 
-/* -- the tree -------------------------------------------------------------------------------------
- */
+/* -- the tree ------------------------------------------------------------------------------- */
 
-static oi_status build_tree(const char *name, const char *text, size_t n, struct json_object **out,
-                            oi_diag *d)
+/* Walks text that scan_text accepted, so only memory can fail: then false, and nothing is kept. */
+typedef struct builder {
+    scan s;     /* of which only the text and the place in it are used */
+    char *text; /* room for any one string */
+} builder;
+
+static bool build(builder *b, struct json_object **out);
+
+static bool build_string(builder *b, struct json_object **out)
 {
-    /* one level more than ours: json-c counts the innermost scalar too */
-    struct json_tokener *tok = json_tokener_new_ex(OI_JSON_DEPTH + 1);
-    if (!tok)
-        return oi_diag_env(d, name, "out of memory");
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-    size_t skip = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    struct json_object *j = json_tokener_parse_ex(tok, text + skip, (int)(n - skip));
-    if (json_tokener_get_error(tok) == json_tokener_continue)
-        j = json_tokener_parse_ex(tok, "", 1); /* a number at top level ends with the text */
-    enum json_tokener_error error = json_tokener_get_error(tok);
-    json_tokener_free(tok);
-    if (error != json_tokener_success) { /* the scanner took it, so memory it is */
-        json_object_put(j);
-        return oi_diag_env(d, name, "cannot hold this JSON text: %s",
-                           json_tokener_error_desc(error));
+    size_t n;
+    if (!string(&b->s, b->text, &n))
+        return false;
+    *out = json_object_new_string_len(b->text, (int)n);
+    return *out != NULL;
+}
+
+static bool build_number(builder *b, struct json_object **out)
+{
+    size_t start = b->s.at, n = 0;
+    while (b->s.at < b->s.n && is_word(b->s.text[b->s.at]))
+        b->text[n++] = b->s.text[b->s.at++];
+    b->text[n] = '\0';
+    bool negative = b->s.text[start] == '-';
+    uint64_t u = 0;
+    double v = 0;
+    if (strpbrk(b->text, ".eE")) { /* with its text, for oi_json_f32 */
+        (void)oi_parse_f64(b->text + negative, n - negative, &v);
+        *out = json_object_new_double_s(negative ? -v : v, b->text);
+    } else {
+        (void)oi_parse_u64(b->text + negative, n - negative, 10, &u);
+        *out = negative                  ? json_object_new_int64((int64_t)(0 - u))
+               : u > (uint64_t)INT64_MAX ? json_object_new_uint64(u)
+                                         : json_object_new_int64((int64_t)u);
     }
-    *out = j;
-    return OI_OK;
+    return *out != NULL;
+}
+
+static bool build_word(builder *b, struct json_object **out)
+{
+    char c = b->s.text[b->s.at];
+    (void)word(&b->s);
+    *out = c == 'n' ? NULL : json_object_new_boolean(c == 't');
+    return c == 'n' || *out;
+}
+
+static bool build_array(builder *b, struct json_object *array)
+{
+    struct json_object *item;
+    if (take(&b->s, ']'))
+        return true;
+    do {
+        if (!build(b, &item))
+            return false;
+        if (json_object_array_add(array, item) != 0) {
+            json_object_put(item);
+            return false;
+        }
+    } while (take(&b->s, ','));
+    return take(&b->s, ']');
+}
+
+static bool build_member(builder *b, struct json_object *object)
+{
+    skip_space(&b->s);
+    (void)string(&b->s, b->text, NULL);
+    (void)take(&b->s, ':');
+    char *key = strdup(b->text); /* the value may need the room */
+    struct json_object *item = NULL;
+    bool ok = key && build(b, &item);
+    if (ok && json_object_object_add_ex(object, key, item, JSON_C_OBJECT_ADD_KEY_IS_NEW) != 0) {
+        json_object_put(item);
+        ok = false;
+    }
+    free(key);
+    return ok;
+}
+
+static bool build_object(builder *b, struct json_object *object)
+{
+    if (take(&b->s, '}'))
+        return true;
+    do {
+        if (!build_member(b, object))
+            return false;
+    } while (take(&b->s, ','));
+    return take(&b->s, '}');
+}
+
+static bool build(builder *b, struct json_object **out)
+{
+    skip_space(&b->s);
+    char c = b->s.text[b->s.at];
+    if (c == '"')
+        return build_string(b, out);
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return build_number(b, out);
+    if (c != '{' && c != '[')
+        return build_word(b, out);
+    b->s.at++;
+    *out = c == '{' ? json_object_new_object() : json_object_new_array();
+    if (*out && (c == '{' ? build_object(b, *out) : build_array(b, *out)))
+        return true;
+    json_object_put(*out);
+    return false;
+}
+
+static oi_status build_tree(const scan *scanned, struct json_object **out)
+{
+    builder b = {.s = *scanned, .text = malloc(scanned->n + 1)};
+    b.s.at = scanned->n >= 3 && memcmp(scanned->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    bool ok = b.text && build(&b, out);
+    free(b.text);
+    if (ok)
+        return OI_OK;
+    *out = NULL;
+    return oi_diag_env(scanned->d, scanned->name, "out of memory");
 }
 
 oi_status oi_json_parse(const char *name, const char *text, size_t n, struct json_object **out,
@@ -387,7 +483,7 @@ oi_status oi_json_parse(const char *name, const char *text, size_t n, struct jso
         s.status = oi_diag_env(d, name, "out of memory");
     oi_arena_free(s.a);
     OI_TRY(s.status);
-    return build_tree(name, text, n, out, d);
+    return build_tree(&s, out);
 }
 
 void oi_json_free(struct json_object *j)
@@ -395,8 +491,7 @@ void oi_json_free(struct json_object *j)
     json_object_put(j);
 }
 
-/* -- numbers of the tree
- * ----------------------------------------------------------------------------- */
+/* -- numbers of the tree ----------------------------------------------------------------------- */
 
 /* Source text of a double, its sign taken off; NULL for other things. */
 static const char *double_text(struct json_object *j, bool *negative)

@@ -127,6 +127,21 @@ static oi_status format(oi_diag *d)
     return status;
 }
 
+static oi_status to_json_and_back(oi_diag *d)
+{
+    oi_graph *g = NULL, *again = NULL;
+    char *json = NULL;
+    oi_status status = parse(good_text, &g, d);
+    if (status == OI_OK)
+        status = oi_graph_to_json(g, NULL, &json, d);
+    if (status == OI_OK)
+        status = oi_graph_from_json(json, strlen(json), "memory.json", &again, d);
+    oi_graph_free(again);
+    oi_free(json);
+    oi_graph_free(g);
+    return status;
+}
+
 static oi_status diagnostics_as_json(oi_diag *d)
 {
     char *json = NULL;
@@ -266,6 +281,7 @@ static const struct {
     {"parse bad text", parse_bad, OI_ERR_INPUT},
     {"print a graph", to_text, OI_OK},
     {"format a text", format, OI_OK},
+    {"graph to JSON and back", to_json_and_back, OI_OK},
     {"diagnostics as JSON", diagnostics_as_json, OI_ERR_INPUT},
     {"write a package to memory", write_to_memory, OI_OK},
     {"open a package in memory", open_memory, OI_OK},

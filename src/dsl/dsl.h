@@ -27,7 +27,8 @@ void oi_parse_node(oi_parser *p);
 bool oi_parse_one_node(oi_parser *p, bool want_loop, uint32_t *open_loop);
 
 /* -- shared by the three -- */
-oi_value oi_parse_item(oi_parser *p);  /* item of the grammar */
+/* item of the grammar; in declaration attributes a dtype is an ordinary name */
+oi_value oi_parse_item(oi_parser *p, bool dtypes);
 oi_value oi_parse_value(oi_parser *p); /* item or list */
 oi_dtype oi_parse_dtype(oi_parser *p);
 void oi_parse_dims(oi_parser *p, oi_exprs *out); /* [ dims ] */

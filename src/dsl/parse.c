@@ -90,14 +90,15 @@ void oi_parse_names(oi_parser *p, oi_names *out, const char *what)
 }
 
 /* A word that is a value by itself: it must not be the start of an expression. */
-static bool word_value(oi_parser *p, oi_value *out)
+static bool word_value(oi_parser *p, bool dtypes, oi_value *out)
 {
     const oi_token *t = p->cur.tok;
     int next = t[1].kind;
     if (t->kind != OI_TOK_IDENT || (next != OI_TOK_PUNCT + ',' && next != OI_TOK_PUNCT + ')' &&
                                     next != OI_TOK_PUNCT + ']' && next != OI_TOK_PUNCT + ';'))
         return false;
-    oi_dtype dtype = oi_dtype_find_n(p->cur.source->text + t->start, t->end - t->start);
+    oi_dtype dtype =
+        dtypes ? oi_dtype_find_n(p->cur.source->text + t->start, t->end - t->start) : OI_NONE;
     if (oi_cur_is_word(&p->cur, "true") || oi_cur_is_word(&p->cur, "false"))
         *out = (oi_value){.kind = OI_VAL_BOOL, .boolean = oi_cur_is_word(&p->cur, "true")};
     else if (oi_cur_is_word(&p->cur, "inf") || oi_cur_is_word(&p->cur, "nan"))
@@ -122,7 +123,7 @@ static oi_value expr_value(const oi_expr *e)
 }
 
 /* item = ["-"] ( FLOAT | "inf" | "nan" ) | STRING | BOOL | dtype | iexpr */
-oi_value oi_parse_item(oi_parser *p)
+oi_value oi_parse_item(oi_parser *p, bool dtypes)
 {
     const oi_token *first = p->cur.tok;
     const oi_token *number = oi_cur_is(&p->cur, '-') ? first + 1 : first;
@@ -136,7 +137,7 @@ oi_value oi_parse_item(oi_parser *p)
         v.text = oi_cur_string(&p->cur, &v.n);
     } else {
         p->cur.tok = number;
-        bool is_word = word_value(p, &v);
+        bool is_word = word_value(p, dtypes, &v);
         if (!is_word || (number != first && v.kind != OI_VAL_FLOAT)) {
             p->cur.tok = first;
             v = expr_value(oi_cur_iexpr(&p->cur));
@@ -153,11 +154,11 @@ oi_value oi_parse_value(oi_parser *p)
 {
     const oi_token *first = p->cur.tok;
     if (!oi_cur_accept(&p->cur, '['))
-        return oi_parse_item(p);
+        return oi_parse_item(p, true);
     OI_VEC(oi_value) items = {0};
     if (!oi_cur_is(&p->cur, ']'))
         do
-            *OI_PUSH(p->g->arena, &items) = oi_parse_item(p);
+            *OI_PUSH(p->g->arena, &items) = oi_parse_item(p, true);
         while (!p->cur.failed && oi_cur_accept(&p->cur, ','));
     oi_cur_expect(&p->cur, ']', "',' or ']'");
     return (oi_value){.kind = OI_VAL_LIST,

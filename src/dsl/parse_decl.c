@@ -20,7 +20,7 @@ static void aargs(oi_parser *p, oi_attrs *out)
             a.name = oi_cur_name(&p->cur, "a name");
             p->cur.tok++;
         }
-        a.value = oi_parse_item(p);
+        a.value = oi_parse_item(p, false);
         *OI_PUSH(p->g->arena, out) = a;
         if (!oi_cur_accept(&p->cur, ','))
             break;

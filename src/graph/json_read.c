@@ -403,7 +403,7 @@ static void count(oi_json_reader *r, const oi_at *at, struct json_object *j, oi_
     n->as.move.to.base = oi_read_name(r, at, j, "target");
     n->as.move.amount_name = optional_name(r, at, j, "amount_var");
     n->as.move.amount = 1;
-    if (oi_read_field(j, "amount"))
+    if (oi_read_field(j, "amount") && !n->as.move.amount_name.text)
         oi_read_u64(r, &amount, oi_read_field(j, "amount"), &n->as.move.amount);
 }
 

@@ -293,11 +293,20 @@ static bool str_value(oi_json_reader *r, struct json_object *j, oi_value *out)
     return true;
 }
 
+/* Words that the DSL reads as a value, so no variable can be meant. */
+static bool is_word(const char *s)
+{
+    return strcmp(s, "true") == 0 || strcmp(s, "false") == 0 || strcmp(s, "inf") == 0 ||
+           strcmp(s, "nan") == 0;
+}
+
 static bool name_value(oi_json_reader *r, struct json_object *j, oi_value *out)
 {
     if (!json_object_is_type(j, json_type_string) || !oi_is_name(json_object_get_string(j)))
         return false;
     const char *s = json_object_get_string(j);
+    if (is_word(s) || strlen(s) != (size_t)json_object_get_string_len(j))
+        return false;
     *out = (oi_value){.kind = OI_VAL_NAME, .text = oi_graph_intern(r->g, s, strlen(s))};
     return true;
 }
@@ -309,6 +318,9 @@ static bool expr_value(oi_json_reader *r, const oi_at *at, struct json_object *j
     const oi_expr *e = text_expr(r, at, j, false);
     if (!e)
         return true; /* reported */
+    const oi_expr *last = e->kind == OI_EXPR_NEG ? e->lhs : e;
+    if (last->kind == OI_EXPR_NAME && is_word(last->name))
+        return false;
     *out = (oi_value){.kind = OI_VAL_EXPR, .expr = e};
     if (e->kind == OI_EXPR_NAME)
         *out = (oi_value){.kind = OI_VAL_NAME, .text = e->name};
@@ -407,8 +419,28 @@ static bool read_value(oi_json_reader *r, const oi_at *at, struct json_object *j
 static void attr_value(oi_json_reader *r, const oi_at *up, struct json_object *j, oi_value *out)
 {
     oi_at at = {up, "value", 0};
-    if (!read_value(r, &at, oi_read_field(j, "value"), true, out) && !r->failed)
+    if (!read_value(r, &at, oi_read_field(j, "value"), true, out))
         oi_read_error(r, &at, "E053", "expected an attribute value such as {\"Int\": 3}");
+}
+
+static bool has_dtype_name(const oi_value *v)
+{
+    bool found = v->kind == OI_VAL_NAME && oi_dtype_find(v->text) != OI_NONE;
+    for (size_t i = 0; v->kind == OI_VAL_LIST && i < v->n; i++)
+        found = found || has_dtype_name(&v->items[i]);
+    return found;
+}
+
+/* What the grammar cannot say in this place: a variable called like a dtype as an op's attribute, a
+ * list or a dtype (there an ordinary name) in a declaration's. */
+static void suit_place(oi_json_reader *r, const oi_at *at, bool in_op, oi_value *v)
+{
+    if (in_op && has_dtype_name(v))
+        oi_read_error(r, at, "E053", "a variable called like an element type cannot be used here");
+    if (!in_op && v->kind == OI_VAL_LIST)
+        oi_read_error(r, at, "E053", "a declaration's attribute takes no lists");
+    if (!in_op && v->kind == OI_VAL_DTYPE)
+        *v = (oi_value){.kind = OI_VAL_NAME, .text = oi_dtype_name(v->dtype)};
 }
 
 void oi_read_attrs(oi_json_reader *r, const oi_at *at, struct json_object *j, const char *op,
@@ -427,6 +459,7 @@ void oi_read_attrs(oi_json_reader *r, const oi_at *at, struct json_object *j, co
         if (op || oi_read_field(a, "name"))
             attr.name = oi_read_name(r, &item, a, "name");
         attr_value(r, &item, a, &attr.value);
+        suit_place(r, &item, op, &attr.value);
         if (op)
             oi_attr_normalise(r->g->arena, op, &attr);
         *OI_PUSH(r->g->arena, out) = attr;

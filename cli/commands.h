@@ -3,6 +3,7 @@
 COMMAND(inspect, "MODEL.oinf", "validate a model package and list what it holds")
 COMMAND(fmt, "GRAPH", "lay a graph out canonically, comments kept")
 COMMAND(graph, "GRAPH", "convert a graph to text, JSON or a picture")
+COMMAND(ops, "[NAME]", "list the ops, or explain one")
 COMMAND(version, "", "print the version and what was found at build time")
 COMMAND(completion, "bash|zsh|fish", "print a completion script for a shell")
 COMMAND(help, "[COMMAND]", "explain a command")

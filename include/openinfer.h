@@ -294,6 +294,58 @@ OI_API oi_status oi_writer_add_model(oi_writer *w, oi_model *m, oi_diag *diag);
 OI_API oi_status oi_writer_finish(oi_writer *w, const char *path, oi_diag *diag);
 OI_API oi_status oi_writer_finish_memory(oi_writer *w, void **out, size_t *out_n, oi_diag *diag);
 
+/* -- op registry --------------------------------------------------------------------------------- */
+
+/* What ops there are and what they take: the rows of ops/ops.json. Texts are static and never NULL,
+ * "" means absent; lists end with NULL. Dtypes are written as in the catalog ("F S i4"). */
+typedef struct oi_ops_info {
+    const char *name;
+    const char *cls, *cls_doc; /* "map": "one scalar expression per element" */
+    const char *dtypes;        /* of the inputs that share one dtype */
+    const char *shape, *shape_doc;
+    const char *onnx; /* "Relu-14 LeakyRelu-16" */
+    const char *doc;  /* one line */
+    const char *const *notes;
+    const char *const *aliases;
+    size_t n_inputs, n_outputs, n_attrs;
+} oi_ops_info;
+
+typedef struct oi_ops_port {
+    const char *name;
+    const char *dtypes; /* of an output: its rule, "same", "acc", "attr:to", "i64 i32" … */
+    bool optional, variadic;
+} oi_ops_port;
+
+typedef struct oi_ops_attr {
+    const char *name, *alias;
+    const char *kind, *kind_doc;
+    bool required;
+    const char *standard; /* the default as the DSL spells it */
+    const char *absent;   /* what leaving it out means when there is no default */
+    const char *input;    /* the optional input that may stand in for it */
+    const char *const *values; /* the words a string may be */
+    const char *doc;
+} oi_ops_attr;
+
+#define OI_OPS_NONE SIZE_MAX
+OI_API size_t oi_ops_count(void);
+OI_API size_t oi_ops_find(const char *name);           /* by name or alias; OI_OPS_NONE */
+OI_API const char *oi_ops_nearest(const char *name);   /* "did you mean", or NULL */
+OI_API bool oi_ops_get(size_t op, oi_ops_info *out);   /* these are false past the end */
+OI_API bool oi_ops_input(size_t op, size_t i, oi_ops_port *out);
+OI_API bool oi_ops_output(size_t op, size_t i, oi_ops_port *out);
+OI_API bool oi_ops_attr_at(size_t op, size_t i, oi_ops_attr *out);
+OI_API const char *oi_ops_flag(size_t op, size_t i);   /* the i-th flag of an op, or NULL */
+OI_API const char *oi_ops_class(size_t i);             /* all classes in order, or NULL */
+/* "F" and its members "f8 bf16 f16 f32 f64"; false past the end */
+OI_API bool oi_ops_dtype_class(size_t i, const char **name, const char **members);
+OI_API bool oi_ops_dtype_in(const char *set, oi_dtype t); /* is t in "F S i4"? */
+/* May the shared dtype of the op be t on a target with this api ("c", "vulkan" …; NULL: in the
+ * language at all)? An api without a code generator in this version runs nothing. */
+OI_API bool oi_ops_runs(size_t op, oi_dtype t, const char *api);
+/* One op, or with OI_OPS_NONE all of them; what runs on `api` only, when it is given. */
+OI_API oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag);
+
 /* -- graphs ------------------------------------------------------------------------------------ */
 
 typedef struct oi_graph oi_graph;

@@ -83,7 +83,7 @@ static void count_port(struct arity *a, struct port port, bool is_last)
         a->max++;
 }
 
-static struct arity put_inputs(FILE *f, json *inputs, uint32_t dtypes)
+static struct arity put_inputs(FILE *f, json *inputs, const char *dtypes)
 {
     static const char *const known[] = {"name", "dtypes", NULL};
     struct arity arity = {0};
@@ -97,11 +97,12 @@ static struct arity put_inputs(FILE *f, json *inputs, uint32_t dtypes)
             gen_check_keys(in, known);
         struct port port = read_port(in);
         count_port(&arity, port, i + 1 == n);
-        uint32_t set = own ? gen_dtype_set(gen_get_string(in, "dtypes", true), true, NULL) : dtypes;
+        const char *text = own ? gen_get_string(in, "dtypes", true) : dtypes;
         fprintf(f,
-                "    {.name = \"%s\", .dtypes = 0x%08" PRIx32 "u, .optional = %d, .variadic = %d, "
-                ".shares_dtype = %d},\n",
-                port.name, set, port.optional, port.variadic, !own);
+                "    {.name = \"%s\", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32
+                "u, .optional = %d, .variadic = %d, .shares_dtype = %d},\n",
+                port.name, text, gen_dtype_set(text, own, NULL), port.optional, port.variadic,
+                !own);
     }
     fputs(n ? "};\n" : "", f);
     return arity;
@@ -148,11 +149,11 @@ static struct arity put_outputs(FILE *f, json *row, json *inputs, json *attrs)
             gen_check_keys(out, known);
         struct port port = out ? read_port(out) : (struct port){.name = "out"};
         count_port(&arity, port, i + 1 == n);
-        fprintf(f, "    {.name = \"%s\", .optional = %d, .variadic = %d, ", port.name,
-                port.optional, port.variadic);
-        put_out_rule(
-            f, own && *gen_get_string(out, "out", false) ? gen_get_string(out, "out", true) : rule,
-            inputs, attrs);
+        const char *own_rule = own ? gen_get_string(out, "out", false) : "";
+        const char *text = *own_rule ? own_rule : rule;
+        fprintf(f, "    {.name = \"%s\", .out_text = \"%s\", .optional = %d, .variadic = %d, ",
+                port.name, text, port.optional, port.variadic);
+        put_out_rule(f, text, inputs, attrs);
         fputs("},\n", f);
     }
     fputs("};\n", f);
@@ -246,7 +247,7 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     json *attrs = gen_get(row, "attrs", json_type_object, false);
     if (!inputs)
         return;
-    uint32_t dtypes = gen_dtype_set(gen_get_string(row, "dtypes", true), false, NULL);
+    const char *dtypes = gen_get_string(row, "dtypes", true);
     struct arity ins = put_inputs(arrays, inputs, dtypes);
     unsigned n_attrs = gen_put_attrs(arrays, attrs, inputs);
     struct arity outs = put_outputs(arrays, row, inputs, attrs);
@@ -257,7 +258,8 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     put_word_of(table, row, "shape", gen.vocab.shapes, ", .shape_rule = OI_SHAPE_");
     put_arity(table, "input", ins, ins.n > 0);
     put_arity(table, "output", outs, true);
-    fprintf(table, ", .dtypes = 0x%08" PRIx32 "u", dtypes);
+    fprintf(table, ", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32 "u", dtypes,
+            gen_dtype_set(dtypes, false, NULL));
     put_flags(table, row);
     if (n_attrs)
         fprintf(table, ", .attrs = attrs_%s, .n_attrs = %u", gen.where_op, n_attrs);
@@ -351,10 +353,11 @@ static void put_dtype_words(FILE *f)
         if (!json_object_is_type(set, json_type_string))
             gen_complain("vocabulary: dtypes '%s' wants a list of names in a string", key);
         else
-            fprintf(f, "    {\"%s\", 0x%08" PRIx32 "u},\n", key,
+            fprintf(f, "    {\"%s\", \"%s\", 0x%08" PRIx32 "u},\n", key,
+                    json_object_get_string(set),
                     gen_dtype_set(json_object_get_string(set), false, NULL));
     }
-    fputs("    {NULL, 0},\n};\n", f);
+    fputs("    {NULL, NULL, 0},\n};\n", f);
 }
 
 static bool read_vocabulary(json *root)

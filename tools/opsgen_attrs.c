@@ -2,6 +2,7 @@
 #include "opsgen.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* -- attributes ------------------------------------------------------------------------------- */
 
@@ -154,6 +155,22 @@ bool gen_is_kind(const char *name)
     return find_kind(name) != NULL;
 }
 
+/* The default as it would stand in a call: words keep their quotes, other texts (inf, f32) not. */
+static void put_default_text(FILE *f, json *def, const struct kind *kind)
+{
+    char *text = def ? strdup(json_object_to_json_string_ext(def, JSON_C_TO_STRING_PLAIN)) : NULL;
+    fputs(", .def_text = ", f);
+    if (text && strcmp(kind->name, "string") != 0) {
+        size_t n = 0;
+        for (const char *p = text; *p; p++)
+            if (*p != '"')
+                text[n++] = *p;
+        text[n] = '\0';
+    }
+    gen_put_string(f, text ? text : "");
+    free(text);
+}
+
 /* "required", "default" or "absent": exactly one, so that every attribute says what leaving it out
  * means. */
 static void put_default(FILE *f, json *a, const struct kind *kind)
@@ -163,6 +180,7 @@ static void put_default(FILE *f, json *a, const struct kind *kind)
     bool has_absent = *gen_get_string(a, "absent", false) != '\0';
     if (gen_get_bool(a, "required") + has_default + has_absent != 1)
         gen_complain("wants exactly one of \"required\": true, \"default\", \"absent\"");
+    put_default_text(f, def, kind);
     if (!has_default)
         return;
     fputs(", .def = ", f);

@@ -60,6 +60,7 @@ typedef struct oi_op_attr {
     oi_dtypes dtypes;          /* what a dtype may be; 0: any */
     int32_t input;             /* index of the input that may stand in for it, or -1 */
     oi_op_value def;           /* the default; OI_VALUE_NONE when required or `absent` */
+    const char *def_text;      /* the default as the DSL spells it, or "" */
     const char *absent;        /* what leaving it out means when there is no default, or NULL */
     const char *const *values; /* the words a string may be, NULL-terminated; NULL: any */
     const char *doc;
@@ -67,6 +68,7 @@ typedef struct oi_op_attr {
 
 typedef struct oi_op_input {
     const char *name;
+    const char *dtypes_text; /* as the row says it */
     oi_dtypes dtypes;
     bool optional;
     bool variadic;     /* the last input may repeat */
@@ -82,6 +84,7 @@ typedef enum oi_out_rule {
 
 typedef struct oi_op_output {
     const char *name;
+    const char *out_text; /* the rule as the row says it */
     bool optional;
     bool variadic;
     oi_out_rule out_rule;
@@ -101,6 +104,7 @@ typedef struct oi_op {
     const oi_op_output *outputs;
     uint32_t n_outputs, min_outputs, max_outputs;
     oi_dtypes dtypes; /* of the inputs that share one dtype */
+    const char *dtypes_text;
     oi_shape_rule shape_rule;
     uint32_t flags; /* OI_OP_FLAG_* */
     const oi_op_attr *attrs;
@@ -131,7 +135,7 @@ typedef struct oi_op_word { /* one word of the registry's vocabulary */
     const char *name, *doc;
 } oi_op_word;
 typedef struct oi_dtype_word {
-    const char *name;
+    const char *name, *text;
     oi_dtypes set;
 } oi_dtype_word;
 typedef struct oi_op_key { /* names and aliases, sorted by name for binary search */

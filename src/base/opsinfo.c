@@ -1,0 +1,277 @@
+/* opsinfo.c: the op registry for people outside the library. */
+#include "base/base.h"
+#include "base/ops.h"
+
+static const char *text_of(const char *s)
+{
+    return s ? s : "";
+}
+
+size_t oi_ops_count(void)
+{
+    return oi_op_count();
+}
+
+size_t oi_ops_find(const char *name)
+{
+    const oi_op *op = oi_op_find(name);
+    return op ? (size_t)op->id : OI_OPS_NONE;
+}
+
+const char *oi_ops_nearest(const char *name)
+{
+    oi_nearest near = oi_nearest_start(name);
+    for (size_t i = 0; i < oi_op_key_count; i++)
+        oi_nearest_offer(&near, oi_op_keys[i].name);
+    return near.best;
+}
+
+bool oi_ops_get(size_t index, oi_ops_info *out)
+{
+    const oi_op *op = oi_op_at(index);
+    if (!op)
+        return false;
+    *out = (oi_ops_info){
+        .name = op->name,
+        .cls = oi_op_class_words[op->cls].name,
+        .cls_doc = oi_op_class_words[op->cls].doc,
+        .dtypes = op->dtypes_text,
+        .shape = oi_shape_rule_words[op->shape_rule].name,
+        .shape_doc = oi_shape_rule_words[op->shape_rule].doc,
+        .onnx = op->onnx,
+        .doc = op->doc,
+        .notes = op->notes,
+        .aliases = op->aliases,
+        .n_inputs = op->n_inputs,
+        .n_outputs = op->n_outputs,
+        .n_attrs = op->n_attrs,
+    };
+    return true;
+}
+
+bool oi_ops_input(size_t index, size_t i, oi_ops_port *out)
+{
+    const oi_op *op = oi_op_at(index);
+    if (!op || i >= op->n_inputs)
+        return false;
+    const oi_op_input *in = &op->inputs[i];
+    *out = (oi_ops_port){in->name, in->dtypes_text, in->optional, in->variadic};
+    return true;
+}
+
+bool oi_ops_output(size_t index, size_t i, oi_ops_port *out)
+{
+    const oi_op *op = oi_op_at(index);
+    if (!op || i >= op->n_outputs)
+        return false;
+    const oi_op_output *o = &op->outputs[i];
+    *out = (oi_ops_port){o->name, o->out_text, o->optional, o->variadic};
+    return true;
+}
+
+bool oi_ops_attr_at(size_t index, size_t i, oi_ops_attr *out)
+{
+    static const char *const none[] = {NULL};
+    const oi_op *op = oi_op_at(index);
+    if (!op || i >= op->n_attrs)
+        return false;
+    const oi_op_attr *a = &op->attrs[i];
+    *out = (oi_ops_attr){
+        .name = a->name,
+        .alias = text_of(a->alias),
+        .kind = oi_attr_kind_words[a->kind].name,
+        .kind_doc = oi_attr_kind_words[a->kind].doc,
+        .required = a->required,
+        .standard = a->def_text,
+        .absent = text_of(a->absent),
+        .input = a->input >= 0 ? op->inputs[a->input].name : "",
+        .values = a->values ? a->values : none,
+        .doc = a->doc,
+    };
+    return true;
+}
+
+const char *oi_ops_flag(size_t index, size_t i)
+{
+    const oi_op *op = oi_op_at(index);
+    for (size_t bit = 0; op && oi_op_flag_words[bit].name; bit++)
+        if (op->flags >> bit & 1 && i-- == 0)
+            return oi_op_flag_words[bit].name;
+    return NULL;
+}
+
+const char *oi_ops_class(size_t i)
+{
+    return i < OI_OP_CLASS_COUNT ? oi_op_class_words[i].name : NULL;
+}
+
+bool oi_ops_dtype_class(size_t i, const char **name, const char **members)
+{
+    size_t n = 0;
+    while (oi_dtype_words[n].name)
+        n++;
+    if (i >= n)
+        return false;
+    *name = oi_dtype_words[i].name;
+    *members = oi_dtype_words[i].text;
+    return true;
+}
+
+static bool word_holds(const char *word, size_t n, oi_dtype t)
+{
+    for (size_t i = 0; oi_dtype_words[i].name; i++)
+        if (strlen(oi_dtype_words[i].name) == n && memcmp(oi_dtype_words[i].name, word, n) == 0)
+            return oi_dtype_words[i].set & OI_DTYPES(t);
+    return oi_dtype_find_n(word, n) == t;
+}
+
+bool oi_ops_dtype_in(const char *set, oi_dtype t)
+{
+    if (!oi_dtype_is_tensor(t))
+        return false;
+    for (const char *p = set; *p;) {
+        size_t n = strcspn(p, " ");
+        if (word_holds(p, n, t))
+            return true;
+        p += n + (p[n] == ' ');
+    }
+    return false;
+}
+
+/* Emitted C is made from the rows themselves, so it takes whatever the row takes. The other
+ * generators join here as they come. */
+static bool api_generates(const char *api)
+{
+    return !api || strcmp(api, "c") == 0;
+}
+
+bool oi_ops_runs(size_t index, oi_dtype t, const char *api)
+{
+    const oi_op *op = oi_op_at(index);
+    return op && oi_dtype_is_tensor(t) && api_generates(api) && op->dtypes & OI_DTYPES(t);
+}
+
+/* -- JSON ---------------------------------------------------------------------------------------
+ */
+
+static void put(oi_jsonw *w, const char *key, const char *value)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_str(w, value);
+}
+
+static void put_list(oi_jsonw *w, const char *key, const char *const *list)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_open(w, '[');
+    for (; *list; list++)
+        oi_jsonw_str(w, *list);
+    oi_jsonw_close(w, ']');
+}
+
+static void put_attr(oi_jsonw *w, const oi_ops_attr *a)
+{
+    oi_jsonw_open(w, '{');
+    if (*a->absent)
+        put(w, "absent", a->absent);
+    if (*a->alias)
+        put(w, "alias", a->alias);
+    if (*a->standard)
+        put(w, "default", a->standard);
+    put(w, "doc", a->doc);
+    if (*a->input)
+        put(w, "input", a->input);
+    put(w, "kind", a->kind);
+    put(w, "name", a->name);
+    oi_jsonw_key(w, "required");
+    oi_jsonw_bool(w, a->required);
+    if (a->values[0])
+        put_list(w, "values", a->values);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_ports(oi_jsonw *w, const char *key, size_t op,
+                      bool (*port_at)(size_t op, size_t i, oi_ops_port *out))
+{
+    oi_ops_port port;
+    oi_jsonw_key(w, key);
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; port_at(op, i, &port); i++) {
+        oi_jsonw_open(w, '{');
+        put(w, "dtypes", port.dtypes);
+        put(w, "name", port.name);
+        oi_jsonw_key(w, "optional");
+        oi_jsonw_bool(w, port.optional);
+        oi_jsonw_key(w, "variadic");
+        oi_jsonw_bool(w, port.variadic);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+}
+
+static void put_op(oi_jsonw *w, size_t op, const char *api)
+{
+    oi_ops_info info = {0};
+    oi_ops_attr attr;
+    oi_ops_get(op, &info);
+    oi_jsonw_open(w, '{');
+    put_list(w, "aliases", info.aliases);
+    oi_jsonw_key(w, "attrs");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; oi_ops_attr_at(op, i, &attr); i++)
+        put_attr(w, &attr);
+    oi_jsonw_close(w, ']');
+    put(w, "class", info.cls);
+    put(w, "doc", info.doc);
+    oi_jsonw_key(w, "dtypes");
+    oi_jsonw_open(w, '[');
+    for (int t = 1; t < OI_DTYPE_COUNT; t++)
+        if (oi_ops_runs(op, (oi_dtype)t, api))
+            oi_jsonw_str(w, oi_dtype_name((oi_dtype)t));
+    oi_jsonw_close(w, ']');
+    oi_jsonw_key(w, "flags");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; oi_ops_flag(op, i); i++)
+        oi_jsonw_str(w, oi_ops_flag(op, i));
+    oi_jsonw_close(w, ']');
+    put_ports(w, "inputs", op, oi_ops_input);
+    put(w, "name", info.name);
+    put_list(w, "notes", info.notes);
+    put(w, "onnx", info.onnx);
+    put_ports(w, "outputs", op, oi_ops_output);
+    put(w, "shape", info.shape);
+    oi_jsonw_close(w, '}');
+}
+
+static bool runs_at_all(size_t op, const char *api)
+{
+    for (int t = 1; t < OI_DTYPE_COUNT; t++)
+        if (oi_ops_runs(op, (oi_dtype)t, api))
+            return true;
+    return false;
+}
+
+oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag)
+{
+    oi_buf text = {0};
+    oi_jsonw w = {.out = &text};
+    if (op != OI_OPS_NONE && op >= oi_ops_count())
+        return OI_ERR_USAGE;
+    if (op != OI_OPS_NONE) {
+        put_op(&w, op, api);
+    } else {
+        oi_jsonw_open(&w, '{');
+        oi_jsonw_key(&w, "ops");
+        oi_jsonw_open(&w, '[');
+        for (size_t i = 0; i < oi_ops_count(); i++)
+            if (runs_at_all(i, api))
+                put_op(&w, i, api);
+        oi_jsonw_close(&w, ']');
+        oi_jsonw_close(&w, '}');
+    }
+    oi_buf_putc(&text, '\n');
+    oi_status status = oi_buf_take(&text, out);
+    if (status != OI_OK)
+        oi_diag_env(diag, "ops", "out of memory");
+    return status;
+}

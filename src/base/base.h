@@ -263,6 +263,6 @@ void oi_jsonw_f32(oi_jsonw *w, float v);
 void oi_jsonw_bool(oi_jsonw *w, bool v);
 void oi_jsonw_null(oi_jsonw *w);
 void oi_jsonw_raw(oi_jsonw *w, const char *json, size_t n); /* a value already spelled */
-void oi_jsonw_tree(oi_jsonw *w, struct json_object *j); /* a whole json-c tree, keys sorted */
+void oi_jsonw_tree(oi_jsonw *w, struct json_object *j);     /* a whole json-c tree, keys sorted */
 
 #endif

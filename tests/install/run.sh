@@ -84,7 +84,7 @@ man_pages() {
 check "every command has a man page" man_pages
 man_renders() {
     local page said
-    for page in "$root"/share/man/man1/*.1; do
+    for page in "$root"/share/man/man1/*.1 "$root"/share/man/man3/openinfer.3; do
         said=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -l "$page" 2>&1 > /dev/null)
         [ -z "$said" ] || { echo "$page: $said"; return 1; }
     done

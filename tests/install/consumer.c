@@ -3,6 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
+static int has_entry(void)
+{
+    oi_graph *g = OI_GRAPH(dynamic { x: f32[B]; } block entry { return; });
+    char *text = NULL;
+    int ok = oi_graph_to_text(g, &text, NULL) == OI_OK && strstr(text, "block entry") != NULL;
+    oi_free(text);
+    oi_graph_free(g);
+    return ok;
+}
+
 int main(void)
 {
     const char *const words[] = {"relu", "softmax"};
@@ -11,5 +21,5 @@ int main(void)
     int ok = d && near && strcmp(near, "softmax") == 0 && oi_diag_errors(d) == 0;
     oi_diag_free(d);
     printf("openinfer %s, %u bits in an f32\n", oi_version(), oi_dtype_bits(OI_F32));
-    return ok && oi_dtype_bits(OI_F32) == 32 ? 0 : 1;
+    return ok && has_entry() && oi_dtype_bits(OI_F32) == 32 ? 0 : 1;
 }

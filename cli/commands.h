@@ -1,6 +1,7 @@
 /* commands.h: every command, once: COMMAND(name, words it takes, what it does).
  * Feeds dispatch, --help, man pages and completion. A row joins together with its cli/NAME.c. */
 COMMAND(inspect, "MODEL.oinf", "validate a model package and list what it holds")
+COMMAND(check, "GRAPH", "find what is wrong with a graph before it runs")
 COMMAND(fmt, "GRAPH", "lay a graph out canonically, comments kept")
 COMMAND(graph, "GRAPH", "convert a graph to text, JSON or a picture")
 COMMAND(ops, "[NAME]", "list the ops, or explain one")

@@ -383,6 +383,21 @@ OI_API oi_status oi_graph_format(const char *text, size_t n, const char *name, c
 /* Replaces the random node uuids by ones derived from block and index, so that builds repeat. */
 OI_API void oi_graph_make_deterministic(oi_graph *g);
 
+/* Every rule of the language that can be decided before a run. */
+typedef struct oi_check_options {
+    bool strict;           /* what strict mode calls an error is one */
+    const oi_model *model; /* also link to this model; NULL: sizes stay names */
+} oi_check_options;
+
+/* Reports all violations, up to the diag's limit. NULL options = defaults. */
+OI_API oi_status oi_graph_check(const oi_graph *g, const oi_check_options *options, oi_diag *diag);
+
+typedef struct oi_graph_counts {
+    size_t variables; /* declared and assigned */
+    size_t blocks, nodes;
+} oi_graph_counts;
+OI_API oi_graph_counts oi_graph_count(const oi_graph *g);
+
 /* A graph inside a C program:
  *     oi_graph *g = OI_GRAPH( dynamic { x: f32[B]; } block entry { return x; } );
  * Text that is wrong stops the program with the diagnostics; lines count from the macro's. */

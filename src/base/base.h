@@ -23,6 +23,10 @@ typedef struct oi_bytes {
     uint64_t size;
 } oi_bytes;
 
+/* Dims of a variable, indices of a table. Real models stay at 6 axes, attention with split heads at
+ * 8; twice that costs nothing: a type is below 400 bytes and lives on the stack. */
+#define OI_MAX_RANK 16
+
 /* -- arena.c -------------------------------------------------------------------------------- */
 
 /* Memory that ends all at once. Running out jumps to the nearest oi_arena_guard of that arena, so

@@ -395,6 +395,95 @@ void oi_uuid_random(uint64_t *state, uint8_t out[16]);
 /* RFC 9562 version 5 of "BLOCK/INDEX" in OpenInfer's own namespace. */
 void oi_uuid_derive(const char *block, uint64_t index, uint8_t out[16]);
 
+/* -- symbols.c: every name of a graph and what it stands for
+ * ----------------------------------------- */
+
+/* The first four are the memory kinds. */
+typedef enum oi_symbol_kind {
+    OI_SYM_DYNAMIC = OI_DYNAMIC,
+    OI_SYM_VOLATILE = OI_VOLATILE,
+    OI_SYM_CONSTANT = OI_CONSTANT,
+    OI_SYM_PERSISTENT = OI_PERSISTENT,
+    OI_SYM_ASSIGN,
+    OI_SYM_INDEX /* of a loop: a read-only i64 */
+} oi_symbol_kind;
+
+/* One index of X(i, j). Table axes come before auto_dim axes; auto axis k grows dim k. */
+typedef struct oi_axis {
+    oi_name name;
+    bool is_auto;
+    const oi_expr *fixed, *cap; /* NULL when not bounded */
+} oi_axis;
+
+typedef struct oi_symbol {
+    const char *name;
+    oi_symbol_kind kind;
+    oi_dtype dtype;
+    const oi_exprs *dims; /* of one entry, for tables */
+    const oi_var *var;    /* NULL for assign and loop indices */
+    const oi_node *node;  /* the assign or loop, NULL otherwise */
+    const oi_axis *axes;
+    size_t n_axes, n_table; /* the first n_table axes are not auto_dim; at most OI_MAX_RANK */
+    oi_span span;
+} oi_symbol;
+
+typedef struct oi_symbols {
+    const oi_graph *graph;
+    OI_VEC(oi_symbol) list; /* declared variables in order, then assigns, then loop indices */
+    oi_map variables;       /* name -> place in list; the first owner of a name keeps it */
+    oi_map indices;         /* loop index -> place in list, of the first loop that has it */
+} oi_symbols;
+
+oi_symbols *oi_graph_symbols(const oi_graph *g, oi_arena *a);
+const oi_symbol *oi_symbols_find(const oi_symbols *s, const char *name); /* variables; or NULL */
+const oi_symbol *oi_symbols_index(const oi_symbols *s, const char *name); /* of any loop; or NULL */
+/* What a name means at a node: an enclosing loop's index, else a variable, else NULL. */
+const oi_symbol *oi_symbols_at(const oi_symbols *s, const oi_node *n, const char *name);
+const oi_axis *oi_symbol_axis(const oi_symbol *s, const char *name);
+bool oi_symbol_is_prefix(const oi_symbol *s); /* one model tensor per index value */
+/* The loop around (not at) a node that binds the name, or NULL. */
+const oi_node *oi_graph_loop_around(const oi_graph *g, const oi_node *n, const char *name);
+const char *oi_symbol_kind_name(oi_symbol_kind k); /* "dynamic", "assigned", "loop index" */
+
+/* -- uses.c: what a node reads and writes
+ * ------------------------------------------------------------ */
+
+typedef enum oi_use_role {
+    OI_USE_READ,         /* an operand */
+    OI_USE_WRITE,        /* an output */
+    OI_USE_CACHE_READ,   /* source of cache.read */
+    OI_USE_CACHE_WRITE,  /* target of cache.write and cache.reset */
+    OI_USE_CACHE_UPDATE, /* target of cache.increment and cache.decrement */
+    OI_USE_VALUE,        /* a number: index, loop bound, condition, amount, op attribute */
+    OI_USE_YIELD,
+    OI_USE_AWAIT,
+    OI_USE_RETURN
+} oi_use_role;
+
+/* What a name used as a value must be. */
+typedef enum oi_want {
+    OI_WANT_INDEX,     /* in an expression: rank-0 integer or bool, or a size of the model */
+    OI_WANT_CONDITION, /* rank 0 of any type, declared in the graph */
+    OI_WANT_AMOUNT,    /* rank-0 integer, declared in the graph */
+    OI_WANT_ATTR       /* an op attribute: what suits depends on it; may be metadata of the model */
+} oi_want;
+
+typedef struct oi_use {
+    oi_use_role role;
+    oi_want want; /* VALUE */
+    const char *name;
+    oi_span span;
+    const oi_access *access; /* operands, outputs and cache accesses; NULL for plain names */
+    const oi_access *inside; /* VALUE in a selector: of this access */
+} oi_use;
+
+typedef void (*oi_use_fn)(void *ctx, const oi_node *n, const oi_use *use);
+/* Calls fn for every name the node itself uses, in the order of the text; not for a loop's body,
+ * nor for dims and block names. */
+void oi_node_uses(const oi_node *n, oi_use_fn fn, void *ctx);
+bool oi_use_reads(oi_use_role r);
+bool oi_use_writes(oi_use_role r);
+
 /* -- check*.c: rules that need neither model nor executor
  * --------------------------------------------- */
 

@@ -6,10 +6,6 @@
 #include "base/base.h"
 #include "base/ops.h"
 
-/* Real models stay at 6 axes, attention with split heads at 8. Twice that costs nothing: a type is
- * below 400 bytes and lives on the stack. */
-#define OI_MAX_RANK 16
-
 /* One axis. A graph can be checked without its model: then a size is only a name. */
 typedef struct oi_dim {
     bool known;

@@ -1,0 +1,73 @@
+/* check.h: what the files of the static check share. Each check_*.c holds one family of rules of
+ * spec/dsl.md; check.c runs them. */
+#ifndef OI_CHECK_H
+#define OI_CHECK_H
+
+#include "graph/graph.h"
+
+/* What is known of a block before its nodes are looked at. */
+typedef struct oi_block_facts {
+    oi_ids branches;  /* its branch nodes, loops included */
+    oi_ids awaits;    /* its await nodes */
+    uint32_t call;    /* a branch node that calls it, or OI_NO_ID */
+    bool is_consumer; /* not entry, has an await; branching to it is E036 */
+    bool runs;        /* reached from entry or a consumer */
+} oi_block_facts;
+
+/* A name that means a loop index of whoever calls the block. */
+typedef struct oi_free_use {
+    uint32_t block;
+    const oi_node *node;
+    oi_span span;
+    bool is_loop;  /* not a use: a loop of the block binds the name again */
+    uint32_t next; /* use of the same name, or OI_NO_ID */
+} oi_free_use;
+
+typedef struct oi_free_name {
+    const char *name;
+    uint32_t first; /* of its uses */
+} oi_free_name;
+
+typedef struct oi_checker {
+    const oi_graph *g;
+    bool strict;
+    oi_diag *d;
+    oi_arena *a; /* scratch; everything below lives in it */
+    const oi_symbols *syms;
+    oi_block_facts *blocks; /* by block id */
+    uint32_t entry;         /* block id, or OI_NO_ID */
+    oi_ids order;           /* blocks, callers before callees; empty when there is a cycle */
+    OI_VEC(oi_free_use) free_uses;
+    OI_VEC(oi_free_name) free_names;
+    oi_map free_ids; /* name -> free_names */
+} oi_checker;
+
+/* -- check.c: shared helpers -- */
+
+bool oi_check_stop(const oi_checker *c); /* the diagnostics are full */
+oi_place oi_check_at(const oi_checker *c, const oi_node *n, oi_span span);
+oi_place oi_check_at_var(const oi_checker *c, const oi_var *v, oi_span span);
+/* "'x' is declared here" for the message before. */
+void oi_check_note_symbol(const oi_checker *c, const oi_symbol *s);
+void oi_check_hint(const oi_checker *c, const oi_nearest *near); /* "did you mean 'x'?" */
+void oi_check_hint_symbol(const oi_checker *c, const oi_node *n, const char *word);
+/* Literal parts of an expression must compute: `code` is E011 in dims (exact), E047 in indices.
+ * 1: *out is the value, 0: it depends on names, -1: reported. */
+int oi_check_fold(const oi_checker *c, oi_place at, const oi_expr *e, bool exact, const char *code,
+                  int64_t *out);
+int oi_check_node_fold(const oi_checker *c, const oi_node *n, const oi_expr *e, int64_t *out);
+
+/* -- check_names.c -- */
+void oi_check_duplicates(oi_checker *c);
+void oi_check_names(oi_checker *c, const oi_node *n);
+/* -- check_scope.c -- */
+void oi_check_add_free(oi_checker *c, const oi_node *n, const char *name, oi_span span,
+                       bool is_loop);
+void oi_check_scopes(oi_checker *c);
+/* -- check_decl.c -- */
+void oi_check_var(const oi_checker *c, const oi_var *v);
+void oi_check_dims(const oi_checker *c, const oi_node *n); /* of an assign */
+/* -- check_block.c -- */
+void oi_check_blocks(oi_checker *c);
+
+#endif

@@ -1,0 +1,138 @@
+"""tests/lang/*.oi carry their answers: what `openinfer check` must say of each line, and no more.
+
+    op add(a, b) >> y;  // expect error: E051 cannot broadcast
+    x: f32[2];          // expect note: declared here
+
+An answer is a code, "at COLUMN" if the column matters, and a part of the text or of the hint. A file
+holds one case, or several that start with "// case: NAME", each a graph of its own; behind the name
+may stand "strict", "model=FILE.oinf" (beside the file or built by models.py) and "json", which sends the graph
+through Graph JSON first, so that only codes count. A case without answers must be clean. Errors and
+warnings are compared both ways, notes must only be there.
+"""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+from conftest import REPO
+
+FOLDER = REPO / "tests" / "lang"
+EXPECT = re.compile(r"expect (error|warning|note):\s*([EW]\d{3})?\s*(?:at (\d+)\s*)?((?:(?!// expect).)*)")
+
+# Every code of the specification. Those that need an executor, a target or the compact form follow
+# with these.
+CODES = """E001 E002 E003 E004 E005 E006 E007 E010 E011 E012 E013 E014 E015 E016 E017 E018 E019 E020
+E021 E022 E030 E031 E032 E033 E034 E035 E036 E037 E038 E039 E041 E042 E043 E044 E045 E046 E047 E048
+E050 E051 E052 E053 E054 E055 E056 E057 E060 E062 E070 E071 E072 E073 E074 E075 E076 E077 E080 E081
+E082 E083 E084 W101 W102 W103 W104 W105 W106 W107 W108 W109""".split()
+LATER = {
+    "E020": "missing input: needs an executor",
+    "E021": "illegal insert: needs an executor",
+    "E062": "unbounded dim: needs a static target",
+    **{f"E08{i}": "compact form" for i in range(5)},
+}
+PENDING = """E012 E013 E014 E022 E042 E044 E045 E046 E047 E048 E052 E053 E054 E055 E056 E057 E060 E070
+E071 E072 E073 E074 E075 E076 E077 W101 W108 W109""".split()  # not yet written
+
+
+class Case:
+    def __init__(self, path: pathlib.Path, name: str, words: list[str], first: int, lines: list[str]):
+        self.path, self.name, self.words = path, name, words
+        # lines before the case stay as empty ones, so that positions are those of the file
+        self.text = "\n" * (first - 1) + "\n".join(lines) + "\n"
+        self.expected = []
+        for n, line in enumerate(lines, first):
+            for m in EXPECT.finditer(line):
+                col = int(m[3]) if m[3] else None
+                self.expected.append((m[1], n, m[2] or "", col, m[4].strip()))
+
+    def __str__(self):
+        return f"{self.path.stem}:{self.name}"
+
+
+def cases():
+    for path in sorted(FOLDER.glob("*.oi")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        starts = [i for i, line in enumerate(lines) if line.startswith("// case:")]
+        if not starts:
+            yield Case(path, "all", [], 1, lines)
+        for a, b in zip(starts, [*starts[1:], len(lines)]):
+            name, *words = lines[a].removeprefix("// case:").split()
+            yield Case(path, name, words, a + 1, lines[a:b])
+
+
+CASES = list(cases())
+
+
+def matches(message, expected) -> bool:
+    severity, line, code, col, text = expected
+    return (
+        message["severity"] == severity
+        and message["line"] == line
+        and (not code or message["code"] == code)
+        and (col is None or message["col"] == col)
+        and (text in message["text"] or text in message["hint"])
+    )
+
+
+def messages_of(openinfer, graph, case, expected_code):
+    args = ["check", graph, "--json"]
+    for word in case.words:
+        if word == "strict":
+            args.append("--strict")
+        elif word.startswith("model="):
+            args += ["--model", REPO / word.removeprefix("model=")]
+        else:
+            assert word == "json", f"{case}: unknown word '{word}'"
+    result = openinfer(*args, code=expected_code)
+    return json.loads(result.stdout)["messages"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_case(openinfer, tmp_path, case):
+    graph = tmp_path / f"{case.name}.oi"
+    graph.write_text(case.text, encoding="utf-8")
+    found = messages_of(openinfer, graph, case, int(any(e[0] == "error" for e in case.expected)))
+    wanted = [e for e in case.expected if e[0] != "note"]
+    got = [m for m in found if m["severity"] != "note"]
+    shown = "\n".join(f"{m['line']}:{m['col']}: {m['severity']} {m['code']} {m['text']} ({m['hint']})" for m in found)
+    for e in case.expected:
+        pool = got if e[0] != "note" else found
+        hit = next((m for m in pool if matches(m, e)), None)
+        assert hit, f"{case}: line {e[1]}: expected {e[0]} {e[2]} {e[4]}\nfound:\n{shown}"
+        if e[0] != "note":
+            got.remove(hit)
+    assert not got, f"{case}: not expected:\n{shown}"
+    lines = [m["line"] for m in found if m["severity"] != "note"]
+    assert lines == sorted(lines), "messages stand in the order of the text"
+    assert len(wanted) == len(lines)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "json" in c.words], ids=str)
+def test_case_as_json(openinfer, tmp_path, case):
+    """The same graph without source text: the same codes, at JSON pointers."""
+    graph = tmp_path / "case.oi"
+    graph.write_text(case.text, encoding="utf-8")
+    as_json = tmp_path / "case.json"
+    openinfer("graph", graph, "--to", "json", "-o", as_json)
+    found = messages_of(openinfer, as_json, case, int(any(e[0] == "error" for e in case.expected)))
+    got = sorted(m["code"] for m in found if m["severity"] != "note")
+    assert got == sorted(e[2] for e in case.expected if e[0] != "note"), found
+    for m in found:
+        assert m["line"] == 0 and m["pointer"].startswith(("/blocks", "/vars")), m
+
+
+def test_every_code_has_a_case():
+    seen = {e[2] for c in CASES for e in c.expected if e[0] != "note"}
+    assert seen <= set(CODES), f"not in the specification: {seen - set(CODES)}"
+    assert not seen & set(LATER)
+    missing = set(CODES) - set(LATER) - set(PENDING) - seen
+    assert not missing, f"no case for {sorted(missing)}"
+
+
+def test_every_family_has_accepting_cases():
+    for path in {c.path for c in CASES}:
+        clean = [c for c in CASES if c.path == path and not any(e[0] == "error" for e in c.expected)]
+        assert clean, f"{path.name} has only rejecting cases"

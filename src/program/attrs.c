@@ -183,12 +183,15 @@ static bool check_variable(const oi_call *c, size_t i)
                         attr->kind == OI_ATTR_LENGTH ? " or 1" : "", shape);
 }
 
+/* Two spellings of one attribute are the same attribute. */
 static bool check_once(const oi_call *c, size_t i)
 {
+    const oi_op_attr *attr = c->attrs[i].attr;
     for (size_t k = 0; k < i; k++)
-        if (c->attrs[k].attr == c->attrs[i].attr)
-            return oi_call_fail(c, "E054", OI_AT_ATTR, i, "attribute '%s' is given twice",
-                                c->attrs[i].attr->name);
+        if (c->attrs[k].attr == attr)
+            return oi_call_fail(c, "E054", OI_AT_ATTR, i, "attribute '%s'%s%s%s is given twice",
+                                attr->name, attr->alias ? " (also called '" : "",
+                                attr->alias ? attr->alias : "", attr->alias ? "')" : "");
     return true;
 }
 

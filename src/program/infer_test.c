@@ -123,7 +123,9 @@ static void test_attr_kinds(void **state)
            "attribute 'rounding_mode' wants \"trunc\", \"floor\", \"ceil\", \"nearest\" or "
            "\"nearest_even\", found \"up\"");
     refuse("relu(f32[4]; alpha=1, negative_slope=1) >> f32[4]", "E054",
-           "attribute 'negative_slope' is given twice");
+           "attribute 'negative_slope' (also called 'alpha') is given twice");
+    refuse("relu(f32[4]; clamp_max=1, clamp_max=1) >> f32[4]", "E054",
+           "attribute 'clamp_max' is given twice");
     refuse("fill(f32[4]; value=$f32[2]) >> f32[4]", "E051",
            "attribute 'value' wants a variable of rank 0, found shape [2]");
     refuse("fill(f32[4]; value=$bitset[]) >> f32[4]", "E053",

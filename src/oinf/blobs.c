@@ -1,5 +1,6 @@
-/* blobs.c: no two payloads share bytes, and (strict) nothing hides between them. Runs before any
- * payload is read: what is disjoint cannot make us read more than the file holds. */
+/* blobs.c: no two payloads share bytes, and (strict) nothing hides between them. The first is
+ * looked at before any payload is read: what is disjoint cannot make us read more than the file
+ * holds. */
 #include "oinf/oinf.h"
 
 #include <stdlib.h>
@@ -60,22 +61,28 @@ static bool may_share(const oi_model *m, const blob *a, const blob *b)
            a->start == b->start && a->end == b->end;
 }
 
-static oi_status check_sorted(const oi_model *m, const blob *blobs, size_t n, oi_diag *d)
+static oi_status check_overlaps(const oi_model *m, const blob *blobs, size_t n, oi_diag *d)
+{
+    for (size_t i = 1; i < n; i++)
+        if (blobs[i].start < blobs[i - 1].end && !may_share(m, &blobs[i - 1], &blobs[i]))
+            return overlap(m, &blobs[i - 1], &blobs[i], d);
+    return OI_OK;
+}
+
+/* After check_overlaps: a payload that starts before the end of another one is the same one. */
+static oi_status check_gaps(const oi_model *m, const blob *blobs, size_t n, oi_diag *d)
 {
     uint64_t end = m->start[OI_OINF_TABLES];
     for (size_t i = 0; i < n; i++) {
-        if (blobs[i].start < end) {
-            if (!may_share(m, &blobs[i - 1], &blobs[i]))
-                return overlap(m, &blobs[i - 1], &blobs[i], d);
-        } else if (m->options.strict) {
+        if (blobs[i].start > end)
             OI_TRY(oi_oinf_check_zero(m, end, blobs[i].start - end, d));
-        }
         end = blobs[i].end;
     }
-    return m->options.strict ? oi_oinf_check_zero(m, end, m->io.size - end, d) : OI_OK;
+    return oi_oinf_check_zero(m, end, m->io.size - end, d);
 }
 
-oi_status oi_oinf_check_blobs(const oi_model *m, oi_diag *d)
+static oi_status check_sorted(const oi_model *m, oi_diag *d,
+                              oi_status (*check)(const oi_model *, const blob *, size_t, oi_diag *))
 {
     size_t most = m->n[OI_OINF_METADATA] + 2 * (size_t)m->n[OI_OINF_TENSORS];
     blob *blobs = malloc((most ? most : 1) * sizeof *blobs);
@@ -86,7 +93,17 @@ oi_status oi_oinf_check_blobs(const oi_model *m, oi_diag *d)
         i++;
     if (i < n) /* files of ours come sorted */
         qsort(blobs, n, sizeof *blobs, by_place);
-    oi_status status = check_sorted(m, blobs, n, d);
+    oi_status status = check(m, blobs, n, d);
     free(blobs);
     return status;
+}
+
+oi_status oi_oinf_check_overlaps(const oi_model *m, oi_diag *d)
+{
+    return check_sorted(m, d, check_overlaps);
+}
+
+oi_status oi_oinf_check_gaps(const oi_model *m, oi_diag *d)
+{
+    return check_sorted(m, d, check_gaps);
 }

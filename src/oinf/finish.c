@@ -8,71 +8,74 @@
 
 /* -- where the bytes go ------------------------------------------------------------------------ */
 
-/* Either memory that has room for everything, or a file behind a small buffer. */
+/* Either memory that has room for everything, or a file behind a small buffer. A failure stays:
+ * what comes after it is dropped, and put_all tells. */
 typedef struct sink {
     uint8_t *memory;
     int fd;
-    const char *path;
+    int error;   /* errno of the first failure, or 0 */
     uint64_t at; /* bytes put so far */
     size_t n_waiting;
     uint8_t waiting[OI_OINF_PIECE];
 } sink;
 
-static oi_status flush(sink *s, oi_diag *d)
+static void put_file(sink *s, const void *p, size_t n)
 {
-    if (!oi_file_put(s->fd, s->waiting, s->n_waiting))
-        return oi_oinf_env(s->path, d, "cannot write: %s", strerror(errno));
-    s->n_waiting = 0;
-    return OI_OK;
+    if (!s->error && !oi_file_put(s->fd, p, n))
+        s->error = errno;
 }
 
-static oi_status put(sink *s, const void *p, size_t n, oi_diag *d)
+static void flush(sink *s)
+{
+    put_file(s, s->waiting, s->n_waiting);
+    s->n_waiting = 0;
+}
+
+static void put(sink *s, const void *p, size_t n)
 {
     if (s->memory) {
         memcpy(s->memory + s->at, p, n);
-        s->at += n;
-        return OI_OK;
+    } else {
+        if (n > sizeof s->waiting - s->n_waiting)
+            flush(s);
+        if (n > sizeof s->waiting) {
+            put_file(s, p, n);
+        } else {
+            memcpy(s->waiting + s->n_waiting, p, n);
+            s->n_waiting += n;
+        }
     }
-    if (n > sizeof s->waiting - s->n_waiting)
-        OI_TRY(flush(s, d));
     s->at += n;
-    if (n > sizeof s->waiting)
-        return oi_file_put(s->fd, p, n)
-                   ? OI_OK
-                   : oi_oinf_env(s->path, d, "cannot write: %s", strerror(errno));
-    memcpy(s->waiting + s->n_waiting, p, n);
-    s->n_waiting += n;
-    return OI_OK;
 }
 
-static oi_status put_u32(sink *s, uint32_t v, oi_diag *d)
+static void put_u32(sink *s, uint32_t v)
 {
     uint8_t p[4];
     oi_put_u32(p, v);
-    return put(s, p, sizeof p, d);
+    put(s, p, sizeof p);
 }
 
-static oi_status put_u64(sink *s, uint64_t v, oi_diag *d)
+static void put_u64(sink *s, uint64_t v)
 {
     uint8_t p[8];
     oi_put_u64(p, v);
-    return put(s, p, sizeof p, d);
+    put(s, p, sizeof p);
 }
 
-static oi_status pad(sink *s, oi_diag *d)
+static const uint8_t zeros[8];
+
+static void pad(sink *s)
 {
-    static const uint8_t zeros[8];
-    return put(s, zeros, (size_t)(oi_align8(s->at) - s->at), d);
+    put(s, zeros, (size_t)(oi_align8(s->at) - s->at));
 }
 
-static oi_status put_name(sink *s, const char *name, oi_diag *d)
+static void put_name(sink *s, const char *name)
 {
-    static const uint8_t zeros[8];
     size_t n = strlen(name);
-    OI_TRY(put_u32(s, (uint32_t)n, d));
-    OI_TRY(put(s, name, n, d));
+    put_u32(s, (uint32_t)n);
+    put(s, name, n);
     /* padded from its own start: entries may stand at odd multiples of 4 */
-    return put(s, zeros, (size_t)(oi_align8(4 + n) - 4 - n), d);
+    put(s, zeros, (size_t)(oi_align8(4 + n) - 4 - n));
 }
 
 /* -- where everything stands ------------------------------------------------------------------- */
@@ -141,57 +144,56 @@ static void sort_entries(oi_writer *w)
 
 /* -- the tables -------------------------------------------------------------------------------- */
 
-static oi_status put_header(sink *s, const oi_writer *w, const layout *l, oi_diag *d)
+static void put_header(sink *s, const oi_writer *w, const layout *l)
 {
-    OI_TRY(put(s, "OINF", 5, d));
+    put(s, "OINF", 5);
     const uint32_t words[] = {
         2, 0, (uint32_t)w->sizevars.n, (uint32_t)w->metadata.n, (uint32_t)w->tensors.n, 0};
     for (size_t i = 0; i < OI_COUNT(words); i++)
-        OI_TRY(put_u32(s, words[i], d));
+        put_u32(s, words[i]);
     for (size_t i = 0; i < OI_COUNT(l->start); i++)
-        OI_TRY(put_u64(s, l->start[i], d));
-    OI_TRY(put_u64(s, l->size, d));
-    return pad(s, d);
+        put_u64(s, l->start[i]);
+    put_u64(s, l->size);
+    pad(s);
 }
 
-static oi_status put_tensor_entry(sink *s, const oi_writer_item_tensor *t, uint64_t *at, oi_diag *d)
+static void put_tensor_entry(sink *s, const oi_writer_item_tensor *t, uint64_t *at)
 {
     uint64_t data_at = t->has_data ? *at : 0, data_nbytes = t->has_data ? t->data_nbytes : 0;
     *at += oi_align8(data_nbytes);
     uint64_t quant_at = t->quant ? *at : 0;
     *at += t->quant_nbytes;
-    OI_TRY(put_name(s, t->name, d));
-    OI_TRY(put_u32(s, t->spec.dtype, d));
-    OI_TRY(put_u32(s, t->spec.rank, d));
-    OI_TRY(
-        put_u32(s, (t->has_data ? OI_OINF_HAS_DATA : 0) | (t->quant ? OI_OINF_HAS_QUANT : 0), d));
+    put_name(s, t->name);
+    put_u32(s, t->spec.dtype);
+    put_u32(s, t->spec.rank);
+    put_u32(s, (t->has_data ? OI_OINF_HAS_DATA : 0) | (t->quant ? OI_OINF_HAS_QUANT : 0));
     for (uint32_t i = 0; i < t->spec.rank; i++)
-        OI_TRY(put_u64(s, t->spec.dims[i], d));
-    OI_TRY(put_u64(s, data_nbytes, d));
-    OI_TRY(put_u64(s, data_at, d));
-    OI_TRY(put_u64(s, t->quant_nbytes, d));
-    return put_u64(s, quant_at, d);
+        put_u64(s, t->spec.dims[i]);
+    put_u64(s, data_nbytes);
+    put_u64(s, data_at);
+    put_u64(s, t->quant_nbytes);
+    put_u64(s, quant_at);
 }
 
-static oi_status put_tables(sink *s, const oi_writer *w, const layout *l, oi_diag *d)
+static void put_tables(sink *s, const oi_writer *w, const layout *l)
 {
     uint64_t at = l->start[OI_OINF_TABLES];
     for (size_t i = 0; i < w->sizevars.n; i++) {
-        OI_TRY(put_name(s, w->sizevars.at[i].name, d));
-        OI_TRY(put_u64(s, w->sizevars.at[i].value, d));
+        put_name(s, w->sizevars.at[i].name);
+        put_u64(s, w->sizevars.at[i].value);
     }
     for (size_t i = 0; i < w->metadata.n; i++) {
         const oi_writer_meta *e = &w->metadata.at[i];
-        OI_TRY(put_name(s, e->name, d));
-        OI_TRY(put_u32(s, e->type, d));
-        OI_TRY(put_u32(s, 0, d));
-        OI_TRY(put_u64(s, e->nbytes, d));
-        OI_TRY(put_u64(s, at, d));
+        put_name(s, e->name);
+        put_u32(s, e->type);
+        put_u32(s, 0);
+        put_u64(s, e->nbytes);
+        put_u64(s, at);
         at += oi_align8(e->nbytes);
     }
     for (size_t i = 0; i < w->tensors.n; i++)
-        OI_TRY(put_tensor_entry(s, &w->tensors.at[i], &at, d));
-    return pad(s, d);
+        put_tensor_entry(s, &w->tensors.at[i], &at);
+    pad(s);
 }
 
 /* -- the payloads ------------------------------------------------------------------------------ */
@@ -219,36 +221,38 @@ static oi_status fetch(const oi_writer_item_tensor *t, uint64_t done, uint8_t *b
 static oi_status put_tensor(sink *s, const oi_writer_item_tensor *t, oi_diag *d)
 {
     uint8_t buf[OI_OINF_PIECE];
-    for (uint64_t done = 0; t->has_data && done < t->data_nbytes;) {
+    for (uint64_t done = 0; t->has_data && done < t->data_nbytes && !s->error;) {
         size_t n =
             t->data_nbytes - done < sizeof buf ? (size_t)(t->data_nbytes - done) : sizeof buf;
         OI_TRY(fetch(t, done, buf, n, d));
-        OI_TRY(put(s, buf, n, d));
+        put(s, buf, n);
         done += n;
     }
-    OI_TRY(pad(s, d));
-    return t->quant ? put(s, t->quant, (size_t)t->quant_nbytes, d) : OI_OK;
+    pad(s);
+    if (t->quant)
+        put(s, t->quant, (size_t)t->quant_nbytes);
+    return OI_OK;
 }
 
-static oi_status put_all(sink *s, const oi_writer *w, const layout *l, oi_diag *d)
+static oi_status put_all(sink *s, const char *path, const oi_writer *w, const layout *l, oi_diag *d)
 {
-    OI_TRY(put_header(s, w, l, d));
-    OI_TRY(put_tables(s, w, l, d));
+    put_header(s, w, l);
+    put_tables(s, w, l);
     for (size_t i = 0; i < w->metadata.n; i++) {
-        OI_TRY(put(s, w->metadata.at[i].payload, (size_t)w->metadata.at[i].nbytes, d));
-        OI_TRY(pad(s, d));
+        put(s, w->metadata.at[i].payload, (size_t)w->metadata.at[i].nbytes);
+        pad(s);
     }
     for (size_t i = 0; i < w->tensors.n; i++)
         OI_TRY(put_tensor(s, &w->tensors.at[i], d));
-    return s->memory ? OI_OK : flush(s, d);
+    if (!s->memory)
+        flush(s);
+    return s->error ? oi_oinf_env(path, d, "cannot write: %s", strerror(s->error)) : OI_OK;
 }
 
 /* -- finishing --------------------------------------------------------------------------------- */
 
 static oi_status prepare(oi_writer *w, const char *path, layout *out, oi_diag *d)
 {
-    if (w->has_failed)
-        return oi_oinf_env(path, d, "out of memory");
     sort_entries(w);
     if (!lay_out(w, out))
         return oi_oinf_env(path, d, "the package would pass 2^63 bytes");
@@ -264,8 +268,8 @@ typedef struct finish_args {
 static oi_status write_file(void *ctx, int fd, oi_diag *d)
 {
     const finish_args *x = ctx;
-    sink s = {.fd = fd, .path = x->path};
-    return put_all(&s, x->w, x->l, d);
+    sink s = {.fd = fd};
+    return put_all(&s, x->path, x->w, x->l, d);
 }
 
 oi_status oi_writer_finish(oi_writer *w, const char *path, oi_diag *diag)
@@ -284,10 +288,11 @@ oi_status oi_writer_finish_memory(oi_writer *w, void **out, size_t *out_n, oi_di
     if (!w || !out || !out_n)
         return OI_ERR_USAGE;
     OI_TRY(prepare(w, "<memory>", &l, diag));
-    sink s = {.path = "<memory>", .fd = -1, .memory = malloc((size_t)l.size)};
+    sink s = {.fd = -1, .memory = malloc((size_t)l.size)};
     if (!s.memory)
-        return oi_oinf_env(s.path, diag, "no memory for %llu bytes", (unsigned long long)l.size);
-    oi_status status = put_all(&s, w, &l, diag);
+        return oi_oinf_env("<memory>", diag, "no memory for %llu bytes",
+                           (unsigned long long)l.size);
+    oi_status status = put_all(&s, "<memory>", w, &l, diag);
     if (status != OI_OK) {
         free(s.memory);
         return status;

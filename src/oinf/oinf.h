@@ -104,7 +104,8 @@ uint64_t oi_oinf_bad_value(oi_dtype t, const uint8_t *p, uint64_t n_elements);
 
 oi_status oi_oinf_read_table(oi_model *m, oi_oinf_table t, oi_diag *d);
 oi_status oi_oinf_read_payloads(oi_model *m, oi_diag *d);
-oi_status oi_oinf_check_blobs(const oi_model *m, oi_diag *d);
+oi_status oi_oinf_check_overlaps(const oi_model *m, oi_diag *d);
+oi_status oi_oinf_check_gaps(const oi_model *m, oi_diag *d);
 /* Strict: bool is 0 or 1, t2 is not 10. */
 oi_status oi_oinf_check_values(const oi_model *m, const char *what, const char *name, oi_dtype t,
                                uint64_t n_elements, uint64_t offset, oi_diag *d);
@@ -184,7 +185,6 @@ struct oi_writer {
     OI_VEC(oi_writer_meta) metadata;
     OI_VEC(oi_writer_item_tensor) tensors;
     oi_map by_name[OI_OINF_TABLES];
-    bool has_failed; /* memory ran out in the middle of an entry */
 };
 
 static inline void oi_put_u32(uint8_t *p, uint32_t v)

@@ -1,5 +1,5 @@
 /* open.c: from bytes to a model. Each step relies only on what the steps before it have checked:
- *   header -> section offsets -> tables -> payloads disjoint -> payload contents
+ *   header -> section offsets -> tables -> payloads disjoint -> payload contents -> gaps
  * Nothing is allocated from a count before the count is known to fit the file. */
 #include "oinf/oinf.h"
 
@@ -86,11 +86,12 @@ static oi_status read_package(oi_model *m, oi_diag *d)
     OI_TRY(read_header(m, d));
     for (oi_oinf_table t = 0; t < OI_OINF_TABLES; t++)
         OI_TRY(oi_oinf_read_table(m, t, d));
-    OI_TRY(oi_oinf_check_blobs(m, d));
+    OI_TRY(oi_oinf_check_overlaps(m, d));
     OI_TRY(oi_oinf_read_payloads(m, d));
-    if (m->options.strict)
-        m->is_checked = oi_arena_alloc(m->arena, m->n[OI_OINF_TENSORS]);
-    return OI_OK;
+    if (!m->options.strict)
+        return OI_OK;
+    m->is_checked = oi_arena_alloc(m->arena, m->n[OI_OINF_TENSORS]);
+    return oi_oinf_check_gaps(m, d);
 }
 
 /* -- handles ----------------------------------------------------------------------------------- */

@@ -76,7 +76,11 @@ static oi_status put_metadata(json_printer *p, size_t i)
 {
     const oi_meta_info *e = &p->m->metadata[i];
     oi_view v;
-    OI_TRY(oi_oinf_meta_view(p->m, i, &v, p->d));
+    oi_status status = oi_oinf_meta_view(p->m, i, &v, p->d);
+    if (status != OI_OK) {
+        p->buf.failed = true; /* a key without its value: nothing more is written */
+        return status;
+    }
     oi_jsonw_open(&p->w, '{');
     if (e->type == OI_NDARRAY)
         put_dims(p, e->rank, e->dims);

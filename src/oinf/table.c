@@ -62,6 +62,20 @@ static bool prints(const char *text, size_t n)
     return true;
 }
 
+/* A name outside the alphabet. */
+static oi_status check_odd_name(const cursor *c, uint64_t at, const char *name, size_t n)
+{
+    const char *what = tables[c->table].what;
+    size_t bad;
+    if (!oi_utf8_valid(name, n, &bad))
+        FAIL(c, at + bad, "%s %u: the name is not UTF-8", what, c->index);
+    if (!prints(name, n))
+        FAIL(c, at, "%s %u: the name holds control characters", what, c->index);
+    if (c->m->options.strict)
+        FAIL(c, at, "%s '%s': names are made of A-Z a-z 0-9 . _ -", what, name);
+    return OI_OK;
+}
+
 /* String: u32 length, bytes, zero padding up to a multiple of 8 from its own start. */
 static oi_status read_name(cursor *c, const char **out)
 {
@@ -79,13 +93,8 @@ static oi_status read_name(cursor *c, const char **out)
     OI_TRY(take(c, padded, "the name", &p));
     /* copied before it is judged: a mapping may change under us */
     const char *name = oi_arena_text(c->m->arena, (const char *)p, n);
-    size_t bad;
-    if (!oi_utf8_valid(name, n, &bad))
-        FAIL(c, at + 4 + bad, "%s %u: the name is not UTF-8", what, c->index);
-    if (!prints(name, n))
-        FAIL(c, at + 4, "%s %u: the name holds control characters", what, c->index);
-    if (c->m->options.strict && !oi_oinf_is_plain_name(name, n))
-        FAIL(c, at + 4, "%s '%s': names are made of A-Z a-z 0-9 . _ -", what, name);
+    if (!oi_oinf_is_plain_name(name, n))
+        OI_TRY(check_odd_name(c, at + 4, name, n));
     for (uint64_t i = n; c->m->options.strict && i < padded; i++)
         if (p[i])
             FAIL(c, at + 4 + i, "%s '%s': the name's padding is not zero", what, name);

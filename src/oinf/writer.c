@@ -122,25 +122,26 @@ static void add_guarded(void *ctx)
     add_args *x = ctx;
     oi_writer *w = x->w;
     const size_t counts[] = {w->sizevars.n, w->metadata.n, w->tensors.n};
-    uint32_t index = (uint32_t)counts[x->table];
-    const char *name = oi_arena_text(w->arena, x->name, strlen(x->name));
-    x->is_new = oi_map_put(&w->by_name[x->table], name, index) == index;
+    x->is_new = oi_map_get(&w->by_name[x->table], x->name) == OI_MAP_NONE;
     if (!x->is_new)
         return;
+    const char *name = oi_arena_text(w->arena, x->name, strlen(x->name));
     switch (x->table) {
-    case OI_OINF_SIZEVARS: *OI_PUSH(w->arena, &w->sizevars) = (oi_sizevar){name, x->size}; break;
+    case OI_OINF_SIZEVARS:
+        *OI_PUSH(w->arena, &w->sizevars) = (oi_sizevar){name, x->size};
+        break;
     case OI_OINF_METADATA: add_meta(x, name); break;
     default: add_tensor(x, name); break;
     }
+    oi_map_set(&w->by_name[x->table], name, (uint32_t)counts[x->table]);
 }
 
 static oi_status add(add_args *x, oi_diag *d)
 {
     const char *what = table_names[x->table];
-    if (!x->w || !x->name)
+    oi_writer *w = x->w;
+    if (!w || !x->name)
         return OI_ERR_USAGE;
-    if (x->w->has_failed)
-        return no_memory(d);
     size_t n = strlen(x->name);
     if (!oi_oinf_is_plain_name(x->name, n))
         return oi_oinf_refuse(d, what, x->name, "names are made of A-Z a-z 0-9 . _ -");
@@ -148,8 +149,11 @@ static oi_status add(add_args *x, oi_diag *d)
         return oi_diag_error(d, (oi_place){.is_line = true}, "",
                              "oinf: %s: a name of %zu bytes, at most %u are allowed", what, n,
                              OI_OINF_NAME_MAX);
-    if (oi_arena_guard(x->w->arena, add_guarded, x) != OI_OK) {
-        x->w->has_failed = true; /* an entry may be half there */
+    const size_t counts[] = {w->sizevars.n, w->metadata.n, w->tensors.n};
+    if (oi_arena_guard(w->arena, add_guarded, x) != OI_OK) {
+        w->sizevars.n = counts[0]; /* an entry may be half there */
+        w->metadata.n = counts[1];
+        w->tensors.n = counts[2];
         return no_memory(d);
     }
     return x->is_new ? OI_OK : oi_oinf_refuse(d, what, x->name, "is there already");

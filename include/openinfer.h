@@ -462,6 +462,202 @@ OI_API oi_status oi_build_return(oi_graph *g, const char *names, oi_diag *diag);
  */
 OI_API oi_status oi_build_statement(oi_graph *g, const char *text, oi_diag *diag);
 
+/* -- devices: what a program is synthesized for --------------------------------------------------
+ *
+ * A device is described by a JSON file (spec: docs of `openinfer targets --fields`), by the name
+ * of a built-in profile, or by an oi_device_spec. Loading fills in every default. */
+
+typedef struct oi_device oi_device;
+
+/* Each list gives the constants and, in the same place, their spelling in JSON. */
+/* clang-format off */
+#define OI_DEVICE_TYPES(X) \
+    X(OI_DEVICE_GPU, "gpu") X(OI_DEVICE_CPU, "cpu") X(OI_DEVICE_MCU, "mcu") X(OI_DEVICE_FPGA, "fpga")
+#define OI_DEVICE_APIS(X) \
+    X(OI_DEVICE_VULKAN, "vulkan") X(OI_DEVICE_CUDA, "cuda") X(OI_DEVICE_C, "c") \
+    X(OI_DEVICE_VHDL, "vhdl") X(OI_DEVICE_VERILOG, "verilog") X(OI_DEVICE_HLS_C, "hls_c")
+#define OI_FEATURES(X) \
+    X(OI_FEATURE_FP16, "fp16", "f16 arithmetic; without it f32 is used") \
+    X(OI_FEATURE_INT8, "int8", "8-bit arithmetic; without it i32 is used") \
+    X(OI_FEATURE_SUBGROUP_OPS, "subgroup_ops", "subgroup reductions") \
+    X(OI_FEATURE_COOPERATIVE_MATRIX, "cooperative_matrix", "matrix cores") \
+    X(OI_FEATURE_FP64, "fp64", "f64 arithmetic") \
+    X(OI_FEATURE_INT64, "int64", "64-bit integer arithmetic") \
+    X(OI_FEATURE_INT16, "int16", "16-bit integer arithmetic") \
+    X(OI_FEATURE_BF16, "bf16", "bf16 arithmetic") \
+    X(OI_FEATURE_FP8, "fp8", "f8 arithmetic") \
+    X(OI_FEATURE_DOT8, "dot8", "dot products of 8-bit integers into 32 bits") \
+    X(OI_FEATURE_STORAGE8, "storage8", "8-bit loads and stores in buffers") \
+    X(OI_FEATURE_STORAGE16, "storage16", "16-bit loads and stores in buffers") \
+    X(OI_FEATURE_ATOMICS_F32, "atomics_f32", "atomic addition of f32")
+#define OI_ISAS(X) \
+    X(OI_ISA_SCALAR, "scalar") X(OI_ISA_SSE2, "sse2") X(OI_ISA_AVX, "avx") X(OI_ISA_AVX2, "avx2") \
+    X(OI_ISA_FMA, "fma") X(OI_ISA_F16C, "f16c") X(OI_ISA_AVX512F, "avx512f") \
+    X(OI_ISA_AVX512BW, "avx512bw") X(OI_ISA_AVX512VNNI, "avx512vnni") \
+    X(OI_ISA_AVX512BF16, "avx512bf16") X(OI_ISA_AVX512FP16, "avx512fp16") \
+    X(OI_ISA_AMX_INT8, "amx_int8") X(OI_ISA_AMX_BF16, "amx_bf16") X(OI_ISA_NEON, "neon") \
+    X(OI_ISA_DOTPROD, "dotprod") X(OI_ISA_I8MM, "i8mm") X(OI_ISA_SVE, "sve") X(OI_ISA_RVV, "rvv")
+#define OI_TENSOR_CORES(X) \
+    X(OI_TENSOR_CORE_F16, "f16") X(OI_TENSOR_CORE_BF16, "bf16") X(OI_TENSOR_CORE_TF32, "tf32") \
+    X(OI_TENSOR_CORE_INT8, "int8") X(OI_TENSOR_CORE_FP8, "fp8")
+#define OI_MCU_CORES(X) \
+    X(OI_CORE_GENERIC32, "generic32") X(OI_CORE_M0, "cortex_m0") X(OI_CORE_M0PLUS, "cortex_m0plus") \
+    X(OI_CORE_M3, "cortex_m3") X(OI_CORE_M4, "cortex_m4") X(OI_CORE_M7, "cortex_m7") \
+    X(OI_CORE_M23, "cortex_m23") X(OI_CORE_M33, "cortex_m33") X(OI_CORE_M35P, "cortex_m35p") \
+    X(OI_CORE_M52, "cortex_m52") X(OI_CORE_M55, "cortex_m55") X(OI_CORE_M85, "cortex_m85") \
+    X(OI_CORE_RV32IMC, "rv32imc") X(OI_CORE_RV32IMAC, "rv32imac") X(OI_CORE_XTENSA_LX7, "xtensa_lx7")
+#define OI_MCU_FPUS(X) X(OI_FPU_NONE, "none") X(OI_FPU_SINGLE, "single") X(OI_FPU_DOUBLE, "double")
+#define OI_EMBEDS(X) \
+    X(OI_EMBED_AUTO, "auto") X(OI_EMBED_ALWAYS, "always") X(OI_EMBED_NEVER, "never")
+#define OI_HOST_LANGS(X) X(OI_HOST_C, "c") X(OI_HOST_CPP, "cpp")
+#define OI_ENDIANS(X) X(OI_LITTLE_ENDIAN, "little") X(OI_BIG_ENDIAN, "big")
+#define OI_C_STANDARDS(X) X(OI_C99, "c99") X(OI_C11, "c11") X(OI_C17, "c17")
+#define OI_HDLS(X) X(OI_HDL_VHDL, "vhdl") X(OI_HDL_VERILOG, "verilog")
+#define OI_FPGA_INTERFACES(X) \
+    X(OI_AXI_STREAM, "axi_stream") X(OI_AXI_LITE, "axi_lite") \
+    X(OI_SIMPLE_VALID_READY, "simple_valid_ready")
+#define OI_ROUNDINGS(X) X(OI_ROUND_NEAREST_EVEN, "nearest_even") X(OI_ROUND_FLOOR, "floor")
+#define OI_OVERFLOWS(X) X(OI_OVERFLOW_SATURATE, "saturate") X(OI_OVERFLOW_WRAP, "wrap")
+#define OI_SHADER_LANGS(X) X(OI_SHADER_GLSL, "glsl")
+
+#define OI_LIST_ID(id, ...) id,
+typedef enum oi_device_type { OI_DEVICE_TYPES(OI_LIST_ID) OI_DEVICE_TYPE_COUNT } oi_device_type;
+typedef enum oi_device_api { OI_DEVICE_APIS(OI_LIST_ID) OI_DEVICE_API_COUNT } oi_device_api;
+typedef enum oi_feature { OI_FEATURES(OI_LIST_ID) OI_FEATURE_COUNT } oi_feature;
+typedef enum oi_isa { OI_ISAS(OI_LIST_ID) OI_ISA_COUNT } oi_isa;
+typedef enum oi_tensor_core { OI_TENSOR_CORES(OI_LIST_ID) OI_TENSOR_CORE_COUNT } oi_tensor_core;
+typedef enum oi_mcu_core { OI_MCU_CORES(OI_LIST_ID) OI_MCU_CORE_COUNT } oi_mcu_core;
+typedef enum oi_mcu_fpu { OI_MCU_FPUS(OI_LIST_ID) OI_MCU_FPU_COUNT } oi_mcu_fpu;
+typedef enum oi_embed { OI_EMBEDS(OI_LIST_ID) OI_EMBED_COUNT } oi_embed;
+typedef enum oi_host_lang { OI_HOST_LANGS(OI_LIST_ID) OI_HOST_LANG_COUNT } oi_host_lang;
+typedef enum oi_endian { OI_ENDIANS(OI_LIST_ID) OI_ENDIAN_COUNT } oi_endian;
+typedef enum oi_c_standard { OI_C_STANDARDS(OI_LIST_ID) OI_C_STANDARD_COUNT } oi_c_standard;
+typedef enum oi_hdl { OI_HDLS(OI_LIST_ID) OI_HDL_COUNT } oi_hdl;
+typedef enum oi_fpga_interface { OI_FPGA_INTERFACES(OI_LIST_ID) OI_FPGA_INTERFACE_COUNT } oi_fpga_interface;
+typedef enum oi_rounding { OI_ROUNDINGS(OI_LIST_ID) OI_ROUNDING_COUNT } oi_rounding;
+typedef enum oi_overflow { OI_OVERFLOWS(OI_LIST_ID) OI_OVERFLOW_COUNT } oi_overflow;
+typedef enum oi_shader_lang { OI_SHADER_LANGS(OI_LIST_ID) OI_SHADER_LANG_COUNT } oi_shader_lang;
+/* clang-format on */
+
+typedef struct oi_device_names {
+    const char *const *at;
+    size_t n;
+} oi_device_names;
+
+/* Everything about a device, resolved. Parts that do not belong to its type are zero. Texts are
+ * never NULL. What 0 means is said where it is not a plain value. */
+typedef struct oi_device_info {
+    oi_device_type type;
+    oi_device_api api;
+    const char *vendor, *name, *architecture, *driver, *notes;
+    struct {
+        uint64_t max_workgroup_size[3], max_workgroup_count[3], max_workgroup_invocations;
+        uint64_t max_shared_memory_bytes, max_push_constants_bytes, max_storage_buffer_range_bytes;
+        uint64_t subgroup_size, storage_buffer_alignment;
+    } limits;
+    uint32_t features; /* bit 1 << OI_FEATURE_… */
+    struct {
+        uint64_t global_bytes; /* 0 = unlimited */
+        uint64_t flash_bytes, ram_bytes, shared_bytes_per_sm;
+        uint64_t l2_bytes;            /* 0 = unknown */
+        double bandwidth_bytes_per_s; /* 0 = unknown */
+    } memory;
+    struct {
+        oi_dtype default_precision;
+        bool prefer_fusion, prefer_persistent_kv, deterministic;
+        uint64_t max_kernel_ops;
+        oi_embed embed_weights;
+        oi_host_lang host_lang;
+    } preferences;
+    struct {          /* cpu and mcu */
+        uint32_t isa; /* bit 1 << OI_ISA_…, closed under implication; scalar only when alone */
+        uint64_t threads; /* 0 = decided at run time */
+        uint64_t cache_l1_bytes, cache_l2_bytes, cache_l3_bytes, line_bytes;
+        oi_endian endianness;
+        oi_c_standard c_standard;
+        bool libc;
+    } cpu;
+    struct {
+        oi_mcu_core core;
+        oi_mcu_fpu fpu;
+        bool dsp, mve, heap;
+        uint64_t clock_hz; /* 0 = unknown */
+        uint64_t stack_bytes;
+        const char *flash_section, *ram_section; /* "" = the compiler's choice */
+    } mcu;
+    struct {
+        const char *family, *part;
+        uint64_t clock_hz, luts, ffs, dsps, bram_bits, uram_bits; /* budgets: 0 = unlimited */
+        uint64_t parallelism;                                     /* MACs; 0 = fit the budget */
+        uint64_t ii_target;
+        oi_hdl hdl;
+        oi_fpga_interface interface;
+        struct {
+            bool present; /* false: float graphs are rejected */
+            uint64_t total_bits, frac_bits;
+            oi_rounding rounding;
+            oi_overflow overflow;
+        } fixed_point;
+    } fpga;
+    struct {
+        const char *compute_capability, *ptx_version; /* ptx_version "" = by capability */
+        uint64_t sm_count, warp_size, max_threads_per_block, regs_per_sm;
+        uint64_t shared_bytes_per_block_optin;
+        uint32_t tensor_cores; /* bit 1 << OI_TENSOR_CORE_… */
+        bool graphs;
+    } cuda;
+    struct {
+        const char *version, *spirv;
+        oi_device_names extensions;
+        oi_shader_lang shader_lang;
+        bool timeline_semaphores;
+    } vulkan;
+} oi_device_info;
+
+/* A file, or the name of a built-in profile. strict: unknown keys are errors, not warnings. */
+OI_API oi_status oi_device_load(const char *path_or_profile, bool strict, oi_device **out,
+                                oi_diag *diag);
+/* `extends` may name built-in profiles only: no file is opened. */
+OI_API oi_status oi_device_from_json(const char *text, size_t n, const char *name, bool strict,
+                                     oi_device **out, oi_diag *diag);
+OI_API void oi_device_free(oi_device *d);
+OI_API const oi_device_info *oi_device_get(const oi_device *d);
+OI_API bool oi_device_has(const oi_device *d, oi_feature feature);
+/* Normalised and byte-stable: loading the text gives the same device and the same text. */
+OI_API oi_status oi_device_to_json(const oi_device *d, char **out, oi_diag *diag);
+OI_API const char *oi_device_type_name(oi_device_type type); /* "gpu" */
+OI_API const char *oi_device_api_name(oi_device_api api);    /* "vulkan" */
+OI_API const char *oi_isa_name(oi_isa isa);                  /* "avx2" */
+
+/* Fills the device part only; the fitting built-in profile gives the rest. Texts are copied. */
+typedef struct oi_device_spec oi_device_spec;
+OI_API oi_device_spec *oi_device_spec_new(oi_device_type type); /* NULL when memory is out */
+OI_API void oi_device_spec_api(oi_device_spec *s, const char *api);
+OI_API void oi_device_spec_vendor(oi_device_spec *s, const char *vendor);
+OI_API void oi_device_spec_architecture(oi_device_spec *s, const char *architecture);
+OI_API void oi_device_spec_driver(oi_device_spec *s, const char *driver);
+OI_API void oi_device_spec_name(oi_device_spec *s, const char *name);
+OI_API void oi_device_spec_free(oi_device_spec *s);
+OI_API oi_status oi_device_build(const oi_device_spec *s, oi_device **out, oi_diag *diag);
+
+/* Compares driver versions field by field, `x` equal to anything: <0, 0, >0 in *order. False when
+ * either text is not a version. */
+OI_API bool oi_device_driver_compare(const char *a, const char *b, int *order);
+
+OI_API size_t oi_device_profile_count(void);
+OI_API const char *oi_device_profile_name(size_t i); /* in alphabetical order; NULL past the end */
+
+/* One row of the table that defines the file format. */
+typedef struct oi_device_field {
+    const char *path;   /* "limits.subgroup_size" */
+    const char *wanted; /* "a power of two" */
+    const char *doc;
+    const char *belongs; /* "gpu", "cpu mcu", … or "" for every device */
+    char standard[48];   /* the default as JSON text, "" when required, or how it is derived */
+} oi_device_field;
+OI_API size_t oi_device_field_count(void);
+OI_API oi_device_field oi_device_field_at(size_t i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -117,6 +117,8 @@ oi_bytes oi_source_line(const oi_source *s, uint32_t line);  /* without its end-
 bool oi_utf8_valid(const char *text, size_t n, size_t *bad); /* bad: offset of the first bad byte */
 size_t oi_utf8_decode(const char *text, size_t n, uint32_t *out); /* bytes used, 0 if malformed */
 size_t oi_utf8_encode(uint32_t code_point, char out[4]); /* bytes written, 0 if not a scalar */
+/* Bytes of the text's longest start of at most `max` bytes that cuts no code point: for %.*s. */
+int oi_utf8_fit(const char *text, int max);
 
 /* -- diag.c ------------------------------------------------------------------------------------ */
 

@@ -281,7 +281,8 @@ static bool member(scan *s, size_t first, oi_map *map)
         return false;
     *OI_PUSH(s->a, &s->keys) = key;
     if (!key_is_new(s, first, map))
-        return fail(s, start, s->at, "the key \"%.80s\" occurs twice in this object", key);
+        return fail(s, start, s->at, "the key \"%.*s\" occurs twice in this object",
+                    oi_utf8_fit(key, 80), key);
     if (!take(s, ':'))
         return unexpected(s, "':' after a key");
     return value(s);

@@ -146,3 +146,14 @@ size_t oi_utf8_encode(uint32_t c, char out[4])
     out[0] = (char)((0xf00u >> len & 0xff) | c);
     return len;
 }
+
+int oi_utf8_fit(const char *text, int max)
+{
+    int n = 0;
+    while (n < max && text[n])
+        n++;
+    if (n == max)
+        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+            n--;
+    return n;
+}

@@ -130,6 +130,11 @@ static void malformed(void **state)
     }
     assert_true(oi_utf8_valid("aé€😀", 10, NULL));
     assert_true(oi_utf8_valid("", 0, NULL));
+    assert_int_equal(oi_utf8_fit("abc", 5), 3);
+    assert_int_equal(oi_utf8_fit("abc", 2), 2);
+    assert_int_equal(oi_utf8_fit("aé€", 5), 3);
+    assert_int_equal(oi_utf8_fit("aé€", 6), 6);
+    assert_int_equal(oi_utf8_fit("€", 2), 0);
 }
 
 int main(void)

@@ -189,7 +189,7 @@ def test_fish_completes(openinfer):
 
 def test_color_only_on_a_terminal(openinfer):
     """On a pseudo-terminal, without one, and with NO_COLOR; through a command that reports."""
-    args = ["graph", "no-such-file.oi"]
+    args = ["check", "no-such-file.oi"]
 
     def on_terminal(*more, **env):
         ours, theirs = pty.openpty()

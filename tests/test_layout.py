@@ -42,16 +42,16 @@ def test_files_are_under_800_lines(path):
 
 @pytest.mark.parametrize("path", C_FILES, ids=str)
 def test_functions_are_under_60_lines(path):
-    """A function starts at a "{" in column 0 and ends at the next "}" there. Only a lexer's or a
-    dispatcher's switch may be longer."""
+    """A function starts at a "{" in column 0 and ends at the next "}" there. Lines that are only text
+    or a row of the test list do not count; only a lexer's or a dispatcher's switch may be longer."""
     start = None
     lines = read(path).splitlines()
     for n, line in enumerate(lines, 1):
         if line == "{":
             start = n
         elif line == "}" and start is not None:
-            body = lines[start:n]
-            long = n - start - 1 > 60
+            body = [x for x in lines[start : n - 1] if not re.match(r'\s*(".*"[;,)]*$|cmocka_unit_test)', x)]
+            long = len(body) > 60
             assert not long or any("switch (" in x for x in body), f"{path}:{start}: {n - start} lines"
             start = None
 

@@ -435,7 +435,7 @@ typedef struct oi_symbols {
 } oi_symbols;
 
 oi_symbols *oi_graph_symbols(const oi_graph *g, oi_arena *a);
-const oi_symbol *oi_symbols_find(const oi_symbols *s, const char *name); /* variables; or NULL */
+const oi_symbol *oi_symbols_find(const oi_symbols *s, const char *name);  /* variables; or NULL */
 const oi_symbol *oi_symbols_index(const oi_symbols *s, const char *name); /* of any loop; or NULL */
 /* What a name means at a node: an enclosing loop's index, else a variable, else NULL. */
 const oi_symbol *oi_symbols_at(const oi_symbols *s, const oi_node *n, const char *name);

@@ -127,9 +127,7 @@ static void add_guarded(void *ctx)
         return;
     const char *name = oi_arena_text(w->arena, x->name, strlen(x->name));
     switch (x->table) {
-    case OI_OINF_SIZEVARS:
-        *OI_PUSH(w->arena, &w->sizevars) = (oi_sizevar){name, x->size};
-        break;
+    case OI_OINF_SIZEVARS: *OI_PUSH(w->arena, &w->sizevars) = (oi_sizevar){name, x->size}; break;
     case OI_OINF_METADATA: add_meta(x, name); break;
     default: add_tensor(x, name); break;
     }

@@ -4,10 +4,12 @@
 #include <string.h>
 
 static bool want_json, want_markdown;
+static const char *target;
 
 static const cli_option options[] = {
     OPT_FLAG("json", 0, &want_json, "print JSON"),
     OPT_FLAG("markdown", 0, &want_markdown, "print the reference page, as in docs/ops.md"),
+    OPT_TEXT("target", 0, "DEVICE", &target, "only what runs on this device file or profile"),
     OPT_END,
 };
 
@@ -190,26 +192,44 @@ static void print_page(size_t op)
     print_dtype_classes(op);
 }
 
-static void print_list(void)
+/* Whether the op runs with some element type on that api; NULL stands for the language itself. */
+static bool runs(size_t op, const char *api)
+{
+    for (int t = 1; t < OI_DTYPE_COUNT; t++)
+        if (oi_ops_runs(op, (oi_dtype)t, api))
+            return true;
+    return false;
+}
+
+static void print_class(const char *cls, const char *api, int width, bool *any)
+{
+    oi_ops_info info;
+    bool first = true;
+    for (size_t i = 0; oi_ops_get(i, &info); i++) {
+        if (strcmp(info.cls, cls) != 0 || !runs(i, api))
+            continue;
+        if (first)
+            printf("%s%s: %s\n", *any ? "\n" : "", info.cls, info.cls_doc);
+        printf("  %-*s  %s", width, info.name, info.doc);
+        if (api)
+            printf(" [%s]", info.dtypes);
+        printf("\n");
+        first = false;
+        *any = true;
+    }
+}
+
+static bool print_list(const char *api)
 {
     oi_ops_info info;
     int width = 0;
     for (size_t i = 0; oi_ops_get(i, &info); i++)
         if ((int)strlen(info.name) > width)
             width = (int)strlen(info.name);
-    const char *gap = "";
-    for (size_t c = 0; oi_ops_class(c); c++) {
-        bool any = false;
-        for (size_t i = 0; oi_ops_get(i, &info); i++) {
-            if (strcmp(info.cls, oi_ops_class(c)) != 0)
-                continue;
-            if (!any)
-                printf("%s%s: %s\n", gap, info.cls, info.cls_doc);
-            any = true;
-            gap = "\n";
-            printf("  %-*s  %s\n", width, info.name, info.doc);
-        }
-    }
+    bool any = false;
+    for (size_t c = 0; oi_ops_class(c); c++)
+        print_class(oi_ops_class(c), api, width, &any);
+    return any;
 }
 
 /* -- the reference page -------------------------------------------------------------------------
@@ -313,34 +333,64 @@ static oi_status unknown(const char *name)
     return cli_fail(OI_ERR_INPUT, "unknown op '%s'; openinfer ops lists them", name);
 }
 
-static oi_status print_json(size_t op)
+static oi_status print_json(size_t op, const char *api)
 {
     oi_diag *diag = oi_diag_new();
     char *text = NULL;
-    oi_status status = oi_ops_to_json(op, NULL, &text, diag);
+    oi_status status = oi_ops_to_json(op, api, &text, diag);
     if (status == OI_OK)
         status = cli_write(NULL, text);
     oi_free(text);
     return cli_done(status, diag);
 }
 
+/* The name of the api that code for the target is written for; it is static. */
+static oi_status target_api(const char **out)
+{
+    oi_diag *diag = oi_diag_new();
+    oi_device *device = NULL;
+    oi_status status = oi_device_load(target, false, &device, diag);
+    if (status == OI_OK)
+        *out = oi_device_api_name(oi_device_get(device)->api);
+    oi_device_free(device);
+    return cli_done(status, diag);
+}
+
+static oi_status print_text(size_t op, const char *api)
+{
+    bool any = op == OI_OPS_NONE ? print_list(api) : runs(op, api);
+    if (op != OI_OPS_NONE && any)
+        print_page(op);
+    /* nothing is synthesized yet: say so, rather than let the list look like a promise kept */
+    if (api && any)
+        cli_note("this is what code in %s takes; writing that code is not part of this version yet",
+                 api);
+    else if (!any)
+        cli_note("'%s' is a target for %s: this version has no code generator for it", target, api);
+    return OI_OK;
+}
+
 static oi_status run(cli_args args)
 {
     size_t op = args.n ? oi_ops_find(args.at[0]) : OI_OPS_NONE;
+    const char *api = NULL;
+    if (want_markdown && (want_json || target))
+        return cli_usage_error("--markdown goes neither with --json nor with --target");
     if (args.n && op == OI_OPS_NONE)
         return unknown(args.at[0]);
-    if (want_json && want_markdown)
-        return cli_usage_error("--json and --markdown exclude each other");
+    if (target) {
+        oi_status status = target_api(&api);
+        if (status != OI_OK)
+            return status;
+    }
     if (want_json)
-        return print_json(op);
-    if (want_markdown && op != OI_OPS_NONE)
+        return print_json(op, api);
+    if (!want_markdown)
+        return print_text(op, api);
+    if (op != OI_OPS_NONE)
         markdown_op(op);
-    else if (want_markdown)
-        print_markdown();
-    else if (op != OI_OPS_NONE)
-        print_page(op);
     else
-        print_list();
+        print_markdown();
     return OI_OK;
 }
 
@@ -351,13 +401,18 @@ static const char *const examples[] = {
     "what one op takes, gives and means",
     "openinfer ops --json",
     "the registry for a program to read",
+    "openinfer ops --target cpu_scalar",
+    "what runs there, and with which element types",
     NULL,
 };
 
 const cli_command CMD_ops = {
     .description =
         "Prints the op registry: every op, grouped by how its meaning is given, or with a "
-        "NAME everything about one op.",
+        "NAME everything about one op.\n\n"
+        "With --target it prints only what runs there. Code in C is made from the registry itself "
+        "and takes every op with all its element types; for another language nothing is listed "
+        "until its code generator is part of this program.",
     .examples = examples,
     .options = options,
     .run = run,

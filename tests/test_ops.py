@@ -57,7 +57,7 @@ def test_unknown_names(openinfer):
     assert "unknown op 'reul': did you mean 'relu'?" in openinfer("ops", "reul", code=1).stderr
     assert "openinfer ops lists them" in openinfer("ops", "zzzzzzzz", code=1).stderr
     assert openinfer("ops", "", code=1).stdout == ""
-    assert "exclude each other" in openinfer("ops", "--json", "--markdown", code=2).stderr
+    assert "--markdown goes neither" in openinfer("ops", "--json", "--markdown", code=2).stderr
     openinfer("ops", "add", "sub", code=2)
 
 
@@ -84,6 +84,26 @@ def test_the_reference_page_is_up_to_date(openinfer):
         "docs/ops.md is old: openinfer ops --markdown > docs/ops.md"
     )
     assert openinfer("ops", "add", "--markdown").stdout.strip() in want
+
+
+def test_targets(openinfer, tmp_path):
+    listed = openinfer("ops", "--target", "cpu_scalar")
+    assert "  div " in listed.stdout and "[F S U i4 u4]" in listed.stdout
+    assert "not part of this version yet" in listed.stderr
+    whole = openinfer("ops", "--json").stdout
+    assert openinfer("ops", "--json", "--target", "cpu_scalar").stdout == whole
+    other = openinfer("ops", "--target", "vulkan_generic")
+    assert other.stdout == "" and "no code generator" in other.stderr
+    assert openinfer("ops", "add", "--target", "vulkan_generic").stdout == ""
+    assert json.loads(openinfer("ops", "--json", "--target", "fpga_generic").stdout) == {"ops": []}
+    assert openinfer("ops", "add", "--target", "cpu_avx2").stdout == page(openinfer, "add")
+    file = tmp_path / "device.json"
+    file.write_text('{"device": {"type": "cpu"}}')
+    assert openinfer("ops", "--target", file).stdout == listed.stdout
+    file.write_text('{"device": {"type": "toaster"}}')
+    assert "toaster" in openinfer("ops", "--target", file, code=1).stderr
+    assert openinfer("ops", "--target", tmp_path / "none.json", code=None).returncode in (1, 3)
+    openinfer("ops", "--markdown", "--target", "cpu_scalar", code=2)
 
 
 # -- the generator -----------------------------------------------------------------------------

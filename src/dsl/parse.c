@@ -263,14 +263,25 @@ static void file(oi_parser *p)
         oi_cur_unexpected(&p->cur, "the end of the text");
 }
 
+/* Text is UTF-8 without NUL, comments included. */
+static bool is_text(const oi_graph *g, oi_diag *d)
+{
+    size_t bad = 0;
+    bool utf8 = oi_utf8_valid(g->source.text, g->source.size, &bad);
+    const char *nul = utf8 ? memchr(g->source.text, '\0', g->source.size) : NULL;
+    if (utf8 && !nul)
+        return true;
+    if (nul)
+        bad = (size_t)(nul - g->source.text);
+    oi_place at = {.source = &g->source, .span = oi_source_span(&g->source, bad, bad + 1)};
+    oi_diag_error(d, at, "E001", nul ? "the text holds a NUL byte" : "the text is not valid UTF-8");
+    return false;
+}
+
 void oi_parse_graph(oi_graph *g, oi_diag *d)
 {
-    size_t bad;
-    if (!oi_utf8_valid(g->source.text, g->source.size, &bad)) {
-        oi_place at = {.source = &g->source, .span = oi_source_span(&g->source, bad, bad + 1)};
-        oi_diag_error(d, at, "E001", "the text is not valid UTF-8");
+    if (!is_text(g, d))
         return;
-    }
     oi_tokens tokens;
     oi_lex(g->arena, &g->source, &tokens, d);
     g->comments.at = tokens.comments.at;

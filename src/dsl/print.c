@@ -18,6 +18,7 @@ typedef struct printer {
     uint32_t last_end; /* source byte behind the last thing printed */
     bool line_open;    /* something stands on the current line */
     bool after_open;   /* the last thing was `{`: no blank line */
+    bool own_line;     /* the last thing was a comment on its own line */
     bool any;
 } printer;
 
@@ -73,6 +74,22 @@ static void comment_text(printer *p, const oi_comment *c)
     oi_buf_add(p->out, text, n);
 }
 
+/* At the top level lines are set apart, but a comment right above something belongs to it. */
+static bool joins_comment(const printer *p, uint32_t start)
+{
+    return p->depth == 0 && p->own_line && !blank_between(p, p->last_end, start);
+}
+
+static void start_item_line(printer *p, uint32_t start, bool closing)
+{
+    if (joins_comment(p, start)) {
+        end_line(p);
+        p->line_open = true;
+    } else {
+        start_line(p, start, closing);
+    }
+}
+
 /* Comments that begin before source byte `until`. One that shares its line with what was printed
  * last stays there; others get their own line. */
 static void comments(printer *p, uint32_t until)
@@ -83,40 +100,22 @@ static void comments(printer *p, uint32_t until)
         if (c->start >= until)
             return;
         bool trails = may_trail && same_line(p, p->last_end, c->start);
-        if (trails) {
+        if (trails)
             oi_buf_puts(p->out, "  ");
-        } else {
-            bool at_top = p->depth == 0;
-            bool joined = at_top && p->any && !blank_between(p, p->last_end, c->start) &&
-                          p->comment && p->last_end == p->g->comments.at[p->comment - 1].end;
-            if (joined) { /* consecutive comment lines at the top level stay together */
-                end_line(p);
-                p->line_open = true;
-            } else {
-                start_line(p, c->start, false);
-            }
-        }
+        else
+            start_item_line(p, c->start, false);
+        p->own_line = p->own_line || !trails; /* behind a comment on its own line: still so */
         comment_text(p, c);
         may_trail = p->line_open && !c->is_line;
         p->last_end = c->end > p->last_end ? c->end : p->last_end;
     }
 }
 
-static bool follows_comment(const printer *p, uint32_t start)
-{
-    return p->keep && p->comment && p->last_end == p->g->comments.at[p->comment - 1].end &&
-           !blank_between(p, p->last_end, start) && !p->after_open;
-}
-
 static void begin_item(printer *p, const oi_item *item)
 {
     comments(p, item->start);
-    if (p->depth == 0 && follows_comment(p, item->start) && p->any) {
-        end_line(p); /* a comment right above a block or section belongs to it */
-        p->line_open = true;
-        return;
-    }
-    start_line(p, item->start, item->kind == OI_ITEM_CLOSE);
+    start_item_line(p, item->start, item->kind == OI_ITEM_CLOSE);
+    p->own_line = false;
 }
 
 static void end_item(printer *p, const oi_item *item)

@@ -27,6 +27,8 @@ static oi_status load(const char *text, size_t n, const char *name, oi_graph **o
     if (status == OI_OK && oi_diag_errors(diag) > before)
         status = OI_ERR_INPUT;
     if (status == OI_OK)
+        status = oi_graph_check_structure(j.g, false, diag);
+    if (status == OI_OK)
         *out = j.g;
     else
         oi_graph_free(j.g);

@@ -130,9 +130,13 @@ static void run(void *ctx)
         const oi_node *n = &c->g->nodes.at[i];
         oi_check_dims(c, n);
         oi_check_names(c, n);
+        oi_check_access(c, n);
+        oi_check_op(c, n);
     }
     if (!oi_check_stop(c))
         oi_check_scopes(c);
+    if (!oi_check_stop(c))
+        oi_check_async(c);
 }
 
 static oi_status check(oi_checker *c)

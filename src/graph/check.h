@@ -69,5 +69,56 @@ void oi_check_var(const oi_checker *c, const oi_var *v);
 void oi_check_dims(const oi_checker *c, const oi_node *n); /* of an assign */
 /* -- check_block.c -- */
 void oi_check_blocks(oi_checker *c);
+/* -- check_access.c -- */
+void oi_check_access(const oi_checker *c, const oi_node *n);
+/* -- check_op.c -- */
+void oi_check_op(const oi_checker *c, const oi_node *n);
+/* -- check_async.c: consumers -- */
+
+#define OI_MANY (UINT32_MAX - 1) /* more than one consumer */
+
+typedef struct oi_consumer {
+    uint32_t block;
+    oi_ids awaited;   /* variables below, each once */
+    uint32_t n_first; /* how many of them its first await names */
+    uint32_t n_lent;  /* how many of those are lent at the moment */
+    uint8_t done;     /* whether it has finished the round: a mask of OI_NO, OI_YES */
+} oi_consumer;
+
+/* A place where a variable is used. */
+typedef struct oi_touch {
+    uint32_t var;
+    const oi_node *node;
+    oi_span span;
+    bool writes;
+} oi_touch;
+
+enum { OI_NO = 1, OI_YES = 2 }; /* a set of both: depends on the path */
+
+/* A variable that entry lends, or that consumers write or (when persistent) read. */
+typedef struct oi_shared {
+    const char *name;
+    oi_ids consumers;        /* that await it */
+    uint32_t writer, reader; /* consumer, OI_MANY or OI_NO_ID */
+    oi_touch first_write, first_read;
+    bool is_lendable;       /* entry yields it somewhere */
+    uint8_t lent;           /* a mask of OI_NO, OI_YES */
+    const oi_node *yielded; /* by this node, when lent */
+} oi_shared;
+
+typedef struct oi_async {
+    oi_checker *c;
+    OI_VEC(oi_consumer) consumers;
+    OI_VEC(oi_shared) vars;
+    oi_map ids;       /* name -> vars */
+    uint32_t *owner;  /* by block: the consumer that runs it, OI_MANY or OI_NO_ID */
+    uint32_t *second; /* by block with OI_MANY: another of them */
+} oi_async;
+
+void oi_check_async(oi_checker *c);
+const char *oi_async_consumer(const oi_async *x, uint32_t consumer); /* its block's name */
+uint32_t oi_async_var(oi_async *x, const char *name);                /* found or added */
+/* -- check_lend.c: what entry does between yield and await -- */
+void oi_check_lending(oi_async *x);
 
 #endif

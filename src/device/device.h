@@ -83,10 +83,11 @@ typedef struct oi_device_loader {
     const char *file; /* named in messages */
     oi_map fields;    /* path -> row */
     unsigned n_unknown;
-    unsigned on;              /* ON_… bits still possible */
-    struct json_object *made; /* value being converted */
-    struct json_object *held; /* what it is converted from */
-    char *text;               /* of a file, before it is parsed; of the result */
+    unsigned on;               /* ON_… bits still possible */
+    struct json_object *made;  /* value being converted */
+    struct json_object *held;  /* what it is converted from */
+    struct json_object *given; /* on its way into a tree */
+    char *text;                /* of a file, before it is parsed; of the result */
     oi_device_info info;
 } oi_device_loader;
 

@@ -34,10 +34,12 @@ void oi_device_warn(oi_device_loader *x, const char *code, const char *pointer, 
 void oi_device_set(oi_device_loader *x, struct json_object *object, const char *key,
                    struct json_object *value)
 {
-    if (json_object_object_add(object, key, value) != 0) {
-        json_object_put(value);
+    x->given = value;
+    /* json-c would leak its copy of the key when it runs out of memory: the key is ours */
+    const char *kept = oi_arena_text(x->a, key, strlen(key));
+    if (json_object_object_add_ex(object, kept, value, JSON_C_OBJECT_ADD_CONSTANT_KEY) != 0)
         oi_arena_fail(x->a);
-    }
+    x->given = NULL;
 }
 
 /* -- profiles
@@ -291,6 +293,7 @@ oi_status oi_device_load_text(const char *text, size_t n, oi_device_part first, 
         oi_json_free(j.x.chain[i].tree);
     oi_json_free(j.x.made);
     oi_json_free(j.x.held);
+    oi_json_free(j.x.given);
     oi_free(j.x.text);
     if (j.x.status != OI_OK)
         oi_arena_free(j.x.a);

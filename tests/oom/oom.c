@@ -154,6 +154,51 @@ static oi_status diagnostics_as_json(oi_diag *d)
     return status;
 }
 
+/* -- devices -- */
+
+static oi_status device(const char *text, oi_diag *d)
+{
+    oi_device *dev = NULL;
+    char *json = NULL;
+    oi_status status = oi_device_from_json(text, strlen(text), "memory.json", false, &dev, d);
+    if (status == OI_OK)
+        status = oi_device_to_json(dev, &json, d);
+    oi_free(json);
+    oi_device_free(dev);
+    return status;
+}
+
+static oi_status device_good(oi_diag *d)
+{
+    return device("{\"extends\": \"fpga_generic\", \"device\": {\"name\": \"n\"}, "
+                  "\"odd\": {\"key\": [1, 2.5]}, \"mcu\": {\"ram_bytes\": 1e5}}",
+                  d);
+}
+
+static oi_status device_bad(oi_diag *d)
+{
+    return device("{\"extends\": \"cpu_avx2\", \"cpu\": {\"isa\": [\"neon\"]}}", d);
+}
+
+static oi_status device_wrong_value(oi_diag *d)
+{
+    return device("{\"device\": {\"type\": \"gpu\", \"api\": \"vulcan\"}}", d);
+}
+
+static oi_status device_build(oi_diag *d)
+{
+    oi_device *dev = NULL;
+    oi_device_spec *s = oi_device_spec_new(OI_DEVICE_GPU);
+    if (!s)
+        return OI_ERR_ENV;
+    oi_device_spec_vendor(s, "nvidia");
+    oi_device_spec_architecture(s, "ada_lovelace");
+    oi_status status = oi_device_build(s, &dev, d);
+    oi_device_free(dev);
+    oi_device_spec_free(s);
+    return status;
+}
+
 /* -- packages -- */
 
 static oi_status fill(oi_writer *w, oi_diag *d)
@@ -283,6 +328,10 @@ static const struct {
     {"format a text", format, OI_OK},
     {"graph to JSON and back", to_json_and_back, OI_OK},
     {"diagnostics as JSON", diagnostics_as_json, OI_ERR_INPUT},
+    {"load a device", device_good, OI_OK},
+    {"load a device that contradicts itself", device_bad, OI_ERR_INPUT},
+    {"load a device with a wrong value", device_wrong_value, OI_ERR_INPUT},
+    {"build a device", device_build, OI_OK},
     {"write a package to memory", write_to_memory, OI_OK},
     {"open a package in memory", open_memory, OI_OK},
     {"open a mapped package", open_mapped, OI_OK},

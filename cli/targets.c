@@ -1,0 +1,385 @@
+/* targets.c: `openinfer targets`: the built-in device profiles and what this machine can do with
+ * them; or a device, normalised; or the fields of a device file. */
+#include "cli.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static bool want_json, want_fields, is_strict;
+
+static const cli_option options[] = {
+    OPT_FLAG("json", 0, &want_json, "print the list as JSON"),
+    OPT_FLAG("fields", 0, &want_fields, "explain every field of a device file"),
+    OPT_FLAG("strict", 0, &is_strict, "unknown keys in a device file are errors"),
+    OPT_END,
+};
+
+/* -- this machine ---------------------------------------------------------------------------------
+ */
+
+/* Programs that build or run what we emit; the path is found once. */
+typedef struct tool {
+    const char *name, *use;
+    char *path; /* NULL = not found */
+} tool;
+
+enum {
+    CC,
+    GCC,
+    CLANG,
+    ARM_GCC,
+    RISCV_GCC,
+    AARCH64_GCC,
+    NVCC,
+    GLSLC,
+    GLSLANG,
+    GHDL,
+    QEMU_ARM,
+    QEMU_RISCV,
+    QEMU_AARCH64,
+    N_TOOLS
+};
+
+static tool tools[N_TOOLS] = {
+    [CC] = {"cc", "C for this machine", NULL},
+    [GCC] = {"gcc", "C for this machine", NULL},
+    [CLANG] = {"clang", "C for this machine", NULL},
+    [ARM_GCC] = {"arm-none-eabi-gcc", "C for Cortex-M", NULL},
+    [RISCV_GCC] = {"riscv64-unknown-elf-gcc", "C for RISC-V", NULL},
+    [AARCH64_GCC] = {"aarch64-linux-gnu-gcc", "C for 64-bit Arm", NULL},
+    [NVCC] = {"nvcc", "CUDA", NULL},
+    [GLSLC] = {"glslc", "Vulkan shaders", NULL},
+    [GLSLANG] = {"glslangValidator", "Vulkan shaders", NULL},
+    [GHDL] = {"ghdl", "VHDL: build and run", NULL},
+    [QEMU_ARM] = {"qemu-system-arm", "runs Cortex-M programs", NULL},
+    [QEMU_RISCV] = {"qemu-system-riscv32", "runs RISC-V programs", NULL},
+    [QEMU_AARCH64] = {"qemu-aarch64", "runs 64-bit Arm programs", NULL},
+};
+
+static bool has_vulkan, has_cuda;
+static uint32_t machine_isa; /* bit 1 << OI_ISA_… */
+static struct utsname machine;
+
+/* Looks through PATH as a shell would, without running one. NULL when it is not there. */
+static char *find_program(const char *name)
+{
+    const char *path = getenv("PATH");
+    for (const char *p = path; p; p = *p ? p + 1 : NULL) {
+        size_t n = strcspn(p, ":");
+        char *full = malloc(n + strlen(name) + 3);
+        if (!full)
+            return NULL;
+        sprintf(full, "%.*s/%s", n ? (int)n : 1, n ? p : ".", name);
+        struct stat st;
+        if (stat(full, &st) == 0 && S_ISREG(st.st_mode) && access(full, X_OK) == 0)
+            return full;
+        free(full);
+        p += n;
+    }
+    return NULL;
+}
+
+static bool has_library(const char *name)
+{
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library)
+        dlclose(library);
+    return library != NULL;
+}
+
+/* What the kernel calls each instruction set in /proc/cpuinfo; it hides what it does not support.
+ */
+static const char *const kernel_names[OI_ISA_COUNT] = {
+    [OI_ISA_SSE2] = "sse2",
+    [OI_ISA_AVX] = "avx",
+    [OI_ISA_AVX2] = "avx2",
+    [OI_ISA_FMA] = "fma",
+    [OI_ISA_F16C] = "f16c",
+    [OI_ISA_AVX512F] = "avx512f",
+    [OI_ISA_AVX512BW] = "avx512bw",
+    [OI_ISA_AVX512VNNI] = "avx512_vnni",
+    [OI_ISA_AVX512BF16] = "avx512_bf16",
+    [OI_ISA_AVX512FP16] = "avx512_fp16",
+    [OI_ISA_AMX_INT8] = "amx_int8",
+    [OI_ISA_AMX_BF16] = "amx_bf16",
+    [OI_ISA_NEON] = "asimd",
+    [OI_ISA_DOTPROD] = "asimddp",
+    [OI_ISA_I8MM] = "i8mm",
+    [OI_ISA_SVE] = "sve",
+};
+
+static void take_flag(const char *flag)
+{
+    for (int i = 0; i < OI_ISA_COUNT; i++)
+        if (kernel_names[i] && strcmp(kernel_names[i], flag) == 0)
+            machine_isa |= 1u << i;
+}
+
+/* Lines such as "flags : sse2 avx" (x86), "Features : asimd" (Arm), "isa : rv64imafdcv" (RISC-V).
+ */
+static void read_cpu_flags(void)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[8192];
+    machine_isa = 1u << OI_ISA_SCALAR;
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (!colon)
+            continue;
+        bool riscv = strncmp(line, "isa", 3) == 0;
+        if (riscv && strncmp(colon + 1, " rv", 3) == 0 && strchr(colon + 4 + 2, 'v'))
+            machine_isa |= 1u << OI_ISA_RVV;
+        if (strncmp(line, "flags", 5) == 0 || strncmp(line, "Features", 8) == 0)
+            for (char *flag = strtok(colon + 1, " \t\n"); flag; flag = strtok(NULL, " \t\n"))
+                take_flag(flag);
+    }
+    if (f)
+        fclose(f);
+}
+
+static void look_around(void)
+{
+    for (int i = 0; i < N_TOOLS; i++)
+        tools[i].path = find_program(tools[i].name);
+    has_vulkan = has_library("libvulkan.so.1");
+    has_cuda = has_library("libcuda.so.1");
+    if (uname(&machine) != 0)
+        strcpy(machine.machine, "unknown");
+    read_cpu_flags();
+}
+
+static void forget(void)
+{
+    for (int i = 0; i < N_TOOLS; i++)
+        free(tools[i].path);
+}
+
+/* -- what can be done with a device here
+ * ------------------------------------------------------------ */
+
+static bool has(int which)
+{
+    return tools[which].path != NULL;
+}
+
+static bool has_cc(void)
+{
+    return has(CC) || has(GCC) || has(CLANG);
+}
+
+static bool begins(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_foreign_arm(const oi_device_info *d)
+{
+    return begins(d->architecture, "aarch64") && !begins(machine.machine, "aarch64");
+}
+
+static bool can_build(const oi_device_info *d)
+{
+    switch (d->api) {
+    case OI_DEVICE_VULKAN: return has_cc() && (has(GLSLC) || has(GLSLANG));
+    case OI_DEVICE_CUDA: return has(NVCC);
+    case OI_DEVICE_VHDL: return has(GHDL);
+    case OI_DEVICE_VERILOG: return false;
+    default: break;
+    }
+    if (begins(d->architecture, "cortex_m"))
+        return has(ARM_GCC);
+    if (begins(d->architecture, "rv32"))
+        return has(RISCV_GCC);
+    if (is_foreign_arm(d))
+        return has(AARCH64_GCC);
+    return has_cc();
+}
+
+static bool can_run(const oi_device_info *d)
+{
+    switch (d->api) {
+    case OI_DEVICE_VULKAN: return has_vulkan;
+    case OI_DEVICE_CUDA: return has_cuda;
+    case OI_DEVICE_VHDL: return has(GHDL);
+    case OI_DEVICE_VERILOG: return false;
+    default: break;
+    }
+    if (begins(d->architecture, "cortex_m"))
+        return has(QEMU_ARM);
+    if (begins(d->architecture, "rv32"))
+        return has(QEMU_RISCV);
+    if (is_foreign_arm(d))
+        return has(QEMU_AARCH64);
+    uint32_t needed = d->cpu.isa & ~(1u << OI_ISA_SCALAR);
+    return (needed & machine_isa) == needed;
+}
+
+/* -- as text
+ * ------------------------------------------------------------------------------------------ */
+
+static void print_profile(const char *name, const oi_device_info *d)
+{
+    printf("  %-15s %-5s %-7s %-6s %-4s %s\n", name, oi_device_type_name(d->type),
+           oi_device_api_name(d->api), can_build(d) ? "yes" : "-", can_run(d) ? "yes" : "-",
+           d->notes);
+}
+
+static void print_tools(void)
+{
+    printf("\nthis machine\n  %-24s %s:", "cpu", machine.machine);
+    for (int i = 0; i < OI_ISA_COUNT; i++)
+        if (machine_isa >> i & 1)
+            printf(" %s", oi_isa_name((oi_isa)i));
+    printf("\n  %-24s %s\n", "Vulkan loader", has_vulkan ? "libvulkan.so.1" : "-");
+    printf("  %-24s %s\n", "CUDA driver", has_cuda ? "libcuda.so.1" : "-");
+    for (int i = 0; i < N_TOOLS; i++)
+        printf("  %-24s %s%s%s%s\n", tools[i].name, has(i) ? tools[i].path : "-", " (",
+               tools[i].use, ")");
+}
+
+/* -- as JSON
+ * ------------------------------------------------------------------------------------------ */
+
+static void put_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            printf("\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            printf("\\u%04x", *text);
+        else
+            putchar(*text);
+    }
+    putchar('"');
+}
+
+static void put_bool(const char *key, bool value, const char *end)
+{
+    printf("      \"%s\": %s%s\n", key, value ? "true" : "false", end);
+}
+
+static void profile_json(const char *name, const oi_device_info *d, bool first)
+{
+    printf("%s\n    {\n      \"api\": \"%s\",\n", first ? "" : ",", oi_device_api_name(d->api));
+    put_bool("can_build", can_build(d), ",");
+    put_bool("can_run", can_run(d), ",");
+    printf("      \"name\": \"%s\",\n      \"notes\": ", name);
+    put_text(d->notes);
+    printf(",\n      \"type\": \"%s\"\n    }", oi_device_type_name(d->type));
+}
+
+static void machine_json(void)
+{
+    fputs("{\n  \"machine\": {\n    \"architecture\": ", stdout);
+    put_text(machine.machine);
+    printf(",\n    \"cuda_driver\": %s,\n    \"isa\": [", has_cuda ? "true" : "false");
+    for (int i = 0, n = 0; i < OI_ISA_COUNT; i++)
+        if (machine_isa >> i & 1)
+            printf("%s\"%s\"", n++ ? ", " : "", oi_isa_name((oi_isa)i));
+    fputs("],\n    \"tools\": {", stdout);
+    for (int i = 0; i < N_TOOLS; i++) {
+        printf("%s\n      \"%s\": ", i ? "," : "", tools[i].name);
+        if (has(i))
+            put_text(tools[i].path);
+        else
+            fputs("null", stdout);
+    }
+    printf("\n    },\n    \"vulkan_loader\": %s\n  },\n  \"profiles\": [",
+           has_vulkan ? "true" : "false");
+}
+
+/* -- the command
+ * -------------------------------------------------------------------------------------- */
+
+static oi_status list_profiles(oi_diag *d)
+{
+    look_around();
+    if (want_json)
+        machine_json();
+    else
+        printf("built-in profiles\n  %-15s %-5s %-7s %-6s %s\n", "name", "type", "api", "build",
+               "run");
+    oi_status status = OI_OK;
+    for (size_t i = 0; i < oi_device_profile_count() && status == OI_OK; i++) {
+        oi_device *device = NULL;
+        const char *name = oi_device_profile_name(i);
+        status = oi_device_load(name, false, &device, d);
+        if (status != OI_OK)
+            break;
+        if (want_json)
+            profile_json(name, oi_device_get(device), i == 0);
+        else
+            print_profile(name, oi_device_get(device));
+        oi_device_free(device);
+    }
+    if (want_json)
+        puts("\n  ]\n}");
+    else
+        print_tools();
+    forget();
+    return status;
+}
+
+static oi_status print_device(const char *name, oi_diag *d)
+{
+    oi_device *device = NULL;
+    char *text = NULL;
+    oi_status status = oi_device_load(name, is_strict, &device, d);
+    if (status == OI_OK)
+        status = oi_device_to_json(device, &text, d);
+    if (status == OI_OK)
+        fputs(text, stdout);
+    oi_free(text);
+    oi_device_free(device);
+    return status;
+}
+
+static oi_status print_fields(void)
+{
+    for (size_t i = 0; i < oi_device_field_count(); i++) {
+        oi_device_field f = oi_device_field_at(i);
+        printf("%-38s %-14s %-22s %s%s%s%s\n", f.path, f.wanted, f.standard, f.doc,
+               f.belongs[0] ? " (" : "", f.belongs, f.belongs[0] ? ")" : "");
+    }
+    return OI_OK;
+}
+
+static oi_status run(cli_args args)
+{
+    if (want_fields)
+        return print_fields();
+    oi_diag *d = oi_diag_new();
+    oi_status status = args.n ? OI_OK : list_profiles(d);
+    for (size_t i = 0; i < args.n && status == OI_OK; i++)
+        status = print_device(args.at[i], d);
+    return cli_done(status, d);
+}
+
+static const char *const examples[] = {
+    "openinfer targets",
+    "the profiles, and what this machine can build and run",
+    "openinfer targets cortex_m4",
+    "the whole profile, every default filled in",
+    "openinfer targets --strict my_gpu.json",
+    "check a device file",
+    "openinfer targets --fields",
+    "what a device file may say",
+    NULL,
+};
+
+const cli_command CMD_targets = {
+    .description =
+        "Lists the built-in device profiles with what this machine can build and run of them, and "
+        "the compilers and emulators found on PATH.\n\n"
+        "Given names of profiles or device files, checks them and prints each as JSON with every "
+        "default filled in and `extends` resolved: the form that is written next to generated "
+        "code.",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

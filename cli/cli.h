@@ -10,7 +10,7 @@
 
 #define CLI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-/* -- options.c: the words after the command -------------------------------------------------- */
+/* -- options.c: the words after the command -- */
 
 typedef enum cli_kind {
     CLI_FLAG,   /* --json */
@@ -129,7 +129,7 @@ bool cli_parse_size(const char *text, uint64_t *out);
 void cli_each_choice(const char *choices, void (*fn)(void *ctx, const char *word, size_t n),
                      void *ctx);
 
-/* -- output.c ---------------------------------------------------------------------------------- */
+/* -- output.c -- */
 
 /* One line on stderr, "openinfer inspect: …", and where to read more. Returns OI_ERR_USAGE. */
 oi_status cli_usage_error(const char *fmt, ...) CLI_PRINTF(1, 2);

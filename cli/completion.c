@@ -44,8 +44,7 @@ static void put_quoted(const char *text)
         *c == '\'' ? fputs("'\\''", stdout) : putchar(*c);
 }
 
-/* -- bash
- * ------------------------------------------------------------------------------------------ */
+/* -- bash -- */
 
 static void bash_name(const cli_entry *e, const cli_option *o)
 {
@@ -101,8 +100,7 @@ static void bash(void)
          "complete -o filenames -F _openinfer openinfer");
 }
 
-/* -- zsh
- * ------------------------------------------------------------------------------------------- */
+/* -- zsh -- */
 
 static void put_zsh_doc(const char *text)
 {
@@ -173,8 +171,7 @@ static void zsh(void)
          "else compdef _openinfer openinfer; fi");
 }
 
-/* -- fish
- * -------------------------------------------------------------------------------------------- */
+/* -- fish -- */
 
 static void fish_option(const cli_entry *e, const cli_option *o)
 {
@@ -211,8 +208,7 @@ static void fish(void)
     }
 }
 
-/* -- the command
- * --------------------------------------------------------------------------------------- */
+/* -- the command -- */
 
 static oi_status run(cli_args args)
 {

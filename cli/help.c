@@ -39,8 +39,7 @@ static void wrap(FILE *to, const char *text, int at, int indent)
     fputc('\n', to);
 }
 
-/* -- --help
- * ---------------------------------------------------------------------------------------- */
+/* -- --help -- */
 
 static void row(FILE *to, const char *left, const char *right)
 {
@@ -103,8 +102,7 @@ void cli_help_command(FILE *to, const cli_entry *entry)
         fprintf(to, "  %s  %s\n", e[0], e[1]);
 }
 
-/* -- man pages
- * --------------------------------------------------------------------------------------- */
+/* -- man pages -- */
 
 /* Text for roff: '-' is a real minus, a leading '.' or quote is not a request. */
 static void roff(FILE *to, const char *text)
@@ -189,8 +187,7 @@ static void man_main(FILE *to)
                 i + 1 < cli_n_entries ? "," : "");
 }
 
-/* -- the command
- * --------------------------------------------------------------------------------------- */
+/* -- the command -- */
 
 static bool as_man, as_list;
 

@@ -116,8 +116,7 @@ static void put_onnx(FILE *f, const char *onnx)
         fputs(*onnx == ' ' ? ", " : (char[]){*onnx, '\0'}, f);
 }
 
-/* -- the list and one op's page
- * ---------------------------------------------------------------------- */
+/* -- the list and one op's page -- */
 
 static void print_ports(size_t op)
 {

@@ -156,8 +156,7 @@ static oi_status set_value(const cli_option *o, const char *value)
     return OI_OK;
 }
 
-/* -- options
- * ---------------------------------------------------------------------------------------- */
+/* -- options -- */
 
 typedef struct parser {
     const cli_entry *entry;
@@ -236,8 +235,7 @@ static oi_status short_options(parser *p)
     return OI_OK;
 }
 
-/* -- the other words
- * ---------------------------------------------------------------------------------- */
+/* -- the other words -- */
 
 typedef struct word_count {
     size_t least, most;

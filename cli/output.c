@@ -87,8 +87,7 @@ oi_status cli_done(oi_status status, oi_diag *d)
     return status;
 }
 
-/* -- files
- * ------------------------------------------------------------------------------------------ */
+/* -- files -- */
 
 static bool write_all(FILE *to, const void *data, size_t n)
 {

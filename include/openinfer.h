@@ -28,7 +28,7 @@ extern "C" {
 #define OI_API __attribute__((visibility("default")))
 #endif
 
-/* -- results ------------------------------------------------------------------------------- */
+/* -- results -- */
 
 /* The values are also the exit codes of the `openinfer` command. */
 typedef enum oi_status {
@@ -45,7 +45,7 @@ OI_API void oi_free(void *text); /* releases what came through a `char **out` */
 /* The candidate that `word` is most likely a misspelling of, or NULL when none is near. */
 OI_API const char *oi_did_you_mean(const char *word, const char *const *candidates, size_t n);
 
-/* -- diagnostics --------------------------------------------------------------------------- */
+/* -- diagnostics -- */
 
 typedef struct oi_diag oi_diag;
 
@@ -76,7 +76,7 @@ OI_API oi_message oi_diag_at(const oi_diag *d, size_t i);
 OI_API void oi_diag_print(const oi_diag *d, FILE *to, bool color);
 OI_API oi_status oi_diag_to_json(const oi_diag *d, char **out);
 
-/* -- element types ------------------------------------------------------------------------- */
+/* -- element types -- */
 
 /* Values are the OINF tags. OI_STR and OI_NDARRAY occur only as metadata. */
 typedef enum oi_dtype {
@@ -137,7 +137,7 @@ OI_API bool oi_element_set_u64(oi_dtype t, void *data, uint64_t e, uint64_t v);
  * must be exact. Returns how many elements were converted; fewer than n when one does not fit. */
 OI_API uint64_t oi_convert(oi_dtype to, void *dst, oi_dtype from, const void *src, uint64_t n);
 
-/* -- model packages (OINF) ------------------------------------------------------------------- */
+/* -- model packages (OINF) -- */
 
 /* An open package: sizes, metadata and tensors by name. Everything in the header, the tables and
  * the quantisation payloads is checked by open; tensor bytes are not touched until asked for.
@@ -249,7 +249,7 @@ typedef struct oi_print_options {
 OI_API oi_status oi_model_print(oi_model *m, FILE *to, const oi_print_options *options,
                                 oi_diag *diag);
 
-/* -- writing packages ------------------------------------------------------------------------ */
+/* -- writing packages -- */
 
 /* Collects entries in any order; finish sorts them by name and writes. The same content always
  * gives the same bytes. Names are [A-Za-z0-9._-]+ and unique within their table. */
@@ -294,7 +294,7 @@ OI_API oi_status oi_writer_add_model(oi_writer *w, oi_model *m, oi_diag *diag);
 OI_API oi_status oi_writer_finish(oi_writer *w, const char *path, oi_diag *diag);
 OI_API oi_status oi_writer_finish_memory(oi_writer *w, void **out, size_t *out_n, oi_diag *diag);
 
-/* -- op registry --------------------------------------------------------------------------------- */
+/* -- op registry -- */
 
 /* What ops there are and what they take: the rows of ops/ops.json. Texts are static and never NULL,
  * "" means absent; lists end with NULL. Dtypes are written as in the catalog ("F S i4"). */
@@ -320,23 +320,23 @@ typedef struct oi_ops_attr {
     const char *name, *alias;
     const char *kind, *kind_doc;
     bool required;
-    const char *standard; /* the default as the DSL spells it */
-    const char *absent;   /* what leaving it out means when there is no default */
-    const char *input;    /* the optional input that may stand in for it */
+    const char *standard;      /* the default as the DSL spells it */
+    const char *absent;        /* what leaving it out means when there is no default */
+    const char *input;         /* the optional input that may stand in for it */
     const char *const *values; /* the words a string may be */
     const char *doc;
 } oi_ops_attr;
 
 #define OI_OPS_NONE SIZE_MAX
 OI_API size_t oi_ops_count(void);
-OI_API size_t oi_ops_find(const char *name);           /* by name or alias; OI_OPS_NONE */
-OI_API const char *oi_ops_nearest(const char *name);   /* "did you mean", or NULL */
-OI_API bool oi_ops_get(size_t op, oi_ops_info *out);   /* these are false past the end */
+OI_API size_t oi_ops_find(const char *name);         /* by name or alias; OI_OPS_NONE */
+OI_API const char *oi_ops_nearest(const char *name); /* "did you mean", or NULL */
+OI_API bool oi_ops_get(size_t op, oi_ops_info *out); /* these are false past the end */
 OI_API bool oi_ops_input(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_output(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_attr_at(size_t op, size_t i, oi_ops_attr *out);
-OI_API const char *oi_ops_flag(size_t op, size_t i);   /* the i-th flag of an op, or NULL */
-OI_API const char *oi_ops_class(size_t i);             /* all classes in order, or NULL */
+OI_API const char *oi_ops_flag(size_t op, size_t i); /* the i-th flag of an op, or NULL */
+OI_API const char *oi_ops_class(size_t i);           /* all classes in order, or NULL */
 /* "F" and its members "f8 bf16 f16 f32 f64"; false past the end */
 OI_API bool oi_ops_dtype_class(size_t i, const char **name, const char **members);
 OI_API bool oi_ops_dtype_in(const char *set, oi_dtype t); /* is t in "F S i4"? */
@@ -346,7 +346,7 @@ OI_API bool oi_ops_runs(size_t op, oi_dtype t, const char *api);
 /* One op, or with OI_OPS_NONE all of them; what runs on `api` only, when it is given. */
 OI_API oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag);
 
-/* -- graphs ------------------------------------------------------------------------------------ */
+/* -- graphs -- */
 
 typedef struct oi_graph oi_graph;
 
@@ -415,8 +415,7 @@ static inline oi_graph *oi_graph_embedded(const char *text, const char *file, in
     return g;
 }
 
-/* -- building a graph call by call
- * ----------------------------------------------------------------- */
+/* -- building a graph call by call -- */
 
 typedef enum oi_var_kind { OI_DYNAMIC, OI_VOLATILE, OI_CONSTANT, OI_PERSISTENT } oi_var_kind;
 

@@ -27,7 +27,7 @@ typedef struct oi_bytes {
  * 8; twice that costs nothing: a type is below 400 bytes and lives on the stack. */
 #define OI_MAX_RANK 16
 
-/* -- arena.c -------------------------------------------------------------------------------- */
+/* -- arena.c -- */
 
 /* Memory that ends all at once. Running out jumps to the nearest oi_arena_guard of that arena, so
  * code inside a guard never checks for NULL; everything it owns must live in arenas. */
@@ -57,7 +57,7 @@ void *oi_arena_grow(oi_arena *a, void *array, size_t each, size_t n, size_t *cap
     ((vec)->at = oi_arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->n, &(vec)->cap), \
      &(vec)->at[(vec)->n++])
 
-/* -- buf.c: text being written ---------------------------------------------------------------- */
+/* -- buf.c: text being written -- */
 
 /* Grows on the heap so that the result can be handed to the caller; a failed allocation is sticky
  * and shows up once, in oi_buf_take. */
@@ -75,7 +75,7 @@ void oi_buf_printf(oi_buf *b, const char *fmt, ...) OI_PRINTF(2, 3);
 oi_status oi_buf_take(oi_buf *b, char **out); /* NUL-terminated; leaves the buffer empty */
 void oi_buf_free(oi_buf *b);
 
-/* -- map.c: names to numbers ------------------------------------------------------------------ */
+/* -- map.c: names to numbers -- */
 
 /* Keys are borrowed, values are any u32. Hashing is seeded per map against chosen collisions. */
 typedef struct oi_map {
@@ -120,7 +120,7 @@ size_t oi_utf8_encode(uint32_t code_point, char out[4]); /* bytes written, 0 if 
 /* Bytes of the text's longest start of at most `max` bytes that cuts no code point: for %.*s. */
 int oi_utf8_fit(const char *text, int max);
 
-/* -- diag.c ------------------------------------------------------------------------------------ */
+/* -- diag.c -- */
 
 /* Where a message points. Give either a span (with its source), a JSON pointer, or neither. */
 typedef struct oi_place {
@@ -214,8 +214,7 @@ uint64_t oi_hash64(const void *data, size_t n, uint64_t seed);
 uint64_t oi_splitmix64(uint64_t *state);
 uint64_t oi_entropy64(void); /* unpredictable, for uuids and hash seeds only */
 
-/* -- file.c
- * ---------------------------------------------------------------------------------------- */
+/* -- file.c -- */
 
 #define OI_TEXT_LIMIT (256u << 20) /* bytes of DSL or JSON: positions are 32-bit */
 /* Whole file into memory (NUL-terminated, NUL not counted), at most `limit` bytes. */
@@ -227,8 +226,7 @@ typedef oi_status (*oi_file_fn)(void *ctx, int fd, oi_diag *d);
 oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag *d);
 bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false with errno */
 
-/* -- json.c: reading, through json-c
- * ------------------------------------------------------------------ */
+/* -- json.c: reading, through json-c -- */
 
 struct json_object;
 #define OI_JSON_DEPTH 256
@@ -244,8 +242,7 @@ void oi_json_free(struct json_object *j);
 double oi_json_f64(struct json_object *j);
 float oi_json_f32(struct json_object *j);
 
-/* -- jsonw.c: writing; keys must come in ascending order
- * ------------------------------------------------ */
+/* -- jsonw.c: writing; keys must come in ascending order -- */
 
 typedef struct oi_jsonw {
     oi_buf *out;

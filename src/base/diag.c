@@ -265,7 +265,7 @@ void oi_diag_hint(oi_diag *d, const char *fmt, ...)
     va_end(args);
 }
 
-/* -- printing --------------------------------------------------------------------------------- */
+/* -- printing -- */
 
 static const char *severity_name(oi_severity s)
 {

@@ -107,7 +107,7 @@ bool oi_dtype_bytes(oi_dtype t, uint64_t n, uint64_t *out)
     return true;
 }
 
-/* -- small floats ------------------------------------------------------------------------------ */
+/* -- small floats -- */
 
 static uint64_t bits_of(double v)
 {

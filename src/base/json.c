@@ -80,7 +80,7 @@ static bool take(scan *s, char c)
     return true;
 }
 
-/* -- numbers and literals ------------------------------------------------------------------- */
+/* -- numbers and literals -- */
 
 static size_t digits_at(const scan *s, size_t at)
 {
@@ -157,7 +157,7 @@ static bool word(scan *s)
     return unexpected(s, "a value");
 }
 
-/* -- strings -------------------------------------------------------------------------------- */
+/* -- strings -- */
 
 /* Four hex digits at `at`, or -1. */
 static int hex4(const scan *s, size_t at)
@@ -246,7 +246,7 @@ static size_t string_end(const scan *s)
     return i;
 }
 
-/* -- arrays and objects ------------------------------------------------------------------------ */
+/* -- arrays and objects -- */
 
 static bool value(scan *s);
 
@@ -351,7 +351,7 @@ static void scan_text(void *ctx)
         unexpected(s, "the end of the text after the value");
 }
 
-/* -- the tree ------------------------------------------------------------------------------- */
+/* -- the tree -- */
 
 /* Walks text that scan_text accepted, so only memory can fail: then false, and nothing is kept. */
 typedef struct builder {
@@ -492,7 +492,7 @@ void oi_json_free(struct json_object *j)
     json_object_put(j);
 }
 
-/* -- numbers of the tree ----------------------------------------------------------------------- */
+/* -- numbers of the tree -- */
 
 /* Source text of a double, its sign taken off; NULL for other things. */
 static const char *double_text(struct json_object *j, bool *negative)

@@ -115,7 +115,7 @@ typedef struct oi_op {
     const char *expr, *init, *combine, *finish; /* the meaning, where written; else "" */
 } oi_op;
 
-/* -- lookup (ops.c) --------------------------------------------------------------------------- */
+/* -- lookup (ops.c) -- */
 
 const oi_op *oi_op_find(const char *name); /* by name or alias; NULL when there is none */
 const oi_op *oi_op_find_n(const char *name, size_t n);
@@ -129,7 +129,7 @@ const oi_op_output *oi_op_output_at(const oi_op *op, size_t i);
 /* "F S U i4 u4": classes first, then single names. Returns the length; out is always terminated. */
 size_t oi_dtypes_print(oi_dtypes set, char *out, size_t cap);
 
-/* -- generated tables (ops_gen.c) ------------------------------------------------------------- */
+/* -- generated tables (ops_gen.c) -- */
 
 typedef struct oi_op_word { /* one word of the registry's vocabulary */
     const char *name, *doc;

@@ -59,8 +59,7 @@ extern const size_t oi_n_fields;
 
 #define OI_FIELD_MAX ((1ull << 53) - 1) /* what every JSON reader keeps exactly */
 
-/* -- load.c
- * ---------------------------------------------------------------------------------------- */
+/* -- load.c -- */
 
 #define OI_EXTENDS_DEPTH 16 /* longer chains are mistakes, and each link costs a file */
 
@@ -120,8 +119,7 @@ const char *oi_device_wanted(oi_arena *a, const oi_field *f); /* "true or false"
 const char *oi_device_pointer(oi_arena *a, const char *path); /* limits.x -> /limits/x */
 const char *oi_device_pointer_key(oi_arena *a, const char *prefix, const char *key);
 
-/* -- normalise.c
- * ------------------------------------------------------------------------------------ */
+/* -- normalise.c -- */
 
 /* One file as it stands: types of what it says, unknown keys, aliases. */
 void oi_device_check_file(oi_device_loader *x, struct json_object *tree);
@@ -129,16 +127,14 @@ void oi_device_check_file(oi_device_loader *x, struct json_object *tree);
 void oi_device_fill(oi_device_loader *x, struct json_object *tree);
 const oi_field *oi_device_field_find(const oi_device_loader *x, const char *path);
 
-/* -- rules.c
- * ---------------------------------------------------------------------------------------- */
+/* -- rules.c -- */
 
 /* What must hold between fields. */
 void oi_device_check_rules(oi_device_loader *x);
 /* Adds what an instruction set implies; scalar goes when there is another. */
 uint32_t oi_device_close_isa(uint32_t isa);
 
-/* -- profiles (generated from devices/ by tools/embed.c)
- * ------------------------------------------------ */
+/* -- profiles (generated from devices/ by tools/embed.c) -- */
 
 typedef struct oi_embedded {
     const char *name;

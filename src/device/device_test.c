@@ -71,8 +71,7 @@ static void warned(const char *text, const char *code, const char *pointer, cons
 #define MCU(rest)  "{\"extends\":\"mcu_generic\"" rest "}"
 #define FPGA(rest) "{\"extends\":\"fpga_generic\"" rest "}"
 
-/* -- kinds of fields
- * --------------------------------------------------------------------------------- */
+/* -- kinds of fields -- */
 
 static void defaults(void **state)
 {
@@ -406,8 +405,7 @@ static void many_unknown_keys(void **state)
     oi_diag_free(d);
 }
 
-/* -- rules between fields
- * ------------------------------------------------------------------------------ */
+/* -- rules between fields -- */
 
 static void api_suits_type(void **state)
 {
@@ -575,8 +573,7 @@ static void all_errors_at_once(void **state)
     oi_diag_free(d);
 }
 
-/* -- the table
- * ---------------------------------------------------------------------------------------- */
+/* -- the table -- */
 
 static void table_is_sound(void **state)
 {

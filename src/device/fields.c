@@ -162,8 +162,7 @@ const oi_field oi_fields[] = {
 
 const size_t oi_n_fields = OI_COUNT(oi_fields);
 
-/* -- documentation
- * ------------------------------------------------------------------------------------ */
+/* -- documentation -- */
 
 static const char *belongs(unsigned on)
 {
@@ -225,8 +224,7 @@ oi_device_field oi_device_field_at(size_t i)
     return row;
 }
 
-/* -- names
- * ---------------------------------------------------------------------------------------------- */
+/* -- names -- */
 
 /* Spelling of a value; "" when there is none. */
 static const char *name_of(const char *const *names, unsigned n, int value)

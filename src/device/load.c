@@ -7,8 +7,7 @@
 
 #define FILE_LIMIT (4u << 20) /* a description of a device takes a few kilobytes */
 
-/* -- messages
- * ------------------------------------------------------------------------------------------ */
+/* -- messages -- */
 
 void oi_device_error(oi_device_loader *x, const char *code, const char *pointer, const char *fmt,
                      ...)
@@ -42,8 +41,7 @@ void oi_device_set(oi_device_loader *x, struct json_object *object, const char *
     x->given = NULL;
 }
 
-/* -- profiles
- * ------------------------------------------------------------------------------------------- */
+/* -- profiles -- */
 
 size_t oi_device_profile_count(void)
 {
@@ -80,8 +78,7 @@ static bool looks_like_path(const char *name)
     return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0);
 }
 
-/* -- the chain of files
- * ----------------------------------------------------------------------------------- */
+/* -- the chain of files -- */
 
 static void add_part(oi_device_loader *x, const char *text, size_t n, oi_device_part part)
 {
@@ -219,8 +216,7 @@ static void merge(oi_device_loader *x, struct json_object *base, struct json_obj
     }
 }
 
-/* -- the whole
- * --------------------------------------------------------------------------------------------- */
+/* -- the whole -- */
 
 typedef struct job {
     oi_device_loader x;

@@ -129,8 +129,7 @@ static void the_mock(void **state)
     oi_device_free(device);
 }
 
-/* -- extends
- * ------------------------------------------------------------------------------------------- */
+/* -- extends -- */
 
 static void extends_merges(void **state)
 {
@@ -234,8 +233,7 @@ static void extends_from_memory(void **state)
     }
 }
 
-/* -- names of files and profiles
- * ---------------------------------------------------------------------------- */
+/* -- names of files and profiles -- */
 
 static void finding(void **state)
 {
@@ -261,8 +259,7 @@ static void finding(void **state)
     assert_false(oi_device_has(NULL, OI_FEATURE_FP16));
 }
 
-/* -- the builder
- * --------------------------------------------------------------------------------------------- */
+/* -- the builder -- */
 
 static void builder(void **state)
 {

@@ -20,8 +20,7 @@ static bool is_section(const char *path)
     return false;
 }
 
-/* -- one file
- * ---------------------------------------------------------------------------------------- */
+/* -- one file -- */
 
 /* Key of a row (or section) directly below `prefix`, its first n bytes in *key; 0 when not below.
  */
@@ -174,8 +173,7 @@ void oi_device_check_file(oi_device_loader *x, struct json_object *tree)
             move_alias(x, tree, &oi_fields[i]);
 }
 
-/* -- the merged tree
- * ------------------------------------------------------------------------------------ */
+/* -- the merged tree -- */
 
 static bool is_text(oi_field_kind kind)
 {

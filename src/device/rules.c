@@ -9,8 +9,7 @@ static bool has(const oi_device_loader *x, oi_feature feature)
     return x->info.features >> feature & 1;
 }
 
-/* -- gpu
- * ------------------------------------------------------------------------------------------- */
+/* -- gpu -- */
 
 static void check_limits(oi_device_loader *x)
 {
@@ -66,8 +65,7 @@ static void check_cuda(oi_device_loader *x)
                            needs[i].name, needs[i].name);
 }
 
-/* -- cpu
- * -------------------------------------------------------------------------------------------- */
+/* -- cpu -- */
 
 #define ISA(name) (1u << OI_ISA_##name)
 #define X86_ISA                                                                               \
@@ -160,8 +158,7 @@ static void check_cpu(oi_device_loader *x)
                        "without libc there are no threads unless you replace the thread layer");
 }
 
-/* -- mcu
- * -------------------------------------------------------------------------------------------- */
+/* -- mcu -- */
 
 /* What a core can have at most; a chip may leave it out. */
 static const struct {
@@ -202,8 +199,7 @@ static void check_core(oi_device_loader *x)
                        "mcu.fpu is not \"double\": f64 is computed in software");
 }
 
-/* -- fpga
- * ------------------------------------------------------------------------------------------- */
+/* -- fpga -- */
 
 static void check_fpga(oi_device_loader *x)
 {
@@ -218,8 +214,7 @@ static void check_fpga(oi_device_loader *x)
                         d->fpga.fixed_point.frac_bits, d->fpga.fixed_point.total_bits);
 }
 
-/* -- every device
- * --------------------------------------------------------------------------------------- */
+/* -- every device -- */
 
 static void check_memory(oi_device_loader *x)
 {

@@ -124,8 +124,7 @@ oi_status oi_device_build(const oi_device_spec *s, oi_device **out, oi_diag *dia
     return status;
 }
 
-/* -- driver versions
- * -------------------------------------------------------------------------------------- */
+/* -- driver versions -- */
 
 /* One field: a number, or any run of x. The rest of the text in *text. */
 static bool next_field(const char **text, uint64_t *value, bool *any)

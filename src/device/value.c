@@ -4,8 +4,7 @@
 
 #include <inttypes.h>
 
-/* -- places
- * ---------------------------------------------------------------------------------------- */
+/* -- places -- */
 
 const char *oi_device_pointer(oi_arena *a, const char *path)
 {
@@ -34,8 +33,7 @@ const char *oi_device_pointer_key(oi_arena *a, const char *prefix, const char *k
     return pointer;
 }
 
-/* -- messages
- * ---------------------------------------------------------------------------------------- */
+/* -- messages -- */
 
 /* A value as it is shown in a message. */
 static const char *shown(oi_arena *a, struct json_object *v)
@@ -126,8 +124,7 @@ static bool wrong_item(oi_device_loader *x, const oi_field *f, struct json_objec
     return wrong_name(x, f, item, json_object_get_string(item), pointer);
 }
 
-/* -- storing
- * ---------------------------------------------------------------------------------------- */
+/* -- storing -- */
 
 static void *slot(oi_device_loader *x, const oi_field *f)
 {
@@ -190,8 +187,7 @@ static bool in_range(const oi_field *f, uint64_t n)
     return n >= f->min && n <= f->max;
 }
 
-/* -- kinds
- * ------------------------------------------------------------------------------------------ */
+/* -- kinds -- */
 
 static bool take_bool(oi_device_loader *x, const oi_field *f, struct json_object *v,
                       const char *pointer)

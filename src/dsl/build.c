@@ -67,8 +67,7 @@ static oi_status statement(oi_graph *g, oi_diag *diag, const char *fmt, const ch
     return parse(&j, &text);
 }
 
-/* -- the graph, its variables and blocks
- * ------------------------------------------------------------------ */
+/* -- the graph, its variables and blocks -- */
 
 oi_status oi_graph_new(oi_graph **out)
 {
@@ -136,9 +135,7 @@ oi_status oi_build_block(oi_graph *g, const char *name, oi_diag *diag)
     return oi_arena_guard(g->arena, add_block, &j);
 }
 
-/* -- nodes
- * -------------------------------------------------------------------------------------------------
- */
+/* -- nodes -- */
 
 oi_status oi_build_statement(oi_graph *g, const char *text, oi_diag *diag)
 {
@@ -196,9 +193,7 @@ oi_status oi_build_return(oi_graph *g, const char *names, oi_diag *diag)
     return statement(g, diag, "return %;", names, NULL, NULL);
 }
 
-/* -- loops
- * ---------------------------------------------------------------------------------------------------
- */
+/* -- loops -- */
 
 oi_status oi_build_loop(oi_graph *g, const char *name, const char *index, const char *start,
                         const char *end, oi_diag *diag)

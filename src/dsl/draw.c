@@ -40,8 +40,7 @@ void oi_draw_escaped(oi_buf *out, const char *text)
     }
 }
 
-/* -- Graphviz
- * ------------------------------------------------------------------------------------------- */
+/* -- Graphviz -- */
 
 static void dot_string(oi_buf *out, const char *text)
 {
@@ -125,9 +124,7 @@ oi_status oi_graph_to_dot(const oi_graph *g, char **out, oi_diag *diag)
     return oi_draw(g, draw_dot, out);
 }
 
-/* -- HTML
- * -------------------------------------------------------------------------------------------------
- */
+/* -- HTML -- */
 
 static void page(oi_buf *out, const oi_graph *g, const char *svg, const char *text)
 {

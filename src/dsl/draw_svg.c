@@ -62,9 +62,7 @@ static void box(oi_buf *out, double x, double y, double w, double h, look l, con
                   (int)x, (int)y, (int)w, (int)h, l.fill, l.stroke, class);
 }
 
-/* -- memory
- * -----------------------------------------------------------------------------------------------
- */
+/* -- memory -- */
 
 static const look kind_look[] = {
     [OI_DYNAMIC] = {"#ffedd5", "#ea580c"},
@@ -108,9 +106,7 @@ static void memory(const oi_graph *g, oi_arena *a, panel p, oi_buf *out)
     }
 }
 
-/* -- blocks
- * -------------------------------------------------------------------------------------------------
- */
+/* -- blocks -- */
 
 static panel block_size(const oi_graph *g, const oi_flow *flow, size_t block)
 {

@@ -44,8 +44,7 @@ void oi_parse_suggest(oi_parser *p, const oi_token *t, const char *const *words,
         oi_diag_hint(p->cur.diag, "did you mean '%s'?", near.best);
 }
 
-/* -- rules shared by declarations and nodes
- * --------------------------------------------------------------- */
+/* -- rules shared by declarations and nodes -- */
 
 oi_dtype oi_parse_dtype(oi_parser *p)
 {
@@ -167,9 +166,7 @@ oi_value oi_parse_value(oi_parser *p)
                       .span = oi_cur_span_from(&p->cur, first)};
 }
 
-/* -- the graph
- * ------------------------------------------------------------------------------------------------
- */
+/* -- the graph -- */
 
 /* block = "block" IDENT "{" { node } "}" */
 static void block(oi_parser *p)

@@ -6,8 +6,7 @@ static oi_place at_span(const oi_parser *p, oi_span span)
     return (oi_place){.source = p->cur.source, .span = span, .pointer = p->cur.pointer};
 }
 
-/* -- attributes
- * ------------------------------------------------------------------------------------------ */
+/* -- attributes -- */
 
 /* aarg = [ IDENT "=" ] item */
 static void aargs(oi_parser *p, oi_attrs *out)
@@ -174,8 +173,7 @@ static void attr(oi_parser *p, oi_var *v)
     *OI_PUSH(p->g->arena, &v->extra) = (oi_extra_attr){name, args};
 }
 
-/* -- declarations
- * ------------------------------------------------------------------------------------------- */
+/* -- declarations -- */
 
 /* "(" IDENT {"," IDENT} ")" */
 static void indices(oi_parser *p, oi_var *v)

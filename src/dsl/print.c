@@ -22,8 +22,7 @@ typedef struct printer {
     bool any;
 } printer;
 
-/* -- lines, blank lines and comments
- * -------------------------------------------------------------------- */
+/* -- lines, blank lines and comments -- */
 
 static void end_line(printer *p)
 {
@@ -124,8 +123,7 @@ static void end_item(printer *p, const oi_item *item)
         p->last_end = item->end;
 }
 
-/* -- declarations
- * -------------------------------------------------------------------------------------------- */
+/* -- declarations -- */
 
 static void print_names(oi_buf *out, const oi_names *names)
 {
@@ -214,9 +212,7 @@ void oi_decl_print(oi_buf *out, const oi_var *v)
     oi_buf_putc(out, ';');
 }
 
-/* -- nodes
- * ------------------------------------------------------------------------------------------------------
- */
+/* -- nodes -- */
 
 static void print_accesses(oi_buf *out, const oi_accesses *list)
 {
@@ -302,9 +298,7 @@ void oi_node_print(oi_buf *out, const oi_node *n)
     oi_buf_putc(out, ';');
 }
 
-/* -- items
- * -------------------------------------------------------------------------------------------------------
- */
+/* -- items -- */
 
 static void print_item(printer *p, const oi_item *item)
 {

@@ -4,8 +4,7 @@
  * cost:   linear in the graph; scratch memory ends with the call */
 #include "graph/check.h"
 
-/* -- helpers of the rule files
- * --------------------------------------------------------------------- */
+/* -- helpers of the rule files -- */
 
 bool oi_check_stop(const oi_checker *c)
 {
@@ -100,8 +99,7 @@ int oi_check_node_fold(const oi_checker *c, const oi_node *n, const oi_expr *e, 
     return oi_check_fold(c, oi_check_at(c, n, e->span), e, false, "E047", out);
 }
 
-/* -- the check
- * ------------------------------------------------------------------------------------- */
+/* -- the check -- */
 
 /* A section after a block: W102, strict E002. */
 static void late_section(const oi_checker *c)

@@ -43,8 +43,7 @@ static void out_of_range(const oi_checker *c, const oi_node *n, const range *r, 
     oi_check_note_symbol(c, s);
 }
 
-/* -- one selector
- * ---------------------------------------------------------------------------------- */
+/* -- one selector -- */
 
 /* A negative index or start is E042, an end before its start E046. */
 static bool forward(const oi_checker *c, const oi_node *n, const range *r)
@@ -101,8 +100,7 @@ static void below(const oi_checker *c, const oi_node *n, const range *r, const o
                                      (long long)most));
 }
 
-/* -- persistent memory
- * --------------------------------------------------------------------------------- */
+/* -- persistent memory -- */
 
 static bool known(const oi_expr *e, int64_t *out)
 {
@@ -209,8 +207,7 @@ static void counted(const oi_checker *c, const oi_node *n, const oi_use *u, cons
     oi_check_note_symbol(c, s);
 }
 
-/* -- everything else
- * --------------------------------------------------------------------------------- */
+/* -- everything else -- */
 
 /* A prefix table gives one tensor: every index once (E041), as a number (E045), not negative. */
 static void prefix(const oi_checker *c, const oi_node *n, const oi_use *u, const oi_symbol *s)

@@ -17,8 +17,7 @@ uint32_t oi_async_var(oi_async *x, const char *name)
     return id;
 }
 
-/* -- consumers
- * ------------------------------------------------------------------------------------- */
+/* -- consumers -- */
 
 static void add_awaited(oi_async *x, uint32_t consumer, const char *name)
 {
@@ -76,8 +75,7 @@ static void gives_back(const oi_async *x, const oi_consumer *consumer)
     }
 }
 
-/* -- who runs which block
- * -------------------------------------------------------------------------- */
+/* -- who runs which block -- */
 
 static void claim(oi_async *x, oi_ids *work, uint32_t block, uint32_t consumer)
 {
@@ -120,8 +118,7 @@ static void find_owners(oi_async *x)
     }
 }
 
-/* -- what they write and read
- * ---------------------------------------------------------------------- */
+/* -- what they write and read -- */
 
 static const char *owner_name(const oi_async *x, uint32_t owner, uint32_t block)
 {

@@ -11,8 +11,7 @@ static oi_place at_block(const oi_checker *c, const oi_block *b, oi_span span)
     return oi_graph_place_block(c->g, c->a, b, span);
 }
 
-/* -- facts
- * ----------------------------------------------------------------------------------------- */
+/* -- facts -- */
 
 static uint32_t target(const oi_checker *c, const oi_node *n, int which)
 {
@@ -44,8 +43,7 @@ static void gather(oi_checker *c)
     }
 }
 
-/* -- calls
- * ------------------------------------------------------------------------------------------ */
+/* -- calls -- */
 
 /* Targets exist (E035) and are neither entry nor a consumer (E036). */
 static void branch_target(const oi_checker *c, const oi_node *n, const oi_name *name)
@@ -167,8 +165,7 @@ static void order_calls(oi_checker *c)
         c->order = (oi_ids){.at = done, .n = n, .cap = n};
 }
 
-/* -- what runs
- * --------------------------------------------------------------------------------------- */
+/* -- what runs -- */
 
 static void reach(const oi_checker *c, oi_ids *work)
 {
@@ -205,8 +202,7 @@ static void dead_blocks(oi_checker *c)
     }
 }
 
-/* -- ends of blocks
- * ----------------------------------------------------------------------------------- */
+/* -- ends of blocks -- */
 
 static bool ends(const oi_checker *c, const oi_node *n)
 {
@@ -252,8 +248,7 @@ static void terminator(const oi_checker *c, const oi_node *n)
     }
 }
 
-/* -- dep
- * ---------------------------------------------------------------------------------------------- */
+/* -- dep -- */
 
 /* What dep calls a node: the op's own name whatever alias was written, or the kind. */
 static const char *dep_name(const oi_node *n)

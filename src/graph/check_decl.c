@@ -8,8 +8,7 @@ static oi_place at_attr(const oi_checker *c, const oi_var *v, oi_decl_attr which
     return oi_check_at_var(c, v, v->at[which]);
 }
 
-/* -- dims
- * ----------------------------------------------------------------------------------------- */
+/* -- dims -- */
 
 static oi_place at_owner(const oi_checker *c, const oi_var *v, const oi_node *n, oi_span span)
 {
@@ -53,8 +52,7 @@ void oi_check_dims(const oi_checker *c, const oi_node *n)
         dims(c, NULL, n, &n->as.assign.dims);
 }
 
-/* -- where attributes may stand
- * ------------------------------------------------------------------------ */
+/* -- where attributes may stand -- */
 
 static void misplaced(const oi_checker *c, const oi_var *v, oi_decl_attr which, const char *where)
 {
@@ -93,8 +91,7 @@ static void placement(const oi_checker *c, const oi_var *v)
     }
 }
 
-/* -- indices
- * ----------------------------------------------------------------------------------------- */
+/* -- indices -- */
 
 /* A second time in a list. Lists longer than OI_MAX_RANK are refused as a whole. */
 static bool repeated(const oi_names *list, size_t i)
@@ -188,8 +185,7 @@ static void both_bounds(const oi_checker *c, const oi_var *v)
                               "index '%s' has both @fixed and @cap", v->cap.at[i].index.text);
 }
 
-/* -- patterns
- * --------------------------------------------------------------------------------------- */
+/* -- patterns -- */
 
 static void bad_pattern(const oi_checker *c, const oi_var *v, const char *why)
 {
@@ -243,8 +239,7 @@ static void pattern(const oi_checker *c, const oi_var *v)
                          "index '%s' does not occur in the pattern", v->indices.at[i].text);
 }
 
-/* -- the declaration
- * --------------------------------------------------------------------------------- */
+/* -- the declaration -- */
 
 /* Unknown attributes are kept: W105, strict E019. */
 static void unknown_attrs(const oi_checker *c, const oi_var *v)

@@ -35,8 +35,7 @@ static bool is_lent(const oi_shared *v)
     return v->lent == OI_YES;
 }
 
-/* -- first walk: what loops leave
- * ------------------------------------------------------------------ */
+/* -- first walk: what loops leave -- */
 
 static void leave(lender *l, effects *open, uint32_t loop, uint32_t var, uint8_t mask, bool surely)
 {
@@ -81,8 +80,7 @@ static void gather_list(lender *l, const oi_ids *list, effects *open, uint32_t l
     }
 }
 
-/* -- changing what is lent
- * --------------------------------------------------------------------------- */
+/* -- changing what is lent -- */
 
 static void set_lent(lender *l, oi_shared *v, uint8_t lent)
 {
@@ -118,9 +116,7 @@ static void note_yield(const lender *l, const oi_shared *v)
                      v->name);
 }
 
-/* -- uses
- * ------------------------------------------------------------------------------------------------
- */
+/* -- uses -- */
 
 static bool is_persistent(const lender *l, const char *name)
 {
@@ -182,9 +178,7 @@ static void use(void *ctx, const oi_node *n, const oi_use *u)
         touch(l, n, u->span, &t, true);
 }
 
-/* -- calls
- * -------------------------------------------------------------------------------------------------
- */
+/* -- calls -- */
 
 typedef struct called {
     uint32_t block;
@@ -222,8 +216,7 @@ static void branch(lender *l, const oi_node *n)
     }
 }
 
-/* -- yield and await
- * ---------------------------------------------------------------------------------------- */
+/* -- yield and await -- */
 
 static void yield(lender *l, const oi_node *n)
 {
@@ -325,9 +318,7 @@ static void returns(lender *l, const oi_node *n)
     }
 }
 
-/* -- second walk
- * -----------------------------------------------------------------------------------------------
- */
+/* -- second walk -- */
 
 static void walk(lender *l, const oi_ids *list);
 

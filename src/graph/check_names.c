@@ -2,8 +2,7 @@
  * (spec/dsl.md §3: E030 unknown, E031 not writable, E033 persistent memory directly). */
 #include "graph/check.h"
 
-/* -- duplicates
- * ------------------------------------------------------------------------------------ */
+/* -- duplicates -- */
 
 static void duplicate(const oi_checker *c, oi_place at, const char *what, const oi_symbol *first)
 {
@@ -68,8 +67,7 @@ void oi_check_duplicates(oi_checker *c)
     duplicate_blocks(c);
 }
 
-/* -- uses
- * ------------------------------------------------------------------------------------------ */
+/* -- uses -- */
 
 /* A name that no variable and no enclosing loop explains. In a block that is called it may be the
  * index of a caller's loop; that is decided when all uses are known. A size of the model or an own

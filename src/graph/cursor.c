@@ -93,8 +93,7 @@ oi_name oi_cur_name(oi_cursor *c, const char *what)
                      oi_cur_span(c, t)};
 }
 
-/* -- literals
- * ---------------------------------------------------------------------------------------------- */
+/* -- literals -- */
 
 /* The token's text without underscores and, for floats, without the type suffix. */
 static const char *plain_number(oi_cursor *c, size_t *n)
@@ -205,9 +204,7 @@ const char *oi_cur_string(oi_cursor *c, size_t *n)
     return out;
 }
 
-/* -- iexpr
- * ---------------------------------------------------------------------------------------------------
- */
+/* -- iexpr -- */
 
 static const oi_expr *new_expr(oi_cursor *c, oi_expr e, const oi_token *first)
 {
@@ -317,9 +314,7 @@ const oi_expr *oi_cur_dim(oi_cursor *c)
     return new_expr(c, (oi_expr){.kind = OI_EXPR_RUNTIME}, first);
 }
 
-/* -- access
- * --------------------------------------------------------------------------------------------------
- */
+/* -- access -- */
 
 /* sel = [ iexpr ] [ ".." [ iexpr ] ]; empty = blank */
 static oi_sel sel(oi_cursor *c)
@@ -355,8 +350,7 @@ oi_access oi_cur_access(oi_cursor *c)
     return a;
 }
 
-/* -- text inside JSON
- * ---------------------------------------------------------------------------------------- */
+/* -- text inside JSON -- */
 
 typedef struct text_job {
     oi_source source;

@@ -2,8 +2,7 @@
  * OI_MAX_EXPR_DEPTH deep, so recursion is safe. */
 #include "graph/graph.h"
 
-/* -- printing
- * --------------------------------------------------------------------------------------- */
+/* -- printing -- */
 
 static int precedence(const oi_expr *e)
 {
@@ -96,8 +95,7 @@ char *oi_access_text(oi_arena *a, const oi_access *x)
     return to_arena(a, &b);
 }
 
-/* -- comparing
- * -------------------------------------------------------------------------------------- */
+/* -- comparing -- */
 
 bool oi_expr_equal(const oi_expr *a, const oi_expr *b)
 {
@@ -121,8 +119,7 @@ bool oi_expr_is_literal(const oi_expr *e, int64_t *out)
     return true;
 }
 
-/* -- evaluating
- * ------------------------------------------------------------------------------------- */
+/* -- evaluating -- */
 
 typedef struct eval {
     bool exact;

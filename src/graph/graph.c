@@ -168,8 +168,7 @@ const char *oi_var_kind_name(oi_var_kind k)
     return names[k];
 }
 
-/* -- places
- * ----------------------------------------------------------------------------------------- */
+/* -- places -- */
 
 /* JSON pointers escape ~ and / (RFC 6901). */
 static void pointer_part(oi_buf *b, const char *text)

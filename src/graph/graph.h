@@ -21,8 +21,7 @@ typedef struct oi_name {
 } oi_name;
 typedef OI_VEC(oi_name) oi_names;
 
-/* -- expr.c: integer expressions and accesses
- * ------------------------------------------------------ */
+/* -- expr.c: integer expressions and accesses -- */
 
 typedef enum oi_expr_kind {
     OI_EXPR_INT,
@@ -86,8 +85,7 @@ typedef enum oi_eval_status {
 oi_eval_status oi_expr_eval(const oi_expr *e, bool exact, oi_lookup lookup, void *ctx, int64_t *out,
                             const oi_expr **at);
 
-/* -- value.c: attribute values and scalars
- * ----------------------------------------------------------- */
+/* -- value.c: attribute values and scalars -- */
 
 typedef enum oi_value_kind {
     OI_VAL_INT, /* sign and magnitude: i64 and u64 */
@@ -134,8 +132,7 @@ bool oi_value_i64(const oi_value *v, int64_t *out); /* an INT within i64 */
 /* Makes one-element lists where the op's row wants a list of dtypes (`acc=i32`). */
 void oi_attr_normalise(oi_arena *a, const char *op, oi_attr *attr);
 
-/* -- graph.c: the graph itself
- * ---------------------------------------------------------------------- */
+/* -- graph.c: the graph itself -- */
 
 /* Declaration attributes that the language knows; also indexes oi_var.at. */
 typedef enum oi_decl_attr {
@@ -316,8 +313,7 @@ oi_place oi_graph_place_node(const oi_graph *g, oi_arena *scratch, const oi_node
 oi_place oi_graph_place_var(const oi_graph *g, oi_arena *scratch, const oi_var *v, oi_span at);
 oi_place oi_graph_place_block(const oi_graph *g, oi_arena *scratch, const oi_block *b, oi_span at);
 
-/* -- lex.c
- * ------------------------------------------------------------------------------------------ */
+/* -- lex.c -- */
 
 typedef enum oi_token_kind {
     OI_TOK_END,
@@ -346,8 +342,7 @@ typedef struct oi_tokens {
 /* Lexes all of source; malformed tokens are reported as E001 and become OI_TOK_BAD. */
 void oi_lex(oi_arena *a, const oi_source *source, oi_tokens *out, oi_diag *d);
 
-/* -- cursor.c: the part of the grammar that JSON shares (iexpr, access)
- * ------------------------------- */
+/* -- cursor.c: the part of the grammar that JSON shares (iexpr, access) -- */
 
 /* A reader over tokens. `failed` is set by the first error of a statement and cleared by whoever
  * resynchronises; nothing is reported while it is set. */
@@ -385,8 +380,7 @@ const oi_expr *oi_expr_parse(oi_graph *g, const char *text, size_t n, bool is_di
 bool oi_access_parse(oi_graph *g, const char *text, size_t n, const char *pointer, oi_access *out,
                      oi_diag *d);
 
-/* -- uuid.c
- * ------------------------------------------------------------------------------------------ */
+/* -- uuid.c -- */
 
 #define OI_UUID_TEXT 37
 void oi_uuid_print(const uint8_t uuid[16], char out[OI_UUID_TEXT]);
@@ -395,8 +389,7 @@ void oi_uuid_random(uint64_t *state, uint8_t out[16]);
 /* RFC 9562 version 5 of "BLOCK/INDEX" in OpenInfer's own namespace. */
 void oi_uuid_derive(const char *block, uint64_t index, uint8_t out[16]);
 
-/* -- symbols.c: every name of a graph and what it stands for
- * ----------------------------------------- */
+/* -- symbols.c: every name of a graph and what it stands for -- */
 
 /* The first four are the memory kinds. */
 typedef enum oi_symbol_kind {
@@ -445,8 +438,7 @@ bool oi_symbol_is_prefix(const oi_symbol *s); /* one model tensor per index valu
 const oi_node *oi_graph_loop_around(const oi_graph *g, const oi_node *n, const char *name);
 const char *oi_symbol_kind_name(oi_symbol_kind k); /* "dynamic", "assigned", "loop index" */
 
-/* -- uses.c: what a node reads and writes
- * ------------------------------------------------------------ */
+/* -- uses.c: what a node reads and writes -- */
 
 typedef enum oi_use_role {
     OI_USE_READ,         /* an operand */
@@ -484,8 +476,7 @@ void oi_node_uses(const oi_node *n, oi_use_fn fn, void *ctx);
 bool oi_use_reads(oi_use_role r);
 bool oi_use_writes(oi_use_role r);
 
-/* -- check*.c: rules that need neither model nor executor
- * --------------------------------------------- */
+/* -- check*.c: rules that need neither model nor executor -- */
 
 /* Reports every violation (up to the diag's limit). OI_ERR_INPUT when there was an error. */
 oi_status oi_graph_check_structure(const oi_graph *g, bool strict, oi_diag *d);

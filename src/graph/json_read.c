@@ -3,8 +3,7 @@
  * are in json_value.c. */
 #include "graph/json_read.h"
 
-/* -- places and kinds
- * ------------------------------------------------------------------------------------- */
+/* -- places and kinds -- */
 
 static void pointer_text(oi_buf *b, const oi_at *at)
 {
@@ -69,9 +68,7 @@ bool oi_read_expect(oi_json_reader *r, const oi_at *at, struct json_object *j, i
     return false;
 }
 
-/* -- fields
- * -------------------------------------------------------------------------------------------------
- */
+/* -- fields -- */
 
 struct json_object *oi_read_field(struct json_object *j, const char *key)
 {
@@ -200,9 +197,7 @@ static void dims(oi_json_reader *r, const oi_at *up, struct json_object *j, oi_e
     }
 }
 
-/* -- variables
- * ------------------------------------------------------------------------------------------------
- */
+/* -- variables -- */
 
 static void bound(oi_json_reader *r, const oi_at *at, const char *index, struct json_object *limit,
                   oi_bounds *out)
@@ -321,9 +316,7 @@ static void var(oi_json_reader *r, const oi_at *at, const char *key, struct json
     oi_graph_add_var(r->g, &v);
 }
 
-/* -- nodes
- * ------------------------------------------------------------------------------------------------------
- */
+/* -- nodes -- */
 
 static void nodes(oi_json_reader *r, const oi_at *up, struct json_object *j, const char *key,
                   uint32_t block, uint32_t parent, unsigned depth);
@@ -598,9 +591,7 @@ static void block(oi_json_reader *r, const oi_at *at, const char *key, struct js
     nodes(r, at, j, "nodes", id, OI_NO_ID, 0);
 }
 
-/* -- the graph
- * --------------------------------------------------------------------------------------------------
- */
+/* -- the graph -- */
 
 typedef void read_entry(oi_json_reader *r, const oi_at *at, const char *key, struct json_object *j);
 

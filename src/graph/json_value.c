@@ -16,8 +16,7 @@ oi_dtype oi_read_dtype(oi_json_reader *r, const oi_at *at, struct json_object *j
     return t;
 }
 
-/* -- numbers
- * ------------------------------------------------------------------------------------------- */
+/* -- numbers -- */
 
 static void int_value(struct json_object *j, oi_value *out)
 {
@@ -65,8 +64,7 @@ static bool int_text(struct json_object *j, oi_value *out)
     return true;
 }
 
-/* -- scalars
- * --------------------------------------------------------------------------------------------- */
+/* -- scalars -- */
 
 /* {"bits": n}: the stored form of types without a JSON number */
 static bool bits_value(oi_dtype t, struct json_object *j, oi_value *out)
@@ -173,8 +171,7 @@ bool oi_read_scalar(oi_json_reader *r, const oi_at *at, struct json_object *j, o
     return false;
 }
 
-/* -- expressions and accesses
- * -------------------------------------------------------------------------------- */
+/* -- expressions and accesses -- */
 
 static const oi_expr *literal(oi_json_reader *r, const oi_value *v)
 {
@@ -280,8 +277,7 @@ void oi_read_access(oi_json_reader *r, const oi_at *at, struct json_object *j, o
         oi_read_error(r, at, "E001", "indices need \"bracketed\": true");
 }
 
-/* -- attribute values
- * --------------------------------------------------------------------------------------------- */
+/* -- attribute values -- */
 
 static bool str_value(oi_json_reader *r, struct json_object *j, oi_value *out)
 {
@@ -480,9 +476,7 @@ void oi_read_hints(oi_json_reader *r, const oi_at *at, struct json_object *j, oi
     }
 }
 
-/* -- names
- * ----------------------------------------------------------------------------------------------------------
- */
+/* -- names -- */
 
 static int by_text(const void *a, const void *b)
 {

@@ -75,8 +75,7 @@ static void dims(writer *x, const oi_exprs *list)
     oi_jsonw_close(&x->w, ']');
 }
 
-/* -- values
- * -------------------------------------------------------------------------------------------- */
+/* -- values -- */
 
 static void scalar(writer *x, oi_scalar s)
 {
@@ -194,8 +193,7 @@ static void attrs(writer *x, const oi_attrs *list)
     oi_jsonw_close(&x->w, ']');
 }
 
-/* -- accesses
- * ------------------------------------------------------------------------------------------ */
+/* -- accesses -- */
 
 static void index_value(writer *x, const oi_expr *e)
 {
@@ -255,9 +253,7 @@ static void refs(writer *x, const char *key, const oi_accesses *list)
     oi_jsonw_close(&x->w, ']');
 }
 
-/* -- nodes
- * ------------------------------------------------------------------------------------------------
- */
+/* -- nodes -- */
 
 static void nodes(writer *x, const char *key, const oi_ids *list);
 
@@ -396,8 +392,7 @@ static void nodes(writer *x, const char *key, const oi_ids *list)
     oi_jsonw_close(&x->w, ']');
 }
 
-/* -- variables
- * ---------------------------------------------------------------------------------------------- */
+/* -- variables -- */
 
 static void bounds(writer *x, const char *key, const oi_bounds *list)
 {
@@ -457,9 +452,7 @@ static void var(writer *x, const oi_var *v)
     oi_jsonw_close(&x->w, '}');
 }
 
-/* -- the graph
- * ------------------------------------------------------------------------------------------------
- */
+/* -- the graph -- */
 
 /* Vars or blocks: names in declaration order, and the ids sorted by name. */
 typedef struct listing {

@@ -55,8 +55,7 @@ static void bad(lexer *x, uint32_t start, const char *fmt, const char *arg)
     push(x, OI_TOK_BAD, start);
 }
 
-/* -- comments and white space
- * -------------------------------------------------------------------------- */
+/* -- comments and white space -- */
 
 static void line_comment(lexer *x)
 {
@@ -101,8 +100,7 @@ static bool skip_space(lexer *x)
     return true;
 }
 
-/* -- numbers
- * --------------------------------------------------------------------------------------------- */
+/* -- numbers -- */
 
 static void digits(lexer *x)
 {
@@ -170,8 +168,7 @@ static void number(lexer *x)
         bad(x, start, "malformed number%s", "");
 }
 
-/* -- the rest
- * ---------------------------------------------------------------------------------------------- */
+/* -- the rest -- */
 
 /* Only finds the end; escapes are decoded by oi_cur_string, which can point at the bad one. */
 static void string(lexer *x)

@@ -3,8 +3,7 @@
 
 #include "base/ops.h"
 
-/* -- value -> scalar
- * ---------------------------------------------------------------------------------- */
+/* -- value -> scalar -- */
 
 static bool is_finite_bits(oi_dtype t, uint64_t bits)
 {
@@ -68,8 +67,7 @@ void oi_attr_normalise(oi_arena *a, const char *op, oi_attr *attr)
     attr->value = (oi_value){.kind = OI_VAL_LIST, .items = item, .n = 1, .span = item->span};
 }
 
-/* -- printing
- * ------------------------------------------------------------------------------------------- */
+/* -- printing -- */
 
 static void print_double(oi_buf *out, double v)
 {

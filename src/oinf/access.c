@@ -92,7 +92,7 @@ oi_status oi_model_tensor_info(const oi_model *m, const char *name, oi_tensor_in
     return oi_model_tensor_info_at(m, i, out);
 }
 
-/* -- bytes ------------------------------------------------------------------------------------- */
+/* -- bytes -- */
 
 /* Payloads are 8-aligned in the file; borrowed memory may start anywhere and is then copied. */
 static bool lends(const oi_model *m)
@@ -194,7 +194,7 @@ oi_status oi_model_read(oi_model *m, size_t i, uint64_t offset, uint64_t n, void
     return oi_oinf_read(m, t->data_offset + offset, n, buf, diag);
 }
 
-/* -- metadata ---------------------------------------------------------------------------------- */
+/* -- metadata -- */
 
 oi_status oi_oinf_meta_view(oi_model *m, size_t i, oi_view *out, oi_diag *d)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* -- where the bytes go ------------------------------------------------------------------------ */
+/* -- where the bytes go -- */
 
 /* Either memory that has room for everything, or a file behind a small buffer. A failure stays:
  * what comes after it is dropped, and put_all tells. */
@@ -78,7 +78,7 @@ static void put_name(sink *s, const char *name)
     put(s, zeros, (size_t)(oi_align8(4 + n) - 4 - n));
 }
 
-/* -- where everything stands ------------------------------------------------------------------- */
+/* -- where everything stands -- */
 
 typedef struct layout {
     uint64_t start[OI_OINF_TABLES + 1];
@@ -142,7 +142,7 @@ static void sort_entries(oi_writer *w)
         qsort(w->tensors.at, w->tensors.n, sizeof *w->tensors.at, by_name);
 }
 
-/* -- the tables -------------------------------------------------------------------------------- */
+/* -- the tables -- */
 
 static void put_header(sink *s, const oi_writer *w, const layout *l)
 {
@@ -196,7 +196,7 @@ static void put_tables(sink *s, const oi_writer *w, const layout *l)
     pad(s);
 }
 
-/* -- the payloads ------------------------------------------------------------------------------ */
+/* -- the payloads -- */
 
 /* Bytes [done, done + n) of a tensor into buf, as they will be stored. */
 static oi_status fetch(const oi_writer_item_tensor *t, uint64_t done, uint8_t *buf, size_t n,
@@ -249,7 +249,7 @@ static oi_status put_all(sink *s, const char *path, const oi_writer *w, const la
     return s->error ? oi_oinf_env(path, d, "cannot write: %s", strerror(s->error)) : OI_OK;
 }
 
-/* -- finishing --------------------------------------------------------------------------------- */
+/* -- finishing -- */
 
 static oi_status prepare(oi_writer *w, const char *path, layout *out, oi_diag *d)
 {

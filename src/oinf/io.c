@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* -- messages ---------------------------------------------------------------------------------- */
+/* -- messages -- */
 
 /* On the heap, for names may be long; NULL when memory is out. */
 static char *format_reason(const char *fmt, va_list args)
@@ -61,7 +61,7 @@ oi_status oi_oinf_env(const char *path, oi_diag *d, const char *fmt, ...)
     return OI_ERR_ENV;
 }
 
-/* -- opening ----------------------------------------------------------------------------------- */
+/* -- opening -- */
 
 oi_status oi_oinf_io_open(oi_model *m, oi_diag *d)
 {
@@ -106,7 +106,7 @@ oi_status oi_oinf_io_same(const oi_model *m, oi_diag *d)
     return (uint64_t)st.st_size < m->io.size ? shrank(m, d, (uint64_t)st.st_size) : OI_OK;
 }
 
-/* -- reading ----------------------------------------------------------------------------------- */
+/* -- reading -- */
 
 oi_status oi_oinf_read(const oi_model *m, uint64_t offset, uint64_t n, void *buf, oi_diag *d)
 {

@@ -68,7 +68,7 @@ static inline uint64_t oi_get_u64(const uint8_t *p)
     return (uint64_t)oi_get_u32(p) | (uint64_t)oi_get_u32(p + 4) << 32;
 }
 
-/* -- io.c -------------------------------------------------------------------------------------- */
+/* -- io.c -- */
 
 /* "oinf: PATH: REASON (offset N)". The error returns OI_ERR_INPUT. */
 oi_status oi_oinf_error(const oi_model *m, oi_diag *d, uint64_t offset, const char *fmt, ...)
@@ -90,7 +90,7 @@ typedef oi_status (*oi_oinf_piece_fn)(void *ctx, const uint8_t *p, size_t n, uin
 oi_status oi_oinf_walk(const oi_model *m, uint64_t offset, uint64_t n, oi_oinf_piece_fn fn,
                        void *ctx, oi_diag *d);
 
-/* -- check.c: rules shared by reader and writer ------------------------------------------------ */
+/* -- check.c: rules shared by reader and writer -- */
 
 bool oi_oinf_is_plain_name(const char *name, size_t n); /* [A-Za-z0-9._-]+ */
 /* Number of elements; false when the product of the non-zero dims passes 2^63-1. */
@@ -100,7 +100,7 @@ const char *oi_oinf_quant_problem(const oi_quant *q, uint32_t rank, const uint64
 /* Index of the first element of p[0..n) that is no bool / no t2 value, or n_elements. */
 uint64_t oi_oinf_bad_value(oi_dtype t, const uint8_t *p, uint64_t n_elements);
 
-/* -- table.c, payload.c, blobs.c: steps of open ------------------------------------------------ */
+/* -- table.c, payload.c, blobs.c: steps of open -- */
 
 oi_status oi_oinf_read_table(oi_model *m, oi_oinf_table t, oi_diag *d);
 oi_status oi_oinf_read_payloads(oi_model *m, oi_diag *d);
@@ -111,13 +111,13 @@ oi_status oi_oinf_check_values(const oi_model *m, const char *what, const char *
                                uint64_t n_elements, uint64_t offset, oi_diag *d);
 oi_status oi_oinf_check_zero(const oi_model *m, uint64_t offset, uint64_t n, oi_diag *d);
 
-/* -- access.c ---------------------------------------------------------------------------------- */
+/* -- access.c -- */
 
 uint64_t oi_oinf_find(const oi_model *m, oi_oinf_table t, const char *name); /* UINT64_MAX: none */
 oi_status oi_oinf_check_tensor(oi_model *m, size_t i, oi_diag *d); /* strict: its values, once */
 oi_status oi_oinf_meta_view(oi_model *m, size_t i, oi_view *out, oi_diag *d);
 
-/* -- stats.c ----------------------------------------------------------------------------------- */
+/* -- stats.c -- */
 
 #define OI_STATS_BINS 21u
 typedef struct oi_stats_bin {
@@ -148,7 +148,7 @@ typedef struct oi_exact_sum {
 void oi_exact_sum_add(oi_exact_sum *s, double v);
 double oi_exact_sum_get(oi_exact_sum *s);
 
-/* -- print.c, print_json.c --------------------------------------------------------------------- */
+/* -- print.c, print_json.c -- */
 
 typedef struct oi_named {
     const char *name;
@@ -161,7 +161,7 @@ void oi_oinf_format_float(char out[OI_NUMBER_TEXT], double v, int digits); /* in
 void oi_oinf_quote(oi_buf *out, const char *text, size_t n);
 oi_status oi_oinf_print_json(oi_model *m, FILE *to, const oi_print_options *options, oi_diag *d);
 
-/* -- writer.c, finish.c ------------------------------------------------------------------------ */
+/* -- writer.c, finish.c -- */
 
 typedef struct oi_writer_meta {
     const char *name;

@@ -54,8 +54,7 @@ static void expect_error(oi_diag *d, const char *part)
     oi_diag_free(d);
 }
 
-/* -- what is in there
- * ---------------------------------------------------------------------------------- */
+/* -- what is in there -- */
 
 static void tables(void **state)
 {
@@ -207,8 +206,7 @@ static void metadata_that_does_not_fit(void **state)
     free(b.at);
 }
 
-/* -- tensors
- * -------------------------------------------------------------------------------------------- */
+/* -- tensors -- */
 
 static void tensors(void **state)
 {
@@ -301,8 +299,7 @@ static void unaligned_memory(void **state)
     free(b.at);
 }
 
-/* -- failing files
- * ------------------------------------------------------------------------------------- */
+/* -- failing files -- */
 
 static void no_such_file(void **state)
 {
@@ -430,8 +427,7 @@ static void no_mapping(void **state)
     free(b.at);
 }
 
-/* -- the shipped packages
- * --------------------------------------------------------------------------------- */
+/* -- the shipped packages -- */
 
 static void round_trip(const char *path, const oi_model_options *o)
 {

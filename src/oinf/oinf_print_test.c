@@ -166,8 +166,7 @@ static void sample_json(void **state)
     free(b.at);
 }
 
-/* -- shapes and values
- * -------------------------------------------------------------------------------- */
+/* -- shapes and values -- */
 
 static bytes one_tensor(oi_dtype t, uint32_t rank, const uint64_t *dims, const void *data)
 {
@@ -349,8 +348,7 @@ static void strict_prints_nothing(void **state)
     free(b.at);
 }
 
-/* -- figures
- * ------------------------------------------------------------------------------------------ */
+/* -- figures -- */
 
 static int by_value(const void *a, const void *b)
 {

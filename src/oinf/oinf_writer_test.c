@@ -57,8 +57,7 @@ static void worked_example(void **state)
     free(b.at);
 }
 
-/* -- every value tag
- * ------------------------------------------------------------------------------- */
+/* -- every value tag -- */
 
 /* Five values each, ends of the range among them; chosen to be exact in every float. */
 static void fill(oi_dtype t, uint8_t *data, double values[5])
@@ -171,8 +170,7 @@ static void sub_byte_packing(void **state)
     }
 }
 
-/* -- order, text, quant
- * ---------------------------------------------------------------------------- */
+/* -- order, text, quant -- */
 
 static void order_does_not_matter(void **state)
 {
@@ -281,8 +279,7 @@ static void quant_forms(void **state)
     free(b.at);
 }
 
-/* -- refusals
- * ---------------------------------------------------------------------------------------- */
+/* -- refusals -- */
 
 static void refused(oi_status status, oi_diag *d, const char *part)
 {
@@ -424,8 +421,7 @@ static void wrong_calls(void **state)
     oi_writer_free(w);
 }
 
-/* -- streaming
- * --------------------------------------------------------------------------------------- */
+/* -- streaming -- */
 
 typedef struct stream {
     uint64_t next;    /* where the next call must begin */

@@ -94,7 +94,7 @@ static oi_status read_package(oi_model *m, oi_diag *d)
     return oi_oinf_check_gaps(m, d);
 }
 
-/* -- handles ----------------------------------------------------------------------------------- */
+/* -- handles -- */
 
 typedef struct open_args {
     oi_model *m;

@@ -6,7 +6,7 @@
 
 #define FAIL(m, d, at, ...) return oi_oinf_error(m, d, at, __VA_ARGS__)
 
-/* -- zero padding ------------------------------------------------------------------------------ */
+/* -- zero padding -- */
 
 typedef struct walk {
     const oi_model *m;
@@ -33,7 +33,7 @@ oi_status oi_oinf_check_zero(const oi_model *m, uint64_t offset, uint64_t n, oi_
     return oi_oinf_walk(m, offset, n, zero_piece, &w, d);
 }
 
-/* -- metadata ---------------------------------------------------------------------------------- */
+/* -- metadata -- */
 
 static oi_status not_text(walk *w, uint64_t offset)
 {
@@ -226,7 +226,7 @@ static oi_status read_value(oi_model *m, oi_meta_info *e, oi_diag *d)
     return oi_oinf_check_values(m, "metadata", e->name, e->element, e->n_elements, e->value_at, d);
 }
 
-/* -- quantisation ------------------------------------------------------------------------------ */
+/* -- quantisation -- */
 
 static oi_status scales_piece(void *ctx, const uint8_t *p, size_t n, uint64_t offset)
 {

@@ -29,7 +29,7 @@ typedef struct printer {
     oi_diag *d;
 } printer;
 
-/* -- values ------------------------------------------------------------------------------------ */
+/* -- values -- */
 
 void oi_oinf_format_float(char out[OI_NUMBER_TEXT], double v, int digits)
 {
@@ -82,7 +82,7 @@ void oi_oinf_quote(oi_buf *out, const char *text, size_t n)
     oi_buf_putc(out, '"');
 }
 
-/* -- lists and arrays -------------------------------------------------------------------------- */
+/* -- lists and arrays -- */
 
 /* Typed values somewhere in the file. */
 typedef struct array {
@@ -162,7 +162,7 @@ static oi_status put_array(printer *p, const array *a)
     return OI_OK;
 }
 
-/* -- metadata ---------------------------------------------------------------------------------- */
+/* -- metadata -- */
 
 static oi_status put_str(printer *p, size_t i)
 {
@@ -202,7 +202,7 @@ static oi_status put_metadata(printer *p, size_t i)
     return put_array(p, &a);
 }
 
-/* -- tensors ----------------------------------------------------------------------------------- */
+/* -- tensors -- */
 
 static void put_bin(oi_buf *out, const oi_stats *s, const oi_stats_bin *bin)
 {
@@ -353,7 +353,7 @@ static oi_status put_tensor(printer *p, size_t i)
     return OI_OK;
 }
 
-/* -- the listing ------------------------------------------------------------------------------- */
+/* -- the listing -- */
 
 static int by_name(const void *a, const void *b)
 {

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* -- exact sums -------------------------------------------------------------------------------- */
+/* -- exact sums -- */
 
 #define LOWEST_BIT (-1088) /* below 2^-1074, and a multiple of 32 */
 
@@ -84,7 +84,7 @@ double oi_exact_sum_get(oi_exact_sum *s)
     return is_negative ? -sum : sum;
 }
 
-/* -- keys -------------------------------------------------------------------------------------- */
+/* -- keys -- */
 
 typedef struct pass {
     oi_model *m;
@@ -142,7 +142,7 @@ static double value_of_key(const pass *p, uint64_t key)
     return p->out->is_unsigned ? (double)key : (double)(int64_t)(key ^ top_bit(64));
 }
 
-/* -- passes ------------------------------------------------------------------------------------ */
+/* -- passes -- */
 
 typedef void (*element_fn)(pass *p, uint64_t key);
 
@@ -243,7 +243,7 @@ static oi_status find_median(pass *p, oi_diag *d)
     return OI_OK;
 }
 
-/* -- the histogram ----------------------------------------------------------------------------- */
+/* -- the histogram -- */
 
 static void list_bins(pass *p)
 {

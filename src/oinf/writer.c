@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* -- refusals ---------------------------------------------------------------------------------- */
+/* -- refusals -- */
 
 oi_status oi_oinf_refuse(oi_diag *d, const char *what, const char *name, const char *fmt, ...)
 {
@@ -25,7 +25,7 @@ static oi_status no_memory(oi_diag *d)
 
 static const char *const table_names[] = {"sizevar", "metadata", "tensor"};
 
-/* -- entries ----------------------------------------------------------------------------------- */
+/* -- entries -- */
 
 oi_writer *oi_writer_new(void)
 {
@@ -163,7 +163,7 @@ oi_status oi_writer_sizevar(oi_writer *w, const char *name, uint64_t value, oi_d
     return add(&x, diag);
 }
 
-/* -- metadata ---------------------------------------------------------------------------------- */
+/* -- metadata -- */
 
 /* `data` holds one element of `type`, as stored. */
 oi_status oi_oinf_add_scalar(oi_writer *w, const char *key, oi_dtype type, const void *data,
@@ -304,7 +304,7 @@ oi_status oi_writer_text(oi_writer *w, const char *key, const char *text, size_t
     return add(&x, diag);
 }
 
-/* -- tensors ----------------------------------------------------------------------------------- */
+/* -- tensors -- */
 
 static oi_status check_quant(const oi_writer_tensor *t, oi_diag *d)
 {
@@ -335,7 +335,7 @@ oi_status oi_writer_add_tensor(oi_writer *w, const oi_writer_tensor *tensor, oi_
     return add(&x, diag);
 }
 
-/* -- whole models ------------------------------------------------------------------------------ */
+/* -- whole models -- */
 
 typedef struct model_tensor {
     oi_model *m;

@@ -22,7 +22,7 @@ bool oi_call_fail(const oi_call *c, const char *code, oi_infer_at at, size_t ind
     return false;
 }
 
-/* -- finding values --------------------------------------------------------------------------- */
+/* -- finding values -- */
 
 const oi_attr_arg *oi_call_arg(const oi_call *c, const char *name)
 {
@@ -60,7 +60,7 @@ bool oi_call_int(const oi_call *c, const char *name, int64_t *out)
     return true;
 }
 
-/* -- kinds ------------------------------------------------------------------------------------ */
+/* -- kinds -- */
 
 static const struct kind {
     const char *wants;
@@ -230,7 +230,7 @@ bool oi_attrs_check(const oi_call *c)
     return true;
 }
 
-/* -- numbers against the tensor's dtype ------------------------------------------------------- */
+/* -- numbers against the tensor's dtype -- */
 
 static void print_number(char out[OI_NUMBER_TEXT], const oi_op_value *v)
 {

@@ -4,7 +4,7 @@
  * shapes. The first mistake wins; the caller knows the positions and reports it. */
 #include "program/program.h"
 
-/* -- counts ----------------------------------------------------------------------------------- */
+/* -- counts -- */
 
 static bool check_count(const oi_call *c, const char *verb, const char *what, size_t n,
                         uint32_t min, uint32_t max)
@@ -23,7 +23,7 @@ static bool check_count(const oi_call *c, const char *verb, const char *what, si
                         shown == 1 ? "" : "s", n);
 }
 
-/* -- dtypes of inputs ------------------------------------------------------------------------- */
+/* -- dtypes of inputs -- */
 
 /* The dtype that inputs share is that of the first one that does. */
 static size_t first_shared(const oi_call *c)
@@ -72,7 +72,7 @@ static bool check_inputs(const oi_call *c)
     return true;
 }
 
-/* -- acc -------------------------------------------------------------------------------------- */
+/* -- acc -- */
 
 static bool is_packed(oi_dtype t)
 {
@@ -132,7 +132,7 @@ static bool acc_dtype(const oi_call *c, const oi_attr_arg *arg, oi_dtype *out)
     return true;
 }
 
-/* -- dtypes of outputs ------------------------------------------------------------------------ */
+/* -- dtypes of outputs -- */
 
 /* The dtype of output o; for a list of choices the declared one when it is among them. */
 static bool output_dtype(const oi_call *c, size_t o, oi_dtype *out)
@@ -176,7 +176,7 @@ static bool check_output_dtype(const oi_call *c, size_t o, oi_dtype *out)
                         oi_dtype_name(c->declared[o].dtype), oi_dtype_name(*out));
 }
 
-/* -- the whole call --------------------------------------------------------------------------- */
+/* -- the whole call -- */
 
 static bool check_shape(const oi_call *c, size_t o, const oi_shape *shape)
 {

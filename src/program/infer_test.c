@@ -2,7 +2,7 @@
  */
 #include "program/infer_test.h"
 
-/* -- common rules ------------------------------------------------------------------------------ */
+/* -- common rules -- */
 
 static void test_counts(void **state)
 {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* -- reading a case --------------------------------------------------------------------------- */
+/* -- reading a case -- */
 
 typedef struct reader {
     const char *p;
@@ -186,7 +186,7 @@ static void read_case(reader *r, const char *text)
     }
 }
 
-/* -- running it ------------------------------------------------------------------------------- */
+/* -- running it -- */
 
 /* For the test that every op was tried. */
 static bool seen_accepted[OI_OP_COUNT], seen_refused[OI_OP_COUNT];

@@ -20,7 +20,7 @@ typedef struct oi_type {
     oi_dim dims[OI_MAX_RANK];
 } oi_type;
 
-/* -- types.c ---------------------------------------------------------------------------------- */
+/* -- types.c -- */
 
 typedef enum oi_tri { OI_DIFFERENT, OI_UNKNOWN, OI_EQUAL } oi_tri;
 
@@ -42,7 +42,7 @@ void oi_text_dims(oi_text *t, const oi_type *type); /* "[B, 64]" */
 /* " (B = 4, D = 64)": the values behind the names in these shapes; nothing when there are none. */
 void oi_text_sizes(oi_text *t, const oi_type *const *types, size_t n);
 
-/* -- infer.c: is this call right, and what does it give? -------------------------------------- */
+/* -- infer.c: is this call right, and what does it give? -- */
 
 /* An attribute of a call. Literals, sizes and metadata come with their value; a variable that is
  * read when the node runs has known = false and its type. */
@@ -74,7 +74,7 @@ bool oi_infer(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg
 bool oi_infer_result(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg *attrs,
                      size_t n_attrs, oi_type *out, size_t n_out, oi_infer_fail *fail);
 
-/* -- attrs.c: attribute values ---------------------------------------------------------------- */
+/* -- attrs.c: attribute values -- */
 
 /* A call under inspection, handed from rule to rule. */
 typedef struct oi_call {
@@ -102,7 +102,7 @@ const oi_attr_arg *oi_call_arg(const oi_call *c, const char *name);
 bool oi_call_bool(const oi_call *c, const char *name, bool *out);
 bool oi_call_int(const oi_call *c, const char *name, int64_t *out); /* false also when absent */
 
-/* -- shapes.c: one function per shape rule ---------------------------------------------------- */
+/* -- shapes.c: one function per shape rule -- */
 
 typedef struct oi_shape {
     oi_type type; /* dtype unused */

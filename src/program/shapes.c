@@ -40,7 +40,7 @@ static bool differ(oi_dim a, oi_dim b)
     return oi_dim_equal(a, b) == OI_DIFFERENT;
 }
 
-/* -- elementwise ------------------------------------------------------------------------------ */
+/* -- elementwise -- */
 
 static bool same(const oi_call *c, size_t o, oi_shape *out)
 {
@@ -67,7 +67,7 @@ static bool scalar_or_same(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
-/* -- reductions ------------------------------------------------------------------------------- */
+/* -- reductions -- */
 
 /* A negative axis counts from the end. */
 static bool resolve_axis(const oi_call *c, const oi_attr_arg *arg, int64_t axis, uint32_t *out)
@@ -144,7 +144,7 @@ static bool argreduce(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
-/* -- matmul ----------------------------------------------------------------------------------- */
+/* -- matmul -- */
 
 /* The operand as a stack of matrices: a rank-1 one is promoted, transposition is done. */
 static void as_matrix(const oi_type *x, bool known, bool transpose, bool is_left, oi_type *out)
@@ -198,7 +198,7 @@ static bool matmul(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
-/* -- gather ----------------------------------------------------------------------------------- */
+/* -- gather -- */
 
 static bool gather(const oi_call *c, size_t o, oi_shape *out)
 {
@@ -228,7 +228,7 @@ static bool gather(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
-/* -- attention -------------------------------------------------------------------------------- */
+/* -- attention -- */
 
 /* The sizes of an attention in any of its layouts; an unknown one is unknown. */
 typedef struct attention {
@@ -420,7 +420,7 @@ static bool attn(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
-/* -- the table -------------------------------------------------------------------------------- */
+/* -- the table -- */
 
 static rule *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_SAME] = same,

@@ -70,7 +70,7 @@ bool oi_dims_broadcast(const oi_type *a, const oi_type *b, oi_type *out)
     return true;
 }
 
-/* -- text ------------------------------------------------------------------------------------- */
+/* -- text -- */
 
 void oi_text_add(oi_text *t, const char *fmt, ...)
 {

@@ -6,47 +6,44 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static void same_as_text(void **state)
+static const char wanted[] = "dynamic {\n"
+                             "  x: f32[B, D];\n"
+                             "}\n\n"
+                             "volatile {\n"
+                             "  W(l): f32[D, D] @pattern(\"W.{l}\");\n"
+                             "}\n\n"
+                             "constant {\n"
+                             "  alpha: f32 @init(0.5) @ref(\"a\");\n"
+                             "}\n\n"
+                             "persistent {\n"
+                             "  K(l, t): f16[H] @table @fixed(l=4) @cap(t=64);\n"
+                             "  A(i): f32[D] @auto_dim(i);\n"
+                             "}\n\n"
+                             "block entry {\n"
+                             "  assign h: f32[B, D];\n"
+                             "  assign c: bool;\n"
+                             "  transfer x >> h;\n"
+                             "  loop layers (l in 0..n) {\n"
+                             "    op matmul(h, W[l]) >> h;\n"
+                             "    loop inner (k in 0..2) {\n"
+                             "      op relu(h, negative_slope=0.01) >> h;\n"
+                             "    }\n"
+                             "    cache.write h >> K[l, 0];\n"
+                             "  }\n"
+                             "  cache.read A[] >> h;\n"
+                             "  branch c ok bad;\n"
+                             "  branch ok;\n"
+                             "  yield h;\n"
+                             "  await h;\n"
+                             "  barrier;\n"
+                             "  return h;\n"
+                             "}\n\n"
+                             "block ok {\n"
+                             "  return;\n"
+                             "}\n";
+
+static void build_vars(oi_graph *g, oi_diag *d)
 {
-    (void)state;
-    static const char wanted[] = "dynamic {\n"
-                                 "  x: f32[B, D];\n"
-                                 "}\n\n"
-                                 "volatile {\n"
-                                 "  W(l): f32[D, D] @pattern(\"W.{l}\");\n"
-                                 "}\n\n"
-                                 "constant {\n"
-                                 "  alpha: f32 @init(0.5) @ref(\"a\");\n"
-                                 "}\n\n"
-                                 "persistent {\n"
-                                 "  K(l, t): f16[H] @table @fixed(l=4) @cap(t=64);\n"
-                                 "  A(i): f32[D] @auto_dim(i);\n"
-                                 "}\n\n"
-                                 "block entry {\n"
-                                 "  assign h: f32[B, D];\n"
-                                 "  assign c: bool;\n"
-                                 "  transfer x >> h;\n"
-                                 "  loop layers (l in 0..n) {\n"
-                                 "    op matmul(h, W[l]) >> h;\n"
-                                 "    loop inner (k in 0..2) {\n"
-                                 "      op relu(h, negative_slope=0.01) >> h;\n"
-                                 "    }\n"
-                                 "    cache.write h >> K[l, 0];\n"
-                                 "  }\n"
-                                 "  cache.read A[] >> h;\n"
-                                 "  branch c ok bad;\n"
-                                 "  branch ok;\n"
-                                 "  yield h;\n"
-                                 "  await h;\n"
-                                 "  barrier;\n"
-                                 "  return h;\n"
-                                 "}\n\n"
-                                 "block ok {\n"
-                                 "  return;\n"
-                                 "}\n";
-    oi_graph *g = NULL;
-    oi_diag *d = oi_diag_new();
-    assert_int_equal(oi_graph_new(&g), OI_OK);
     const oi_var_spec vars[] = {
         {.kind = OI_DYNAMIC, .name = "x", .dtype = OI_F32, .dims = "B, D"},
         {.kind = OI_VOLATILE,
@@ -73,6 +70,10 @@ static void same_as_text(void **state)
     };
     for (size_t i = 0; i < OI_COUNT(vars); i++)
         assert_int_equal(oi_build_var(g, &vars[i], d), OI_OK);
+}
+
+static void build_blocks(oi_graph *g, oi_diag *d)
+{
     assert_int_equal(oi_build_block(g, "entry", d), OI_OK);
     assert_int_equal(oi_build_assign(g, "h", OI_F32, "B, D", d), OI_OK);
     assert_int_equal(oi_build_assign(g, "c", OI_BOOL, NULL, d), OI_OK);
@@ -93,6 +94,16 @@ static void same_as_text(void **state)
     assert_int_equal(oi_build_return(g, "h", d), OI_OK);
     assert_int_equal(oi_build_block(g, "ok", d), OI_OK);
     assert_int_equal(oi_build_return(g, NULL, d), OI_OK);
+}
+
+static void same_as_text(void **state)
+{
+    (void)state;
+    oi_graph *g = NULL;
+    oi_diag *d = oi_diag_new();
+    assert_int_equal(oi_graph_new(&g), OI_OK);
+    build_vars(g, d);
+    build_blocks(g, d);
     char *text = NULL, *built = NULL, *read = NULL;
     assert_int_equal(oi_graph_to_text(g, &text, d), OI_OK);
     assert_string_equal(text, wanted);

@@ -153,7 +153,7 @@ static void variables(void **state)
     accepts(with(VAR_OF("F32", ", \"extra_attrs\": [{\"name\": \"a\", \"args\": [{\"value\": "
                                "{\"DType\": \"F16\"}}]}]"),
                  BARRIER, ""),
-            1, "\"Var\": \"f16\"");
+            0, "\"Var\": \"f16\"");
     accepts(with(STATE(", \"table\": true, \"table_indices\": [\"i\"], \"fixed\": {\"i\": 8}"),
                  BARRIER, ""),
             0, "[\n          \"i\",\n          8\n        ]");

@@ -63,12 +63,13 @@ static void int_literal(gen *g)
         put(g, PICK(g, odd));
 }
 
+/* Small literals and no zero divisors: what literals alone decide is checked. */
 static void iexpr(gen *g, int depth)
 {
     static const char *const names[] = {"B", "D", "H", "n_layers"};
     uint32_t roll = below(g, depth > 0 ? 10 : 5);
     if (roll < 3)
-        int_literal(g);
+        oi_buf_printf(g->out, "%u", below(g, 100));
     else if (roll < 5)
         put(g, PICK(g, names));
     else if (roll == 5) {
@@ -81,9 +82,13 @@ static void iexpr(gen *g, int depth)
     } else {
         iexpr(g, depth - 1);
         space(g);
-        oi_buf_putc(g->out, "+-*/%"[below(g, 5)]);
+        char op = "+-*/%"[below(g, 5)];
+        oi_buf_putc(g->out, op);
         space(g);
-        iexpr(g, depth - 1);
+        if (op == '/' || op == '%')
+            put(g, chance(g, 50) ? "n_layers" : "3");
+        else
+            iexpr(g, depth - 1);
     }
 }
 

@@ -287,16 +287,17 @@ static void access(gen *g, const var *v, bool reset)
     int n = v->n_auto && !reset ? axes : (int)below(g, (uint32_t)axes + 1);
     for (int i = 0; i < n; i++) {
         put(g, i ? ", " : "");
+        bool literal = v->n_indices > v->n_auto; /* dims and growth may be too small for them */
         switch (below(g, 6)) {
         case 0:
             if (n > 1)
                 break; /* blank */
             put(g, "..");
             break;
-        case 1: put(g, "0..1"); break;
-        case 2: put(g, "0..-3"); break;
+        case 1: put(g, literal ? "0..1" : "0..B"); break;
+        case 2: put(g, literal ? "0..-3" : "0..-B"); break;
         case 3: put(g, "B..B+D"); break;
-        default: put(g, chance(g, 50) ? "0" : "B-1");
+        default: put(g, literal && chance(g, 50) ? "0" : "B-1");
         }
     }
     put(g, "]");

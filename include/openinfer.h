@@ -383,10 +383,18 @@ OI_API oi_status oi_graph_format(const char *text, size_t n, const char *name, c
 /* Replaces the random node uuids by ones derived from block and index, so that builds repeat. */
 OI_API void oi_graph_make_deterministic(oi_graph *g);
 
+/* A size of the model given another value. */
+typedef struct oi_size {
+    const char *name;
+    uint64_t value;
+} oi_size;
+
 /* Every rule of the language that can be decided before a run. */
 typedef struct oi_check_options {
     bool strict;           /* what strict mode calls an error is one */
     const oi_model *model; /* also link to this model; NULL: sizes stay names */
+    const oi_size *sizes;  /* override those of the model */
+    size_t n_sizes;
 } oi_check_options;
 
 /* Reports all violations, up to the diag's limit. NULL options = defaults. */

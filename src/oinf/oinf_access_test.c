@@ -299,6 +299,51 @@ static void unaligned_memory(void **state)
     free(b.at);
 }
 
+/* Several threads ask the same model at once, for what is lent and for what must be loaded. */
+typedef struct asker {
+    oi_model *m;
+    int n_wrong;
+} asker;
+
+static void *ask(void *ctx)
+{
+    asker *a = ctx;
+    static const char *const names[] = {"a", "b", "t", "u"};
+    for (int i = 0; i < 200; i++) {
+        oi_view v;
+        char *text = NULL;
+        const char *name = names[i % 4];
+        if (oi_model_tensor(a->m, name, &v, NULL) != OI_OK || !v.data)
+            a->n_wrong++;
+        if (oi_model_meta_text(a->m, "note", &text, NULL, NULL) != OI_OK || strcmp(text, "a b"))
+            a->n_wrong++;
+        oi_free(text);
+    }
+    return NULL;
+}
+
+static void threads(void **state)
+{
+    (void)state;
+    bytes b = sample();
+    to_file(b);
+    for (size_t k = 0; k < OI_COUNT(ways); k++) {
+        pthread_t ids[4];
+        asker askers[4];
+        oi_model *m = open_file(&ways[k]);
+        for (int i = 0; i < 4; i++) {
+            askers[i] = (asker){m, 0};
+            assert_int_equal(pthread_create(&ids[i], NULL, ask, &askers[i]), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(pthread_join(ids[i], NULL), 0);
+            assert_int_equal(askers[i].n_wrong, 0);
+        }
+        oi_model_close(m);
+    }
+    free(b.at);
+}
+
 /* -- failing files -- */
 
 static void no_such_file(void **state)
@@ -490,6 +535,7 @@ int main(void)
         cmocka_unit_test(tensors),
         cmocka_unit_test(strict_values),
         cmocka_unit_test(unaligned_memory),
+        cmocka_unit_test(threads),
         cmocka_unit_test(no_such_file),
         cmocka_unit_test(named_pipe),
         cmocka_unit_test(file_that_shrinks),

@@ -89,6 +89,7 @@ double oi_exact_sum_get(oi_exact_sum *s)
 typedef struct pass {
     oi_model *m;
     const oi_tensor_info *t;
+    const oi_dtype_info *info;
     oi_stats *out;
     uint64_t n_left; /* elements not seen yet in this pass */
     uint64_t min_key, max_key;
@@ -119,27 +120,49 @@ static uint64_t raw_of_key(unsigned bits, uint64_t key)
     return key & sign ? key ^ sign : ~key & all;
 }
 
+/* oi_element_bits, with the loads of whole bytes in line: every pass begins here. */
+static uint64_t raw_at(const pass *p, const uint8_t *data, uint64_t e)
+{
+    switch (p->info->bits) {
+    case 8: return data[e];
+    case 16: return (uint64_t)(data[2 * e] | data[2 * e + 1] << 8);
+    case 32: return oi_get_u32(data + 4 * e);
+    case 64: return oi_get_u64(data + 8 * e);
+    default: return oi_element_bits(p->t->dtype, data, e);
+    }
+}
+
 /* False when the element is NaN or infinite. */
 static bool key_of(const pass *p, const uint8_t *data, uint64_t e, uint64_t *out)
 {
-    oi_dtype t = p->t->dtype;
-    if (!p->out->is_float) {
-        *out = p->out->is_unsigned ? oi_element_u64(t, data, e)
-                                   : (uint64_t)oi_element_i64(t, data, e) ^ top_bit(64);
+    uint64_t raw, exps;
+    unsigned up = 64 - p->info->bits;
+    switch (p->info->cls) {
+    case OI_CLASS_FLOAT:
+        raw = raw_at(p, data, e);
+        exps = (1ull << p->info->exp_bits) - 1;
+        *out = float_key(p->info->bits, raw);
+        return (raw >> p->info->man_bits & exps) != exps;
+    case OI_CLASS_UNSIGNED: *out = raw_at(p, data, e); return true;
+    case OI_CLASS_SIGNED:
+    case OI_CLASS_PACKED_SIGNED:
+        *out = (uint64_t)((int64_t)(raw_at(p, data, e) << up) >> up) ^ top_bit(64);
         return true;
+    default: *out = (uint64_t)oi_element_i64(p->t->dtype, data, e) ^ top_bit(64); return true;
     }
-    const oi_dtype_info *info = oi_dtype_get(t);
-    uint64_t raw = oi_element_bits(t, data, e);
-    uint64_t exps = (1ull << info->exp_bits) - 1;
-    *out = float_key(info->bits, raw);
-    return (raw >> info->man_bits & exps) != exps;
 }
 
 static double value_of_key(const pass *p, uint64_t key)
 {
-    if (p->out->is_float)
-        return oi_float_decode(p->t->dtype, raw_of_key(oi_dtype_bits(p->t->dtype), key));
-    return p->out->is_unsigned ? (double)key : (double)(int64_t)(key ^ top_bit(64));
+    if (!p->out->is_float)
+        return p->out->is_unsigned ? (double)key : (double)(int64_t)(key ^ top_bit(64));
+    uint64_t raw = raw_of_key(p->info->bits, key);
+    if (p->t->dtype != OI_F32)
+        return oi_float_decode(p->t->dtype, raw);
+    uint32_t low = (uint32_t)raw;
+    float v;
+    memcpy(&v, &low, sizeof v);
+    return v;
 }
 
 /* -- passes -- */
@@ -282,8 +305,9 @@ static void choose_bins(pass *p)
 oi_status oi_oinf_stats(oi_model *m, size_t tensor, oi_stats *out, oi_diag *d)
 {
     pass p = {.m = m, .t = &m->tensors[tensor], .out = out, .min_key = UINT64_MAX};
-    *out = (oi_stats){.is_float = oi_dtype_is_float(p.t->dtype),
-                      .is_unsigned = oi_dtype_get(p.t->dtype)->cls == OI_CLASS_UNSIGNED};
+    p.info = oi_dtype_get(p.t->dtype);
+    *out = (oi_stats){.is_float = p.info->cls == OI_CLASS_FLOAT,
+                      .is_unsigned = p.info->cls == OI_CLASS_UNSIGNED};
     OI_TRY(each(&p, see_range, d));
     if (!out->n_finite)
         return OI_OK;

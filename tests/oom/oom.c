@@ -296,6 +296,28 @@ static oi_status open_pread(oi_diag *d)
     return open_file(true, d);
 }
 
+/* With enough other entries for the writer's tables to grow. */
+static oi_status copy_package(oi_diag *d)
+{
+    oi_model *m = NULL;
+    void *bytes = NULL;
+    size_t n;
+    oi_writer *w = oi_writer_new();
+    oi_status status = w ? OI_OK : OI_ERR_ENV;
+    for (char name[] = "C"; name[0] <= 'Z' && status == OI_OK; name[0]++)
+        status = oi_writer_sizevar(w, name, 1, d);
+    if (status == OI_OK)
+        status = oi_model_open_memory(package, package_size, NULL, &m, d);
+    if (status == OI_OK)
+        status = oi_writer_add_model(w, m, d);
+    if (status == OI_OK)
+        status = oi_writer_finish_memory(w, &bytes, &n, d);
+    oi_free(bytes);
+    oi_writer_free(w);
+    oi_model_close(m);
+    return status;
+}
+
 static oi_status open_broken(oi_diag *d)
 {
     oi_model *m = NULL;
@@ -336,6 +358,7 @@ static const struct {
     {"open a package in memory", open_memory, OI_OK},
     {"open a mapped package", open_mapped, OI_OK},
     {"open a package by pread", open_pread, OI_OK},
+    {"copy a package", copy_package, OI_OK},
     {"open a broken package", open_broken, OI_ERR_INPUT},
     {"write a package to a file", write_to_file, OI_OK},
 };

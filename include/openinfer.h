@@ -391,9 +391,9 @@ typedef struct oi_size {
 
 /* Every rule of the language that can be decided before a run. */
 typedef struct oi_check_options {
-    bool strict;           /* what strict mode calls an error is one */
-    const oi_model *model; /* also link to this model; NULL: sizes stay names */
-    const oi_size *sizes;  /* override those of the model */
+    bool strict;          /* what strict mode calls an error is one */
+    oi_model *model;      /* also link to this model; NULL: sizes stay names */
+    const oi_size *sizes; /* override those of the model */
     size_t n_sizes;
 } oi_check_options;
 

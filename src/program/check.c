@@ -1,6 +1,5 @@
-/* check.c: the public way to all static checks: structure first, then types. */
-#include "graph/graph.h"
-#include "program/program.h"
+/* check.c: the public way to all static checks: structure first, then types, then the model. */
+#include "program/check.h"
 
 oi_graph_counts oi_graph_count(const oi_graph *g)
 {
@@ -10,7 +9,41 @@ oi_graph_counts oi_graph_count(const oi_graph *g)
     return n;
 }
 
+static void run(void *ctx)
+{
+    oi_typer *t = ctx;
+    t->sizes.arena = t->a;
+    t->syms = oi_graph_symbols(t->g, t->a);
+    t->dims = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->dims);
+    for (size_t i = 0; i < t->g->nodes.n && !oi_diag_full(t->d); i++)
+        oi_typer_check_node(t, &t->g->nodes.at[i]);
+}
+
+static oi_status check(oi_typer *t)
+{
+    size_t before = oi_diag_errors(t->d), first = oi_diag_count(t->d);
+    oi_status status = oi_graph_check_structure(t->g, t->strict, t->d);
+    if (status == OI_ERR_ENV)
+        return status;
+    status = oi_arena_guard(t->a, run, t);
+    oi_diag_sort(t->d, first);
+    if (status != OI_OK)
+        return oi_diag_env(t->d, t->g->origin ? t->g->origin : "graph", "out of memory");
+    return oi_diag_errors(t->d) > before ? OI_ERR_INPUT : OI_OK;
+}
+
 oi_status oi_graph_check(const oi_graph *g, const oi_check_options *options, oi_diag *diag)
 {
-    return oi_graph_check_structure(g, options && options->strict, diag);
+    oi_diag *own = diag ? NULL : oi_diag_new(); /* errors must be seen to decide */
+    oi_typer t = {.g = g, .d = diag ? diag : own, .a = oi_arena_new()};
+    if (options) {
+        t.strict = options->strict;
+        t.model = options->model;
+        t.given = options->sizes;
+        t.n_given = options->n_sizes;
+    }
+    oi_status status = t.d && t.a ? check(&t) : OI_ERR_ENV;
+    oi_arena_free(t.a);
+    oi_diag_free(own);
+    return status;
 }

@@ -1,0 +1,62 @@
+/* check.h: what the files of the typed check share: a graph, maybe its model, and the types that
+ * follow. */
+#ifndef OI_PROGRAM_CHECK_H
+#define OI_PROGRAM_CHECK_H
+
+#include "graph/graph.h"
+#include "program/program.h"
+
+/* Dims of a symbol, evaluated once. */
+typedef struct oi_dims {
+    const oi_dim *at;
+    uint32_t n;
+    bool known; /* computed already */
+} oi_dims;
+
+typedef struct oi_typer {
+    const oi_graph *g;
+    oi_model *model;      /* NULL: sizes stay names */
+    const oi_size *given; /* sizes with another value than the model's */
+    size_t n_given;
+    bool strict;
+    oi_diag *d;
+    oi_arena *a; /* scratch */
+    const oi_symbols *syms;
+    oi_dims *dims;            /* by place in syms->list */
+    OI_VEC(oi_type) types;    /* of the call being judged; reused */
+    OI_VEC(oi_attr_arg) args; /* likewise */
+    OI_VEC(size_t) arg_at;    /* which attribute of the node each argument is */
+    oi_map sizes;             /* names of the model -> size_values */
+    OI_VEC(int64_t) size_values;
+} oi_typer;
+
+/* -- sizes.c: names that the model gives a value -- */
+/* An oi_lookup over given sizes, the model's sizevars and integer metadata; ctx is the typer. */
+bool oi_typer_size(void *ctx, const char *name, int64_t *out);
+/* The dim an expression over sizes gives; unknown when it does not compute. */
+oi_dim oi_typer_dim(oi_typer *t, const oi_expr *e);
+bool oi_typer_eval(oi_typer *t, const oi_expr *e, int64_t *out); /* an index expression */
+
+/* -- typing.c: types of nodes -- */
+oi_place oi_typer_at(const oi_typer *t, const oi_node *n, oi_span span);
+void oi_typer_note(const oi_typer *t, const oi_symbol *s); /* "'x' is declared here" */
+/* The declared type; false when it has more than OI_MAX_RANK dims. */
+bool oi_typer_type(oi_typer *t, const oi_symbol *s, oi_type *out);
+void oi_typer_check_node(oi_typer *t, const oi_node *n);
+
+/* -- select.c: what an access to persistent memory selects -- */
+/* False after an error, or when the access itself is wrong (reported before). */
+bool oi_typer_select(oi_typer *t, const oi_node *n, const oi_access *a, const oi_symbol *s,
+                     oi_type *out);
+
+/* -- args.c: attributes of a call, from the graph's values to the op's -- */
+/* Fills t->args; false when the row knows an attribute not or twice (reported before). */
+bool oi_typer_args(oi_typer *t, const oi_node *n, const oi_op *op);
+
+/* -- link.c, link_keys.c, link_state.c: the graph against its model -- */
+void oi_link_vars(oi_typer *t);
+void oi_link_names(oi_typer *t, const oi_node *n);
+void oi_link_keys(oi_typer *t);
+void oi_link_states(oi_typer *t);
+
+#endif

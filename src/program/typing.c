@@ -1,0 +1,177 @@
+/* typing.c: element types and shapes of every node (spec/dsl.md §8: E050, E051; ops through
+ * oi_infer). A node whose names are wrong was reported by the structure check and is passed over.
+ */
+#include "program/check.h"
+
+oi_place oi_typer_at(const oi_typer *t, const oi_node *n, oi_span span)
+{
+    return oi_graph_place_node(t->g, t->a, n, span);
+}
+
+void oi_typer_note(const oi_typer *t, const oi_symbol *s)
+{
+    oi_place at =
+        s->var ? oi_graph_place_var(t->g, t->a, s->var, s->span) : oi_typer_at(t, s->node, s->span);
+    if (s->kind == OI_SYM_INDEX)
+        oi_diag_note(t->d, at, "'%s' is the index of this loop", s->name);
+    else
+        oi_diag_note(t->d, at, "'%s' is declared here", s->name);
+}
+
+bool oi_typer_type(oi_typer *t, const oi_symbol *s, oi_type *out)
+{
+    oi_dims *cached = &t->dims[s - t->syms->list.at];
+    if (s->dims->n > OI_MAX_RANK)
+        return false;
+    if (!cached->known) {
+        oi_dim *dims = oi_arena_alloc(t->a, s->dims->n * sizeof *dims);
+        for (size_t i = 0; i < s->dims->n; i++)
+            dims[i] = oi_typer_dim(t, s->dims->at[i]);
+        *cached = (oi_dims){dims, (uint32_t)s->dims->n, true};
+    }
+    out->dtype = s->dtype;
+    out->rank = cached->n;
+    for (uint32_t i = 0; i < cached->n; i++)
+        out->dims[i] = cached->at[i];
+    return true;
+}
+
+/* -- operands
+ * --------------------------------------------------------------------------------------- */
+
+/* The type of an operand or output. */
+static bool operand(oi_typer *t, const oi_node *n, const oi_access *a, oi_type *out)
+{
+    const oi_symbol *s = oi_symbols_at(t->syms, n, a->base.text);
+    if (!s || s->kind == OI_SYM_PERSISTENT || a->sels.n != s->n_axes)
+        return false;
+    return oi_typer_type(t, s, out);
+}
+
+static void note_access(const oi_typer *t, const oi_node *n, const oi_access *a)
+{
+    const oi_symbol *s = oi_symbols_at(t->syms, n, a->base.text);
+    if (s)
+        oi_typer_note(t, s);
+}
+
+/* -- ops
+ * -------------------------------------------------------------------------------------------- */
+
+static void report(const oi_typer *t, const oi_node *n, const oi_infer_fail *f)
+{
+    const oi_accesses *in = &n->as.op.inputs, *out = &n->as.op.outputs;
+    const oi_access *access = NULL;
+    oi_span span = n->name.span;
+    if (f->at == OI_AT_INPUT && f->index < in->n)
+        access = &in->at[f->index];
+    else if (f->at == OI_AT_OUTPUT && f->index < out->n)
+        access = &out->at[f->index];
+    else if (f->at == OI_AT_ATTR && f->index < t->arg_at.n)
+        span = n->as.op.attrs.at[t->arg_at.at[f->index]].value.span;
+    if (access)
+        span = access->span;
+    oi_diag_error(t->d, oi_typer_at(t, n, span), f->code, "%s", f->message);
+    if (access)
+        note_access(t, n, access);
+    if (f->other < in->n && &in->at[f->other] != access)
+        note_access(t, n, &in->at[f->other]);
+}
+
+static oi_type *push_type(oi_typer *t)
+{
+    return OI_PUSH(t->a, &t->types);
+}
+
+static void op(oi_typer *t, const oi_node *n)
+{
+    const oi_op *row = oi_op_find(n->name.text);
+    const oi_accesses *in = &n->as.op.inputs, *out = &n->as.op.outputs;
+    if (!row || !oi_typer_args(t, n, row))
+        return;
+    bool typed = true;
+    t->types.n = 0;
+    for (size_t i = 0; i < in->n; i++)
+        typed &= operand(t, n, &in->at[i], push_type(t));
+    for (size_t i = 0; i < out->n; i++)
+        typed &= operand(t, n, &out->at[i], push_type(t));
+    oi_infer_fail fail;
+    const oi_type *types = t->types.at;
+    if (typed) {
+        if (!oi_infer(row, types, in->n, t->args.at, t->args.n, types + in->n, out->n, &fail))
+            report(t, n, &fail);
+        return;
+    }
+    /* what can be said without the operands */
+    oi_call c = {.op = row,
+                 .in = types,
+                 .n_in = in->n,
+                 .attrs = t->args.at,
+                 .n_attrs = t->args.n,
+                 .n_out = out->n,
+                 .fail = &fail};
+    if (!oi_attrs_check(&c))
+        report(t, n, &fail);
+}
+
+/* -- moves
+ * ------------------------------------------------------------------------------------------ */
+
+static const char *shape_text(const oi_typer *t, const oi_type *type)
+{
+    char text[OI_INFER_TEXT];
+    oi_text out = {text, 0, sizeof text};
+    oi_text_dims(&out, type);
+    oi_text_sizes(&out, &type, 1);
+    return oi_arena_text(t->a, text, strlen(text));
+}
+
+/* cache.read, cache.write and transfer copy: equal dtype (E050), equal shape (E051). */
+static void copies(oi_typer *t, const oi_node *n, const oi_type *from, const oi_type *to)
+{
+    const oi_access *source = &n->as.move.from, *target = &n->as.move.to;
+    const char *verb = oi_node_table[n->kind].keyword;
+    const char *from_name = oi_access_text(t->a, source), *to_name = oi_access_text(t->a, target);
+    if (from->dtype != to->dtype)
+        oi_diag_error(t->d, oi_typer_at(t, n, target->span), "E050", "%s: '%s' is %s, '%s' is %s",
+                      verb, from_name, oi_dtype_name(from->dtype), to_name,
+                      oi_dtype_name(to->dtype));
+    else if (oi_dims_equal(from, to) == OI_DIFFERENT)
+        oi_diag_error(t->d, oi_typer_at(t, n, target->span), "E051", "%s: '%s' is %s, '%s' is %s",
+                      verb, from_name, shape_text(t, from), to_name, shape_text(t, to));
+    else
+        return;
+    note_access(t, n, target);
+    note_access(t, n, source);
+}
+
+static bool selection(oi_typer *t, const oi_node *n, const oi_access *a, oi_type *out)
+{
+    const oi_symbol *s = oi_symbols_at(t->syms, n, a->base.text);
+    return s && s->kind == OI_SYM_PERSISTENT && oi_typer_select(t, n, a, s, out);
+}
+
+static void move(oi_typer *t, const oi_node *n)
+{
+    oi_type from, to;
+    const oi_access *source = &n->as.move.from, *target = &n->as.move.to;
+    bool known = n->kind == OI_NODE_CACHE_READ ? selection(t, n, source, &from)
+                                               : operand(t, n, source, &from);
+    known &=
+        n->kind == OI_NODE_CACHE_WRITE ? selection(t, n, target, &to) : operand(t, n, target, &to);
+    if (known)
+        copies(t, n, &from, &to);
+}
+
+void oi_typer_check_node(oi_typer *t, const oi_node *n)
+{
+    oi_type unused;
+    switch (n->kind) {
+    case OI_NODE_OP: op(t, n); break;
+    case OI_NODE_CACHE_READ:
+    case OI_NODE_CACHE_WRITE:
+    case OI_NODE_TRANSFER: move(t, n); break;
+    case OI_NODE_CACHE_RESET: selection(t, n, &n->as.move.to, &unused); break;
+    default: break;
+    }
+}

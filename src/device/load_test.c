@@ -196,6 +196,8 @@ static void extends_wrong(void **state)
     bad("x.json", OI_ERR_INPUT, "x.json", "found the absolute path \"/etc/passwd\"");
     put("x.json", "{\"extends\":\"cpu_avx3\"}");
     bad("x.json", OI_ERR_INPUT, "x.json", "there is no built-in profile \"cpu_avx3\"");
+    put("x.json", "{\"extends\":\"nothing like it\"}");
+    bad("x.json", OI_ERR_INPUT, "x.json", "there is no built-in profile \"nothing like it\"");
     put("x.json", "{\"extends\":\"sub/\"}");
     bad("x.json", OI_ERR_ENV, "sub/", "cannot read: Is a directory");
 }

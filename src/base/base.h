@@ -73,6 +73,8 @@ void oi_buf_putc(oi_buf *b, char c);
 void oi_buf_fill(oi_buf *b, char c, size_t n);
 void oi_buf_printf(oi_buf *b, const char *fmt, ...) OI_PRINTF(2, 3);
 oi_status oi_buf_take(oi_buf *b, char **out); /* NUL-terminated; leaves the buffer empty */
+/* The text moves into the arena; the buffer is empty afterwards, also when memory was out. */
+char *oi_buf_to_arena(oi_buf *b, oi_arena *a);
 void oi_buf_free(oi_buf *b);
 
 /* -- map.c: names to numbers -- */

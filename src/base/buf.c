@@ -94,3 +94,26 @@ void oi_free(void *text)
 {
     free(text);
 }
+
+typedef struct copy_args {
+    const oi_buf *b;
+    oi_arena *a;
+    char *text;
+} copy_args;
+
+static void copy(void *ctx)
+{
+    copy_args *x = ctx;
+    x->text = oi_arena_text(x->a, x->b->text ? x->b->text : "", x->b->n);
+}
+
+/* The inner guard is what keeps the buffer from being lost when the arena jumps away. */
+char *oi_buf_to_arena(oi_buf *b, oi_arena *a)
+{
+    copy_args x = {b, a, NULL};
+    oi_status status = b->failed ? OI_ERR_ENV : oi_arena_guard(a, copy, &x);
+    oi_buf_free(b);
+    if (status != OI_OK)
+        oi_arena_fail(a);
+    return x.text;
+}

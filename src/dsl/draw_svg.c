@@ -75,9 +75,7 @@ static const char *decl_text(oi_arena *a, const oi_var *v)
 {
     oi_buf b = {0};
     oi_decl_print(&b, v);
-    char *text = oi_arena_text(a, b.text ? b.text : "", b.n);
-    oi_buf_free(&b);
-    return text;
+    return oi_buf_to_arena(&b, a);
 }
 
 static panel memory_size(const oi_graph *g, oi_arena *a)

@@ -75,8 +75,7 @@ static void rows(builder *b, const oi_ids *list, unsigned depth, uint32_t block)
         uint32_t row = (uint32_t)b->flow->rows.n;
         oi_buf text = {0};
         oi_node_print(&text, n);
-        char *copy = oi_arena_text(b->a, text.text ? text.text : "", text.n);
-        oi_buf_free(&text);
+        char *copy = oi_buf_to_arena(&text, b->a);
         *OI_PUSH(b->a, &b->flow->rows) = (oi_flow_row){n, copy, depth, block, 1};
         node_edges(b, n, row);
         if (n->kind == OI_NODE_LOOP) {

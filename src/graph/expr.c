@@ -71,28 +71,18 @@ void oi_access_print(oi_buf *out, const oi_access *a, bool spaced)
     oi_buf_putc(out, ']');
 }
 
-static char *to_arena(oi_arena *a, oi_buf *b)
-{
-    bool failed = b->failed;
-    char *text = failed ? NULL : oi_arena_text(a, b->text ? b->text : "", b->n);
-    oi_buf_free(b);
-    if (failed)
-        oi_arena_fail(a);
-    return text;
-}
-
 char *oi_expr_text(oi_arena *a, const oi_expr *e)
 {
     oi_buf b = {0};
     oi_expr_print(&b, e);
-    return to_arena(a, &b);
+    return oi_buf_to_arena(&b, a);
 }
 
 char *oi_access_text(oi_arena *a, const oi_access *x)
 {
     oi_buf b = {0};
     oi_access_print(&b, x, true);
-    return to_arena(a, &b);
+    return oi_buf_to_arena(&b, a);
 }
 
 /* -- comparing -- */

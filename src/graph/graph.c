@@ -202,9 +202,8 @@ static oi_place place(const oi_graph *g, oi_span at, oi_arena *scratch, oi_buf *
     oi_place p = {.file = g->origin ? g->origin : "graph", .span = at};
     if (g->source.name)
         p.source = &g->source;
-    if (!at.line && pointer->text)
-        p.pointer = oi_arena_text(scratch, pointer->text, pointer->n);
-    oi_buf_free(pointer);
+    if (!at.line)
+        p.pointer = oi_buf_to_arena(pointer, scratch);
     return p;
 }
 

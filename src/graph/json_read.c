@@ -25,9 +25,8 @@ const char *oi_read_pointer(oi_json_reader *r, const oi_at *at)
 {
     oi_buf b = {0};
     pointer_text(&b, at);
-    char *text = oi_arena_text(r->g->arena, b.text ? b.text : "", b.n);
-    oi_buf_free(&b);
-    return b.failed ? "" : text[0] ? text : "/";
+    char *text = oi_buf_to_arena(&b, r->g->arena);
+    return text[0] ? text : "/";
 }
 
 static oi_place place_of(oi_json_reader *r, const oi_at *at)

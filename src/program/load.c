@@ -75,7 +75,8 @@ static oi_status from_model(const char *path, const char *name, oi_graph **out, 
         oi_buf key = {0};
         oi_buf_printf(&key, "oi.graph.%s", name);
         bool json = ends_with(name, ".json") || strcmp(name, "json") == 0;
-        status = embedded(m, path, key.text ? key.text : "", json, out, diag);
+        status = key.failed ? oi_diag_env(diag, path, "out of memory")
+                            : embedded(m, path, key.text, json, out, diag);
         oi_buf_free(&key);
     } else {
         status = main_graph(m, path, out, diag);

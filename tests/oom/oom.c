@@ -326,6 +326,52 @@ static oi_status open_broken(oi_diag *d)
     return status;
 }
 
+/* -- checks and drawings -- */
+
+static oi_status check_text(const char *text, oi_diag *d)
+{
+    oi_graph *g = NULL;
+    oi_model *m = NULL;
+    oi_status status = parse(text, &g, d);
+    if (status == OI_OK)
+        status = oi_model_open_memory(package, package_size, NULL, &m, d);
+    if (status == OI_OK)
+        status = oi_graph_check(g, &(oi_check_options){.model = m}, d);
+    oi_model_close(m);
+    oi_graph_free(g);
+    return status;
+}
+
+static oi_status check_good(oi_diag *d)
+{
+    return check_text("volatile { a: f32[2, 3]; y: f32[2, 3]; }\n"
+                      "constant { k: u8; }\n"
+                      "block entry { op add(a, a) >> y; op relu(y) >> y; return; }\n",
+                      d);
+}
+
+static oi_status check_bad(oi_diag *d)
+{
+    return check_text("volatile { a: f64[2, 3]; y: f32[7]; z: f32[B]; }\n"
+                      "block entry { op ad(a, b) >> y; op add(y, z) >> y; branch nowhere; }\n",
+                      d);
+}
+
+static oi_status draw(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    char *svg = NULL, *dot = NULL;
+    oi_status status = parse(good_text, &g, d);
+    if (status == OI_OK)
+        status = oi_graph_to_svg(g, &svg, d);
+    if (status == OI_OK)
+        status = oi_graph_to_dot(g, &dot, d);
+    oi_free(svg);
+    oi_free(dot);
+    oi_graph_free(g);
+    return status;
+}
+
 /* Writes beside and renames: a refused run must leave no temporary file, which main checks. */
 static oi_status write_to_file(oi_diag *d)
 {
@@ -360,6 +406,9 @@ static const struct {
     {"open a package by pread", open_pread, OI_OK},
     {"copy a package", copy_package, OI_OK},
     {"open a broken package", open_broken, OI_ERR_INPUT},
+    {"check a good graph", check_good, OI_OK},
+    {"check a bad graph", check_bad, OI_ERR_INPUT},
+    {"draw a graph", draw, OI_OK},
     {"write a package to a file", write_to_file, OI_OK},
 };
 

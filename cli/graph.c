@@ -1,12 +1,13 @@
 /* graph.c: `openinfer graph`. */
 #include "cli.h"
 
-static const char *to, *output;
+static const char *to, *output, *model_path;
 static bool deterministic;
 static oi_json_options json;
 
 static const cli_option options[] = {
     OPT_CHOICE("to", 0, "json|text|dot|svg|html", &to, "what to write (default: text)"),
+    OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "check against this model package first"),
     OPT_TEXT("output", 'o', "FILE", &output, "write there instead of to stdout"),
     OPT_FLAG("deterministic", 0, &deterministic, "derive the node uuids, so that builds repeat"),
     OPT_FLAG("spans", 0, &json.spans, "JSON: also say where each node stood in the source"),
@@ -27,12 +28,24 @@ static oi_status convert(const oi_graph *g, char **out, oi_diag *diag)
     return oi_graph_to_text(g, out, diag);
 }
 
+static oi_status check(const oi_graph *g, oi_diag *diag)
+{
+    oi_model *model = NULL;
+    oi_status status = oi_model_open(model_path, &model, diag);
+    if (status == OI_OK)
+        status = oi_graph_check(g, &(oi_check_options){.model = model}, diag);
+    oi_model_close(model);
+    return status;
+}
+
 static oi_status run(cli_args args)
 {
     oi_diag *diag = oi_diag_new();
     oi_graph *g = NULL;
     char *text = NULL;
     oi_status status = oi_graph_load(args.at[0], &g, diag);
+    if (status == OI_OK && model_path)
+        status = check(g, diag);
     if (status == OI_OK && deterministic)
         oi_graph_make_deterministic(g);
     if (status == OI_OK)

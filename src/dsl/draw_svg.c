@@ -78,14 +78,21 @@ static const char *decl_text(oi_arena *a, const oi_var *v)
     return oi_buf_to_arena(&b, a);
 }
 
+/* Does variable i begin a run of its kind? Such runs get a heading. */
+static bool begins_kind(const oi_graph *g, size_t i)
+{
+    return i == 0 || g->vars.at[i].kind != g->vars.at[i - 1].kind;
+}
+
 static panel memory_size(const oi_graph *g, oi_arena *a)
 {
-    size_t chars = 16;
+    size_t chars = 16, headings = 0;
     for (size_t i = 0; i < g->vars.n; i++) {
         size_t n = width_of(decl_text(a, &g->vars.at[i]));
         chars = n > chars ? n : chars;
+        headings += begins_kind(g, i);
     }
-    double rows = (double)g->vars.n;
+    double rows = (double)(g->vars.n + headings);
     return (panel){
         .x = PAD, .y = PAD, .w = (double)chars * CHAR_W + 4 * PAD, .h = HEAD + rows * ROW + PAD};
 }
@@ -94,13 +101,18 @@ static void memory(const oi_graph *g, oi_arena *a, panel p, oi_buf *out)
 {
     box(out, p.x, p.y, p.w, p.h, (look){"#ffffff", "#94a3b8"}, "panel");
     text_at(out, p.x + PAD, p.y + 22, "title", "memory");
+    double y = p.y + HEAD;
     for (size_t i = 0; i < g->vars.n; i++) {
         const oi_var *v = &g->vars.at[i];
-        double y = p.y + HEAD + (double)i * ROW;
-        oi_buf_printf(out, "<g><title>%s</title>", oi_var_kind_name(v->kind));
+        if (begins_kind(g, i)) {
+            text_at(out, p.x + PAD, y + 15, "kind", oi_var_kind_name(v->kind));
+            y += ROW;
+        }
+        oi_buf_puts(out, "<g>");
         box(out, p.x + PAD, y, p.w - 2 * PAD, ROW - 4, kind_look[v->kind], "row");
         text_at(out, p.x + 2 * PAD, y + 14, "code", decl_text(a, v));
         oi_buf_puts(out, "</g>\n");
+        y += ROW;
     }
 }
 
@@ -178,7 +190,7 @@ static void header(oi_buf *out, double w, double h)
                   (int)w, (int)h, (int)w, (int)h);
     oi_buf_printf(out,
                   "<style>text{font:%upx monospace;fill:#0f172a}.title{font-weight:bold}"
-                  ".loop{fill:#b45309}.panel{stroke-width:1}.row{stroke-width:1}"
+                  ".loop{fill:#b45309}.kind{fill:#64748b}.panel{stroke-width:1}.row{stroke-width:1}"
                   ".flow{fill:none;stroke:#2563eb;stroke-opacity:.45;stroke-width:1.3}"
                   ".flow:hover{stroke-opacity:1;stroke-width:2.5}"
                   ".call{fill:none;stroke:#b45309;stroke-dasharray:5 3}</style>\n",

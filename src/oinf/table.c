@@ -31,6 +31,7 @@ typedef struct cursor {
 /* Lends n bytes at pos and moves behind them; `part` says what they are when the table ends. */
 static oi_status take(cursor *c, uint64_t n, const char *part, const uint8_t **out)
 {
+    *out = NULL;
     if (n > c->end - c->pos)
         FAIL(c, c->pos, "%s %u: %s takes %llu bytes, the table has %llu left",
              tables[c->table].what, c->index, part, (unsigned long long)n,
@@ -247,7 +248,7 @@ static oi_status add_name(cursor *c, uint64_t at, const char *name)
     const char *what = tables[c->table].what;
     if (oi_map_put(&c->m->by_name[c->table], name, c->index) != c->index)
         FAIL(c, at, "%s '%s' occurs twice", what, name);
-    for (oi_oinf_table t = 0; t < c->table; t++)
+    for (size_t t = 0; t < OI_COUNT(tables) && t < (size_t)c->table; t++)
         if (oi_map_get(&c->m->by_name[t], name) != OI_MAP_NONE)
             oi_oinf_warn(c->m, c->d, at, "'%s' is the name of a %s and of a %s", name,
                          tables[t].what, what);

@@ -12,11 +12,20 @@ oi_graph_counts oi_graph_count(const oi_graph *g)
 static void run(void *ctx)
 {
     oi_typer *t = ctx;
-    t->sizes.arena = t->a;
+    t->sizes.arena = t->linked.arena = t->refused.arena = t->a;
     t->syms = oi_graph_symbols(t->g, t->a);
     t->dims = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->dims);
-    for (size_t i = 0; i < t->g->nodes.n && !oi_diag_full(t->d); i++)
+    if (t->model) {
+        oi_link_states(t);
+        oi_link_vars(t);
+    }
+    for (size_t i = 0; i < t->g->nodes.n && !oi_diag_full(t->d); i++) {
         oi_typer_check_node(t, &t->g->nodes.at[i]);
+        if (t->model)
+            oi_link_names(t, &t->g->nodes.at[i]);
+    }
+    if (t->model)
+        oi_link_keys(t);
 }
 
 static oi_status check(oi_typer *t)
@@ -43,6 +52,7 @@ oi_status oi_graph_check(const oi_graph *g, const oi_check_options *options, oi_
         t.n_given = options->n_sizes;
     }
     oi_status status = t.d && t.a ? check(&t) : OI_ERR_ENV;
+    oi_json_free(t.json);
     oi_arena_free(t.a);
     oi_diag_free(own);
     return status;

@@ -28,6 +28,12 @@ typedef struct oi_typer {
     OI_VEC(size_t) arg_at;    /* which attribute of the node each argument is */
     oi_map sizes;             /* names of the model -> size_values */
     OI_VEC(int64_t) size_values;
+    oi_map linked;            /* keys of prefix tables that were looked up -> the table */
+    oi_map refused;           /* those found wrong */
+    OI_VEC(char) key;         /* the one being looked up */
+    uint64_t n_keys;          /* looked up so far */
+    oi_graph *spare;          /* holds expressions that come with the model, or NULL */
+    struct json_object *json; /* the state spec being read, or NULL */
 } oi_typer;
 
 /* -- sizes.c: names that the model gives a value -- */
@@ -54,6 +60,14 @@ bool oi_typer_select(oi_typer *t, const oi_node *n, const oi_access *a, const oi
 bool oi_typer_args(oi_typer *t, const oi_node *n, const oi_op *op);
 
 /* -- link.c, link_keys.c, link_state.c: the graph against its model -- */
+typedef enum oi_found {
+    OI_FOUND_NOTHING,
+    OI_FOUND_WRONG, /* reported */
+    OI_FOUND_NO_DATA,
+    OI_FOUND_DATA
+} oi_found;
+/* What the model has under a key: a tensor, metadata or a size that suits the declaration. */
+oi_found oi_link_key(oi_typer *t, oi_place at, const oi_type *declared, const char *key);
 void oi_link_vars(oi_typer *t);
 void oi_link_names(oi_typer *t, const oi_node *n);
 void oi_link_keys(oi_typer *t);

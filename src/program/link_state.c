@@ -1,0 +1,121 @@
+/* link_state.c: state specs of the model (spec/oinf.md §9). A persistent variable with a spec
+ * `oi.state.NAME` has its dtype (E012) and dims (E013), and takes @fixed from it when the graph
+ * gives none. */
+#include "program/check.h"
+
+#include <json-c/json.h>
+
+/* A mistake in the model's spec, not in the graph. */
+static void bad_spec(oi_typer *t, const char *key, const char *field, const char *wanted)
+{
+    oi_diag_error(t->d,
+                  (oi_place){.file = oi_model_path(t->model),
+                             .pointer = oi_arena_printf(t->a, "/%s/%s", key, field)},
+                  "", "state spec: wants %s", wanted);
+}
+
+static oi_place at_var(const oi_typer *t, const oi_var *v)
+{
+    return oi_graph_place_var(t->g, t->a, v, v->name.span);
+}
+
+/* "H*Dh" or 64, as an expression that lives until the check ends; NULL after an error. */
+static const oi_expr *read_expr(oi_typer *t, const char *key, const char *field,
+                                struct json_object *j)
+{
+    if (!json_object_is_type(j, json_type_string) && !json_object_is_type(j, json_type_int)) {
+        bad_spec(t, key, field, "a size expression");
+        return NULL;
+    }
+    const char *text = json_object_get_string(j);
+    return oi_expr_parse(t->spare, text, strlen(text), false,
+                         oi_arena_printf(t->a, "/%s/%s", key, field), t->d);
+}
+
+static void check_dtype(oi_typer *t, const oi_var *v, const char *key)
+{
+    struct json_object *j;
+    if (!json_object_object_get_ex(t->json, "dtype", &j))
+        return;
+    oi_dtype dtype = oi_dtype_find_json(json_object_get_string(j));
+    if (dtype == OI_NONE)
+        bad_spec(t, key, "dtype", "an element type");
+    else if (dtype != v->dtype)
+        oi_diag_error(t->d, at_var(t, v), "E012", "declared %s, but the model's state spec says %s",
+                      oi_dtype_name(v->dtype), oi_dtype_name(dtype));
+}
+
+static void check_dims(oi_typer *t, const oi_var *v, const char *key)
+{
+    struct json_object *j;
+    if (!json_object_object_get_ex(t->json, "dims", &j))
+        return;
+    if (!json_object_is_type(j, json_type_array)) {
+        bad_spec(t, key, "dims", "a list of size expressions");
+        return;
+    }
+    size_t n = json_object_array_length(j);
+    bool equal = n == v->dims.n;
+    for (size_t i = 0; equal && i < n; i++) {
+        const oi_expr *e = read_expr(t, key, "dims", json_object_array_get_idx(j, i));
+        if (!e)
+            return;
+        equal = oi_dim_equal(oi_typer_dim(t, e), oi_typer_dim(t, v->dims.at[i])) != OI_DIFFERENT;
+    }
+    if (!equal)
+        oi_diag_error(t->d, at_var(t, v), "E013",
+                      "the dims of '%s' are not those of the model's state spec: %s", v->name.text,
+                      json_object_to_json_string_ext(j, JSON_C_TO_STRING_PLAIN));
+}
+
+/* Bounds that the graph leaves open. */
+static void take_fixed(oi_typer *t, const oi_symbol *s, const char *key)
+{
+    struct json_object *j, *limit;
+    if (s->var->fixed.n || !json_object_object_get_ex(t->json, "fixed", &j))
+        return;
+    if (!json_object_is_type(j, json_type_object)) {
+        bad_spec(t, key, "fixed", "an object of size expressions");
+        return;
+    }
+    for (size_t i = 0; i < s->n_axes; i++) {
+        oi_axis *axis = (oi_axis *)&s->axes[i]; /* in our own arena */
+        if (json_object_object_get_ex(j, axis->name.text, &limit) && !axis->cap)
+            axis->fixed = read_expr(t, key, "fixed", limit);
+    }
+}
+
+static void check_state(oi_typer *t, const oi_symbol *s)
+{
+    const char *key = oi_arena_printf(t->a, "oi.state.%s", s->name);
+    oi_meta_info info;
+    char *text = NULL;
+    size_t n = 0;
+    if (oi_model_meta_info(t->model, key, &info) != OI_OK ||
+        oi_model_meta_text(t->model, key, &text, &n, t->d) != OI_OK)
+        return;
+    oi_status status = oi_json_parse(oi_model_path(t->model), text, n, &t->json, t->d);
+    oi_free(text);
+    if (status != OI_OK)
+        return;
+    if (!json_object_is_type(t->json, json_type_object)) {
+        bad_spec(t, key, "", "an object");
+    } else {
+        check_dtype(t, s->var, key);
+        check_dims(t, s->var, key);
+        take_fixed(t, s, key);
+    }
+    oi_json_free(t->json);
+    t->json = NULL;
+}
+
+void oi_link_states(oi_typer *t)
+{
+    /* expressions are read into a graph; this one only lends its arena, ours */
+    t->spare = oi_arena_alloc(t->a, sizeof *t->spare);
+    t->spare->arena = t->spare->strings.arena = t->a;
+    t->spare->origin = oi_model_path(t->model);
+    for (size_t i = 0; i < t->g->vars.n && !oi_diag_full(t->d); i++)
+        if (t->syms->list.at[i].kind == OI_SYM_PERSISTENT)
+            check_state(t, &t->syms->list.at[i]);
+}

@@ -310,7 +310,8 @@ static void print_message(void *ctx)
     print_args *x = ctx;
     const oi_message *m = x->m;
     if (m->is_line) {
-        fprintf(x->to, "%s\n", m->text);
+        print_safe(x->to, m->text);
+        fputc('\n', x->to);
         return;
     }
     if (x->color)

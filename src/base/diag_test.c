@@ -182,6 +182,19 @@ static void control_characters(void **state)
     oi_diag_free(d);
 }
 
+/* A message that brings its own prefix is the whole line; its file is still there for JSON. */
+static void whole_lines(void **state)
+{
+    (void)state;
+    oi_diag *d = oi_diag_new();
+    oi_place at = {.file = "m.oinf", .is_line = true};
+    assert_int_equal(oi_diag_error(d, at, "", "oinf: %s: bad\033 (offset 5)", "m.oinf"),
+                     OI_ERR_INPUT);
+    prints(d, "oinf: m.oinf: bad? (offset 5)\n");
+    assert_string_equal(oi_diag_at(d, 0).file, "m.oinf");
+    oi_diag_free(d);
+}
+
 static void without_a_diag(void **state)
 {
     (void)state;
@@ -211,6 +224,7 @@ int main(void)
         cmocka_unit_test(long_lines),
         cmocka_unit_test(one_copy_of_a_line),
         cmocka_unit_test(control_characters),
+        cmocka_unit_test(whole_lines),
         cmocka_unit_test(without_a_diag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,13 +226,60 @@ static void floats_as_integers(void **state)
     assert_true(oi_element_f64(OI_F64, data, 0) == 0x1p53);
 }
 
+static bool holds(oi_dtype t, int64_t v)
+{
+    const oi_dtype_info *d = oi_dtype_get(t);
+    if (d->cls == OI_CLASS_FLOAT)
+        return true;
+    return v >= d->min && (v < 0 || (uint64_t)v <= d->max) && !(t == OI_T1 && v == 0);
+}
+
+/* Small integers from every type to every other and back; what does not fit is refused. */
+static void conversions(void **state)
+{
+    (void)state;
+    uint8_t from[64], to[64], back[64];
+    for (oi_dtype t = 1; t < OI_DTYPE_COUNT; t++)
+        for (oi_dtype u = 1; u < OI_DTYPE_COUNT; u++)
+            for (int64_t v = -3; v <= 3; v++) {
+                if (!oi_dtype_is_tensor(t) || !oi_dtype_is_tensor(u) || !holds(t, v))
+                    continue;
+                memset(from, 0, sizeof from);
+                memset(back, 0, sizeof back);
+                for (uint64_t e = 0; e < 5; e++)
+                    assert_true(oi_element_set_i64(t, from, e, v));
+                assert_int_equal(oi_convert(u, to, t, from, 5), holds(u, v) ? 5 : 0);
+                if (!holds(u, v))
+                    continue;
+                assert_int_equal(oi_element_i64(u, to, 4), v);
+                assert_int_equal(oi_convert(t, back, u, to, 5), 5);
+                assert_memory_equal(back, from, sizeof from);
+            }
+    static const double halves[] = {1, 2.5, 3};
+    assert_int_equal(oi_convert(OI_I32, to, OI_F64, halves, 3),
+                     1); /* stops at what is no integer */
+    static const uint64_t large[] = {5, UINT64_MAX};
+    assert_int_equal(oi_convert(OI_I64, to, OI_U64, large, 2), 1);
+    assert_int_equal(oi_convert(OI_F32, to, OI_U64, large, 2), 2);
+    assert_true(oi_element_f64(OI_F32, to, 1) == 0x1p64);
+    assert_int_equal(oi_convert(OI_F32, to, OI_STR, large, 2), 0);
+    assert_int_equal(oi_convert(OI_STR, to, OI_F32, large, 2), 0);
+    assert_int_equal(oi_element_bits(OI_STR, large, 0), 0);
+    assert_int_equal(oi_element_bits(OI_U4, "\x21", 1), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_is_whole), cmocka_unit_test(sizes),
-        cmocka_unit_test(small_floats),   cmocka_unit_test(f32_like_the_machine),
-        cmocka_unit_test(packed),         cmocka_unit_test(bit_layout),
-        cmocka_unit_test(ranges),         cmocka_unit_test(floats_as_integers),
+        cmocka_unit_test(conversions),
+        cmocka_unit_test(table_is_whole),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(small_floats),
+        cmocka_unit_test(f32_like_the_machine),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(bit_layout),
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(floats_as_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

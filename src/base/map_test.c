@@ -37,6 +37,28 @@ static void put_keeps_set_replaces(void **state)
     oi_arena_free(a);
 }
 
+static void reserved_room(void **state)
+{
+    (void)state;
+    oi_arena *a = oi_arena_new();
+    oi_map m = {.arena = a};
+    static char keys[1000][8];
+    oi_map_reserve(&m, 0);
+    assert_int_equal(m.cap, 0);
+    oi_map_reserve(&m, 1000);
+    size_t cap = m.cap, used = oi_arena_used(a);
+    for (uint32_t i = 0; i < 1000; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%u", i);
+        assert_int_equal(oi_map_put(&m, keys[i], i), i);
+    }
+    assert_int_equal(m.cap, cap); /* it did not have to grow */
+    assert_int_equal(oi_arena_used(a), used);
+    oi_map_reserve(&m, 1 << 20); /* too late: nothing happens */
+    assert_int_equal(m.cap, cap);
+    assert_int_equal(oi_map_get(&m, "k999"), 999);
+    oi_arena_free(a);
+}
+
 static void sha1_is(const char *text, size_t n, const char *hex)
 {
     uint8_t out[20];
@@ -112,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hundred_thousand_keys),
         cmocka_unit_test(put_keeps_set_replaces),
+        cmocka_unit_test(reserved_room),
         cmocka_unit_test(sha1),
         cmocka_unit_test(hashes),
         cmocka_unit_test(did_you_mean),

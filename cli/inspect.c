@@ -1,7 +1,8 @@
 /* inspect.c: `openinfer inspect`. */
 #include "cli.h"
 
-static oi_model_options open_options;
+/* Read on demand rather than mapped: a file that shrinks meanwhile must not end us by a signal. */
+static oi_model_options open_options = {.pread = true};
 static oi_print_options print_options;
 
 static const cli_option options[] = {

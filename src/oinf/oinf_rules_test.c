@@ -242,8 +242,9 @@ static void names_once(void **state)
     b = finish(w);
     assert_int_equal(oi_model_open_memory(b.at, b.n, NULL, &m, d), OI_OK);
     assert_int_equal(oi_diag_warnings(d), 3);
-    assert_non_null(strstr(oi_diag_at(d, 0).text, "oinf: <memory>: warning: 'x' is the name of a "
-                                                  "sizevar and of a metadata (offset "));
+    assert_non_null(strstr(oi_diag_at(d, 0).text,
+                           "oinf: <memory>: warning: 'x' is in the "
+                           "sizevar table and in the metadata table (offset "));
     oi_model_close(m);
     oi_diag_free(d);
     free(b.at);

@@ -250,7 +250,7 @@ static oi_status add_name(cursor *c, uint64_t at, const char *name)
         FAIL(c, at, "%s '%s' occurs twice", what, name);
     for (size_t t = 0; t < OI_COUNT(tables) && t < (size_t)c->table; t++)
         if (oi_map_get(&c->m->by_name[t], name) != OI_MAP_NONE)
-            oi_oinf_warn(c->m, c->d, at, "'%s' is the name of a %s and of a %s", name,
+            oi_oinf_warn(c->m, c->d, at, "'%s' is in the %s table and in the %s table", name,
                          tables[t].what, what);
     return OI_OK;
 }

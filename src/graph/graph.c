@@ -217,26 +217,26 @@ oi_place oi_graph_place_node(const oi_graph *g, oi_arena *scratch, const oi_node
     return place(g, at, scratch, &b);
 }
 
-oi_place oi_graph_place_var(const oi_graph *g, oi_arena *scratch, const oi_var *v, oi_span at)
+/* A variable or block: its own span, else the pointer /FOLDER/NAME. */
+static oi_place named_place(const oi_graph *g, oi_arena *scratch, const char *folder, oi_name name,
+                            oi_span at)
 {
     oi_buf b = {0};
     if (!at.line)
-        at = v->name.span;
+        at = name.span;
     if (!at.line) {
-        oi_buf_puts(&b, "/vars");
-        pointer_part(&b, v->name.text);
+        oi_buf_puts(&b, folder);
+        pointer_part(&b, name.text);
     }
     return place(g, at, scratch, &b);
 }
 
+oi_place oi_graph_place_var(const oi_graph *g, oi_arena *scratch, const oi_var *v, oi_span at)
+{
+    return named_place(g, scratch, "/vars", v->name, at);
+}
+
 oi_place oi_graph_place_block(const oi_graph *g, oi_arena *scratch, const oi_block *k, oi_span at)
 {
-    oi_buf b = {0};
-    if (!at.line)
-        at = k->name.span;
-    if (!at.line) {
-        oi_buf_puts(&b, "/blocks");
-        pointer_part(&b, k->name.text);
-    }
-    return place(g, at, scratch, &b);
+    return named_place(g, scratch, "/blocks", k->name, at);
 }

@@ -5,13 +5,21 @@
 
 #include "graph/graph.h"
 
+/* One call of a block; a conditional branch makes two. */
+typedef struct oi_call_edge {
+    const oi_node *branch;
+    uint32_t to;
+    bool surely; /* whenever the branch is reached */
+} oi_call_edge;
+typedef OI_VEC(oi_call_edge) oi_call_edges;
+
 /* What is known of a block before its nodes are looked at. */
 typedef struct oi_block_facts {
-    oi_ids branches;  /* its branch nodes, loops included */
-    oi_ids awaits;    /* its await nodes */
-    uint32_t call;    /* a branch node that calls it, or OI_NO_ID */
-    bool is_consumer; /* not entry, has an await; branching to it is E036 */
-    bool runs;        /* reached from entry or a consumer */
+    oi_call_edges calls; /* by its branch nodes, loops included; missing blocks left out */
+    oi_ids awaits;       /* its await nodes */
+    uint32_t call;       /* a branch node that calls it, or OI_NO_ID */
+    bool is_consumer;    /* not entry, has an await; branching to it is E036 */
+    bool runs;           /* reached from entry or a consumer */
 } oi_block_facts;
 
 /* A name that means a loop index of whoever calls the block. */

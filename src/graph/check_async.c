@@ -103,17 +103,10 @@ static void find_owners(oi_async *x)
         claim(x, &work, x->consumers.at[k].block, k);
         while (work.n) {
             uint32_t from = work.at[--work.n];
-            const oi_ids *list = &c->blocks[from].branches;
+            const oi_call_edges *calls = &c->blocks[from].calls;
             uint32_t owner = x->owner[from] == OI_MANY ? x->second[from] : k;
-            for (size_t i = 0; i < list->n; i++) {
-                const oi_node *b = &c->g->nodes.at[list->at[i]];
-                const char *to[] = {b->as.branch.then_block.text, b->as.branch.else_block.text};
-                for (int t = 0; t < 2; t++) {
-                    uint32_t id = to[t] ? oi_graph_find_block(c->g, to[t]) : OI_NO_ID;
-                    if (id != OI_NO_ID)
-                        claim(x, &work, id, owner);
-                }
-            }
+            for (size_t i = 0; i < calls->n; i++)
+                claim(x, &work, calls->at[i].to, owner);
         }
     }
 }

@@ -13,10 +13,15 @@ static oi_place at_block(const oi_checker *c, const oi_block *b, oi_span span)
 
 /* -- facts -- */
 
-static uint32_t target(const oi_checker *c, const oi_node *n, int which)
+static void add_call(oi_checker *c, uint32_t branch, const oi_name *target, bool surely)
 {
-    const char *name = which ? n->as.branch.else_block.text : n->as.branch.then_block.text;
-    return name ? oi_graph_find_block(c->g, name) : OI_NO_ID;
+    const oi_node *n = &c->g->nodes.at[branch];
+    uint32_t to = target->text ? oi_graph_find_block(c->g, target->text) : OI_NO_ID;
+    if (to == OI_NO_ID)
+        return;
+    *OI_PUSH(c->a, &c->blocks[n->block].calls) = (oi_call_edge){n, to, surely};
+    if (c->blocks[to].call == OI_NO_ID)
+        c->blocks[to].call = branch;
 }
 
 static void gather(oi_checker *c)
@@ -33,12 +38,8 @@ static void gather(oi_checker *c)
             *OI_PUSH(c->a, &b->awaits) = i;
             b->is_consumer = n->block != c->entry;
         } else if (n->kind == OI_NODE_BRANCH) {
-            *OI_PUSH(c->a, &b->branches) = i;
-            for (int k = 0; k < 2; k++) {
-                uint32_t to = target(c, n, k);
-                if (to != OI_NO_ID && c->blocks[to].call == OI_NO_ID)
-                    c->blocks[to].call = i;
-            }
+            add_call(c, i, &n->as.branch.then_block, !n->as.branch.cond.text);
+            add_call(c, i, &n->as.branch.else_block, false);
         }
     }
 }
@@ -72,23 +73,11 @@ static void branch_target(const oi_checker *c, const oi_node *n, const oi_name *
     oi_diag_note(c->d, at_block(c, b, b->name.span), "block '%s' is here", b->name.text);
 }
 
-static void check_targets(const oi_checker *c)
-{
-    for (size_t i = 0; i < c->g->blocks.n; i++) {
-        const oi_ids *list = &c->blocks[i].branches;
-        for (size_t k = 0; k < list->n && !oi_check_stop(c); k++) {
-            const oi_node *n = &c->g->nodes.at[list->at[k]];
-            branch_target(c, n, &n->as.branch.then_block);
-            branch_target(c, n, &n->as.branch.else_block);
-        }
-    }
-}
-
 typedef enum visit { UNSEEN, OPEN, DONE } visit;
 
 typedef struct frame {
     uint32_t block;
-    size_t next; /* edge: branch next / 2, its then or else target */
+    size_t next; /* call to follow next */
 } frame;
 
 typedef struct search {
@@ -98,44 +87,40 @@ typedef struct search {
 } search;
 
 /* E037: the branch that closes a cycle of calls, with the calls that lead back to it. */
-static void cycle(const oi_checker *c, const search *s, const oi_node *closing, uint32_t to)
+static void cycle(const oi_checker *c, const search *s, const oi_call_edge *closing)
 {
-    oi_span span = closing->as.branch.then_block.span;
-    if (target(c, closing, 0) != to)
-        span = closing->as.branch.else_block.span;
-    oi_diag_error(c->d, oi_check_at(c, closing, span), "E037",
-                  "block '%s' calls itself through this branch", c->g->blocks.at[to].name.text);
+    const oi_name *to = &c->g->blocks.at[closing->to].name;
+    const oi_node *n = closing->branch;
+    bool is_then = strcmp(n->as.branch.then_block.text, to->text) == 0;
+    oi_span span = is_then ? n->as.branch.then_block.span : n->as.branch.else_block.span;
+    oi_diag_error(c->d, oi_check_at(c, n, span), "E037",
+                  "block '%s' calls itself through this branch", to->text);
     size_t first = s->stack.n - 1;
-    while (s->stack.at[first].block != to)
+    while (s->stack.at[first].block != closing->to)
         first--;
     for (size_t i = first; i + 1 < s->stack.n && i < first + MAX_NOTES; i++) {
         const frame *f = &s->stack.at[i];
-        const oi_node *n = &c->g->nodes.at[c->blocks[f->block].branches.at[(f->next - 1) / 2]];
-        oi_diag_note(c->d, oi_check_at(c, n, n->span), "'%s' calls '%s' here",
-                     c->g->blocks.at[f->block].name.text,
-                     c->g->blocks.at[s->stack.at[i + 1].block].name.text);
+        const oi_call_edge *e = &c->blocks[f->block].calls.at[f->next - 1];
+        oi_diag_note(c->d, oi_check_at(c, e->branch, e->branch->span), "'%s' calls '%s' here",
+                     c->g->blocks.at[f->block].name.text, c->g->blocks.at[e->to].name.text);
     }
 }
 
-/* One edge of the block on top of the stack; false when it has none left. */
+/* One call of the block on top of the stack; false when it has none left. */
 static bool advance(const oi_checker *c, search *s)
 {
     frame *f = &s->stack.at[s->stack.n - 1];
-    const oi_ids *list = &c->blocks[f->block].branches;
-    if (f->next / 2 >= list->n)
+    const oi_call_edges *calls = &c->blocks[f->block].calls;
+    if (f->next >= calls->n)
         return false;
-    const oi_node *n = &c->g->nodes.at[list->at[f->next / 2]];
-    uint32_t to = target(c, n, f->next % 2);
-    f->next++;
-    if (to == OI_NO_ID)
-        return true;
-    if (s->seen[to] == OPEN) {
+    const oi_call_edge *e = &calls->at[f->next++];
+    if (s->seen[e->to] == OPEN) {
         s->cyclic = true;
         if (!oi_check_stop(c))
-            cycle(c, s, n, to);
-    } else if (s->seen[to] == UNSEEN) {
-        s->seen[to] = OPEN;
-        *OI_PUSH(c->a, &s->stack) = (frame){to, 0};
+            cycle(c, s, e);
+    } else if (s->seen[e->to] == UNSEEN) {
+        s->seen[e->to] = OPEN;
+        *OI_PUSH(c->a, &s->stack) = (frame){e->to, 0};
     }
     return true;
 }
@@ -170,15 +155,14 @@ static void order_calls(oi_checker *c)
 static void reach(const oi_checker *c, oi_ids *work)
 {
     while (work->n) {
-        const oi_ids *list = &c->blocks[work->at[--work->n]].branches;
-        for (size_t k = 0; k < list->n; k++)
-            for (int which = 0; which < 2; which++) {
-                uint32_t to = target(c, &c->g->nodes.at[list->at[k]], which);
-                if (to == OI_NO_ID || c->blocks[to].runs)
-                    continue;
-                c->blocks[to].runs = true;
-                *OI_PUSH(c->a, work) = to;
-            }
+        const oi_call_edges *calls = &c->blocks[work->at[--work->n]].calls;
+        for (size_t k = 0; k < calls->n; k++) {
+            uint32_t to = calls->at[k].to;
+            if (c->blocks[to].runs)
+                continue;
+            c->blocks[to].runs = true;
+            *OI_PUSH(c->a, work) = to;
+        }
     }
 }
 
@@ -343,8 +327,11 @@ void oi_check_blocks(oi_checker *c)
             terminator(c, n);
         else if (n->kind == OI_NODE_LOOP)
             deps(c, &n->as.loop.body);
+        else if (n->kind == OI_NODE_BRANCH) {
+            branch_target(c, n, &n->as.branch.then_block);
+            branch_target(c, n, &n->as.branch.else_block);
+        }
     }
-    check_targets(c);
     order_calls(c);
     dead_blocks(c);
 }

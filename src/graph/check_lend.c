@@ -186,33 +186,31 @@ typedef struct called {
 } called;
 typedef OI_VEC(called) calls;
 
-static void push_call(lender *l, calls *work, const char *name, bool surely)
+static void push_call(lender *l, calls *work, uint32_t block, bool surely)
 {
-    uint32_t id = name ? oi_graph_find_block(l->c->g, name) : OI_NO_ID;
-    if (id == OI_NO_ID || l->seen[id] >= 2 * l->epoch + surely)
+    if (l->seen[block] >= 2 * l->epoch + surely)
         return;
-    l->seen[id] = 2 * l->epoch + surely;
-    *OI_PUSH(l->c->a, work) = (called){id, surely};
+    l->seen[block] = 2 * l->epoch + surely;
+    *OI_PUSH(l->c->a, work) = (called){block, surely};
 }
 
 /* What blocks called by a branch of entry use; each once until what is lent changes. */
 static void branch(lender *l, const oi_node *n)
 {
+    const oi_name *names[] = {&n->as.branch.then_block, &n->as.branch.else_block};
     calls work = {0};
-    if (!l->n_lent)
-        return;
-    push_call(l, &work, n->as.branch.then_block.text, !n->as.branch.cond.text);
-    push_call(l, &work, n->as.branch.else_block.text, false);
+    for (int i = 0; i < 2 && l->n_lent; i++) {
+        uint32_t id = names[i]->text ? oi_graph_find_block(l->c->g, names[i]->text) : OI_NO_ID;
+        if (id != OI_NO_ID)
+            push_call(l, &work, id, !n->as.branch.cond.text);
+    }
     while (work.n && !oi_check_stop(l->c)) {
         called k = work.at[--work.n];
         for (size_t i = 0; i < l->touches[k.block].n; i++)
             touch(l, n, n->span, &l->touches[k.block].at[i], k.surely);
-        const oi_ids *list = &l->c->blocks[k.block].branches;
-        for (size_t i = 0; i < list->n; i++) {
-            const oi_node *b = &l->c->g->nodes.at[list->at[i]];
-            push_call(l, &work, b->as.branch.then_block.text, k.surely && !b->as.branch.cond.text);
-            push_call(l, &work, b->as.branch.else_block.text, false);
-        }
+        const oi_call_edges *next = &l->c->blocks[k.block].calls;
+        for (size_t i = 0; i < next->n; i++)
+            push_call(l, &work, next->at[i].to, k.surely && next->at[i].surely);
     }
 }
 

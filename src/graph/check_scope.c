@@ -1,6 +1,7 @@
 /* check_scope.c: loop indices across calls. A block may use the index of a loop it is called from,
  * if every call binds it (E034); a loop may not bind an index that a caller's loop has bound (E010,
- * nested loops have distinct indices). One pass over the calls for each such name. */
+ * nested loops have distinct indices). One pass over the calls for each name that
+ * a calling loop binds. */
 #include "graph/check.h"
 
 void oi_check_add_free(oi_checker *c, const oi_node *n, const char *name, oi_span span,
@@ -23,31 +24,38 @@ typedef struct binding {
     const oi_node *unbound; /* likewise one that does not */
 } binding;
 
-static void call(const oi_checker *c, binding *at, const oi_node *branch, const char *target,
-                 const char *name)
+static void call(const oi_checker *c, binding *at, const oi_call_edge *e, const char *name)
 {
-    uint32_t callee = target ? oi_graph_find_block(c->g, target) : OI_NO_ID;
-    if (callee == OI_NO_ID)
-        return;
-    bool here = oi_graph_loop_around(c->g, branch, name) != NULL;
-    if (here || at[branch->block].bound)
-        at[callee].bound = here ? branch : at[branch->block].bound;
+    uint32_t caller = e->branch->block;
+    bool here = oi_graph_loop_around(c->g, e->branch, name) != NULL;
+    if (here || at[caller].bound)
+        at[e->to].bound = here ? e->branch : at[caller].bound;
     /* a block that nobody calls starts without any index */
-    bool start = c->blocks[branch->block].call == OI_NO_ID;
-    if (!here && (start || at[branch->block].unbound))
-        at[callee].unbound = start ? branch : at[branch->block].unbound;
+    bool start = c->blocks[caller].call == OI_NO_ID;
+    if (!here && (start || at[caller].unbound))
+        at[e->to].unbound = start ? e->branch : at[caller].unbound;
 }
 
 static void propagate(const oi_checker *c, binding *at, const char *name)
 {
     memset(at, 0, c->g->blocks.n * sizeof *at);
     for (size_t i = 0; i < c->order.n; i++) {
-        const oi_ids *branches = &c->blocks[c->order.at[i]].branches;
-        for (size_t k = 0; k < branches->n; k++) {
-            const oi_node *n = &c->g->nodes.at[branches->at[k]];
-            call(c, at, n, n->as.branch.then_block.text, name);
-            call(c, at, n, n->as.branch.else_block.text, name);
-        }
+        const oi_call_edges *calls = &c->blocks[c->order.at[i]].calls;
+        for (size_t k = 0; k < calls->n; k++)
+            call(c, at, &calls->at[k], name);
+    }
+}
+
+/* Indices of loops that call something: only these can reach another block. */
+static void find_binding(const oi_checker *c, oi_map *names)
+{
+    for (size_t i = 0; i < c->g->blocks.n; i++) {
+        const oi_call_edges *calls = &c->blocks[i].calls;
+        for (size_t k = 0; k < calls->n; k++)
+            for (const oi_node *n = calls->at[k].branch; n->parent != OI_NO_ID;) {
+                n = &c->g->nodes.at[n->parent];
+                oi_map_put(names, n->as.loop.index.text, 0);
+            }
     }
 }
 
@@ -74,11 +82,15 @@ void oi_check_scopes(oi_checker *c)
 {
     if (!c->order.n)
         return; /* calls form a cycle, which is reported */
-    binding *at = oi_arena_alloc(c->a, c->g->blocks.n * sizeof *at);
+    binding *at = oi_arena_alloc(c->a, c->g->blocks.n * sizeof *at), none = {0};
+    oi_map names = {.arena = c->a};
+    find_binding(c, &names);
     for (size_t i = 0; i < c->free_names.n && !oi_check_stop(c); i++) {
         const oi_free_name *f = &c->free_names.at[i];
-        propagate(c, at, f->name);
+        bool binds = oi_map_get(&names, f->name) != OI_MAP_NONE;
+        if (binds)
+            propagate(c, at, f->name);
         for (uint32_t u = f->first; u != OI_NO_ID; u = c->free_uses.at[u].next)
-            report(c, &c->free_uses.at[u], &at[c->free_uses.at[u].block], f->name);
+            report(c, &c->free_uses.at[u], binds ? &at[c->free_uses.at[u].block] : &none, f->name);
     }
 }

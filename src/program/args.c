@@ -2,6 +2,36 @@
  * have their value; variables only a type. */
 #include "program/check.h"
 
+/* Metadata as a value: a number, a bool, or text. */
+static bool from_metadata(oi_typer *t, const char *name, const oi_meta_info *info, oi_op_value *out)
+{
+    oi_model *m = t->model;
+    char *text = NULL;
+    size_t n = 0;
+    if (info->rank == 0 && info->element == OI_BOOL) {
+        out->tag = OI_VALUE_BOOL;
+        oi_typer_must(t, oi_model_meta_bool(m, name, &out->b, t->d));
+    } else if (info->rank == 0 && oi_dtype_is_float(info->element)) {
+        out->tag = OI_VALUE_FLOAT;
+        oi_typer_must(t, oi_model_meta_f64(m, name, &out->f, t->d));
+    } else if (info->rank == 0 && info->element == OI_U64) {
+        oi_typer_must(t, oi_model_meta_u64(m, name, &out->u, t->d));
+        out->tag = out->u > INT64_MAX ? OI_VALUE_UINT : OI_VALUE_INT;
+    } else if (info->rank == 0 && oi_dtype_is_integer(info->element)) {
+        out->tag = OI_VALUE_INT;
+        oi_typer_must(t, oi_model_meta_i64(m, name, &out->i, t->d));
+    } else {
+        oi_status status = oi_model_meta_text(m, name, &text, &n, NULL);
+        if (status == OI_ERR_INPUT)
+            return false; /* an array */
+        oi_typer_must(t, status);
+        oi_buf owned = {.text = text, .n = n};
+        out->tag = OI_VALUE_STRING;
+        out->s = oi_buf_to_arena(&owned, t->a);
+    }
+    return true;
+}
+
 /* A name that the model knows: a size, or metadata (text included). */
 static bool from_model(oi_typer *t, const char *name, oi_op_value *out)
 {
@@ -16,26 +46,7 @@ static bool from_model(oi_typer *t, const char *name, oi_op_value *out)
                                 : (oi_op_value){.tag = OI_VALUE_INT, .i = (int64_t)size};
         return true;
     }
-    char *text = NULL;
-    size_t n = 0;
-    if (oi_model_meta_i64(t->model, name, &out->i, NULL) == OI_OK &&
-        !oi_dtype_is_float(info.element)) {
-        out->tag = OI_VALUE_INT;
-    } else if (oi_model_meta_u64(t->model, name, &out->u, NULL) == OI_OK &&
-               !oi_dtype_is_float(info.element)) {
-        out->tag = OI_VALUE_UINT;
-    } else if (oi_model_meta_bool(t->model, name, &out->b, NULL) == OI_OK) {
-        out->tag = OI_VALUE_BOOL;
-    } else if (oi_model_meta_f64(t->model, name, &out->f, NULL) == OI_OK) {
-        out->tag = OI_VALUE_FLOAT;
-    } else if (oi_model_meta_text(t->model, name, &text, &n, NULL) == OI_OK) {
-        out->tag = OI_VALUE_STRING;
-        out->s = oi_arena_text(t->a, text, n);
-        oi_free(text);
-    } else {
-        return false;
-    }
-    return true;
+    return from_metadata(t, name, &info, out);
 }
 
 /* One value that is not a list; false when only the run knows it. */

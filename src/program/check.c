@@ -36,6 +36,8 @@ static oi_status check(oi_typer *t)
         return status;
     status = oi_arena_guard(t->a, run, t);
     oi_diag_sort(t->d, first);
+    if (t->unreadable)
+        return status;
     if (status != OI_OK)
         return oi_diag_env(t->d, t->g->origin ? t->g->origin : "graph", "out of memory");
     return oi_diag_errors(t->d) > before ? OI_ERR_INPUT : OI_OK;

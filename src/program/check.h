@@ -34,11 +34,16 @@ typedef struct oi_typer {
     uint64_t n_keys;          /* looked up so far */
     oi_graph *spare;          /* holds expressions that come with the model, or NULL */
     struct json_object *json; /* the state spec being read, or NULL */
+    bool unreadable;          /* the check ended because the model cannot be read */
 } oi_typer;
 
 /* -- sizes.c: names that the model gives a value -- */
+/* Ends the check when the model cannot be read; the diagnostics say why. */
+void oi_typer_must(oi_typer *t, oi_status status);
 /* An oi_lookup over given sizes, the model's sizevars and integer metadata; ctx is the typer. */
 bool oi_typer_size(void *ctx, const char *name, int64_t *out);
+/* The value of a rank-0 integer constant, as far as it is known without reading tensors. */
+bool oi_typer_constant(oi_typer *t, const oi_symbol *s, int64_t *out);
 /* The dim an expression over sizes gives; unknown when it does not compute. */
 oi_dim oi_typer_dim(oi_typer *t, const oi_expr *e);
 bool oi_typer_eval(oi_typer *t, const oi_expr *e, int64_t *out); /* an index expression */

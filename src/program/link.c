@@ -2,13 +2,14 @@
  * dtype, E013 shape, E014 missing key, E022 constant without data, W101 data and @init. */
 #include "program/check.h"
 
+#include <math.h>
+
 static oi_place at_var(const oi_typer *t, const oi_var *v, oi_span span)
 {
     return oi_graph_place_var(t->g, t->a, v, span);
 }
 
-/* -- sizes
- * ------------------------------------------------------------------------------------------- */
+/* -- sizes -- */
 
 static void hint_size(const oi_typer *t, const char *word)
 {
@@ -65,8 +66,7 @@ static void sizes(oi_typer *t, const oi_var *v)
         size(t, at_var(t, v, v->cap.at[i].limit->span), v->cap.at[i].limit);
 }
 
-/* -- one key
- * ------------------------------------------------------------------------------------------ */
+/* -- one key -- */
 
 static const char *shape_text(const oi_typer *t, const oi_type *type)
 {
@@ -113,6 +113,9 @@ static bool exact_number(oi_typer *t, oi_place at, const oi_type *declared, cons
     uint8_t there[8] = {0}, back[8] = {0};
     unsigned bytes = (oi_dtype_bits(from) + 7) / 8;
     bool numbers = (from == OI_BOOL) == (declared->dtype == OI_BOOL);
+    if (oi_dtype_is_float(from) && oi_dtype_is_float(declared->dtype) &&
+        isnan(oi_element_f64(from, value, 0)))
+        return true; /* whatever its payload */
     if (numbers && oi_convert(declared->dtype, there, from, value, 1) == 1 &&
         oi_convert(from, back, declared->dtype, there, 1) == 1 && memcmp(back, value, bytes) == 0)
         return true;
@@ -146,8 +149,7 @@ static oi_found from_metadata(oi_typer *t, oi_place at, const oi_type *declared,
         return same_type(t, at, declared, "metadata", key, info.element, info.dims, info.rank)
                    ? OI_FOUND_DATA
                    : OI_FOUND_WRONG;
-    if (oi_model_meta(t->model, key, &view, t->d) != OI_OK)
-        return OI_FOUND_WRONG;
+    oi_typer_must(t, oi_model_meta(t->model, key, &view, t->d));
     return exact_number(t, at, declared, key, view.dtype, view.data) ? OI_FOUND_DATA
                                                                      : OI_FOUND_WRONG;
 }
@@ -173,8 +175,7 @@ oi_found oi_link_key(oi_typer *t, oi_place at, const oi_type *declared, const ch
     return f == OI_FOUND_NOTHING ? from_size(t, at, declared, key) : f;
 }
 
-/* -- variables
- * --------------------------------------------------------------------------------------------- */
+/* -- variables -- */
 
 /* E014: @ref names something the model has. */
 static void missing_key(oi_typer *t, const oi_var *v)
@@ -230,8 +231,7 @@ void oi_link_vars(oi_typer *t)
         link(t, &t->syms->list.at[i]);
 }
 
-/* -- names in nodes
- * ------------------------------------------------------------------------------------------ */
+/* -- names in nodes -- */
 
 /* A name that neither the graph nor the model knows is E030; what the structure check could not
  * know without the model. */

@@ -1,6 +1,6 @@
 /* link_keys.c: entries of prefix tables that are known before the run (spec/dsl.md §5): all indices
- * literal, or over loops with literal and size bounds. E044 missing key; E012, E013 as for any
- * tensor; E042, E047 once loop and size values are known. */
+ * literal, or over loops whose bounds are literals, sizes and constants. E044 missing key; E012,
+ * E013 as for any tensor; E042, E047 once loop and size values are known. */
 #include "program/check.h"
 
 /* Keys looked up in one check, over all accesses; beyond that they resolve when first used. */
@@ -22,7 +22,8 @@ static bool lookup(void *ctx, const char *name, int64_t *out)
             *out = l->value[i];
             return true;
         }
-    return !oi_symbols_find(l->t->syms, name) && oi_typer_size(l->t, name, out);
+    const oi_symbol *s = oi_symbols_find(l->t->syms, name);
+    return s ? oi_typer_constant(l->t, s, out) : oi_typer_size(l->t, name, out);
 }
 
 static bool mentions(const oi_expr *e, const char *name)
@@ -39,7 +40,7 @@ static bool used(const oi_access *a, const char *name)
     return false;
 }
 
-/* A bound is a literal or a size: a variable's value is not known yet. */
+/* A bound of literals, sizes and constants: another variable's value is not known yet. */
 static bool bound(oi_typer *t, const oi_expr *e, int64_t *out)
 {
     loops none = {.t = t};

@@ -23,11 +23,13 @@ static oi_place at_var(const oi_typer *t, const oi_var *v)
 static const oi_expr *read_expr(oi_typer *t, const char *key, const char *field,
                                 struct json_object *j)
 {
-    if (!json_object_is_type(j, json_type_string) && !json_object_is_type(j, json_type_int)) {
+    bool is_int = json_object_is_type(j, json_type_int);
+    if (!is_int && !json_object_is_type(j, json_type_string)) {
         bad_spec(t, key, field, "a size expression");
         return NULL;
     }
-    const char *text = json_object_get_string(j);
+    const char *text = is_int ? oi_arena_printf(t->a, "%lld", (long long)json_object_get_int64(j))
+                              : json_object_get_string(j);
     return oi_expr_parse(t->spare, text, strlen(text), false,
                          oi_arena_printf(t->a, "/%s/%s", key, field), t->d);
 }
@@ -37,7 +39,8 @@ static void check_dtype(oi_typer *t, const oi_var *v, const char *key)
     struct json_object *j;
     if (!json_object_object_get_ex(t->json, "dtype", &j))
         return;
-    oi_dtype dtype = oi_dtype_find_json(json_object_get_string(j));
+    bool is_text = json_object_is_type(j, json_type_string);
+    oi_dtype dtype = is_text ? oi_dtype_find_json(json_object_get_string(j)) : OI_NONE;
     if (dtype == OI_NONE)
         bad_spec(t, key, "dtype", "an element type");
     else if (dtype != v->dtype)
@@ -62,10 +65,11 @@ static void check_dims(oi_typer *t, const oi_var *v, const char *key)
             return;
         equal = oi_dim_equal(oi_typer_dim(t, e), oi_typer_dim(t, v->dims.at[i])) != OI_DIFFERENT;
     }
+    const char *text = equal ? "" : json_object_to_json_string_ext(j, JSON_C_TO_STRING_PLAIN);
     if (!equal)
         oi_diag_error(t->d, at_var(t, v), "E013",
                       "the dims of '%s' are not those of the model's state spec: %s", v->name.text,
-                      json_object_to_json_string_ext(j, JSON_C_TO_STRING_PLAIN));
+                      text ? text : "");
 }
 
 /* Bounds that the graph leaves open. */
@@ -91,13 +95,15 @@ static void check_state(oi_typer *t, const oi_symbol *s)
     oi_meta_info info;
     char *text = NULL;
     size_t n = 0;
-    if (oi_model_meta_info(t->model, key, &info) != OI_OK ||
-        oi_model_meta_text(t->model, key, &text, &n, t->d) != OI_OK)
+    if (oi_model_meta_info(t->model, key, &info) != OI_OK)
         return;
-    oi_status status = oi_json_parse(oi_model_path(t->model), text, n, &t->json, t->d);
+    oi_status status = oi_model_meta_text(t->model, key, &text, &n, t->d);
+    if (status == OI_OK)
+        status = oi_json_parse(oi_model_path(t->model), text, n, &t->json, t->d);
     oi_free(text);
-    if (status != OI_OK)
+    if (status == OI_ERR_INPUT)
         return;
+    oi_typer_must(t, status);
     if (!json_object_is_type(t->json, json_type_object)) {
         bad_spec(t, key, "", "an object");
     } else {

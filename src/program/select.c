@@ -3,8 +3,7 @@
  * its ends compute, or when their difference simplifies, as in step..step+T. */
 #include "program/check.h"
 
-/* -- length of a slice
- * -------------------------------------------------------------------------------- */
+/* -- length of a slice -- */
 
 #define MAX_TERMS 16u /* longer sums are not simplified */
 
@@ -95,6 +94,20 @@ static bool negative_literal(const oi_expr *e)
     return oi_expr_is_literal(e, &v) && v < 0;
 }
 
+/* The length of a slice whose end counts from the end of an axis of length n. */
+static oi_dim from_end(const oi_sel *x, oi_dim n)
+{
+    int64_t start = 0, end = 0;
+    if (!n.known || n.value < 0 || (x->start && !oi_expr_is_literal(x->start, &start)) || start < 0)
+        return (oi_dim){0};
+    if (x->end)
+        oi_expr_is_literal(x->end, &end);
+    int64_t value = n.value + end; /* signs differ */
+    if (__builtin_sub_overflow(value, start, &value))
+        return (oi_dim){0};
+    return (oi_dim){.known = true, .value = value, .text = value < 0 ? n.text : NULL};
+}
+
 /* The length of selector x over an axis of length n. */
 static oi_dim length(oi_typer *t, const oi_node *at, const oi_symbol *s, const oi_sel *x, oi_dim n)
 {
@@ -102,19 +115,8 @@ static oi_dim length(oi_typer *t, const oi_node *at, const oi_symbol *s, const o
     oi_dim unknown = {0};
     if (!x->start && !x->end)
         return n;
-    if (!x->end || negative_literal(x->end)) { /* counts from the end */
-        int64_t value = 0;
-        if (!n.known || (x->start && !oi_expr_is_literal(x->start, &left.literal)))
-            return unknown;
-        if (x->end)
-            oi_expr_is_literal(x->end, &value);
-        return (oi_dim){
-            .known = true,
-            .value = n.value + value - left.literal,
-            .text = n.text
-                        ? oi_arena_printf(t->a, "%lld", (long long)(n.value + value - left.literal))
-                        : NULL};
-    }
+    if (!x->end || negative_literal(x->end)) /* counts from the end */
+        return from_end(x, n);
     add_sum(&left, x->end, 1);
     if (x->start)
         add_sum(&left, x->start, -1);
@@ -124,8 +126,7 @@ static oi_dim length(oi_typer *t, const oi_node *at, const oi_symbol *s, const o
     return left.failed ? unknown : oi_typer_dim(t, rest(t, &left));
 }
 
-/* -- axes
- * ------------------------------------------------------------------------------------------- */
+/* -- axes -- */
 
 static void keep(oi_type *out, oi_dim d)
 {

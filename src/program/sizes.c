@@ -2,16 +2,30 @@
  * else integer scalars of its metadata. */
 #include "program/check.h"
 
-static bool from_model(oi_model *m, const char *name, int64_t *out)
+void oi_typer_must(oi_typer *t, oi_status status)
+{
+    if (status == OI_OK)
+        return;
+    t->unreadable = true;
+    oi_arena_fail(t->a);
+}
+
+static bool from_model(oi_typer *t, const char *name, int64_t *out)
 {
     uint64_t size;
-    if (oi_model_size_of(m, name, &size) == OI_OK) {
-        *out = (int64_t)size;
-        return size <= INT64_MAX;
-    }
     oi_meta_info info;
-    return oi_model_meta_info(m, name, &info) == OI_OK && info.rank == 0 &&
-           oi_dtype_is_integer(info.element) && oi_model_meta_i64(m, name, out, NULL) == OI_OK;
+    if (oi_model_size_of(t->model, name, &size) != OI_OK) {
+        if (oi_model_meta_info(t->model, name, &info) != OI_OK || info.rank ||
+            !oi_dtype_is_integer(info.element))
+            return false;
+        if (info.element != OI_U64) {
+            oi_typer_must(t, oi_model_meta_i64(t->model, name, out, t->d));
+            return true;
+        }
+        oi_typer_must(t, oi_model_meta_u64(t->model, name, &size, t->d));
+    }
+    *out = (int64_t)size;
+    return size <= INT64_MAX;
 }
 
 bool oi_typer_size(void *ctx, const char *name, int64_t *out)
@@ -29,10 +43,31 @@ bool oi_typer_size(void *ctx, const char *name, int64_t *out)
         *out = t->size_values.at[at];
         return true;
     }
-    if (!from_model(t->model, name, out))
+    if (!from_model(t, name, out))
         return false;
     *OI_PUSH(t->a, &t->size_values) = *out;
     oi_map_put(&t->sizes, name, (uint32_t)t->size_values.n - 1);
+    return true;
+}
+
+/* A constant's value: the model's, else @init. A tensor of the model is not read for this. */
+bool oi_typer_constant(oi_typer *t, const oi_symbol *s, int64_t *out)
+{
+    oi_tensor_info info;
+    const oi_var *v = s->var;
+    if (s->kind != OI_SYM_CONSTANT || s->n_axes || s->dims->n || !oi_dtype_is_integer(s->dtype))
+        return false;
+    const char *key = v->ref_name ? v->ref_name : v->name.text;
+    if (t->model && oi_model_tensor_info(t->model, key, &info) == OI_OK)
+        return false;
+    if (t->model && from_model(t, key, out))
+        return true;
+    if (!v->has_init || v->dtype == OI_U64)
+        return false;
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(v->init.bits >> 8 * i);
+    *out = oi_element_i64(v->dtype, bytes, 0);
     return true;
 }
 

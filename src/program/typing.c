@@ -36,8 +36,7 @@ bool oi_typer_type(oi_typer *t, const oi_symbol *s, oi_type *out)
     return true;
 }
 
-/* -- operands
- * --------------------------------------------------------------------------------------- */
+/* -- operands -- */
 
 /* The type of an operand or output. */
 static bool operand(oi_typer *t, const oi_node *n, const oi_access *a, oi_type *out)
@@ -55,8 +54,7 @@ static void note_access(const oi_typer *t, const oi_node *n, const oi_access *a)
         oi_typer_note(t, s);
 }
 
-/* -- ops
- * -------------------------------------------------------------------------------------------- */
+/* -- ops -- */
 
 static void report(const oi_typer *t, const oi_node *n, const oi_infer_fail *f)
 {
@@ -114,8 +112,7 @@ static void op(oi_typer *t, const oi_node *n)
         report(t, n, &fail);
 }
 
-/* -- moves
- * ------------------------------------------------------------------------------------------ */
+/* -- moves -- */
 
 static const char *shape_text(const oi_typer *t, const oi_type *type)
 {

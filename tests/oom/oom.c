@@ -217,6 +217,9 @@ static oi_status fill(oi_writer *w, oi_diag *d)
         status = oi_writer_u64(w, "k", OI_U8, 3, d);
     if (status == OI_OK)
         status = oi_writer_text(w, "mode", "two words", 9, d);
+    static const char spec[] = "{\"dtype\": \"f16\", \"dims\": [\"B*2\"], \"fixed\": {\"t\": 64}}";
+    if (status == OI_OK)
+        status = oi_writer_text(w, "oi.state.K", spec, sizeof spec - 1, d);
     if (status == OI_OK)
         status = oi_writer_ndarray(w, "table", &table, d);
     if (status == OI_OK)
@@ -344,17 +347,43 @@ static oi_status check_text(const char *text, oi_diag *d)
 
 static oi_status check_good(oi_diag *d)
 {
-    return check_text("volatile { a: f32[2, 3]; y: f32[2, 3]; }\n"
-                      "constant { k: u8; }\n"
-                      "block entry { op add(a, a) >> y; op relu(y) >> y; return; }\n",
-                      d);
+    return check_text(
+        "volatile { a: f32[k - 1, 3]; y: f32[2, 3]; W(l): f32[2, 3] @pattern(\"a{{}}\");\n"
+        "           x(l): f32[2, 3] @pattern(\"{l}\"); }\n"
+        "constant { k: u8; }\n"
+        "persistent { n: i32; K(t): f16[B*2] @table; A(i): f32[2, 3] @auto_dim(i); }\n"
+        "block entry {\n"
+        "  assign r: f16[8, B*2];\n"
+        "  op add(a, a) >> y;\n"
+        "  op clamp(y, min=k, max=B/2) >> y;\n"
+        "  cache.read K[n..n+8] >> r;\n"
+        "  loop i (i in 0..k) { branch sub; }\n"
+        "  dep after(loop) before(transfer);\n"
+        "  yield y;\n"
+        "  branch other;\n"
+        "  await y;\n"
+        "  transfer a >> y;\n"
+        "  return;\n"
+        "}\n"
+        "block sub { op sum_axis(a, axes=[i, 1]) >> s; return; }\n"
+        "block other { cache.increment n; return; }\n"
+        "block consumer { await y; op neg(y) >> y; branch third; yield y; }\n"
+        "block third { op neg(a) >> a; return; }\n"
+        "volatile { s: f32; }\n",
+        d);
 }
 
 static oi_status check_bad(oi_diag *d)
 {
-    return check_text("volatile { a: f64[2, 3]; y: f32[7]; z: f32[B]; }\n"
-                      "block entry { op ad(a, b) >> y; op add(y, z) >> y; branch nowhere; }\n",
-                      d);
+    return check_text(
+        "volatile { a: f64[2, 3]; y: f32[7]; z: f32[B]; z: f32[C*2]; W(l): f32 @pattern(\"{m}\"); "
+        "}\n"
+        "persistent { K(t): f32[B*4] @table; A(i): f32[2, 3] @auto_dim(i) @fixed(j=1); }\n"
+        "block entry { op ad(a, b) >> y; op add(y, z) >> y; branch nowhere; branch c1;\n"
+        "  cache.read K[3..1] >> y; cache.reset A[0]; yield y; op neg(y) >> y;\n"
+        "  op relu(y, alfa=1, alpha=q) >> y; dep after(x) before(y); }\n"
+        "block c1 { branch c2; return; } block c2 { branch c1; return; }\n",
+        d);
 }
 
 static oi_status draw(oi_diag *d)

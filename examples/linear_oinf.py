@@ -1,0 +1,19 @@
+"""Writes the model package for linear.oi: one weight matrix and one bias."""
+
+import dataclasses
+
+from openinfer_oinf import StreamTensor
+from package import uniform, weights, write
+
+
+@dataclasses.dataclass
+class Linear:
+    B: int
+    D: int
+    O: int
+    W: StreamTensor
+    bias: StreamTensor
+
+
+if __name__ == "__main__":
+    write(Linear(B=4, D=16, O=8, W=weights(1, [16, 8]), bias=uniform(2, [8])))

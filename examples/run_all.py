@@ -1,0 +1,110 @@
+"""Writes every example's package, runs its graph and compares it with its reference.
+
+    python examples/run_all.py [--device D]... [--only NAME]... [--out FOLDER] [--bin PATH]
+
+Everything is written into build/examples. Exit: 0 all right, 1 something differs, 3 nothing to run with.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+NAMES = sorted(p.stem for p in HERE.glob("*.oi"))
+
+
+def python(script, *args):
+    """Runs one of the scripts beside this one; nothing needs to be installed for that."""
+    path = os.pathsep.join(filter(None, [str(HERE.parent / "python/src"), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, HERE / script, *args], check=True, env=env, stdout=subprocess.DEVNULL)
+
+
+def write_package(name, folder):
+    path = folder / f"{name}.oinf"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    python(f"{name}_oinf.py", path)
+    return path
+
+
+def write_reference(name, package, folder):
+    """folder/in and folder/out as reference.py describes them; returns what run.json says."""
+    python(f"{name}_ref.py", package, folder)
+    return json.loads((folder / "run.json").read_text())
+
+
+def commands(openinfer):
+    """The commands this build has."""
+    text = subprocess.run([openinfer, "help"], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2:3].isalpha()]
+
+
+def run(openinfer, name, package, folder, about, device, out):
+    """Runs one example; returns the finished process. Results go to out/VARIABLE.STEP.npy."""
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("*.npy"):
+        old.unlink()
+    given = [f"{x}=@{folder}/in/{x}/{{step}}.npy" for x in about["inputs"]]
+    return subprocess.run(
+        [openinfer, "run", HERE / f"{name}.oi", "--model", package, "--strict", "--device", device,
+         "--steps", str(about["steps"]), "--fetch", ",".join(about["outputs"]), "--out", out]
+        + [x for value in given for x in ("--set", value)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def compare(folder, about, out):
+    """(variable, step, error as a multiple of the tolerance) of everything the reference gives."""
+    import numpy as np
+    from reference import error
+
+    for wanted in sorted((folder / "out").glob("*.npy")):
+        name, step = wanted.stem.rsplit(".", 1)
+        found = out / wanted.name
+        value = np.load(found) if found.exists() else None
+        ratio = float("inf") if value is None else error(value, np.load(wanted), **about["outputs"][name])
+        yield name, int(step), ratio
+
+
+def one_row(openinfer, name, device, root):
+    folder = root / name
+    package = write_package(name, folder)
+    about = write_reference(name, package, folder)
+    out = folder / f"got-{device.replace(':', '-')}"
+    start = time.monotonic()
+    result = run(openinfer, name, package, folder, about, device, out)
+    seconds = time.monotonic() - start
+    if result.returncode:
+        return about["steps"], seconds, f"exit {result.returncode}: {result.stderr.strip().splitlines()[-1:]}"
+    worst = max(compare(folder, about, out), key=lambda row: row[2])
+    verdict = "ok" if worst[2] <= 1 else "DIFFERS"
+    return about["steps"], seconds, f"{verdict}, {worst[2]:.2g} of the tolerance at {worst[0]}, step {worst[1]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", action="append", help="cpu:scalar, cpu, ... (default: these two)")
+    parser.add_argument("--only", action="append", choices=NAMES, metavar="NAME")
+    parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "build/examples")
+    parser.add_argument("--bin", default=os.environ.get("OPENINFER_BIN") or HERE.parent / "build/bin/openinfer")
+    args = parser.parse_args()
+    if not os.access(args.bin, os.X_OK) or "run" not in commands(args.bin):
+        print(f"run_all: {args.bin} has no command `run`", file=sys.stderr)
+        return 3
+    failed = 0
+    print(f"{'example':<20} {'device':<11} {'steps':>5} {'ms':>6}  result")
+    for name in args.only or NAMES:
+        for device in args.device or ["cpu:scalar", "cpu"]:
+            steps, seconds, result = one_row(args.bin, name, device, args.out)
+            failed += not result.startswith("ok")
+            print(f"{name:<20} {device:<11} {steps:>5} {seconds * 1e3:>6.0f}  {result}", flush=True)
+    print(f"{failed} of them wrong" if failed else "all as the references say")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+"""Writes the model package for stability_guard.oi: one layer and a gain."""
+
+import dataclasses
+
+from openinfer_oinf import ScalarValue, StreamTensor
+from package import weights, write
+
+
+@dataclasses.dataclass
+class StabilityGuard:
+    B: int
+    D: int
+    W: StreamTensor
+    gain: ScalarValue
+
+
+if __name__ == "__main__":
+    write(StabilityGuard(B=2, D=8, W=weights(1, [8, 8]), gain=ScalarValue(2.0, "f32")))

@@ -346,70 +346,6 @@ OI_API bool oi_ops_runs(size_t op, oi_dtype t, const char *api);
 /* One op, or with OI_OPS_NONE all of them; what runs on `api` only, when it is given. */
 OI_API oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag);
 
-/* -- running one op -- */
-
-/* An attribute's value. */
-typedef enum oi_op_value_tag {
-    OI_VALUE_NONE, /* no value: what absence means is said in the attribute's `absent` */
-    OI_VALUE_INT,
-    OI_VALUE_UINT, /* only above INT64_MAX */
-    OI_VALUE_FLOAT,
-    OI_VALUE_BOOL,
-    OI_VALUE_STRING,
-    OI_VALUE_DTYPE,
-    OI_VALUE_INT_LIST,
-    OI_VALUE_FLOAT_LIST,
-    OI_VALUE_STRING_LIST,
-    OI_VALUE_DTYPE_LIST
-} oi_op_value_tag;
-
-typedef struct oi_op_value {
-    oi_op_value_tag tag;
-    uint32_t n; /* length of a list */
-    union {
-        int64_t i;
-        uint64_t u;
-        double f;
-        bool b;
-        const char *s;
-        oi_dtype dtype;
-        const int64_t *ints;
-        const double *floats;
-        const char *const *strings;
-        const oi_dtype *dtypes;
-    };
-} oi_op_value;
-
-typedef struct oi_op_arg {
-    const char *name;
-    oi_op_value value;
-} oi_op_arg;
-
-typedef struct oi_op_out { /* a tensor of the caller's that is written */
-    oi_dtype dtype;
-    uint32_t rank;
-    const uint64_t *dims;
-    void *data;
-} oi_op_out;
-
-typedef struct oi_op_run_options {
-    const char *device; /* "cpu", or one kind of instructions: "cpu:scalar", "cpu:avx2" ...; NULL: "cpu" */
-    unsigned threads;   /* 0 and 1: the calling thread alone. The result does not depend on it */
-    /* Slices: per tensor the distance in elements between neighbours along each axis (NULL:
-     * row-major), and the first element. Each array may be NULL. */
-    const int64_t *const *input_strides, *const *output_strides;
-    const int64_t *input_offsets, *output_offsets;
-} oi_op_run_options;
-
-/* One op on tensors in memory. Outputs are declared by the caller and checked, as in a graph. An
- * output may be one of the inputs; the result is as if those were read first. */
-OI_API oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs,
-                           const oi_op_arg *attrs, size_t n_attrs, const oi_op_out *outputs,
-                           size_t n_outputs, const oi_op_run_options *options, oi_diag *diag);
-/* The kinds of instructions this machine has: "scalar", "avx" ..., weakest first; NULL past the
- * end. "cpu" means the last. */
-OI_API const char *oi_cpu_at(size_t i);
-
 /* -- graphs -- */
 
 typedef struct oi_graph oi_graph;
@@ -532,6 +468,203 @@ OI_API oi_status oi_build_return(oi_graph *g, const char *names, oi_diag *diag);
 /* Any one statement but a loop: "cache.increment 2 step;", "barrier;", "dep after(…) before(…);".
  */
 OI_API oi_status oi_build_statement(oi_graph *g, const char *text, oi_diag *diag);
+
+/* -- simulation ------------------------------------------------------------------------------- */
+
+/* A simulator: a graph bound to a model, checked and typed, ready to run. Model and graph are
+ * borrowed and must outlive it. One simulator serves any number of executors and threads. */
+typedef struct oi_sim oi_sim;
+/* An executor: the values of the variables. Used by one thread at a time. */
+typedef struct oi_exec oi_exec;
+
+typedef enum oi_run_on {
+    OI_CPU, /* the best kernels of this machine */
+    OI_RUN_SCALAR,
+    OI_RUN_AVX,
+    OI_RUN_AVX2,
+    OI_RUN_AVX512,
+    OI_VULKAN
+} oi_run_on;
+/* "cpu", "cpu:avx2", "vulkan" …; false when there is no such device. */
+OI_API bool oi_run_on_find(const char *name, oi_run_on *out);
+
+typedef struct oi_sim_options {
+    oi_run_on device;
+    bool strict;           /* as oi_check_options; a missing input is E020 */
+    bool trace;            /* keep an event for every node that runs */
+    bool trace_values;     /* with statistics of what it wrote */
+    bool timer;            /* measure how long nodes take */
+    uint32_t threads;      /* of the kernels; 0 = 1. Results do not depend on it */
+    bool parallel_consumers; /* oi_step runs consumers on threads of their own; same results */
+    uint64_t memory_limit; /* bytes of model tensors resident at once; 0 = no limit */
+    const oi_size *sizes;  /* override sizes of the model */
+    size_t n_sizes;
+} oi_sim_options;
+
+/* Checks the graph against the model first. model may be NULL for a graph that needs none, options
+ * NULL for the defaults. The environment variable OPENINFER_TRACE (full, off) overrides trace. */
+OI_API oi_status oi_sim_new(oi_model *model, const oi_graph *graph, const oi_sim_options *options,
+                            oi_sim **out, oi_diag *diag);
+OI_API void oi_sim_free(oi_sim *s); /* executors that still live keep what they need */
+
+typedef struct oi_sim_stats {
+    uint64_t weights_peak;     /* most bytes of model tensors resident at once */
+    uint64_t weights_resident; /* now */
+} oi_sim_stats;
+OI_API void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out);
+
+OI_API oi_status oi_exec_new(oi_sim *s, oi_exec **out, oi_diag *diag);
+/* Persistent variables that are equal in name, type, dims, indices and @fixed are shared with
+ * `beside`; the same name for something else is E013. Steps of the two may not overlap. */
+OI_API oi_status oi_exec_new_shared(oi_sim *s, oi_exec *beside, oi_exec **out, oi_diag *diag);
+OI_API void oi_exec_free(oi_exec *e);
+
+/* What the graph declares, in order; assigned variables follow. */
+typedef struct oi_var_info {
+    const char *name;
+    oi_var_kind kind;
+    bool is_assigned; /* by `assign`; kind is OI_VOLATILE then */
+    bool is_prefix;   /* a prefix table: no value of its own */
+    oi_dtype dtype;
+    uint32_t rank;
+    const uint64_t *dims; /* declared; UINT64_MAX for `?`. Of one entry, for tables */
+} oi_var_info;
+OI_API size_t oi_sim_n_vars(const oi_sim *s);
+OI_API bool oi_sim_var(const oi_sim *s, size_t i, oi_var_info *out); /* false past the end */
+OI_API size_t oi_sim_find_var(const oi_sim *s, const char *name);    /* SIZE_MAX when unknown */
+
+/* The value of a dynamic variable for the next step, copied. The dims may be flat: any shape with
+ * the same number of elements (rank 1). Only between steps. */
+OI_API oi_status oi_insert(oi_exec *e, const char *name, const oi_view *value, oi_diag *diag);
+/* Whether a value waits for the next step. */
+OI_API bool oi_is_inserted(const oi_exec *e, const char *name);
+/* The value as it is now: between steps, and between two nodes of oi_next. The view is lent until
+ * the executor is used again, other than for fetching other variables. A persistent table is given
+ * as a whole, its sizes first. */
+OI_API oi_status oi_fetch(oi_exec *e, const char *name, oi_view *out, oi_diag *diag);
+/* The i-th value that entry returned in the last step; OI_NOT_FOUND past the end. */
+OI_API oi_status oi_output(oi_exec *e, size_t i, const char **name, oi_view *out, oi_diag *diag);
+
+/* One step. After a failure persistent memory is as it was before. */
+OI_API oi_status oi_step(oi_exec *e, oi_diag *diag);
+OI_API uint64_t oi_steps_done(const oi_exec *e); /* finished without failure */
+
+/* An executed node. Texts live as long as the simulator. */
+typedef struct oi_event {
+    oi_status status; /* OI_OK; when oi_next returns false: why the step ended */
+    const char *block_name;
+    uint64_t node_index;
+    const char *node_uuid;
+    const char *kind; /* "OpExecute", "CacheRead" … */
+    const char *op;   /* name of the op, else "" */
+    const char *const *params, *const *output; /* as written */
+    size_t n_params, n_output;
+    uint64_t micros[3]; /* milliseconds, microseconds, nanoseconds; 0 when the timer is off */
+    uint64_t step;      /* from 0 */
+    uint32_t line, col; /* where the node stands in the source; 0: no text */
+} oi_event;
+
+/* Runs the next node, beginning a step when none is under way. False when the step has ended:
+ * event->status says how. */
+OI_API bool oi_next(oi_exec *e, oi_event *event, oi_diag *diag);
+/* The node that would run next: same fields, nothing is run. False between steps. */
+OI_API bool oi_peek(oi_exec *e, oi_event *event);
+/* Ends a step that oi_next has begun; persistent memory goes back to what it was. */
+OI_API void oi_abandon(oi_exec *e);
+
+typedef enum oi_trace_format { OI_TRACE_JSON, OI_TRACE_CHROME } oi_trace_format;
+typedef struct oi_trace_options {
+    oi_trace_format format;
+    bool ext;           /* JSON: also op, step, iter, thread, start_ns, shape, dtype, stats */
+    bool deterministic; /* times are 0 */
+} oi_trace_options;
+/* All events since the executor was made or the trace cleared. NULL options = JSON. */
+OI_API oi_status oi_trace_json(oi_exec *e, const oi_trace_options *options, char **out,
+                               oi_diag *diag);
+OI_API void oi_trace_clear(oi_exec *e);
+
+/* A tensor in the style of `openinfer inspect`: "name: f32[2, 3] = { … }". */
+OI_API oi_status oi_view_print(FILE *to, const char *name, const oi_view *value);
+
+/* SplitMix64 seeded with `seed`, one draw per element: floats low + (high - low) * [0, 1), integers
+ * low … high inclusive. OI_ERR_USAGE for a dtype of the other kind or a range it does not hold.
+ * Packed types are packed; n = 0 elements leave `out` alone. */
+OI_API oi_status oi_random(oi_dtype dtype, uint64_t seed, double low, double high, void *out,
+                           uint64_t n);
+OI_API oi_status oi_random_int(oi_dtype dtype, uint64_t seed, int64_t low, int64_t high, void *out,
+                               uint64_t n);
+OI_API void oi_random_f32(uint64_t seed, float low, float high, float *out, uint64_t n);
+OI_API void oi_random_f64(uint64_t seed, double low, double high, double *out, uint64_t n);
+OI_API void oi_random_i32(uint64_t seed, int32_t low, int32_t high, int32_t *out, uint64_t n);
+OI_API void oi_random_i64(uint64_t seed, int64_t low, int64_t high, int64_t *out, uint64_t n);
+
+/* For short programs. The plain forms stop with the diagnostics when something is wrong; the TRY_
+ * forms give an oi_status and take an oi_diag.
+ *     OI_INSERT(exec, x, data, n);                  const float *y = OI_FETCH_F32(exec, y, &n);
+ *     OI_TRY_INSERT(exec, x, data, n, diag);        OI_TRY_FETCH_F32(exec, y, &y, &n, diag);
+ * The element type of an insert follows from the pointer. */
+#define OI_DTYPE_OF(data)                                                                        \
+    _Generic((data), const float *: OI_F32, float *: OI_F32, const double *: OI_F64,             \
+        double *: OI_F64, const int8_t *: OI_I8, int8_t *: OI_I8, const int16_t *: OI_I16,       \
+        int16_t *: OI_I16, const int32_t *: OI_I32, int32_t *: OI_I32, const int64_t *: OI_I64,  \
+        int64_t *: OI_I64, const uint8_t *: OI_U8, uint8_t *: OI_U8, const uint16_t *: OI_U16,   \
+        uint16_t *: OI_U16, const uint32_t *: OI_U32, uint32_t *: OI_U32,                        \
+        const uint64_t *: OI_U64, uint64_t *: OI_U64, const bool *: OI_BOOL, bool *: OI_BOOL)
+#define OI_INSERT(exec, name, data, n) \
+    oi_insert_or_stop((exec), #name, OI_DTYPE_OF(data), (data), (n))
+#define OI_TRY_INSERT(exec, name, data, n, diag) \
+    oi_insert_flat((exec), #name, OI_DTYPE_OF(data), (data), (n), (diag))
+#define OI_FETCH_F32(exec, name, n) ((const float *)oi_fetch_or_stop((exec), #name, OI_F32, (n)))
+#define OI_FETCH_F64(exec, name, n) ((const double *)oi_fetch_or_stop((exec), #name, OI_F64, (n)))
+#define OI_FETCH_I32(exec, name, n) ((const int32_t *)oi_fetch_or_stop((exec), #name, OI_I32, (n)))
+#define OI_FETCH_I64(exec, name, n) ((const int64_t *)oi_fetch_or_stop((exec), #name, OI_I64, (n)))
+#define OI_FETCH_U8(exec, name, n)  ((const uint8_t *)oi_fetch_or_stop((exec), #name, OI_U8, (n)))
+#define OI_FETCH_BOOL(exec, name, n) ((const bool *)oi_fetch_or_stop((exec), #name, OI_BOOL, (n)))
+#define OI_TRY_FETCH_F32(exec, name, out, n, diag) \
+    oi_fetch_as((exec), #name, OI_F32, (const void **)(const float **)(out), (n), (diag))
+#define OI_TRY_FETCH_I32(exec, name, out, n, diag) \
+    oi_fetch_as((exec), #name, OI_I32, (const void **)(const int32_t **)(out), (n), (diag))
+#define OI_TRY_FETCH_I64(exec, name, out, n, diag) \
+    oi_fetch_as((exec), #name, OI_I64, (const void **)(const int64_t **)(out), (n), (diag))
+#define OI_STEP(exec) oi_step_or_stop(exec)
+
+/* n elements in a row. */
+OI_API oi_status oi_insert_flat(oi_exec *e, const char *name, oi_dtype dtype, const void *data,
+                                uint64_t n, oi_diag *diag);
+/* A value that must be of `dtype` (E050); n may be NULL. */
+OI_API oi_status oi_fetch_as(oi_exec *e, const char *name, oi_dtype dtype, const void **out,
+                             uint64_t *n, oi_diag *diag);
+
+static inline void oi_stop_unless_ok(oi_status status, oi_diag *d)
+{
+    if (status != OI_OK) {
+        oi_diag_print(d, stderr, false);
+        exit(EXIT_FAILURE);
+    }
+    oi_diag_free(d);
+}
+
+static inline void oi_insert_or_stop(oi_exec *e, const char *name, oi_dtype dtype,
+                                     const void *data, uint64_t n)
+{
+    oi_diag *d = oi_diag_new();
+    oi_stop_unless_ok(oi_insert_flat(e, name, dtype, data, n, d), d);
+}
+
+static inline const void *oi_fetch_or_stop(oi_exec *e, const char *name, oi_dtype dtype,
+                                           uint64_t *n)
+{
+    const void *data = NULL;
+    oi_diag *d = oi_diag_new();
+    oi_stop_unless_ok(oi_fetch_as(e, name, dtype, &data, n, d), d);
+    return data;
+}
+
+static inline void oi_step_or_stop(oi_exec *e)
+{
+    oi_diag *d = oi_diag_new();
+    oi_stop_unless_ok(oi_step(e, d), d);
+}
 
 /* -- devices: what a program is synthesized for --------------------------------------------------
  *

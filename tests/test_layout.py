@@ -17,14 +17,14 @@ C_FILES = sorted(
 # Who may include whom. A folder may always include itself.
 MAY_INCLUDE = {
     "base": set(),
-    "kernel": {"base"},
+    "kernel": set(),
     "oinf": {"base"},
     "graph": {"base"},
     "device": {"base"},
     "dsl": {"base", "graph"},
     "check": {"base", "graph", "oinf"},
     "program": {"base", "graph", "oinf"},
-    "sim": {"base", "graph", "oinf", "dsl", "program", "kernel"},
+    "sim": {"base", "kernel", "oinf", "graph", "program"},
 }
 
 
@@ -38,7 +38,8 @@ def test_there_is_something_to_check():
 
 @pytest.mark.parametrize("path", C_FILES, ids=str)
 def test_files_are_under_800_lines(path):
-    assert read(path).count("\n") <= 800
+    whole_api = path == pathlib.Path("include/openinfer.h")  # one header by design: users read one file
+    assert read(path).count("\n") <= (1600 if whole_api else 800)
 
 
 @pytest.mark.parametrize("path", C_FILES, ids=str)

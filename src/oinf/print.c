@@ -84,14 +84,23 @@ void oi_oinf_quote(oi_buf *out, const char *text, size_t n)
 
 /* -- lists and arrays -- */
 
-/* Typed values somewhere in the file. */
+/* Typed values somewhere in the file, or in memory. */
 typedef struct array {
     const char *name;
     oi_dtype dtype;
     uint32_t rank;
     const uint64_t *dims;
     uint64_t n, at;
+    const uint8_t *data; /* NULL: in the file */
 } array;
+
+static oi_status get_bytes(printer *p, const array *a, uint64_t at, uint64_t n, uint8_t *buf)
+{
+    if (!a->data)
+        return oi_oinf_read(p->m, a->at + at, n, buf, p->d);
+    memcpy(buf, a->data + at, (size_t)n);
+    return OI_OK;
+}
 
 /* Elements [first, first + n) with ", " between; n is at most WHOLE. */
 static oi_status put_some(printer *p, const array *a, uint64_t first, uint64_t n)
@@ -100,7 +109,7 @@ static oi_status put_some(printer *p, const array *a, uint64_t first, uint64_t n
     unsigned bits = oi_dtype_bits(a->dtype);
     unsigned per_byte = bits < 8 ? 8 / bits : 1, width = bits < 8 ? 1 : bits / 8;
     uint64_t start = first / per_byte, end = (first + n - 1) / per_byte + 1;
-    OI_TRY(oi_oinf_read(p->m, a->at + start * width, (end - start) * width, buf, p->d));
+    OI_TRY(get_bytes(p, a, start * width, (end - start) * width, buf));
     for (uint64_t e = 0; e < n; e++) {
         if (e)
             fputs(", ", p->to);
@@ -198,7 +207,7 @@ static oi_status put_metadata(printer *p, size_t i)
         return put_str(p, i);
     if (e->type == OI_BITSET)
         return put_bitset(p, e);
-    array a = {e->name, e->element, e->rank, e->dims, e->n_elements, e->value_at};
+    array a = {e->name, e->element, e->rank, e->dims, e->n_elements, e->value_at, NULL};
     return put_array(p, &a);
 }
 
@@ -338,7 +347,7 @@ static oi_status put_tensor(printer *p, size_t i)
         put_dims(p->to, t->rank, t->dims);
         fputs(" -- uninitialized\n", p->to);
     } else {
-        array a = {t->name, t->dtype, t->rank, t->dims, t->n_elements, t->data_offset};
+        array a = {t->name, t->dtype, t->rank, t->dims, t->n_elements, t->data_offset, NULL};
         oi_stats s;
         OI_TRY(oi_oinf_stats(p->m, i, &s, p->d));
         OI_TRY(put_array(p, &a));
@@ -437,6 +446,20 @@ static oi_status print_text(printer *p)
     for (oi_oinf_table t = 0; t < OI_OINF_TABLES; t++)
         OI_TRY(put_table(p, t, &is_first));
     return OI_OK;
+}
+
+oi_status oi_view_print(FILE *to, const char *name, const oi_view *v)
+{
+    printer p = {.to = to};
+    array a = {name, v->dtype, v->rank, v->dims, v->n_elements, 0, v->data};
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain)
+        return OI_ERR_ENV;
+    locale_t before = uselocale(plain);
+    oi_status status = put_array(&p, &a);
+    uselocale(before);
+    freelocale(plain);
+    return status;
 }
 
 oi_status oi_model_print(oi_model *m, FILE *to, const oi_print_options *options, oi_diag *diag)

@@ -1,0 +1,422 @@
+/* op.c: ops. A node whose types are known before the run has its kernel chosen once; others
+ * (lengths or attributes that only the run knows) are judged and chosen when they run. */
+#include "sim/sim.h"
+
+#if __has_include("kernel/kernel.h")
+#define oi_scalar oi_kernel_scalar /* the kernels' own; graph.h has another */
+#include "kernel/kernel.h"
+#undef oi_scalar
+
+#define MAX_PORTS 64u /* operands of one call; concat of more is refused by E060 */
+
+/* A call, ready to run. */
+typedef struct call {
+    oi_kernel_query query;
+    oi_choice choice;
+    oi_operand *in, *out;
+    oi_op_value *attrs;
+} call;
+
+struct oi_op_plan {
+    bool is_static;
+    call c;
+};
+
+/* -- attributes ---------------------------------------------------------------------------------
+ */
+
+static void set_defaults(const oi_op *op, oi_op_value *values)
+{
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        values[i] = op->attrs[i].def;
+}
+
+static bool is_known(const oi_pnode *n)
+{
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++)
+        if (n->as.op.attrs[i].items || n->as.op.attrs[i].one.kind != OI_PV_KNOWN)
+            return false;
+    return true;
+}
+
+static oi_op_value number(oi_dtype t, const void *data, uint64_t e)
+{
+    if (oi_dtype_is_float(t))
+        return (oi_op_value){.tag = OI_VALUE_FLOAT, .f = oi_element_f64(t, data, e)};
+    if (t == OI_BOOL)
+        return (oi_op_value){.tag = OI_VALUE_BOOL, .b = oi_element_u64(t, data, e) != 0};
+    uint64_t u = t == OI_U64 ? oi_element_u64(t, data, e) : 0;
+    if (u > INT64_MAX)
+        return (oi_op_value){.tag = OI_VALUE_UINT, .u = u};
+    return (oi_op_value){.tag = OI_VALUE_INT, .i = oi_element_i64(t, data, e)};
+}
+
+/* Room for the lists of a call that only the run knows. */
+typedef struct lists {
+    int64_t ints[256];
+    size_t n;
+} lists;
+
+static oi_status run_value(oi_ctx *c, const oi_pvalue *v, oi_span span, lists *room,
+                           oi_op_value *out)
+{
+    oi_input in;
+    int64_t i;
+    switch (v->kind) {
+    case OI_PV_KNOWN: *out = v->value; return OI_OK;
+    case OI_PV_INDEX:
+        *out = (oi_op_value){.tag = OI_VALUE_INT, .i = c->indices[v->id]};
+        return OI_OK;
+    case OI_PV_CODE:
+        OI_TRY(oi_ctx_code(c, &v->code, NULL, &i));
+        *out = (oi_op_value){.tag = OI_VALUE_INT, .i = i};
+        return OI_OK;
+    case OI_PV_VAR: break;
+    }
+    OI_TRY(oi_mem_read_var(c, v->id, span, &in));
+    if (in.rank == 0) {
+        *out = number(in.dtype, in.data, 0);
+        return OI_OK;
+    }
+    if (in.rank > 1 || in.n_elements > OI_COUNT(room->ints) - room->n)
+        return oi_ctx_fail(c, span, "E053", "a list of more than %zu numbers",
+                           OI_COUNT(room->ints));
+    *out = (oi_op_value){
+        .tag = OI_VALUE_INT_LIST, .n = (uint32_t)in.n_elements, .ints = room->ints + room->n};
+    for (uint64_t e = 0; e < in.n_elements; e++)
+        room->ints[room->n++] = oi_element_i64(in.dtype, in.data, e);
+    return OI_OK;
+}
+
+static oi_status run_attr(oi_ctx *c, const oi_pattr *a, lists *room, oi_op_value *out)
+{
+    if (!a->items)
+        return run_value(c, &a->one, a->span, room, out);
+    if (a->n_items > OI_COUNT(room->ints) - room->n)
+        return oi_ctx_fail(c, a->span, "E053", "a list of more than %zu numbers",
+                           OI_COUNT(room->ints));
+    *out = (oi_op_value){.tag = OI_VALUE_INT_LIST, .n = a->n_items, .ints = room->ints + room->n};
+    int64_t *to = room->ints + room->n;
+    room->n += a->n_items;
+    for (uint32_t i = 0; i < a->n_items; i++) {
+        oi_op_value item;
+        OI_TRY(run_value(c, &a->items[i], a->span, room, &item));
+        if (item.tag != OI_VALUE_INT)
+            return oi_ctx_fail(c, a->span, "E053", "attribute '%s' wants integers", a->attr->name);
+        to[i] = item.i;
+    }
+    return OI_OK;
+}
+
+/* -- operands -----------------------------------------------------------------------------------
+ */
+
+static void set_operand(oi_operand *o, oi_dtype t, uint32_t rank, const uint64_t *dims)
+{
+    int64_t stride = 1;
+    o->dtype = t;
+    o->rank = rank;
+    for (uint32_t i = rank; i-- > 0;) {
+        o->dims[i] = (int64_t)dims[i];
+        o->strides[i] = stride;
+        stride *= dims[i] ? (int64_t)dims[i] : 1;
+    }
+}
+
+/* An output in a variable that is also read: the kernel must not spoil its input. */
+static uint32_t overlaps(const oi_pnode *n)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < n->as.op.n_in && i < 32; i++)
+        for (uint32_t k = 0; k < n->as.op.n_out; k++)
+            if (!n->as.op.in[i].is_index && n->as.op.in[i].var == n->as.op.out[k].var)
+                mask |= 1u << i;
+    return mask;
+}
+
+static void set_query(call *c, const oi_pnode *n)
+{
+    c->query = (oi_kernel_query){.op = n->as.op.op,
+                                 .in = c->in,
+                                 .n_in = n->as.op.n_in,
+                                 .out = c->out,
+                                 .n_out = n->as.op.n_out,
+                                 .attrs = c->attrs,
+                                 .overlaps = overlaps(n)};
+}
+
+static oi_cpu cpu_of(const oi_sim *s)
+{
+    switch (s->options.device) {
+    case OI_RUN_SCALAR: return OI_CPU_SCALAR;
+    case OI_RUN_AVX: return OI_CPU_AVX;
+    case OI_RUN_AVX2: return OI_CPU_AVX2;
+    case OI_RUN_AVX512: return OI_CPU_AVX512;
+    default: return oi_cpu_best();
+    }
+}
+
+/* -- before the run -----------------------------------------------------------------------------
+ */
+
+static bool has_run_types(const oi_program *p, const oi_pref *refs, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!refs[i].is_index && p->vars[refs[i].var].has_run_dims)
+            return true;
+    return false;
+}
+
+static void declared(const oi_program *p, const oi_pref *r, oi_operand *o)
+{
+    if (r->is_index)
+        set_operand(o, OI_I64, 0, NULL);
+    else
+        set_operand(o, p->vars[r->var].dtype, p->vars[r->var].rank, p->vars[r->var].dims);
+}
+
+static oi_op_plan *make_plan(oi_sim *s, const oi_pnode *n)
+{
+    oi_op_plan *plan = oi_arena_alloc(s->arena, sizeof *plan);
+    call *c = &plan->c;
+    const oi_program *p = s->program;
+    c->in = oi_arena_alloc(s->arena, (n->as.op.n_in + 1) * sizeof *c->in);
+    c->out = oi_arena_alloc(s->arena, (n->as.op.n_out + 1) * sizeof *c->out);
+    c->attrs = oi_arena_alloc(s->arena, (n->as.op.op->n_attrs + 1) * sizeof *c->attrs);
+    plan->is_static = is_known(n) && !has_run_types(p, n->as.op.in, n->as.op.n_in) &&
+                      !has_run_types(p, n->as.op.out, n->as.op.n_out);
+    set_query(c, n);
+    if (!plan->is_static)
+        return plan;
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        declared(p, &n->as.op.in[i], &c->in[i]);
+    for (uint32_t i = 0; i < n->as.op.n_out; i++)
+        declared(p, &n->as.op.out[i], &c->out[i]);
+    set_defaults(n->as.op.op, c->attrs);
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++)
+        c->attrs[n->as.op.attrs[i].attr - n->as.op.op->attrs] = n->as.op.attrs[i].one.value;
+    return plan;
+}
+
+typedef struct preparing {
+    oi_sim *s;
+    oi_diag *d;
+    oi_status status;
+} preparing;
+
+static void prepare(void *ctx)
+{
+    preparing *x = ctx;
+    const oi_program *p = x->s->program;
+    oi_cpu cpu = cpu_of(x->s);
+    for (size_t i = 0; i < p->graph->nodes.n && !oi_diag_full(x->d); i++) {
+        const oi_pnode *n = &p->nodes[i];
+        if (n->kind != OI_NODE_OP)
+            continue;
+        oi_op_plan *plan = x->s->plans[i] = make_plan(x->s, n);
+        bool fits = n->as.op.n_in <= MAX_PORTS && n->as.op.n_out <= MAX_PORTS;
+        if (fits && (!plan->is_static || oi_kernel_choose(&plan->c.query, cpu, &plan->c.choice)))
+            continue;
+        oi_place at = oi_graph_place_node(p->graph, x->s->arena, n->source, n->source->name.span);
+        x->status = oi_diag_error(x->d, at, "E060", "the simulator cannot run this '%s' yet",
+                                  n->as.op.op->name);
+    }
+}
+
+oi_status oi_op_prepare(oi_sim *s, oi_diag *d)
+{
+    preparing x = {s, d, OI_OK};
+    if (s->options.device == OI_VULKAN)
+        return oi_diag_error(d, (oi_place){.file = "simulator"}, "E060",
+                             "this build cannot run on vulkan");
+    if (oi_cpu_best() < cpu_of(s)) {
+        oi_diag_error(d, (oi_place){.file = "simulator"}, "E060",
+                      "this machine has no %s instructions", oi_cpu_name(cpu_of(s)));
+        return OI_ERR_ENV;
+    }
+    if (oi_arena_guard(s->arena, prepare, &x) != OI_OK)
+        return oi_diag_env(d, "simulator", "out of memory");
+    return x.status;
+}
+
+void oi_op_release(oi_sim *s)
+{
+    (void)s; /* plans live in the arena */
+}
+
+/* -- running ------------------------------------------------------------------------------------
+ */
+
+static oi_status fault(oi_ctx *c, const oi_pnode *n, const oi_kernel_fault *f)
+{
+    const oi_access *at = &n->source->as.op.inputs.at[f->input < n->as.op.n_in ? f->input : 0];
+    return oi_ctx_fail(c, at->base.span, f->code,
+                       "%s: element %llu of '%s' is %lld, it must be in -%lld … %lld",
+                       n->as.op.op->name, (unsigned long long)f->element, at->base.text,
+                       (long long)f->value, (long long)f->limit, (long long)f->limit - 1);
+}
+
+static void commit(oi_ctx *c, oi_out *out, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        oi_mem_commit(c, &out[i]);
+}
+
+static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_input *in,
+                          oi_out *out)
+{
+    const void *from[MAX_PORTS];
+    void *to[MAX_PORTS];
+    oi_kernel_fault why = {0};
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        from[i] = in[i].data;
+    for (uint32_t i = 0; i < n->as.op.n_out; i++)
+        to[i] = out[i].data;
+    oi_kernel_io io = {.in = from, .out = to};
+    if (k->choice.scratch_bytes && !(io.scratch = oi_ctx_scratch(c, k->choice.scratch_bytes)))
+        return oi_ctx_no_memory(c, k->choice.scratch_bytes);
+    if (!oi_kernel_call(&k->query, &k->choice, &io, &why))
+        return fault(c, n, &why);
+    commit(c, out, n->as.op.n_out);
+    return OI_OK;
+}
+
+/* -- types that only the run knows --------------------------------------------------------------
+ */
+
+static oi_type type_of(oi_dtype t, uint32_t rank, const uint64_t *dims)
+{
+    oi_type type = {.dtype = t, .rank = rank};
+    for (uint32_t i = 0; i < rank; i++)
+        type.dims[i] = dims[i] == OI_DIM_RUN ? (oi_dim){.text = "?"} : oi_dim_of((int64_t)dims[i]);
+    return type;
+}
+
+static oi_status refuse(oi_ctx *c, const oi_pnode *n, const oi_infer_fail *f)
+{
+    const oi_node *s = n->source;
+    oi_span at = s->name.span;
+    if (f->at == OI_AT_INPUT)
+        at = s->as.op.inputs.at[f->index].span;
+    else if (f->at == OI_AT_OUTPUT)
+        at = s->as.op.outputs.at[f->index].span;
+    else if (f->at == OI_AT_ATTR)
+        at = n->as.op.attrs[f->index].span;
+    return oi_ctx_fail(c, at, f->code, "%s: %s", n->as.op.op->name, f->message);
+}
+
+/* The dims of `?` outputs, and whether everything fits. */
+static oi_status judge(oi_ctx *c, const oi_pnode *n, const oi_input *in, const oi_op_value *values,
+                       oi_type *results)
+{
+    const oi_program *p = c->exec->sim->program;
+    oi_type types[MAX_PORTS], wanted[MAX_PORTS];
+    oi_attr_arg args[OI_KERNEL_ATTRS + 8];
+    oi_infer_fail f;
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        types[i] = type_of(in[i].dtype, in[i].rank, in[i].dims);
+    for (uint32_t i = 0; i < n->as.op.n_out; i++) {
+        const oi_pvar *v = &p->vars[n->as.op.out[i].var];
+        wanted[i] = results[i] = type_of(v->dtype, v->rank, v->dims);
+    }
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++)
+        args[i] = (oi_attr_arg){.attr = n->as.op.attrs[i].attr, .known = true, .value = values[i]};
+    if (!oi_infer(n->as.op.op, types, n->as.op.n_in, args, n->as.op.n_attrs, wanted, n->as.op.n_out,
+                  &f))
+        return refuse(c, n, &f);
+    if (has_run_types(p, n->as.op.out, n->as.op.n_out) &&
+        !oi_infer_result(n->as.op.op, types, n->as.op.n_in, args, n->as.op.n_attrs, results,
+                         n->as.op.n_out, &f))
+        return refuse(c, n, &f);
+    return OI_OK;
+}
+
+static oi_status write_typed(oi_ctx *c, const oi_pref *ref, const oi_type *type, oi_out *out)
+{
+    uint64_t dims[OI_MAX_RANK];
+    for (uint32_t i = 0; i < type->rank; i++)
+        dims[i] = (uint64_t)type->dims[i].value;
+    return oi_mem_write(c, ref, dims, true, out);
+}
+
+static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
+{
+    oi_operand ins[MAX_PORTS], outs[MAX_PORTS];
+    oi_op_value given[OI_KERNEL_ATTRS + 8], values[OI_KERNEL_ATTRS + 8];
+    oi_type results[MAX_PORTS];
+    oi_out out[MAX_PORTS];
+    lists room = {.n = 0};
+    const oi_op *op = n->as.op.op;
+    set_defaults(op, values);
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
+        OI_TRY(run_attr(c, &n->as.op.attrs[i], &room, &given[i]));
+        values[n->as.op.attrs[i].attr - op->attrs] = given[i];
+    }
+    OI_TRY(judge(c, n, in, given, results));
+    call k = {.in = ins, .out = outs, .attrs = values};
+    set_query(&k, n);
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        set_operand(&ins[i], in[i].dtype, in[i].rank, in[i].dims);
+    uint32_t made = 0;
+    oi_status status = OI_OK;
+    for (; status == OI_OK && made < n->as.op.n_out; made += status == OI_OK) {
+        status = write_typed(c, &n->as.op.out[made], &results[made], &out[made]);
+        if (status == OI_OK)
+            set_operand(&outs[made], out[made].dtype, out[made].rank, out[made].dims);
+    }
+    if (status == OI_OK && !oi_kernel_choose(&k.query, cpu_of(c->exec->sim), &k.choice))
+        status = oi_ctx_fail(c, n->source->name.span, "E060",
+                             "the simulator cannot run this '%s' yet", op->name);
+    if (status == OI_OK)
+        status = run_call(c, n, &k, in, out);
+    if (status != OI_OK)
+        for (uint32_t i = 0; i < made; i++)
+            oi_mem_cancel(&out[i]);
+    return status;
+}
+
+static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *k, const oi_input *in)
+{
+    oi_out out[MAX_PORTS];
+    uint32_t made = 0;
+    oi_status status = OI_OK;
+    while (status == OI_OK && made < n->as.op.n_out) {
+        status = oi_mem_write(c, &n->as.op.out[made], NULL, false, &out[made]);
+        made += status == OI_OK;
+    }
+    if (status == OI_OK)
+        status = run_call(c, n, k, in, out);
+    if (status != OI_OK)
+        for (uint32_t i = 0; i < made; i++)
+            oi_mem_cancel(&out[i]);
+    return status;
+}
+
+oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n)
+{
+    const oi_sim *s = c->exec->sim;
+    const oi_op_plan *plan = s->plans[n - s->program->nodes];
+    oi_input in[MAX_PORTS];
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        OI_TRY(oi_mem_read(c, &n->as.op.in[i], &in[i]));
+    return plan->is_static ? execute_static(c, n, &plan->c, in) : execute_typed(c, n, in);
+}
+
+#else
+
+oi_status oi_op_prepare(oi_sim *s, oi_diag *d)
+{
+    (void)s, (void)d;
+    return OI_OK;
+}
+
+void oi_op_release(oi_sim *s)
+{
+    (void)s;
+}
+
+oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n)
+{
+    return oi_ctx_fail(c, n->source->name.span, "E060", "the simulator cannot run ops yet");
+}
+#endif

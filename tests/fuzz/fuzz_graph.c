@@ -9,9 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     oi_graph *g = NULL;
     if (oi_graph_from_json((const char *)data, size, "fuzz.json", &g, d) == OI_OK) {
         fuzz_json(g);
-        char *text = fuzz_take(oi_graph_to_text, g);
-        fuzz_text(text, strlen(text), g);
-        oi_free(text);
+        fuzz_printed(g);
         fuzz_pictures(g);
         (void)oi_graph_check(g, NULL, d);
         oi_graph_free(g);

@@ -346,6 +346,70 @@ OI_API bool oi_ops_runs(size_t op, oi_dtype t, const char *api);
 /* One op, or with OI_OPS_NONE all of them; what runs on `api` only, when it is given. */
 OI_API oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag);
 
+/* -- running one op -- */
+
+/* An attribute's value. */
+typedef enum oi_op_value_tag {
+    OI_VALUE_NONE, /* no value: what absence means is said in the attribute's `absent` */
+    OI_VALUE_INT,
+    OI_VALUE_UINT, /* only above INT64_MAX */
+    OI_VALUE_FLOAT,
+    OI_VALUE_BOOL,
+    OI_VALUE_STRING,
+    OI_VALUE_DTYPE,
+    OI_VALUE_INT_LIST,
+    OI_VALUE_FLOAT_LIST,
+    OI_VALUE_STRING_LIST,
+    OI_VALUE_DTYPE_LIST
+} oi_op_value_tag;
+
+typedef struct oi_op_value {
+    oi_op_value_tag tag;
+    uint32_t n; /* length of a list */
+    union {
+        int64_t i;
+        uint64_t u;
+        double f;
+        bool b;
+        const char *s;
+        oi_dtype dtype;
+        const int64_t *ints;
+        const double *floats;
+        const char *const *strings;
+        const oi_dtype *dtypes;
+    };
+} oi_op_value;
+
+typedef struct oi_op_arg {
+    const char *name;
+    oi_op_value value;
+} oi_op_arg;
+
+typedef struct oi_op_out { /* a tensor of the caller's that is written */
+    oi_dtype dtype;
+    uint32_t rank;
+    const uint64_t *dims;
+    void *data;
+} oi_op_out;
+
+typedef struct oi_op_run_options {
+    const char *device; /* "cpu", or one kind of instructions: "cpu:scalar", "cpu:avx2" ...; NULL: "cpu" */
+    unsigned threads;   /* 0 and 1: the calling thread alone. The result does not depend on it */
+    /* Slices: per tensor the distance in elements between neighbours along each axis (NULL:
+     * row-major), and the first element. Each array may be NULL. */
+    const int64_t *const *input_strides, *const *output_strides;
+    const int64_t *input_offsets, *output_offsets;
+} oi_op_run_options;
+
+/* One op on tensors in memory. Outputs are declared by the caller and checked, as in a graph. An
+ * output may be one of the inputs; the result is as if those were read first. */
+OI_API oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs,
+                           const oi_op_arg *attrs, size_t n_attrs, const oi_op_out *outputs,
+                           size_t n_outputs, const oi_op_run_options *options, oi_diag *diag);
+/* The kinds of instructions this machine has: "scalar", "avx" ..., weakest first; NULL past the
+ * end. "cpu" means the last. */
+OI_API const char *oi_cpu_at(size_t i);
+
 /* -- graphs -- */
 
 typedef struct oi_graph oi_graph;

@@ -17,14 +17,14 @@ C_FILES = sorted(
 # Who may include whom. A folder may always include itself.
 MAY_INCLUDE = {
     "base": set(),
-    "kernel": set(),
+    "kernel": {"base"},
     "oinf": {"base"},
     "graph": {"base"},
     "device": {"base"},
     "dsl": {"base", "graph"},
     "check": {"base", "graph", "oinf"},
     "program": {"base", "graph", "oinf"},
-    "sim": {"base", "kernel", "oinf", "graph", "program"},
+    "sim": {"base", "graph", "oinf", "dsl", "program", "kernel"},
 }
 
 

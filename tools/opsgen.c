@@ -234,11 +234,10 @@ static void put_arity(FILE *f, const char *what, struct arity a, bool has_array)
 /* The row's arrays go to `arrays`, the row itself to `table`. */
 static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
 {
-    static const char *const known[] = {"name",  "aliases", "class", "inputs",  "outputs", "dtypes",
-                                        "out",   "shape",   "attrs", "flags",   "onnx",    "doc",
-                                        "notes", "expr",    "init",  "combine", "finish",  NULL};
-    static const char *const meanings[] = {"onnx", "expr", "init", "combine", "finish"};
-    gen_check_keys(row, known);
+    static const char *const known[] = {"name",   "aliases", "class", "inputs", "outputs",
+                                        "dtypes", "out",     "shape", "attrs",  "flags",
+                                        "onnx",   "doc",     "notes", NULL};
+    gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
     for (size_t i = 0; aliases && i < json_object_array_length(aliases); i++)
@@ -251,6 +250,7 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     struct arity ins = put_inputs(arrays, inputs, dtypes);
     unsigned n_attrs = gen_put_attrs(arrays, attrs, inputs);
     struct arity outs = put_outputs(arrays, row, inputs, attrs);
+    unsigned n_meanings = gen_put_meanings(arrays, row);
 
     fprintf(table, "    {.name = \"%s\", .id = OI_OP_", gen.where_op);
     gen_put_upper(table, gen.where_op);
@@ -267,10 +267,10 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     put_text_list(table, "notes", gen_get(row, "notes", json_type_array, false));
     fputs(", .doc = ", table);
     gen_put_string(table, gen_get_string(row, "doc", true));
-    for (size_t i = 0; i < OI_COUNT(meanings); i++) {
-        fprintf(table, ", .%s = ", meanings[i]);
-        gen_put_string(table, gen_get_string(row, meanings[i], false));
-    }
+    fputs(", .onnx = ", table);
+    gen_put_string(table, gen_get_string(row, "onnx", false));
+    if (n_meanings)
+        fprintf(table, ", .meanings = meanings_%s, .n_meanings = %u", gen.where_op, n_meanings);
     fputs("},\n", table);
 }
 
@@ -362,7 +362,8 @@ static void put_dtype_words(FILE *f)
 
 static bool read_vocabulary(json *root)
 {
-    static const char *const known[] = {"class", "dtypes", "kinds", "shape", "flags", NULL};
+    static const char *const known[] = {"class", "dtypes", "kinds", "shape",
+                                        "flags", "parts",  NULL};
     json *v = gen_get(root, "vocabulary", json_type_object, true);
     if (!v)
         return false;
@@ -372,8 +373,9 @@ static bool read_vocabulary(json *root)
     gen.vocab.kinds = gen_get(v, "kinds", json_type_object, true);
     gen.vocab.shapes = gen_get(v, "shape", json_type_object, true);
     gen.vocab.flags = gen_get(v, "flags", json_type_object, true);
+    gen.vocab.parts = gen_get(v, "parts", json_type_object, true);
     if (!gen.vocab.classes || !gen.vocab.dtypes || !gen.vocab.kinds || !gen.vocab.shapes ||
-        !gen.vocab.flags)
+        !gen.vocab.flags || !gen.vocab.parts)
         return false;
     json_object_object_foreach(gen.vocab.kinds, kind, doc)
     {
@@ -399,6 +401,7 @@ static void put_header(FILE *h, json *ops)
     put_enum(h, "oi_op_class", "OI_OP_CLASS_", gen.vocab.classes);
     put_enum(h, "oi_attr_kind", "OI_ATTR_", gen.vocab.kinds);
     put_enum(h, "oi_shape_rule", "OI_SHAPE_", gen.vocab.shapes);
+    put_enum(h, "oi_op_part", "OI_PART_", gen.vocab.parts);
     fputs("\n#define OI_ATTR_KIND_COUNT OI_ATTR_COUNT\n\n", h);
     unsigned bit = 0;
     json_object_object_foreach(gen.vocab.flags, key, doc)

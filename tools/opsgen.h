@@ -14,7 +14,7 @@ typedef struct generator {
     const char *where_op, *where_part;
     unsigned n_errors;
     struct {
-        json *classes, *dtypes, *kinds, *shapes, *flags;
+        json *classes, *dtypes, *kinds, *shapes, *flags, *parts;
     } vocab;
     json *shared_attrs;
 } generator;
@@ -45,6 +45,12 @@ const char *gen_dtype_constant(oi_dtype t, char out[16]); /* "OI_F32" */
 bool gen_is_kind(const char *name);                         /* complains when it is none */
 unsigned gen_put_attrs(FILE *f, json *attrs, json *inputs); /* how many */
 int gen_find_attr(json *attrs, const char *name, const char *kind);
+
+/* -- opsgen_meaning.c -------------------------------------------------------------------------- */
+
+/* As gen_check_keys; the words of vocabulary.parts are keys too. */
+void gen_check_row_keys(json *row, const char *const *known);
+unsigned gen_put_meanings(FILE *f, json *row); /* how many */
 
 /* -- opsgen.c ---------------------------------------------------------------------------------- */
 

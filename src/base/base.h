@@ -94,8 +94,7 @@ uint32_t oi_map_put(oi_map *m, const char *key, uint32_t v); /* the value that i
 void oi_map_set(oi_map *m, const char *key, uint32_t v);     /* replaces */
 void oi_map_reserve(oi_map *m, size_t n); /* room for n keys at once; only while empty */
 
-/* -- source.c: a text and its lines --------------------------------------------------------------
- */
+/* -- source.c: a text and its lines -- */
 
 typedef struct oi_source {
     const char *name; /* as shown in diagnostics */
@@ -154,8 +153,7 @@ typedef struct oi_nearest {
 oi_nearest oi_nearest_start(const char *word);
 void oi_nearest_offer(oi_nearest *n, const char *candidate);
 
-/* -- dtype.c ------------------------------------------------------------------------------------
- */
+/* -- dtype.c -- */
 
 /* What kind of number a dtype holds. */
 typedef enum oi_dtype_class {
@@ -194,8 +192,7 @@ uint64_t oi_element_bits(oi_dtype t, const void *data, uint64_t e);
 uint64_t oi_float_encode(oi_dtype t, double v);
 double oi_float_decode(oi_dtype t, uint64_t bits);
 
-/* -- number.c: text <-> numbers, independent of the locale ----------------------------------------
- */
+/* -- number.c: text <-> numbers, independent of the locale -- */
 
 #define OI_NUMBER_TEXT 32
 /* Fewest digits that read back as the same value, laid out like 0.01, 5.0, 1e-6, 1e16, inf, -inf,
@@ -208,8 +205,7 @@ bool oi_parse_f64(const char *text, size_t n, double *out);
 bool oi_parse_f32(const char *text, size_t n, float *out); /* one rounding, not through f64 */
 bool oi_parse_u64(const char *text, size_t n, unsigned base, uint64_t *out); /* false: overflow */
 
-/* -- hash.c ---------------------------------------------------------------------------------------
- */
+/* -- hash.c -- */
 
 void oi_sha1(const void *data, size_t n, uint8_t out[20]);
 uint64_t oi_hash64(const void *data, size_t n, uint64_t seed);
@@ -227,6 +223,17 @@ oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d
 typedef oi_status (*oi_file_fn)(void *ctx, int fd, oi_diag *d);
 oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag *d);
 bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false with errno */
+
+/* -- threads.c -- */
+
+/* A fixed team of threads. Tasks are numbered by the plan, not by who runs them. */
+typedef struct oi_threads oi_threads;
+oi_threads *oi_threads_new(unsigned n); /* n in all, the caller's included; NULL when that fails */
+void oi_threads_free(oi_threads *t);
+unsigned oi_threads_count(const oi_threads *t); /* 1 for NULL */
+/* task(ctx, 0) ... task(ctx, n_tasks - 1), in any order, each once; returns when all are done. One
+ * call at a time; a task must not call it. `threads` is an oi_threads, or NULL: in order, here. */
+void oi_threads_run(void *threads, size_t n_tasks, void (*task)(void *ctx, size_t i), void *ctx);
 
 /* -- json.c: reading, through json-c -- */
 

@@ -17,38 +17,6 @@ typedef uint32_t oi_dtypes;
 
 _Static_assert(OI_DTYPE_COUNT < 31, "a set of element types must fit 32 bits with its marker");
 
-/* An attribute's value: a default in the registry, or an argument of a node. */
-typedef enum oi_op_value_tag {
-    OI_VALUE_NONE, /* no value: what absence means is said in the attribute's `absent` */
-    OI_VALUE_INT,
-    OI_VALUE_UINT, /* only above INT64_MAX */
-    OI_VALUE_FLOAT,
-    OI_VALUE_BOOL,
-    OI_VALUE_STRING,
-    OI_VALUE_DTYPE,
-    OI_VALUE_INT_LIST,
-    OI_VALUE_FLOAT_LIST,
-    OI_VALUE_STRING_LIST,
-    OI_VALUE_DTYPE_LIST
-} oi_op_value_tag;
-
-typedef struct oi_op_value {
-    oi_op_value_tag tag;
-    uint32_t n; /* length of a list */
-    union {
-        int64_t i;
-        uint64_t u;
-        double f;
-        bool b;
-        const char *s;
-        oi_dtype dtype;
-        const int64_t *ints;
-        const double *floats;
-        const char *const *strings;
-        const oi_dtype *dtypes;
-    };
-} oi_op_value;
-
 typedef struct oi_op_attr {
     const char *name;
     const char *alias; /* second spelling, or NULL; giving both is E054 */
@@ -94,6 +62,13 @@ typedef struct oi_op_output {
     int32_t out_input;    /* OI_OUT_LIKE: index into inputs */
 } oi_op_output;
 
+/* A piece of an op's meaning: an expression of src/kernel/meaning.h. */
+typedef struct oi_op_meaning {
+    oi_op_part part;
+    oi_dtypes of, to; /* dtypes of the input (or accumulator) and of the result it is for */
+    const char *text;
+} oi_op_meaning;
+
 typedef struct oi_op {
     const char *name;
     const char *const *aliases; /* NULL-terminated, never NULL */
@@ -109,10 +84,11 @@ typedef struct oi_op {
     uint32_t flags; /* OI_OP_FLAG_* */
     const oi_op_attr *attrs;
     uint32_t n_attrs;
-    const char *onnx;                           /* "Add-14", several separated by a space, or "" */
-    const char *doc;                            /* one line */
-    const char *const *notes;                   /* NULL-terminated, never NULL */
-    const char *expr, *init, *combine, *finish; /* the meaning, where written; else "" */
+    const char *onnx;              /* "Add-14", several separated by a space, or "" */
+    const char *doc;               /* one line */
+    const char *const *notes;      /* NULL-terminated, never NULL */
+    const oi_op_meaning *meanings; /* what the op computes, for one set of dtypes after the other */
+    uint32_t n_meanings;
 } oi_op;
 
 /* -- lookup (ops.c) -- */
@@ -126,6 +102,8 @@ const oi_op_attr *oi_op_attr_find(const oi_op *op, const char *name); /* by name
  * past the end. Likewise for outputs. */
 const oi_op_input *oi_op_input_at(const oi_op *op, size_t i);
 const oi_op_output *oi_op_output_at(const oi_op *op, size_t i);
+/* The first text of that part which is for these dtypes; NULL when there is none. */
+const char *oi_op_meaning_find(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to);
 /* "F S U i4 u4": classes first, then single names. Returns the length; out is always terminated. */
 size_t oi_dtypes_print(oi_dtypes set, char *out, size_t cap);
 

@@ -1,0 +1,237 @@
+/* dialect.c: printing meanings, and how C spells them.
+ *
+ * A dialect is a table: type names, a few rows for helpers that are operators there, and the form
+ * of a call for all the others. In C those calls are the inline functions of scalar.h. */
+#include "kernel/meaning.h"
+
+#include <math.h>
+
+/* -- printing in any dialect -- */
+
+typedef struct printer {
+    const oi_meaning *m;
+    const oi_m_name *names;
+    size_t n_names;
+    const oi_dialect *d;
+    oi_m_text *out;
+} printer;
+
+static void put_n(oi_m_text *t, const char *text, size_t n)
+{
+    if (t->is_full || t->n + n >= t->cap) {
+        t->is_full = true;
+        return;
+    }
+    memcpy(t->at + t->n, text, n);
+    t->n += n;
+    t->at[t->n] = '\0';
+}
+
+static void put(oi_m_text *t, const char *text)
+{
+    put_n(t, text, strlen(text));
+}
+
+static unsigned class_of(oi_dtype t)
+{
+    switch (t) {
+    case OI_F32:
+    case OI_F64: return OI_M_FLOATS;
+    case OI_F8:
+    case OI_BF16:
+    case OI_F16: return OI_M_NARROW;
+    case OI_BOOL: return OI_M_BOOLS;
+    case OI_BITSET: return OI_M_WHOLE;
+    default: return oi_dtype_bits(t) < 8 ? OI_M_PACKED : OI_M_WHOLE;
+    }
+}
+
+/* The type that decides about the spelling: comparisons and tests are told by their arguments. */
+static oi_dtype deciding(const printer *p, const oi_m_node *n)
+{
+    bool by_argument = n->helper->rule == OI_M_COMPARE || n->helper->rule == OI_M_TEST ||
+                       n->helper->rule == OI_M_COUNT || n->helper->rule == OI_M_INDEX;
+    return by_argument ? p->m->nodes[n->args[0]].type : n->type;
+}
+
+static const char *spelling(const printer *p, const oi_m_node *n)
+{
+    unsigned cls = class_of(deciding(p, n));
+    for (const oi_m_row *r = p->d->rows; r->helper; r++)
+        if (r->classes & cls && strcmp(r->helper, n->helper->name) == 0)
+            return r->text;
+    return n->helper->rule == OI_M_CONVERT ? p->d->convert : p->d->call;
+}
+
+static void print(const printer *p, uint16_t at, bool nested);
+
+/* The widest type of the same kind: conversions are spelled for that one only. */
+static const char *widest(oi_dtype t)
+{
+    switch (t) {
+    case OI_F32: return "f32";
+    case OI_F64: return "f64";
+    case OI_I1:
+    case OI_I2:
+    case OI_I4:
+    case OI_I8:
+    case OI_I16:
+    case OI_I32:
+    case OI_I64:
+    case OI_T1:
+    case OI_T2: return "i64";
+    default: return "u64";
+    }
+}
+
+static void print_code(const printer *p, const oi_m_node *n, char code)
+{
+    oi_dtype t = deciding(p, n);
+    switch (code) {
+    case '0':
+    case '1':
+    case '2': print(p, n->args[code - '0'], true); break;
+    case 'T': put(p->out, p->d->types[t]); break;
+    case 'U': put(p->out, p->d->wide[t]); break;
+    case 't': put(p->out, oi_dtype_name(t)); break;
+    case 'f': put(p->out, widest(p->m->nodes[n->args[0]].type)); break;
+    case 'h': put(p->out, n->helper->name); break;
+    case '*':
+        for (unsigned i = 0; i < n->n_args; i++) {
+            put(p->out, i ? ", " : "");
+            print(p, n->args[i], false);
+        }
+        break;
+    default: break;
+    }
+}
+
+static void print_call(const printer *p, const oi_m_node *n, bool nested)
+{
+    const char *text = spelling(p, n);
+    /* a call binds tightest of all; whatever else stands inside an operator gets parentheses */
+    bool is_call = text == p->d->call || text == p->d->convert;
+    put(p->out, nested && !is_call ? "(" : "");
+    for (; *text; text++) {
+        if (*text == '$')
+            print_code(p, n, *++text);
+        else
+            put_n(p->out, text, 1);
+    }
+    put(p->out, nested && !is_call ? ")" : "");
+}
+
+static void print_name(const printer *p, const oi_m_node *n)
+{
+    for (size_t i = 0; i < p->n_names; i++)
+        if (strlen(p->names[i].name) == n->len && !memcmp(p->names[i].name, n->text, n->len)) {
+            put(p->out, p->names[i].spell);
+            return;
+        }
+    put_n(p->out, n->text, n->len); /* a definition of the expression itself */
+}
+
+static void print(const printer *p, uint16_t at, bool nested)
+{
+    const oi_m_node *n = &p->m->nodes[at];
+    char number[40];
+    switch (n->kind) {
+    case OI_M_NUMBER:
+    case OI_M_BOOL:
+        p->d->number(number, n->type, n->number);
+        put(p->out, nested && number[0] == '-' ? "(" : "");
+        put(p->out, number);
+        put(p->out, nested && number[0] == '-' ? ")" : "");
+        break;
+    case OI_M_NAME: print_name(p, n); break;
+    case OI_M_CALL: print_call(p, n, nested); break;
+    case OI_M_WORD: break;
+    }
+}
+
+bool oi_meaning_print(const oi_meaning *m, uint16_t node, const oi_m_name *names, size_t n_names,
+                      const oi_dialect *d, oi_m_text *out)
+{
+    printer p = {m, names, n_names, d, out};
+    print(&p, node, false);
+    return !out->is_full;
+}
+
+/* -- C -- */
+
+static void c_number(char out[40], oi_dtype t, double v)
+{
+    if (t == OI_F32 || t == OI_F64) {
+        const char *suffix = t == OI_F32 ? "f" : "";
+        if (isinf(v))
+            snprintf(out, 40, "%sINFINITY", v < 0 ? "-" : "");
+        else if (v == floor(v) && fabs(v) < 1e9)
+            snprintf(out, 40, "%.1f%s", v, suffix);
+        else
+            snprintf(out, 40, t == OI_F32 ? "%.9g%s" : "%.17g%s", v, suffix);
+    } else {
+        snprintf(out, 40, "%.0f", v);
+    }
+}
+
+/* Integers are computed unsigned, where overflow is defined, in 32 bits at least: C would promote
+ * narrower ones to int, and u16 * u16 overflows that. Packed ones fit an int and are cut back. */
+static const oi_m_row c_rows[] = {
+    {"add", OI_M_FLOATS, "$0 + $1"},
+    {"add", OI_M_WHOLE, "($T)(($U)$0 + ($U)$1)"},
+    {"add", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 + $1))"},
+    {"sub", OI_M_FLOATS, "$0 - $1"},
+    {"sub", OI_M_WHOLE, "($T)(($U)$0 - ($U)$1)"},
+    {"sub", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 - $1))"},
+    {"mul", OI_M_FLOATS, "$0 * $1"},
+    {"mul", OI_M_WHOLE, "($T)(($U)$0 * ($U)$1)"},
+    {"mul", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 * $1))"},
+    {"neg", OI_M_FLOATS, "-$0"},
+    {"neg", OI_M_WHOLE, "($T)(0 - ($U)$0)"},
+    {"neg", OI_M_PACKED, "oi_cut_$t((uint32_t)-$0)"},
+    {"div", OI_M_FLOATS, "$0 / $1"},
+    {"lt", ~0u, "$0 < $1"},
+    {"le", ~0u, "$0 <= $1"},
+    {"gt", ~0u, "$0 > $1"},
+    {"ge", ~0u, "$0 >= $1"},
+    {"eq", ~0u, "$0 == $1"},
+    {"ne", ~0u, "$0 != $1"},
+    {"and", ~0u, "$0 && $1"},
+    {"or", ~0u, "$0 || $1"},
+    {"not", ~0u, "!$0"},
+    {"select", ~0u, "$0 ? $1 : $2"},
+    {"bit_and", ~0u, "($T)($0 & $1)"},
+    {"bit_or", ~0u, "($T)($0 | $1)"},
+    {"bit_xor", ~0u, "($T)($0 ^ $1)"},
+    {"bit_not", OI_M_WHOLE, "($T)~$0"},
+    {"bit_not", OI_M_PACKED, "oi_cut_$t((uint32_t)~$0)"},
+    {"i64", ~0u, "(int64_t)$0"},
+    {"near", OI_M_FLOATS, "($T)$0"},
+    {NULL, 0, NULL},
+};
+
+const oi_dialect oi_dialect_c = {
+    .name = "C",
+    .rows = c_rows,
+    .types = {[OI_F32] = "float",     [OI_F64] = "double",   [OI_I8] = "int8_t",
+              [OI_I16] = "int16_t",   [OI_I32] = "int32_t",  [OI_I64] = "int64_t",
+              [OI_U8] = "uint8_t",    [OI_U16] = "uint16_t", [OI_U32] = "uint32_t",
+              [OI_U64] = "uint64_t",  [OI_BOOL] = "uint8_t", [OI_BITSET] = "uint8_t",
+              [OI_F8] = "uint8_t", /* the narrow floats are only ever stored: as their bits */
+              [OI_BF16] = "uint16_t", [OI_F16] = "uint16_t", [OI_I1] = "int8_t",
+              [OI_I2] = "int8_t",     [OI_I4] = "int8_t",    [OI_T1] = "int8_t",
+              [OI_T2] = "int8_t",     [OI_U1] = "uint8_t",   [OI_U2] = "uint8_t",
+              [OI_U4] = "uint8_t"},
+    .wide = {[OI_I8] = "uint32_t",
+             [OI_I16] = "uint32_t",
+             [OI_I32] = "uint32_t",
+             [OI_I64] = "uint64_t",
+             [OI_U8] = "uint32_t",
+             [OI_U16] = "uint32_t",
+             [OI_U32] = "uint32_t",
+             [OI_U64] = "uint64_t",
+             [OI_BITSET] = "uint32_t"},
+    .call = "oi_$h_$t($*)",
+    .convert = "oi_$h_$t_$f($*)",
+    .number = c_number,
+};

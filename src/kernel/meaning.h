@@ -1,0 +1,122 @@
+/* meaning.h: the small language in which ops/ops.json says what an op computes.
+ *
+ *     "expr": "select(x >= 0, x, negative_slope * x)"
+ *     "expr": "r = floor(x); select(saturate, sat(r), wrap(r))"
+ *
+ * An expression is parsed into a tree, bound to names with types (inputs, attributes, `acc`, `i`,
+ * `n`), simplified, typed, and printed in a dialect. Operators are helpers with another spelling:
+ * `x + y` is add(x, y). The same text is compiled into the kernel generator and the library, so
+ * this file knows nothing but element types. Nothing is allocated. */
+#ifndef OI_MEANING_H
+#define OI_MEANING_H
+
+#include "openinfer.h"
+
+#define OI_MEANING_NODES 160 /* the longest row, cast with its five roundings, has 40 */
+#define OI_MEANING_LETS  8
+#define OI_MEANING_ARGS  3
+#define OI_MEANING_ERROR 160
+
+/* How a helper's argument types and result hang together. */
+typedef enum oi_m_rule {
+    OI_M_ARITH,   /* T, T... -> T */
+    OI_M_COMPARE, /* T, T -> bool */
+    OI_M_TEST,    /* T -> bool */
+    OI_M_LOGIC,   /* bool... -> bool */
+    OI_M_SELECT,  /* bool, T, T -> T */
+    OI_M_SHIFT,   /* T, i64 -> T */
+    OI_M_COUNT,   /* T -> u8 */
+    OI_M_CONVERT, /* any -> what the place wants */
+    OI_M_INDEX,   /* any integer -> i64 */
+    OI_M_LIMIT,   /* -> T, a property of the type wanted */
+    OI_M_GIVEN    /* a name -> bool, known when bound */
+} oi_m_rule;
+
+typedef struct oi_m_helper {
+    const char *name;
+    uint8_t n_args;
+    oi_m_rule rule;
+} oi_m_helper;
+
+typedef enum oi_m_kind { OI_M_NUMBER, OI_M_BOOL, OI_M_WORD, OI_M_NAME, OI_M_CALL } oi_m_kind;
+
+typedef struct oi_m_node {
+    oi_m_kind kind;
+    oi_dtype type;    /* after typing */
+    const char *text; /* a name or a quoted word, in the source */
+    uint32_t len;
+    double number; /* literals; integers in a row are far below 2^53 */
+    const oi_m_helper *helper;
+    uint16_t args[OI_MEANING_ARGS];
+    uint8_t n_args;
+} oi_m_node;
+
+typedef struct oi_m_let { /* name = expression; */
+    const char *text;
+    uint32_t len;
+    uint16_t node;
+} oi_m_let;
+
+typedef struct oi_meaning {
+    oi_m_node nodes[OI_MEANING_NODES];
+    size_t n_nodes;
+    oi_m_let lets[OI_MEANING_LETS];
+    size_t n_lets;
+    uint16_t root;
+    const char *source;
+    char error[OI_MEANING_ERROR];
+} oi_meaning;
+
+/* What a name stands for. */
+typedef struct oi_m_name {
+    const char *name;
+    oi_dtype type;            /* of its value; a word attribute is an i32 index */
+    const char *const *words; /* of a word attribute, NULL-terminated */
+    bool is_bound;            /* its value is known now and is `value` (bool, or index of a word) */
+    int value;
+    bool is_absent;    /* given(name) is false */
+    const char *spell; /* how it is printed */
+} oi_m_name;
+
+/* False with m->error on a mistake. The text must outlive m. */
+bool oi_meaning_parse(const char *text, oi_meaning *m);
+/* Binds, simplifies and types: `want` is the type of the result. */
+bool oi_meaning_bind(oi_meaning *m, const oi_m_name *names, size_t n_names, oi_dtype want);
+/* Whether the (simplified) meaning still mentions a name. */
+bool oi_meaning_uses(const oi_meaning *m, const char *name);
+
+/* -- dialect.c: spelling -- */
+
+/* Element types by how a dialect treats them. */
+enum { OI_M_FLOATS = 1, OI_M_WHOLE = 2, OI_M_PACKED = 4, OI_M_BOOLS = 8, OI_M_NARROW = 16 };
+
+typedef struct oi_m_row {
+    const char *helper;
+    unsigned classes; /* of the result; for comparisons of the arguments */
+    const char
+        *text; /* $0 $1 $2 arguments, $T type, $U unsigned type to compute in, $t dtype,
+                  $f the widest dtype like the first argument's, $h helper, $* all arguments */
+} oi_m_row;
+
+typedef struct oi_dialect {
+    const char *name;
+    const char *types[OI_DTYPE_COUNT];
+    const char *wide[OI_DTYPE_COUNT]; /* $U */
+    const oi_m_row *rows;             /* the first that fits; ends with a NULL helper */
+    const char *call, *convert;       /* when no row fits */
+    void (*number)(char out[40], oi_dtype t, double v);
+} oi_dialect;
+
+extern const oi_dialect oi_dialect_c;
+
+typedef struct oi_m_text {
+    char *at;
+    size_t n, cap;
+    bool is_full;
+} oi_m_text;
+
+/* One expression; lets are printed by name (see oi_meaning_let). False when it did not fit. */
+bool oi_meaning_print(const oi_meaning *m, uint16_t node, const oi_m_name *names, size_t n_names,
+                      const oi_dialect *d, oi_m_text *out);
+
+#endif

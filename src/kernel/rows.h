@@ -1,0 +1,84 @@
+/* rows.h: what a kernel is handed. Kernels are pure: pointers and sizes in, results out; no
+ * globals, no allocation, no I/O. They see contiguous rows in the form they compute in; who calls
+ * them walks shapes, strides and storage (map.c, reduce.c, contract.c). */
+#ifndef OI_ROWS_H
+#define OI_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A kernel's text is compiled once per kind of instructions; OI_ISA says which. */
+#define OI_KERNEL_JOIN_(name, isa) oi_k_##name##_##isa
+#define OI_KERNEL_JOIN(name, isa)  OI_KERNEL_JOIN_(name, isa)
+#define OI_KERNEL(name)            OI_KERNEL_JOIN(name, OI_ISA)
+
+/* The iterations do not depend on each other: out is an input or apart from all of them. */
+#if defined(__clang__)
+#define OI_ROW_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define OI_ROW_LOOP _Pragma("GCC ivdep")
+#else
+#define OI_ROW_LOOP
+#endif
+
+/* An attribute in the type the kernel computes in; packed integers are i8 or u8, truth is u8, a
+ * word its index (i32), an int i64. */
+typedef union oi_scalar {
+    float f32;
+    double f64;
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    int64_t i64;
+    uint8_t u8;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+} oi_scalar;
+
+typedef struct oi_map_row {
+    size_t n;
+    const void *in[3];
+    void *out;
+    const oi_scalar *attrs; /* in the registry's order */
+} oi_map_row;
+typedef void oi_map_fn(const oi_map_row *r);
+
+typedef struct oi_reduce_row {
+    size_t n;
+    void *acc;   /* fold: one accumulator; init, each, finish: n of them */
+    int64_t *at; /* likewise the positions, for ops that find one */
+    const void *x;
+    int64_t first; /* position of x[0] (fold), of all x (each); finish: elements per accumulator */
+    const oi_scalar *attrs;
+} oi_reduce_row;
+typedef void oi_reduce_fn(const oi_reduce_row *r);
+
+typedef struct oi_reduce_fns {
+    oi_reduce_fn *init;   /* acc[j] before the first element; a position starts at x[j] */
+    oi_reduce_fn *fold;   /* acc[0] with x[0], x[1] ... */
+    oi_reduce_fn *each;   /* acc[j] with x[j] */
+    oi_reduce_fn *finish; /* NULL: the accumulator is the result */
+} oi_reduce_fns;
+
+/* A tile of a product: c[i][j] combined with a[k][i] * b[k][j] for ascending k. */
+typedef struct oi_tile_row {
+    size_t k;
+    const void *a; /* (k, rows), packed */
+    const void *b; /* (k, cols), packed */
+    void *c;       /* (rows, cols), row i at i * ldc */
+    size_t ldc;
+    int is_first; /* c holds nothing yet */
+} oi_tile_row;
+typedef void oi_tile_fn(const oi_tile_row *r);
+
+typedef struct oi_tile_fns {
+    oi_tile_fn *tile;
+    uint32_t rows, cols;
+} oi_tile_fns;
+
+/* Rows of storage to and from the form kernels compute in: element at + i * step of the tensor. */
+typedef void oi_load_fn(void *form, const void *data, int64_t at, int64_t step, size_t n);
+typedef void oi_store_fn(void *data, int64_t at, int64_t step, const void *form, size_t n);
+
+#endif

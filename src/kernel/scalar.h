@@ -1,0 +1,449 @@
+/* scalar.h: the helpers of the meaning language, spelled in C.
+ *
+ * oi_HELPER_TYPE(...) is what a row of ops/ops.json means by helper(...) on that element type: the
+ * one place where NaN, rounding, overflow and division by zero are decided for C. Included by the
+ * generated kernels, and text that emitted C can carry along: it needs libm and nothing else.
+ *
+ * Packed types (i1 ... u4, t1, t2) are computed in (u)int8_t, sign- or zero-extended; narrow floats
+ * (f8, bf16, f16) in float. */
+#ifndef OI_SCALAR_H
+#define OI_SCALAR_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* -- floats -- */
+
+#define OI_FLOAT_HELPERS(t, T, f)                                                        \
+    static inline int oi_is_nan_##t(T x)                                                 \
+    {                                                                                    \
+        return x != x;                                                                   \
+    }                                                                                    \
+    static inline int oi_is_inf_##t(T x)                                                 \
+    {                                                                                    \
+        return fabs##f(x) == (T)INFINITY;                                                \
+    }                                                                                    \
+    static inline int oi_is_finite_##t(T x)                                              \
+    {                                                                                    \
+        return fabs##f(x) < (T)INFINITY;                                                 \
+    }                                                                                    \
+    static inline T oi_lowest_##t(void)                                                  \
+    {                                                                                    \
+        return -(T)INFINITY;                                                             \
+    }                                                                                    \
+    static inline T oi_highest_##t(void)                                                 \
+    {                                                                                    \
+        return (T)INFINITY;                                                              \
+    }                                                                                    \
+    /* NaN wins; of two zeros the positive one: sums of zeros and of NaN do just that */ \
+    static inline T oi_max_##t(T x, T y)                                                 \
+    {                                                                                    \
+        T tie = x == y && x != 0 ? x : x + y;                                            \
+        return x > y ? x : x < y ? y : tie;                                              \
+    }                                                                                    \
+    static inline T oi_min_##t(T x, T y)                                                 \
+    {                                                                                    \
+        T tie = x == y && x != 0 ? x : -(-x - y);                                        \
+        return x < y ? x : x > y ? y : tie;                                              \
+    }                                                                                    \
+    /* a NaN gives way to the other operand */                                           \
+    static inline T oi_max_num_##t(T x, T y)                                             \
+    {                                                                                    \
+        return x != x ? y : y != y ? x : oi_max_##t(x, y);                               \
+    }                                                                                    \
+    static inline T oi_min_num_##t(T x, T y)                                             \
+    {                                                                                    \
+        return x != x ? y : y != y ? x : oi_min_##t(x, y);                               \
+    }                                                                                    \
+    static inline T oi_abs_##t(T x)                                                      \
+    {                                                                                    \
+        return fabs##f(x);                                                               \
+    }                                                                                    \
+    static inline T oi_floor_##t(T x)                                                    \
+    {                                                                                    \
+        return floor##f(x);                                                              \
+    }                                                                                    \
+    static inline T oi_ceil_##t(T x)                                                     \
+    {                                                                                    \
+        return ceil##f(x);                                                               \
+    }                                                                                    \
+    static inline T oi_trunc_##t(T x)                                                    \
+    {                                                                                    \
+        return trunc##f(x);                                                              \
+    }                                                                                    \
+    static inline T oi_round_even_##t(T x)                                               \
+    {                                                                                    \
+        return rint##f(x);                                                               \
+    }                                                                                    \
+    /* the cut-off part is exact; adding a signed zero keeps -0 */                       \
+    static inline T oi_round_away_##t(T x)                                               \
+    {                                                                                    \
+        T whole = trunc##f(x);                                                           \
+        return whole + copysign##f(fabs##f(x - whole) >= (T)0.5 ? (T)1 : (T)0, x);       \
+    }                                                                                    \
+    static inline T oi_fma_##t(T x, T y, T z)                                            \
+    {                                                                                    \
+        return fma##f(x, y, z);                                                          \
+    }                                                                                    \
+    static inline T oi_fmod_##t(T x, T y)                                                \
+    {                                                                                    \
+        return fmod##f(x, y);                                                            \
+    }                                                                                    \
+    static inline T oi_exp_##t(T x)                                                      \
+    {                                                                                    \
+        return exp##f(x);                                                                \
+    }                                                                                    \
+    static inline T oi_sqrt_##t(T x)                                                     \
+    {                                                                                    \
+        return sqrt##f(x);                                                               \
+    }
+
+OI_FLOAT_HELPERS(f32, float, f)
+OI_FLOAT_HELPERS(f64, double, )
+
+/* -- narrow floats: stored bits, nearest even, overflow to infinity, NaN canonical -- */
+
+static inline uint32_t oi_bits_f32(float v)
+{
+    uint32_t u;
+    memcpy(&u, &v, sizeof u);
+    return u;
+}
+
+static inline float oi_float_f32(uint32_t u)
+{
+    float v;
+    memcpy(&v, &u, sizeof v);
+    return v;
+}
+
+/* Mantissa and exponent moved into place read as a float that is 2^112 too small, subnormals
+ * included; infinity and NaN keep their exponent. */
+static inline float oi_f32_of_f16(uint16_t h)
+{
+    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
+    float v = oi_float_f32(magnitude) * 0x1p112f;
+    uint32_t special = (h & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
+    return oi_float_f32(oi_bits_f32(v) | special | sign);
+}
+
+static inline float oi_f32_of_bf16(uint16_t h)
+{
+    return oi_float_f32((uint32_t)h << 16);
+}
+
+static inline float oi_f32_of_f8(uint8_t h) /* the upper half of an f16 */
+{
+    return oi_f32_of_f16((uint16_t)(h << 8));
+}
+
+/* Rounds magnitude u (bits of a float) to 5 exponent and `man` mantissa bits. Subnormals: adding
+ * the float whose last bit is the smallest subnormal rounds in hardware. */
+static inline uint32_t oi_round_e5(uint32_t u, unsigned man, uint32_t overflow, float subnormal)
+{
+    unsigned drop = 23 - man;
+    uint32_t small = oi_bits_f32(oi_float_f32(u) + subnormal) - oi_bits_f32(subnormal);
+    uint32_t normal = (u - (112u << 23) + ((1u << (drop - 1)) - 1) + (u >> drop & 1)) >> drop;
+    uint32_t finite = u < 0x38800000u ? small : normal;
+    return u >= overflow ? 31u << man : finite;
+}
+
+static inline uint16_t oi_near_f16_f32(float v)
+{
+    uint32_t u = oi_bits_f32(v), magnitude = u & 0x7fffffffu;
+    uint32_t bits = oi_round_e5(magnitude, 10, 0x477ff000u, 0.5f) | (u >> 16 & 0x8000u);
+    return (uint16_t)(magnitude > 0x7f800000u ? 0x7e00u : bits);
+}
+
+static inline uint8_t oi_near_f8_f32(float v)
+{
+    uint32_t u = oi_bits_f32(v), magnitude = u & 0x7fffffffu;
+    uint32_t bits = oi_round_e5(magnitude, 2, 0x47700000u, 128.0f) | (u >> 24 & 0x80u);
+    return (uint8_t)(magnitude > 0x7f800000u ? 0x7du : bits);
+}
+
+static inline uint16_t oi_near_bf16_f32(float v)
+{
+    uint32_t u = oi_bits_f32(v), rounded = (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
+}
+
+/* A wider number on its way to a narrow float passes through a float rounded to odd: what was cut
+ * off stays visible in the last bit, so that no tie is decided twice. */
+static inline float oi_odd_f64(double v)
+{
+    float f = (float)v;
+    uint32_t u = oi_bits_f32(f);
+    if (f != v && f == f && !(u & 1)) /* the odd neighbour lies on v's side */
+        u += fabs((double)f) < fabs(v) ? 1u : ~0u;
+    return oi_float_f32(u);
+}
+
+static inline float oi_odd_u64(uint64_t v)
+{
+    unsigned shift = 0;
+    while (v >> shift >= 1u << 24)
+        shift++;
+    uint64_t kept = v >> shift;
+    return (float)((kept | (kept << shift != v)) << shift);
+}
+
+static inline float oi_odd_i64(int64_t v)
+{
+    return v < 0 ? -oi_odd_u64(0 - (uint64_t)v) : oi_odd_u64((uint64_t)v);
+}
+
+#define OI_NEAR_NARROW(t, T)                      \
+    static inline T oi_near_##t##_f64(double v)   \
+    {                                             \
+        return oi_near_##t##_f32(oi_odd_f64(v));  \
+    }                                             \
+    static inline T oi_near_##t##_i64(int64_t v)  \
+    {                                             \
+        return oi_near_##t##_f32(oi_odd_i64(v));  \
+    }                                             \
+    static inline T oi_near_##t##_u64(uint64_t v) \
+    {                                             \
+        return oi_near_##t##_f32(oi_odd_u64(v));  \
+    }
+
+OI_NEAR_NARROW(f8, uint8_t)
+OI_NEAR_NARROW(bf16, uint16_t)
+OI_NEAR_NARROW(f16, uint16_t)
+
+/* -- integers -- */
+
+static inline int oi_ones(uint64_t v)
+{
+    v = v - (v >> 1 & 0x5555555555555555u);
+    v = (v & 0x3333333333333333u) + (v >> 2 & 0x3333333333333333u);
+    v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (int)(v * 0x0101010101010101u >> 56);
+}
+
+/* Division by zero gives 0; the lowest value divided by -1 wraps to itself. `w` is the width. */
+#define OI_INT_HELPERS(t, T, U, w, lo, hi)                                 \
+    static inline T oi_lowest_##t(void)                                    \
+    {                                                                      \
+        return (T)(lo);                                                    \
+    }                                                                      \
+    static inline T oi_highest_##t(void)                                   \
+    {                                                                      \
+        return (T)(hi);                                                    \
+    }                                                                      \
+    static inline T oi_max_##t(T x, T y)                                   \
+    {                                                                      \
+        return x > y ? x : y;                                              \
+    }                                                                      \
+    static inline T oi_min_##t(T x, T y)                                   \
+    {                                                                      \
+        return x < y ? x : y;                                              \
+    }                                                                      \
+    static inline uint8_t oi_popcount_##t(T x)                             \
+    {                                                                      \
+        return (uint8_t)oi_ones((uint64_t)x & (~(uint64_t)0 >> (64 - w))); \
+    }                                                                      \
+    static inline T oi_shl_##t(T x, int64_t n)                             \
+    {                                                                      \
+        return n >= 0 && n < w ? oi_cut_##t((U)x << n) : 0;                \
+    }
+
+/* full widths are cut by conversion */
+#define OI_CUT(t, T, U)             \
+    static inline T oi_cut_##t(U v) \
+    {                               \
+        return (T)v;                \
+    }
+OI_CUT(i8, int8_t, uint32_t)
+OI_CUT(i16, int16_t, uint32_t)
+OI_CUT(i32, int32_t, uint32_t)
+OI_CUT(i64, int64_t, uint64_t)
+OI_CUT(u8, uint8_t, uint32_t)
+OI_CUT(u16, uint16_t, uint32_t)
+OI_CUT(u32, uint32_t, uint32_t)
+OI_CUT(u64, uint64_t, uint64_t)
+OI_CUT(bitset, uint8_t, uint32_t)
+
+#define OI_CUT_SIGNED(t, w)                                                                   \
+    static inline int8_t oi_cut_##t(uint32_t v)                                               \
+    {                                                                                         \
+        return (int8_t)((int32_t)((v & ((1u << w) - 1)) ^ (1u << (w - 1))) - (1 << (w - 1))); \
+    }
+OI_CUT_SIGNED(i1, 1)
+OI_CUT_SIGNED(i2, 2)
+OI_CUT_SIGNED(i4, 4)
+
+#define OI_CUT_UNSIGNED(t, w)                    \
+    static inline uint8_t oi_cut_##t(uint32_t v) \
+    {                                            \
+        return (uint8_t)(v & ((1u << w) - 1));   \
+    }
+OI_CUT_UNSIGNED(u1, 1)
+OI_CUT_UNSIGNED(u2, 2)
+OI_CUT_UNSIGNED(u4, 4)
+
+#define OI_SIGNED_HELPERS(t, T, U, w, lo, hi)                                               \
+    OI_INT_HELPERS(t, T, U, w, lo, hi)                                                      \
+    static inline T oi_abs_##t(T x)                                                         \
+    {                                                                                       \
+        return x < 0 ? oi_cut_##t((U)0 - (U)x) : x;                                         \
+    }                                                                                       \
+    static inline T oi_idiv_##t(T x, T y)                                                   \
+    {                                                                                       \
+        return y == 0 ? 0 : y == -1 ? oi_cut_##t((U)0 - (U)x) : (T)(x / y);                 \
+    }                                                                                       \
+    static inline T oi_irem_##t(T x, T y)                                                   \
+    {                                                                                       \
+        return y == 0 || y == -1 ? 0 : (T)(x % y);                                          \
+    }                                                                                       \
+    static inline T oi_floor_div_##t(T x, T y)                                              \
+    {                                                                                       \
+        T rest = oi_irem_##t(x, y);                                                         \
+        return (T)(oi_idiv_##t(x, y) - (rest != 0 && (rest < 0) != (y < 0)));               \
+    }                                                                                       \
+    static inline T oi_shr_##t(T x, int64_t n) /* beyond the width only the sign is left */ \
+    {                                                                                       \
+        return n >= 0 && n < w ? (T)(x >> n) : (T)(x < 0 ? -1 : 0);                         \
+    }
+
+#define OI_UNSIGNED_HELPERS(t, T, U, w, lo, hi)   \
+    OI_INT_HELPERS(t, T, U, w, lo, hi)            \
+    static inline T oi_idiv_##t(T x, T y)         \
+    {                                             \
+        return y == 0 ? 0 : (T)(x / y);           \
+    }                                             \
+    static inline T oi_irem_##t(T x, T y)         \
+    {                                             \
+        return y == 0 ? 0 : (T)(x % y);           \
+    }                                             \
+    static inline T oi_floor_div_##t(T x, T y)    \
+    {                                             \
+        return oi_idiv_##t(x, y);                 \
+    }                                             \
+    static inline T oi_shr_##t(T x, int64_t n)    \
+    {                                             \
+        return n >= 0 && n < w ? (T)(x >> n) : 0; \
+    }
+
+OI_SIGNED_HELPERS(i1, int8_t, uint32_t, 1, -1, 0)
+OI_SIGNED_HELPERS(i2, int8_t, uint32_t, 2, -2, 1)
+OI_SIGNED_HELPERS(i4, int8_t, uint32_t, 4, -8, 7)
+OI_SIGNED_HELPERS(i8, int8_t, uint32_t, 8, INT8_MIN, INT8_MAX)
+OI_SIGNED_HELPERS(i16, int16_t, uint32_t, 16, INT16_MIN, INT16_MAX)
+OI_SIGNED_HELPERS(i32, int32_t, uint32_t, 32, INT32_MIN, INT32_MAX)
+OI_SIGNED_HELPERS(i64, int64_t, uint64_t, 64, INT64_MIN, INT64_MAX)
+OI_UNSIGNED_HELPERS(u1, uint8_t, uint32_t, 1, 0, 1)
+OI_UNSIGNED_HELPERS(u2, uint8_t, uint32_t, 2, 0, 3)
+OI_UNSIGNED_HELPERS(u4, uint8_t, uint32_t, 4, 0, 15)
+OI_UNSIGNED_HELPERS(u8, uint8_t, uint32_t, 8, 0, UINT8_MAX)
+OI_UNSIGNED_HELPERS(u16, uint16_t, uint32_t, 16, 0, UINT16_MAX)
+OI_UNSIGNED_HELPERS(u32, uint32_t, uint32_t, 32, 0, UINT32_MAX)
+OI_UNSIGNED_HELPERS(u64, uint64_t, uint64_t, 64, 0, UINT64_MAX)
+OI_UNSIGNED_HELPERS(bitset, uint8_t, uint32_t, 8, 0, UINT8_MAX)
+
+/* -- conversions: sat(x) to the nearest limit, wrap(x) modulo 2^width -- */
+
+/* A whole number in a float, taken modulo 2^64. NaN and infinities give 0. */
+static inline uint64_t oi_modulo_f64(double v)
+{
+    if (!(fabs(v) < (double)INFINITY))
+        return 0;
+    double rest = fmod(v, 0x1p64);
+    return rest < 0 ? 0 - (uint64_t)-rest : (uint64_t)rest;
+}
+
+/* From the widest type of each kind: C widens the others by itself. `top` is hi + 1. */
+#define OI_CONVERSIONS(t, T, lo, hi, top)                         \
+    static inline T oi_sat_##t##_i64(int64_t v)                   \
+    {                                                             \
+        return v < (int64_t)(lo)                        ? (T)(lo) \
+               : v >= 0 && (uint64_t)v > (uint64_t)(hi) ? (T)(hi) \
+                                                        : (T)v;   \
+    }                                                             \
+    static inline T oi_sat_##t##_u64(uint64_t v)                  \
+    {                                                             \
+        return v > (uint64_t)(hi) ? (T)(hi) : (T)v;               \
+    }                                                             \
+    static inline T oi_wrap_##t##_i64(int64_t v)                  \
+    {                                                             \
+        return oi_cut_##t((uint64_t)v);                           \
+    }                                                             \
+    static inline T oi_wrap_##t##_u64(uint64_t v)                 \
+    {                                                             \
+        return oi_cut_##t(v);                                     \
+    }                                                             \
+    OI_CONVERSIONS_OF(t, T, f32, float, lo, hi, top)              \
+    OI_CONVERSIONS_OF(t, T, f64, double, lo, hi, top)
+
+/* limits are powers of two or small, so exact in a float */
+#define OI_CONVERSIONS_OF(t, T, f, F, lo, hi, top)                                   \
+    static inline T oi_sat_##t##_##f(F v)                                            \
+    {                                                                                \
+        return v >= (F)(top) ? (T)(hi) : v <= (F)(lo) ? (T)(lo) : v == v ? (T)v : 0; \
+    }                                                                                \
+    static inline T oi_wrap_##t##_##f(F v)                                           \
+    {                                                                                \
+        return oi_cut_##t(oi_modulo_f64(v));                                         \
+    }
+
+OI_CONVERSIONS(i1, int8_t, -1, 0, 1)
+OI_CONVERSIONS(i2, int8_t, -2, 1, 2)
+OI_CONVERSIONS(i4, int8_t, -8, 7, 8)
+OI_CONVERSIONS(i8, int8_t, INT8_MIN, INT8_MAX, 0x1p7)
+OI_CONVERSIONS(i16, int16_t, INT16_MIN, INT16_MAX, 0x1p15)
+OI_CONVERSIONS(i32, int32_t, INT32_MIN, INT32_MAX, 0x1p31)
+OI_CONVERSIONS(i64, int64_t, INT64_MIN, INT64_MAX, 0x1p63)
+OI_CONVERSIONS(u1, uint8_t, 0, 1, 2)
+OI_CONVERSIONS(u2, uint8_t, 0, 3, 4)
+OI_CONVERSIONS(u4, uint8_t, 0, 15, 16)
+OI_CONVERSIONS(u8, uint8_t, 0, UINT8_MAX, 0x1p8)
+OI_CONVERSIONS(u16, uint16_t, 0, UINT16_MAX, 0x1p16)
+OI_CONVERSIONS(u32, uint32_t, 0, UINT32_MAX, 0x1p32)
+OI_CONVERSIONS(u64, uint64_t, 0, UINT64_MAX, 0x1p64)
+
+/* The ternaries never wrap: t1 takes the sign (0 and NaN are +1), t2 the nearest of -1, 0, 1. */
+#define OI_TERNARY_OF(f, F)                      \
+    static inline int8_t oi_sat_t1_##f(F v)      \
+    {                                            \
+        return v < 0 ? -1 : 1;                   \
+    }                                            \
+    static inline int8_t oi_sat_t2_##f(F v)      \
+    {                                            \
+        return v >= 1 ? 1 : v <= (F)-1 ? -1 : 0; \
+    }                                            \
+    static inline int8_t oi_wrap_t1_##f(F v)     \
+    {                                            \
+        return oi_sat_t1_##f(v);                 \
+    }                                            \
+    static inline int8_t oi_wrap_t2_##f(F v)     \
+    {                                            \
+        return oi_sat_t2_##f(v);                 \
+    }
+
+OI_TERNARY_OF(f32, float)
+OI_TERNARY_OF(f64, double)
+OI_TERNARY_OF(i64, int64_t)
+
+static inline int8_t oi_sat_t1_u64(uint64_t v)
+{
+    (void)v;
+    return 1;
+}
+
+static inline int8_t oi_sat_t2_u64(uint64_t v)
+{
+    return v != 0;
+}
+
+static inline int8_t oi_wrap_t1_u64(uint64_t v)
+{
+    return oi_sat_t1_u64(v);
+}
+
+static inline int8_t oi_wrap_t2_u64(uint64_t v)
+{
+    return oi_sat_t2_u64(v);
+}
+
+#endif

@@ -94,7 +94,8 @@ fuzz() {
 
 # clang sees other warnings than gcc; the harness build covers the library, this the whole tree
 compilers() {
-    tools/build.sh release && count 1 0 && echo "gcc -O3: builds without warnings"
+    tools/build.sh release || return 1
+    count 1 0 && echo "gcc -O3: builds without warnings"
     if ! command -v clang > /dev/null; then
         skip "second compiler: no clang here"
         return 0

@@ -3,6 +3,7 @@ go to JSON and back, are drawn, and run as their references say."""
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -123,11 +124,15 @@ def test_reference(openinfer, reference, name):
     assert set(returned) | of_kind["Persistent"] <= set(about["outputs"])
 
 
+def need_run():
+    if "run" not in run_all.commands(BIN):
+        pytest.skip("this build has no command `openinfer run` yet: nothing was compared")
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
 def test_run(reference, package, tmp_path, name, device):
-    if "run" not in run_all.commands(BIN):
-        pytest.skip("this build has no command `openinfer run` yet: nothing was compared")
+    need_run()
     where, about = reference(name)
     result = run_all.run(BIN, name, package(name), where, about, device, tmp_path)
     assert result.returncode == 0, result.stderr
@@ -135,3 +140,47 @@ def test_run(reference, package, tmp_path, name, device):
     assert len(rows) >= about["steps"]
     wrong = [row for row in rows if not row[2] <= 1]
     assert not wrong, f"variable, step, error as a multiple of what is allowed: {wrong[:10]}"
+
+
+def c_example(name, *args):
+    program = pathlib.Path(BIN).parent / f"example_{name}"
+    assert program.exists(), f"examples/c/{name}.c was not built"
+    return subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
+
+
+def test_c_minimal(reference, package):
+    need_run()
+    import numpy as np
+
+    where, about = reference("minimal")
+    result = c_example("minimal", package("minimal"))
+    assert result.returncode == 0 and result.stderr == ""
+    lines = result.stdout.splitlines()
+    for step in range(about["steps"]):  # the program draws the same inputs as the reference
+        found = [float(v) for v in lines[step].split("=")[1].split()]
+        np.testing.assert_allclose(found, np.load(where / "out" / f"y.{step}.npy")[:4], rtol=1e-5)
+    kinds = [line.split(":")[0] for line in lines[about["steps"] :]]
+    assert kinds == ["[entry] Assign ", "[entry] OpExecute add", "[entry] OpExecute mul", "[entry] Return "]
+
+
+def test_c_kv_cache_decode(reference, package):
+    """Eight tokens, each fed back; then the cache is full, which is reported and harms nothing."""
+    need_run()
+    reference("kv_cache_decode")
+    import kv_cache_decode_ref as ref
+    import numpy as np
+    from openinfer_oinf import read_oinf
+    from reference import Run
+
+    path = package("kv_cache_decode")
+    with read_oinf(path) as model:
+        run = Run(model)
+        K, V = ref.empty_caches(run)
+        tok, wanted = np.arange(4, 4 + run.size("B")), []
+        for step in range(run.size("ctx_len")):
+            tok = run.clear_choice(ref.decode(run, K, V, step, tok, np.ones(K.shape[2:0:-1])))
+            wanted.append(" ".join(map(str, tok)))
+    result = c_example("kv_cache_decode", EXAMPLES / "kv_cache_decode.oi", path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == wanted
+    assert "error[E047]" in result.stderr and "kv_cache_decode.oi:" in result.stderr

@@ -4,6 +4,7 @@ go to JSON and back, are drawn, and run as their references say."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -124,17 +125,21 @@ def test_reference(openinfer, reference, name):
     assert set(returned) | of_kind["Persistent"] <= set(about["outputs"])
 
 
-def need_run():
-    if "run" not in run_all.commands(BIN):
-        pytest.skip("this build has no command `openinfer run` yet: nothing was compared")
+def need_ops(result):
+    """While the simulator grows, an op without a kernel is said, not counted as a difference."""
+    missing = sorted(set(re.findall(r"cannot run this '(\w+)' yet", result.stderr)))
+    if missing:
+        pytest.skip(f"the simulator cannot run {', '.join(missing)} yet: nothing was compared")
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
 def test_run(reference, package, tmp_path, name, device):
-    need_run()
+    if "run" not in run_all.commands(BIN):
+        pytest.skip("this build has no command `openinfer run` yet: nothing was compared")
     where, about = reference(name)
     result = run_all.run(BIN, name, package(name), where, about, device, tmp_path)
+    need_ops(result)
     assert result.returncode == 0, result.stderr
     rows = list(run_all.compare(where, about, tmp_path))
     assert len(rows) >= about["steps"]
@@ -149,7 +154,6 @@ def c_example(name, *args):
 
 
 def test_c_minimal(reference, package):
-    need_run()
     import numpy as np
 
     where, about = reference("minimal")
@@ -165,7 +169,6 @@ def test_c_minimal(reference, package):
 
 def test_c_kv_cache_decode(reference, package):
     """Eight tokens, each fed back; then the cache is full, which is reported and harms nothing."""
-    need_run()
     reference("kv_cache_decode")
     import kv_cache_decode_ref as ref
     import numpy as np
@@ -181,6 +184,7 @@ def test_c_kv_cache_decode(reference, package):
             tok = run.clear_choice(ref.decode(run, K, V, step, tok, np.ones(K.shape[2:0:-1])))
             wanted.append(" ".join(map(str, tok)))
     result = c_example("kv_cache_decode", EXAMPLES / "kv_cache_decode.oi", path)
+    need_ops(result)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == wanted
     assert "error[E047]" in result.stderr and "kv_cache_decode.oi:" in result.stderr

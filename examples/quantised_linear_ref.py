@@ -21,6 +21,7 @@ def reference(run):
         run.expect("sum8", xq @ w8)
         h = (xq @ w8).astype(np.float32) * run.tensor("w8_scale") * x_scale + run.tensor("b8")
         hq = quantise(relu(h), h_scale, -8, 7)
+        run.expect("hq", hq.astype(np.int8))
         run.expect("sum4", hq @ w4)
         run.expect("y", (hq @ w4).astype(np.float32) * run.tensor("w4_scale") * h_scale)
 

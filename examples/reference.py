@@ -15,7 +15,8 @@ import sys
 
 import numpy as np
 
-from openinfer_oinf import read_oinf
+from openinfer_oinf import dtype_of, read_oinf
+from openinfer_oinf.dtypes import decode_list
 from openinfer_oinf.random import random_values
 
 # The catalog's tolerance per element type, atol and rtol; integers and bool are exact.
@@ -92,6 +93,17 @@ class Run:
 def save(path, array):
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, array)
+
+
+def load(path):
+    """What the command wrote: types that numpy lacks are bytes, and a .json beside them says what."""
+    array, about = np.load(path), path.with_suffix(".json")
+    if about.exists():
+        what = json.loads(about.read_text())
+        dtype = dtype_of(what["dtype"])
+        values = decode_list(array.tobytes(), dtype, math.prod(what["dims"]))
+        array = np.array(values, np.float32 if dtype.is_float else np.int8).reshape(what["dims"])
+    return array
 
 
 def main(reference):

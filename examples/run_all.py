@@ -46,7 +46,7 @@ def commands(openinfer):
 def run(openinfer, name, package, folder, about, device, out):
     """Runs one example; returns the finished process. Results go to out/VARIABLE.STEP.npy."""
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob("*.npy"):
+    for old in [*out.glob("*.npy"), *out.glob("*.json")]:
         old.unlink()
     given = [f"{x}=@{folder}/in/{x}/{{step}}.npy" for x in about["inputs"]]
     return subprocess.run(
@@ -60,12 +60,12 @@ def run(openinfer, name, package, folder, about, device, out):
 def compare(folder, about, out):
     """(variable, step, error as a multiple of the tolerance) of everything the reference gives."""
     import numpy as np
-    from reference import error
+    from reference import error, load
 
     for wanted in sorted((folder / "out").glob("*.npy")):
         name, step = wanted.stem.rsplit(".", 1)
         found = out / wanted.name
-        value = np.load(found) if found.exists() else None
+        value = load(found) if found.exists() else None
         ratio = float("inf") if value is None else error(value, np.load(wanted), **about["outputs"][name])
         yield name, int(step), ratio
 

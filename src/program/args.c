@@ -2,7 +2,7 @@
  * have their value; variables only a type. */
 #include "program/check.h"
 
-/* Metadata as a value: a number, a bool, or text. */
+/* Metadata as a value: a float, a bool, text, or an integer that is too large for a size. */
 static bool from_metadata(oi_typer *t, const char *name, const oi_meta_info *info, oi_op_value *out)
 {
     oi_model *m = t->model;
@@ -15,11 +15,7 @@ static bool from_metadata(oi_typer *t, const char *name, const oi_meta_info *inf
         out->tag = OI_VALUE_FLOAT;
         oi_typer_must(t, oi_model_meta_f64(m, name, &out->f, t->d));
     } else if (info->rank == 0 && info->element == OI_U64) {
-        oi_typer_must(t, oi_model_meta_u64(m, name, &out->u, t->d));
-        out->tag = out->u > INT64_MAX ? OI_VALUE_UINT : OI_VALUE_INT;
-    } else if (info->rank == 0 && oi_dtype_is_integer(info->element)) {
-        out->tag = OI_VALUE_INT;
-        oi_typer_must(t, oi_model_meta_i64(m, name, &out->i, t->d));
+        oi_typer_must(t, oi_model_meta_u64(m, name, &out->u, t->d)); /* above INT64_MAX */
     } else {
         oi_status status = oi_model_meta_text(m, name, &text, &n, NULL);
         if (status == OI_ERR_INPUT)
@@ -32,21 +28,18 @@ static bool from_metadata(oi_typer *t, const char *name, const oi_meta_info *inf
     return true;
 }
 
-/* A name that the model knows: a size, or metadata (text included). */
+/* A name that the model knows: a size, else metadata (text included). */
 static bool from_model(oi_typer *t, const char *name, oi_op_value *out)
 {
-    uint64_t size;
     oi_meta_info info;
-    if (!t->model)
-        return false;
-    if (oi_model_meta_info(t->model, name, &info) != OI_OK) {
-        if (oi_model_size_of(t->model, name, &size) != OI_OK)
-            return false;
-        *out = size > INT64_MAX ? (oi_op_value){.tag = OI_VALUE_UINT, .u = size}
-                                : (oi_op_value){.tag = OI_VALUE_INT, .i = (int64_t)size};
+    out->tag = OI_VALUE_INT;
+    if (oi_typer_size(t, name, &out->i))
         return true;
-    }
-    return from_metadata(t, name, &info, out);
+    out->tag = OI_VALUE_UINT;
+    if (t->model && oi_model_size_of(t->model, name, &out->u) == OI_OK)
+        return true; /* beyond i64, or it would have been a size above */
+    return t->model && oi_model_meta_info(t->model, name, &info) == OI_OK &&
+           from_metadata(t, name, &info, out);
 }
 
 /* One value that is not a list; false when only the run knows it. */

@@ -11,8 +11,20 @@ static oi_place at_var(const oi_typer *t, const oi_var *v, oi_span span)
 
 /* -- sizes -- */
 
+static bool in_model(const oi_typer *t, const char *name)
+{
+    uint64_t size;
+    oi_meta_info info;
+    return oi_model_size_of(t->model, name, &size) == OI_OK ||
+           oi_model_meta_info(t->model, name, &info) == OI_OK;
+}
+
 static void hint_size(const oi_typer *t, const char *word)
 {
+    if (in_model(t, word)) {
+        oi_diag_hint(t->d, "a size is a single integer, at most 2^63-1");
+        return;
+    }
     oi_nearest near = oi_nearest_start(word);
     for (size_t i = 0; i < oi_model_n_sizevars(t->model); i++)
         oi_nearest_offer(&near, oi_model_sizevar_name(t->model, i));
@@ -39,7 +51,10 @@ static void size(oi_typer *t, oi_place at, const oi_expr *e)
     const char *text = oi_expr_text(t->a, s == OI_EVAL_OK ? e : culprit);
     switch (s) {
     case OI_EVAL_UNKNOWN:
-        oi_diag_error(t->d, at, "E011", "the model has no size '%s'", text);
+        oi_diag_error(t->d, at, "E011",
+                      in_model(t, text) ? "'%s' of the model is not a size"
+                                        : "the model has no size '%s'",
+                      text);
         hint_size(t, text);
         return;
     case OI_EVAL_OK:
@@ -239,12 +254,11 @@ static void use(void *ctx, const oi_node *n, const oi_use *u)
 {
     oi_typer *t = ctx;
     int64_t value;
-    oi_meta_info info;
     if (u->role != OI_USE_VALUE || (u->want != OI_WANT_INDEX && u->want != OI_WANT_ATTR) ||
         oi_symbols_at(t->syms, n, u->name) || oi_symbols_index(t->syms, u->name) ||
         oi_typer_size(t, u->name, &value))
         return;
-    if (u->want == OI_WANT_ATTR && oi_model_meta_info(t->model, u->name, &info) == OI_OK)
+    if (u->want == OI_WANT_ATTR && in_model(t, u->name))
         return;
     const oi_symbol *x = u->inside ? oi_symbols_find(t->syms, u->inside->base.text) : NULL;
     if (x && x->kind == OI_SYM_PERSISTENT && oi_symbol_axis(x, u->name))

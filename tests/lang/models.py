@@ -26,12 +26,25 @@ def small(w: PackageWriter) -> None:
     w.add_metadata("third", ScalarValue(1 / 3, "f64"))
     w.add_metadata("many", ScalarValue(300, "u16"))
     w.add_metadata("flag", True)
+    w.add_metadata("not_a_number", ScalarValue(float("nan"), "f32"))
+    w.add_metadata("wide", ScalarValue(2**40, "u64"))
+    w.add_metadata("widest", ScalarValue(2**64 - 1, "u64"))
+    w.add_tensor("scalar", TensorSpec(3, dtype="i32"))
+    w.add_tensor("void.0", UninitializedTensor("f32", [3]))
+    w.add_tensor("x.1.2", TensorSpec([0.5] * 3, dtype="f32"))
     w.add_metadata("mode", "floor")
     w.add_metadata("list", ArrayValue([1, 2, 3], "i32"))
+    w.add_metadata("perm", ArrayValue([1, 0], "i32"))
     w.add_metadata("one", ArrayValue([7], "i32"))
     spec = {"kind": "table", "dtype": "f16", "dims": ["D", 4], "indices": ["t"], "fixed": {"t": "B*2"}, "init": 0}
     for name in ("K", "wrong_dtype", "wrong_dims", "fine"):
         w.add_metadata(f"oi.state.{name}", json.dumps(spec))
+
+
+def vast(w: PackageWriter) -> None:
+    """A size that is none, for which opening warns."""
+    small(w)
+    w.add_sizevar("vast", 2**63)
 
 
 def broken_specs(w: PackageWriter) -> None:

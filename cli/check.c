@@ -1,6 +1,8 @@
 /* check.c: `openinfer check`. */
 #include "cli.h"
 
+#include <string.h>
+
 static const char *model_path;
 static bool strict, as_json;
 
@@ -23,11 +25,25 @@ static oi_status report_json(oi_status status, oi_diag *diag)
     return written == OI_OK ? status : written;
 }
 
+/* --model, or the package that the graph itself comes from (MODEL.oinf, MODEL.oinf#NAME). */
+static oi_status open_model(const char *graph, oi_model **out, oi_diag *diag)
+{
+    const char *end = strstr(graph, ".oinf");
+    char path[4096];
+    if (model_path)
+        return oi_model_open(model_path, out, diag);
+    if (!end || (end[5] && end[5] != '#') || (size_t)(end + 5 - graph) >= sizeof path)
+        return OI_OK;
+    memcpy(path, graph, (size_t)(end + 5 - graph));
+    path[end + 5 - graph] = '\0';
+    return oi_model_open(path, out, diag);
+}
+
 static oi_status check(const char *path, oi_graph **g, oi_model **model, oi_diag *diag)
 {
     oi_status status = oi_graph_load(path, g, diag);
-    if (status == OI_OK && model_path)
-        status = oi_model_open(model_path, model, diag);
+    if (status == OI_OK)
+        status = open_model(path, model, diag);
     if (status != OI_OK)
         return status;
     return oi_graph_check(*g, &(oi_check_options){.strict = strict, .model = *model}, diag);
@@ -65,7 +81,8 @@ const cli_command CMD_check = {
         "Checks a graph: names, memory kinds, blocks and calls, indices, op attributes, element "
         "types and shapes, yield and await. Each finding says FILE:LINE:COL, a code such as E051, "
         "what was found and what was wanted. GRAPH is FILE.oi, FILE.json, or MODEL.oinf when the "
-        "package embeds a graph.\n\n"
+        "package embeds a graph (MODEL.oinf#NAME for a named one); it is then checked against that "
+        "package.\n\n"
         "Without --model, sizes such as B stay names and only what must be wrong whatever their "
         "values is reported. At most 20 errors are shown.",
     .examples = examples,

@@ -207,7 +207,7 @@ bool oi_parse_u64(const char *text, size_t n, unsigned base, uint64_t *out); /* 
 
 /* -- hash.c -- */
 
-void oi_sha1(const void *data, size_t n, uint8_t out[20]);
+void oi_sha1(const oi_bytes *parts, size_t n_parts, uint8_t out[20]); /* of their concatenation */
 uint64_t oi_hash64(const void *data, size_t n, uint64_t seed);
 uint64_t oi_splitmix64(uint64_t *state);
 uint64_t oi_entropy64(void); /* unpredictable, for uuids and hash seeds only */

@@ -31,22 +31,27 @@ static void sha1_block(uint32_t h[5], const uint8_t block[64])
     h[0] += a, h[1] += b, h[2] += c, h[3] += d, h[4] += e;
 }
 
-void oi_sha1(const void *data, size_t n, uint8_t out[20])
+/* Whole blocks are digested as they fill; the rest, the mark and the length follow at the end. */
+void oi_sha1(const oi_bytes *parts, size_t n_parts, uint8_t out[20])
 {
     uint32_t h[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    const uint8_t *p = data;
-    size_t left = n;
-    for (; left >= 64; left -= 64, p += 64)
-        sha1_block(h, p);
-    uint8_t tail[128] = {0};
-    if (left)
-        memcpy(tail, p, left);
-    tail[left] = 0x80;
-    size_t total = left < 56 ? 64 : 128;
+    uint8_t block[64];
+    uint64_t total = 0;
+    for (size_t p = 0; p < n_parts; p++)
+        for (uint64_t i = 0; i < parts[p].size; i++) {
+            block[total++ % 64] = parts[p].ptr[i];
+            if (total % 64 == 0)
+                sha1_block(h, block);
+        }
+    uint8_t tail[72] = {0x80};
+    size_t pad = 64 - (total + 8) % 64; /* 1 … 64: the mark and zeros before the length */
     for (int i = 0; i < 8; i++)
-        tail[total - 1 - i] = (uint8_t)((uint64_t)n * 8 >> 8 * i);
-    for (size_t i = 0; i < total; i += 64)
-        sha1_block(h, tail + i);
+        tail[pad + 7 - (size_t)i] = (uint8_t)(total * 8 >> 8 * i);
+    for (size_t i = 0; i < pad + 8; i++) {
+        block[(total + i) % 64] = tail[i];
+        if ((total + i + 1) % 64 == 0)
+            sha1_block(h, block);
+    }
     for (int i = 0; i < 20; i++)
         out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }

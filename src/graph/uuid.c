@@ -22,12 +22,13 @@ void oi_uuid_random(uint64_t *state, uint8_t out[16])
 
 void oi_uuid_derive(const char *block, uint64_t index, uint8_t out[16])
 {
-    oi_buf b = {0};
-    oi_buf_add(&b, (const char *)name_space, sizeof name_space);
-    oi_buf_printf(&b, "%s/%llu", block, (unsigned long long)index);
+    char number[24];
+    int n = snprintf(number, sizeof number, "/%llu", (unsigned long long)index);
+    const oi_bytes parts[] = {{name_space, sizeof name_space},
+                              {(const uint8_t *)block, strlen(block)},
+                              {(const uint8_t *)number, (uint64_t)n}};
     uint8_t digest[20];
-    oi_sha1(b.text ? b.text : "", b.n, digest);
-    oi_buf_free(&b);
+    oi_sha1(parts, OI_COUNT(parts), digest);
     memcpy(out, digest, 16);
     stamp(out, 5);
 }

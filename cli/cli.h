@@ -154,6 +154,66 @@ int cli_exit(oi_status status);
 void cli_help(FILE *to); /* the command list */
 void cli_help_command(FILE *to, const cli_entry *entry);
 
+/* -- npy.c, values.c: tensors in files and on the command line --------------------------------- */
+
+#define CLI_MAX_RANK 32 /* of what a file may hold; variables have fewer dims */
+
+typedef struct cli_array {
+    oi_view view; /* of what follows */
+    uint64_t dims[CLI_MAX_RANK];
+    void *data;
+} cli_array;
+
+void cli_array_free(cli_array *a);
+oi_status cli_npy_read(const char *path, cli_array *out);
+/* The same, where stored bytes of a type that numpy lacks become elements of the variable. */
+oi_status cli_npy_read_as(const char *path, const oi_var_info *var, cli_array *out);
+oi_status cli_npy_write(const char *path, const oi_view *v);
+/* What `--set NAME=TEXT` means for a variable in a step. */
+oi_status cli_value(const oi_var_info *var, const char *text, uint64_t step, cli_array *out);
+
+/* -- run.c ---------------------------------------------------------------------------------------- */
+
+void cli_describe(FILE *to, const oi_event *e);  /* "OpExecute add(x, a) >> t0" */
+void cli_log_event(FILE *to, const oi_event *e); /* "1 UUID [entry] -- … -- (0ms 31us 788ns)" */
+
+/* -- session.c: a graph that is being simulated -------------------------------------------------- */
+
+typedef struct cli_session {
+    const char *model_path, *device;
+    cli_list sets, sizes;
+    uint64_t threads, memory_limit;
+    bool strict, deterministic;
+    oi_sim_options options; /* set trace and timer before opening */
+    oi_graph *graph;
+    oi_model *model;
+    oi_sim *sim;
+    oi_exec *exec;
+    oi_diag *diag;
+    uint64_t step; /* the one that is fed next */
+} cli_session;
+
+/* The options that every command with a session takes. */
+#define SESSION_OPTIONS(s)                                                                         \
+    OPT_TEXT("model", 0, "MODEL.oinf", &(s).model_path, "the model package"),                      \
+        OPT_LIST("set", 0, "NAME=VALUE", &(s).sets,                                                \
+                 "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),      \
+        OPT_LIST("size", 0, "NAME=N", &(s).sizes, "give a size of the model another value"),       \
+        OPT_TEXT("device", 0, "D", &(s).device,                                                    \
+                 "cpu (default), cpu:scalar, cpu:avx, cpu:avx2 or cpu:avx512"),                    \
+        OPT_COUNT("threads", 0, "N", &(s).threads, "worker threads; results do not depend on it"), \
+        OPT_SIZE("memory-limit", 0, "SIZE", &(s).memory_limit,                                     \
+                 "most bytes of model tensors resident at once, e.g. 64M"),                        \
+        OPT_FLAG("deterministic", 0, &(s).deterministic,                                           \
+                 "derive the node uuids and write times as 0, so that traces repeat"),             \
+        OPT_FLAG("strict", 0, &(s).strict,                                                         \
+                 "strict mode: a missing input and some warnings are errors")
+
+oi_status cli_session_open(cli_session *s, const char *graph);
+oi_status cli_session_feed(cli_session *s); /* the values for step s->step */
+/* Prints what is left of the diagnostics and ends everything: `return cli_session_close(&s, …);` */
+oi_status cli_session_close(cli_session *s, oi_status status);
+
 /* Every CMD_NAME that commands.h names. */
 #define COMMAND(name, args, summary) extern const cli_command CMD_##name;
 #include "commands.h"

@@ -4,6 +4,8 @@ COMMAND(inspect, "MODEL.oinf", "validate a model package and list what it holds"
 COMMAND(check, "GRAPH", "find what is wrong with a graph before it runs")
 COMMAND(fmt, "GRAPH", "lay a graph out canonically, comments kept")
 COMMAND(graph, "GRAPH", "convert a graph to text, JSON or a picture")
+COMMAND(run, "GRAPH", "simulate a graph and print what it gives")
+COMMAND(step, "GRAPH", "simulate a graph node by node, at a prompt")
 COMMAND(ops, "[NAME]", "list the ops, or explain one")
 COMMAND(targets, "[DEVICE]...", "list the device profiles, or print a device in full")
 COMMAND(version, "", "print the version and what was found at build time")

@@ -589,6 +589,7 @@ typedef struct oi_var_info {
     oi_var_kind kind;
     bool is_assigned; /* by `assign`; kind is OI_VOLATILE then */
     bool is_prefix;   /* a prefix table: no value of its own */
+    bool has_init;    /* @init was given */
     oi_dtype dtype;
     uint32_t rank;
     const uint64_t *dims; /* declared; UINT64_MAX for `?`. Of one entry, for tables */

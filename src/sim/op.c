@@ -2,7 +2,6 @@
  * (lengths or attributes that only the run knows) are judged and chosen when they run. */
 #include "sim/sim.h"
 
-#if __has_include("kernel/kernel.h")
 #define oi_scalar oi_kernel_scalar /* the kernels' own; graph.h has another */
 #include "kernel/kernel.h"
 #undef oi_scalar
@@ -272,7 +271,9 @@ static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_
         from[i] = in[i].data;
     for (uint32_t i = 0; i < n->as.op.n_out; i++)
         to[i] = out[i].data;
-    oi_kernel_io io = {.in = from, .out = to};
+    oi_threads *threads = c->id == 0 ? c->exec->threads : NULL;
+    oi_kernel_io io = {
+        .in = from, .out = to, .parallel = threads ? oi_threads_run : NULL, .pool = threads};
     if (k->choice.scratch_bytes && !(io.scratch = oi_ctx_scratch(c, k->choice.scratch_bytes)))
         return oi_ctx_no_memory(c, k->choice.scratch_bytes);
     if (!oi_kernel_call(&k->query, &k->choice, &io, &why))
@@ -401,22 +402,3 @@ oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n)
         OI_TRY(oi_mem_read(c, &n->as.op.in[i], &in[i]));
     return plan->is_static ? execute_static(c, n, &plan->c, in) : execute_typed(c, n, in);
 }
-
-#else
-
-oi_status oi_op_prepare(oi_sim *s, oi_diag *d)
-{
-    (void)s, (void)d;
-    return OI_OK;
-}
-
-void oi_op_release(oi_sim *s)
-{
-    (void)s;
-}
-
-oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n)
-{
-    return oi_ctx_fail(c, n->source->name.span, "E060", "the simulator cannot run ops yet");
-}
-#endif

@@ -116,6 +116,7 @@ bool oi_sim_var(const oi_sim *s, size_t i, oi_var_info *out)
                          .kind = assigned ? OI_VOLATILE : (oi_var_kind)v->kind,
                          .is_assigned = assigned,
                          .is_prefix = v->is_prefix,
+                         .has_init = v->symbol->var && v->symbol->var->has_init,
                          .dtype = v->dtype,
                          .rank = v->rank,
                          .dims = v->dims};
@@ -225,7 +226,10 @@ oi_status oi_exec_new_shared(oi_sim *s, oi_exec *beside, oi_exec **out, oi_diag 
     e->start_ns = oi_now_ns();
     pthread_mutex_init(&e->trace_lock, NULL);
     oi_status status = OI_OK;
-    if (!join_group(e, beside) || !make_contexts(e))
+    bool team = s->options.threads > 1;
+    if (team)
+        e->threads = oi_threads_new(s->options.threads);
+    if (!join_group(e, beside) || !make_contexts(e) || (team && !e->threads))
         status = oi_diag_env(diag, "executor", "out of memory");
     if (status == OI_OK)
         status = make_states(e, beside, diag);
@@ -262,6 +266,7 @@ void oi_exec_free(oi_exec *e)
         oi_state_drop(e->states[i]);
     if (e->group && atomic_fetch_sub(&e->group->refs, 1) == 1)
         free(e->group);
+    oi_threads_free(e->threads);
     free(e->states);
     free(e->rounds);
     free(e->lent_at);

@@ -308,6 +308,7 @@ struct oi_exec {
     size_t n_records, cap_records;
     bool records_failed; /* memory ran out: the trace has holes */
     uint64_t start_ns;
+    oi_threads *threads; /* of the kernels that entry runs; NULL: one */
     oi_buffer **fetched; /* by variable: copies of scattered persistent memory */
     uint64_t (*fetched_dims)[OI_GRID_RANK];
 };

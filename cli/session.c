@@ -1,0 +1,168 @@
+/* session.c: what `run` and `step` share: a graph, its model, a simulator, one executor, and the
+ * values that go in before each step. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "B=4" */
+static oi_status read_sizes(const cli_list *list, oi_size *out, char *names)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const char *eq = strchr(list->at[i], '=');
+        char *end = NULL;
+        if (!eq || eq == list->at[i])
+            return cli_usage_error("--size %s: write NAME=N", list->at[i]);
+        size_t n = (size_t)(eq - list->at[i]);
+        memcpy(names, list->at[i], n);
+        names[n] = '\0';
+        out[i].name = names;
+        names += n + 1;
+        out[i].value = strtoull(eq + 1, &end, 10);
+        if (end == eq + 1 || *end || eq[1] == '-')
+            return cli_usage_error("--size %s: '%s' is not a whole number", out[i].name, eq + 1);
+    }
+    return OI_OK;
+}
+
+/* The package a graph was embedded in is also its model. */
+static char *model_of(const char *graph)
+{
+    const char *end = strstr(graph, ".oinf");
+    if (!end || (end[5] != '\0' && end[5] != '#'))
+        return NULL;
+    size_t n = (size_t)(end + 5 - graph);
+    char *path = malloc(n + 1);
+    if (path) {
+        memcpy(path, graph, n);
+        path[n] = '\0';
+    }
+    return path;
+}
+
+static oi_status open_model(cli_session *s, const char *graph)
+{
+    char *own = s->model_path ? NULL : model_of(graph);
+    const char *path = own ? own : s->model_path;
+    oi_status status = path ? oi_model_open(path, &s->model, s->diag) : OI_OK;
+    free(own);
+    return status;
+}
+
+static oi_status make_sim(cli_session *s)
+{
+    if (s->device && !oi_run_on_find(s->device, &s->options.device))
+        return cli_usage_error("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2",
+                               s->device);
+    s->options.strict = s->strict;
+    s->options.memory_limit = s->memory_limit;
+    s->options.threads = (uint32_t)s->threads;
+    s->options.parallel_consumers = s->threads > 1;
+    oi_status status = oi_sim_new(s->model, s->graph, &s->options, &s->sim, s->diag);
+    return status == OI_OK ? oi_exec_new(s->sim, &s->exec, s->diag) : status;
+}
+
+static oi_status with_sizes(cli_session *s)
+{
+    size_t room = 1;
+    for (size_t i = 0; i < s->sizes.n; i++)
+        room += strlen(s->sizes.at[i]) + 1;
+    oi_size *sizes = calloc(s->sizes.n + 1, sizeof *sizes);
+    char *names = malloc(room);
+    oi_status status = OI_ERR_ENV;
+    if (sizes && names)
+        status = read_sizes(&s->sizes, sizes, names);
+    if (status == OI_OK) {
+        s->options.sizes = sizes;
+        s->options.n_sizes = s->sizes.n;
+        status = make_sim(s);
+    }
+    free(sizes);
+    free(names);
+    return status;
+}
+
+oi_status cli_session_open(cli_session *s, const char *graph)
+{
+    s->diag = oi_diag_new();
+    oi_status status = oi_graph_load(graph, &s->graph, s->diag);
+    if (status == OI_OK && s->deterministic)
+        oi_graph_make_deterministic(s->graph);
+    if (status == OI_OK)
+        status = open_model(s, graph);
+    if (status == OI_OK)
+        status = with_sizes(s);
+    cli_report(s->diag);
+    oi_diag_clear(s->diag);
+    return status;
+}
+
+oi_status cli_session_close(cli_session *s, oi_status status)
+{
+    oi_exec_free(s->exec);
+    oi_sim_free(s->sim);
+    oi_graph_free(s->graph);
+    oi_model_close(s->model);
+    free(s->sizes.at);
+    free(s->sets.at);
+    return cli_done(status, s->diag);
+}
+
+/* -- values before a step ------------------------------------------------------------------------
+ */
+
+/* The last --set for a name wins, as with other options. */
+static const char *given_for(const cli_session *s, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = s->sets.n; i-- > 0;)
+        if (!strncmp(s->sets.at[i], name, n) && s->sets.at[i][n] == '=')
+            return s->sets.at[i] + n + 1;
+    return NULL;
+}
+
+static oi_status insert(cli_session *s, const oi_var_info *var, const char *text)
+{
+    cli_array value;
+    oi_status status = cli_value(var, text, s->step, &value);
+    if (status == OI_OK)
+        status = oi_insert(s->exec, var->name, &value.view, s->diag);
+    cli_array_free(&value);
+    return status;
+}
+
+/* Every name given must be a variable; the executor says what is wrong with it. */
+static oi_status check_names(cli_session *s)
+{
+    for (size_t i = 0; i < s->sets.n; i++) {
+        const char *eq = strchr(s->sets.at[i], '=');
+        if (!eq || eq == s->sets.at[i])
+            return cli_usage_error("--set %s: write NAME=VALUE", s->sets.at[i]);
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)(eq - s->sets.at[i]), s->sets.at[i]);
+        oi_var_info var = {0};
+        size_t at = oi_sim_find_var(s->sim, name);
+        if (at == SIZE_MAX || !oi_sim_var(s->sim, at, &var) || var.kind != OI_DYNAMIC)
+            return oi_insert(s->exec, name, &(oi_view){.dtype = OI_F32}, s->diag);
+    }
+    return OI_OK;
+}
+
+oi_status cli_session_feed(cli_session *s)
+{
+    oi_status status = s->step == 0 ? check_names(s) : OI_OK;
+    oi_var_info var;
+    for (size_t i = 0; status == OI_OK && oi_sim_var(s->sim, i, &var); i++) {
+        if (var.kind != OI_DYNAMIC)
+            continue;
+        const char *text = given_for(s, var.name);
+        if (!text && (s->strict || var.has_init))
+            continue; /* the executor refuses, or @init serves */
+        bool is_float = oi_dtype_name(var.dtype)[0] == 'f' || var.dtype == OI_BF16;
+        const char *standard = is_float ? "random:1:-1:1" : "zeros";
+        if (!text && s->step == 0)
+            cli_note("%s is not set: %s", var.name, standard);
+        status = insert(s, &var, text ? text : standard);
+    }
+    return status;
+}

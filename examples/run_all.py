@@ -14,6 +14,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "python/src"))  # works from a checkout, without installing anything
 NAMES = sorted(p.stem for p in HERE.glob("*.oi"))
 
 
@@ -79,7 +80,8 @@ def one_row(openinfer, name, device, root):
     result = run(openinfer, name, package, folder, about, device, out)
     seconds = time.monotonic() - start
     if result.returncode:
-        return about["steps"], seconds, f"exit {result.returncode}: {result.stderr.strip().splitlines()[-1:]}"
+        why = [line for line in result.stderr.splitlines() if "error[" in line or line.startswith("openinfer")]
+        return about["steps"], seconds, f"exit {result.returncode}: {(why or ['nothing on stderr'])[0]}"
     worst = max(compare(folder, about, out), key=lambda row: row[2])
     verdict = "ok" if worst[2] <= 1 else "DIFFERS"
     return about["steps"], seconds, f"{verdict}, {worst[2]:.2g} of the tolerance at {worst[0]}, step {worst[1]}"

@@ -29,6 +29,8 @@ if [ -f $out/minimal.oinf ]; then
     step "A graph over it, checked against it"
     show cat examples/minimal.oi
     show openinfer check examples/minimal.oi --model $out/minimal.oinf
+    step "The same, simulated: x is 0.5 everywhere, y = 5 * (x + a)"
+    show openinfer run examples/minimal.oi --model $out/minimal.oinf --set x=0.5 --fetch y
 fi
 
 step "What a mistake looks like"

@@ -28,8 +28,9 @@ static oi_status out_of_range(oi_ctx *c, const oi_state *s, uint32_t axis, oi_sp
     const oi_pvar *v = s->var;
     const char *name = axis < v->n_axes ? v->axes[axis].name : NULL;
     if (name)
-        return oi_ctx_fail(c, span, "E047", "out of range for '%s': %s %llu of '%s', at most %llu",
-                           v->name, what, (unsigned long long)found, name,
+        return oi_ctx_fail(c, span, "E047",
+                           "out of range for '%s': %s %llu of '%s', %sat most %llu", v->name, what,
+                           (unsigned long long)found, name, strcmp(what, "growth") ? "size " : "",
                            (unsigned long long)limit);
     return oi_ctx_fail(c, span, "E047", "out of range for '%s': %s %llu, size %llu", v->name, what,
                        (unsigned long long)found, (unsigned long long)limit);
@@ -77,7 +78,7 @@ static oi_status check_range(oi_ctx *c, selection *x, uint32_t axis, oi_span spa
     if (end <= limit)
         return OI_OK;
     return out_of_range(c, s, axis, span, is_slice ? "end" : "index", is_slice ? end : end - 1,
-                        is_slice || axis < s->var->n_axes ? limit : limit);
+                        limit);
 }
 
 static oi_status select_axis(oi_ctx *c, selection *x, uint32_t axis, const oi_psel *sel, mode m,

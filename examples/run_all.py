@@ -44,7 +44,7 @@ def commands(openinfer):
     return [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2:3].isalpha()]
 
 
-def run(openinfer, name, package, folder, about, device, out):
+def run(openinfer, name, package, folder, about, device, out, *options):
     """Runs one example; returns the finished process. Results go to out/VARIABLE.STEP.npy."""
     out.mkdir(parents=True, exist_ok=True)
     for old in [*out.glob("*.npy"), *out.glob("*.json")]:
@@ -52,7 +52,7 @@ def run(openinfer, name, package, folder, about, device, out):
     given = [f"{x}=@{folder}/in/{x}/{{step}}.npy" for x in about["inputs"]]
     return subprocess.run(
         [openinfer, "run", HERE / f"{name}.oi", "--model", package, "--strict", "--device", device,
-         "--steps", str(about["steps"]), "--fetch", ",".join(about["outputs"]), "--out", out]
+         "--steps", str(about["steps"]), "--fetch", ",".join(about["outputs"]), "--out", out, *options]
         + [x for value in given for x in ("--set", value)],
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip

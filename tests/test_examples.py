@@ -16,6 +16,7 @@ from conftest import BIN, REPO
 EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
 import run_all  # noqa: E402
+from openinfer_oinf import read_oinf  # noqa: E402
 
 NAMES = run_all.NAMES
 DEVICES = ["cpu:scalar", "cpu"]
@@ -135,8 +136,6 @@ def need_ops(result):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
 def test_run(reference, package, tmp_path, name, device):
-    if "run" not in run_all.commands(BIN):
-        pytest.skip("this build has no command `openinfer run` yet: nothing was compared")
     where, about = reference(name)
     result = run_all.run(BIN, name, package(name), where, about, device, tmp_path)
     need_ops(result)
@@ -145,6 +144,23 @@ def test_run(reference, package, tmp_path, name, device):
     assert len(rows) >= about["steps"]
     wrong = [row for row in rows if not row[2] <= 1]
     assert not wrong, f"variable, step, error as a multiple of what is allowed: {wrong[:10]}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_bits(reference, package, tmp_path, name):
+    """Neither threads nor room for only the largest tensor of the model change a bit."""
+    where, about = reference(name)
+    with read_oinf(package(name)) as model:
+        limit = max((t.nbytes for t in model.tensors.values()), default=1024)
+    ways = {"plain": [], "threads": ["--threads", "4"], "limited": ["--memory-limit", str(limit)]}
+    for way, options in ways.items():
+        result = run_all.run(BIN, name, package(name), where, about, "cpu", tmp_path / way, *options)
+        need_ops(result)
+        assert result.returncode == 0, result.stderr
+    wanted = {p.name: p.read_bytes() for p in (tmp_path / "plain").iterdir()}
+    assert len(wanted) >= about["steps"]
+    for way in ("threads", "limited"):
+        assert {p.name: p.read_bytes() for p in (tmp_path / way).iterdir()} == wanted, way
 
 
 def c_example(name, *args):
@@ -172,7 +188,6 @@ def test_c_kv_cache_decode(reference, package):
     reference("kv_cache_decode")
     import kv_cache_decode_ref as ref
     import numpy as np
-    from openinfer_oinf import read_oinf
     from reference import Run
 
     path = package("kv_cache_decode")

@@ -36,10 +36,37 @@ static bool all_available(const oi_ctx *c, const oi_pnode *await)
 /* -- starting -----------------------------------------------------------------------------------
  */
 
-static oi_status enqueue(oi_exec *e, uint32_t consumer)
+/* A consumer's thread: up to its end or to an await that cannot go on. */
+static void *run_consumer(void *arg)
 {
-    e->queue[e->n_queue++] = consumer;
-    return OI_OK;
+    oi_ctx *c = arg;
+    const oi_pnode *ran;
+    while (c->state == OI_RUN_READY)
+        if (oi_ctx_next(c, &ran) != OI_OK)
+            break;
+    return NULL;
+}
+
+static void join(oi_ctx *c)
+{
+    if (c->has_thread)
+        pthread_join(c->thread, NULL);
+    c->has_thread = false;
+}
+
+/* The consumer's turn: at once on a thread of its own, or when entry's node is done. */
+static void launch(oi_exec *e, uint32_t consumer)
+{
+    oi_ctx *c = e->consumers[consumer];
+    if (!e->is_parallel) {
+        e->queue[e->n_queue++] = consumer;
+        return;
+    }
+    join(c); /* a thread that has come to rest */
+    c->diag = NULL;
+    c->has_thread = pthread_create(&c->thread, NULL, run_consumer, c) == 0;
+    if (!c->has_thread)
+        run_consumer(c);
 }
 
 static oi_status start(oi_ctx *entry, uint32_t consumer)
@@ -53,40 +80,57 @@ static oi_status start(oi_ctx *entry, uint32_t consumer)
     c->order = entry->order + 1; /* the yield counts when it is done */
     if (oi_ctx_start(c) != OI_OK)
         return oi_ctx_no_memory(entry, 0);
-    return enqueue(e, consumer);
+    launch(e, consumer);
+    return OI_OK;
 }
 
-oi_status oi_async_yield(oi_ctx *entry, const oi_pnode *n)
+/* Consumers that can start or go on, now that these variables are lent. */
+static oi_status wake(oi_ctx *entry)
 {
     oi_exec *e = entry->exec;
-    const oi_program *p = e->sim->program;
+    for (uint32_t i = 0; i < e->sim->program->n_consumers; i++) {
+        oi_ctx *c = e->consumers[i];
+        oi_run_state state = c->state;
+        if (state == OI_RUN_IDLE && all_available(c, block_of(c)->first_await)) {
+            OI_TRY(start(entry, i));
+        } else if (state == OI_RUN_SUSPENDED && all_available(c, c->node)) {
+            join(c);
+            c->state = OI_RUN_READY;
+            launch(e, i);
+        }
+    }
+    return OI_OK;
+}
+
+static oi_status lend(oi_ctx *entry, const oi_pnode *n)
+{
+    oi_exec *e = entry->exec;
     for (uint32_t i = 0; i < n->as.list.n; i++) {
         uint32_t v = n->as.list.vars[i];
         if (entry->slots[v].is_lent)
             return oi_ctx_fail(entry, n->source->as.list.names.at[i].span, "E071",
-                               "'%s' is lent already", p->vars[v].name);
+                               "'%s' is lent already", e->sim->program->vars[v].name);
         entry->slots[v].is_lent = true;
         e->rounds[v]++;
         e->lent_at[v] = entry->order + 1;
     }
     e->has_lent = true;
-    for (uint32_t i = 0; i < p->n_consumers; i++) {
-        oi_ctx *c = e->consumers[i];
-        if (c->state == OI_RUN_IDLE && all_available(c, block_of(c)->first_await)) {
-            OI_TRY(start(entry, i));
-        } else if (c->state == OI_RUN_SUSPENDED && all_available(c, c->node)) {
-            c->state = OI_RUN_READY;
-            OI_TRY(enqueue(e, i));
-        }
-    }
-    return OI_OK;
+    return wake(entry);
+}
+
+oi_status oi_async_yield(oi_ctx *entry, const oi_pnode *n)
+{
+    pthread_mutex_lock(&entry->exec->lock);
+    oi_status status = lend(entry, n);
+    pthread_mutex_unlock(&entry->exec->lock);
+    return status;
 }
 
 /* -- a consumer's await -------------------------------------------------------------------------
  */
 
 /* What is awaited later is seen as it was lent; entry cannot have touched it since. */
-static oi_status take(oi_ctx *c, const oi_pnode *n, bool *suspended)
+static oi_status take_lent(oi_ctx *c, const oi_pnode *n, bool *suspended)
 {
     oi_ctx *entry = c->exec->entry;
     bool again = true; /* named before in this round: nothing to wait for */
@@ -96,6 +140,7 @@ static oi_status take(oi_ctx *c, const oi_pnode *n, bool *suspended)
         again = again && had;
         if (!had && !is_available(c, v)) {
             *suspended = true;
+            c->state = OI_RUN_SUSPENDED; /* before entry can lend it */
             return OI_OK;
         }
     }
@@ -108,6 +153,14 @@ static oi_status take(oi_ctx *c, const oi_pnode *n, bool *suspended)
         c->order = c->exec->lent_at[v] > c->order ? c->exec->lent_at[v] : c->order;
     }
     return OI_OK;
+}
+
+static oi_status take(oi_ctx *c, const oi_pnode *n, bool *suspended)
+{
+    pthread_mutex_lock(&c->exec->lock);
+    oi_status status = take_lent(c, n, suspended);
+    pthread_mutex_unlock(&c->exec->lock);
+    return status;
 }
 
 /* -- entry's await ------------------------------------------------------------------------------
@@ -151,6 +204,9 @@ static oi_status give_back(oi_ctx *entry, uint32_t var, oi_span span)
         oi_ctx *c = e->consumers[i];
         if (!awaits(c, var))
             continue;
+        join(c);
+        if (c->fail.is_set)
+            return OI_ERR_INPUT; /* the step's end finds out who was first */
         if (c->state == OI_RUN_DONE)
             publish(entry, c);
         else if (c->state != OI_RUN_IDLE || !has_taken(c, var))
@@ -184,18 +240,32 @@ oi_status oi_async_return(oi_ctx *entry)
     return OI_OK;
 }
 
+oi_ctx *oi_async_join(oi_exec *e)
+{
+    oi_ctx *first = NULL;
+    for (uint32_t i = 0; i < e->sim->program->n_consumers; i++) {
+        oi_ctx *c = e->consumers[i];
+        join(c);
+        if (c->fail.is_set && (!first || c->order < first->order))
+            first = c;
+    }
+    return first;
+}
+
 void oi_async_reset(oi_exec *e)
 {
     const oi_program *p = e->sim->program;
     e->n_queue = e->at_queue = 0;
     if (!e->has_lent)
         return;
+    (void)oi_async_join(e); /* whoever failed has been reported */
     e->has_lent = false;
     for (uint32_t v = 0; v < p->n_vars; v++)
         e->entry->slots[v].is_lent = false;
     for (uint32_t i = 0; i < p->n_consumers; i++) {
         e->consumers[i]->state = OI_RUN_IDLE;
         e->consumers[i]->n_frames = 0;
+        e->consumers[i]->fail.is_set = false;
         for (uint32_t v = 0; v < p->n_vars; v++)
             e->consumers[i]->taken[v] = e->rounds[v];
     }

@@ -261,9 +261,7 @@ static oi_status reset_whole(oi_ctx *c, oi_state *s)
     if (!oi_state_log_all(s))
         return oi_ctx_no_memory(c, 0);
     oi_status status = oi_state_load(s, c->diag);
-    if (status != OI_OK)
-        c->fail = (oi_fail){.is_set = true, .status = status}; /* already reported */
-    return status;
+    return status == OI_OK ? OI_OK : oi_ctx_reported(c, status);
 }
 
 /* Part of a plain tensor: from the model where it came from there. */
@@ -285,7 +283,7 @@ static oi_status reset_part(oi_ctx *c, selection *x)
     } else if (status == OI_OK) {
         status = oi_ctx_no_memory(c, bytes);
     } else {
-        c->fail = (oi_fail){.is_set = true, .status = status}; /* already reported */
+        status = oi_ctx_reported(c, status);
     }
     oi_grid_free(&fresh.grid);
     return status;
@@ -357,7 +355,7 @@ static oi_status count(oi_ctx *c, const oi_pnode *n)
     return OI_OK;
 }
 
-oi_status oi_cache_run(oi_ctx *c, const oi_pnode *n)
+static oi_status run(oi_ctx *c, const oi_pnode *n)
 {
     switch (n->kind) {
     case OI_NODE_CACHE_READ: return read(c, n);
@@ -365,4 +363,16 @@ oi_status oi_cache_run(oi_ctx *c, const oi_pnode *n)
     case OI_NODE_CACHE_RESET: return reset(c, n);
     default: return count(c, n);
     }
+}
+
+/* Readers may be many, and an auto_dim read grows: with threads, one access at a time. */
+oi_status oi_cache_run(oi_ctx *c, const oi_pnode *n)
+{
+    pthread_mutex_t *lock = &c->exec->states[n->as.move.cache.var]->lock;
+    if (!c->exec->is_parallel)
+        return run(c, n);
+    pthread_mutex_lock(lock);
+    oi_status status = run(c, n);
+    pthread_mutex_unlock(lock);
+    return status;
 }

@@ -30,6 +30,15 @@ oi_status oi_ctx_no_memory(oi_ctx *c, uint64_t bytes)
     return OI_ERR_ENV;
 }
 
+oi_status oi_ctx_reported(oi_ctx *c, oi_status status)
+{
+    c->fail = (oi_fail){.is_set = true, .status = status};
+    if (!c->diag) /* a thread without diagnostics: nobody has said anything yet */
+        oi_ctx_fail(c, (oi_span){0}, "", "the model's data cannot be read");
+    c->fail.status = status;
+    return status;
+}
+
 /* -- numbers ------------------------------------------------------------------------------------
  */
 
@@ -200,7 +209,6 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
         return status;
     if (suspended) { /* it will be this node's turn again */
         c->frames[c->n_frames - 1].at--;
-        c->state = OI_RUN_SUSPENDED;
         return OI_OK;
     }
     c->ns = timed ? oi_now_ns() - start : 0;

@@ -89,10 +89,8 @@ static oi_status fetch_weight(oi_ctx *c, oi_slot *s)
         return oi_ctx_fail(c, (oi_span){0}, "E060", "more than %u model tensors at once",
                            OI_MAX_PINS);
     oi_status status = oi_weights_get(w, s->tensor, &s->data, c->diag);
-    if (status != OI_OK) {
-        c->fail = (oi_fail){.is_set = true, .status = status}; /* already reported */
-        return status;
-    }
+    if (status != OI_OK)
+        return oi_ctx_reported(c, status);
     if (!oi_weights_is_stable(w))
         c->pins[c->n_pins++] = s->tensor;
     return OI_OK;
@@ -186,15 +184,11 @@ oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out)
     return read_slot(c, &f, out);
 }
 
-static oi_status read_state(oi_ctx *c, uint32_t var, oi_input *out)
+/* A number is always stored; see oi_state_load. */
+static void read_state(oi_ctx *c, uint32_t var, oi_input *out)
 {
-    oi_state *s = c->exec->states[var];
-    oi_box none = {0};
-    if (!s->grid.data && !oi_grid_reserve(&s->grid, &none, s->most))
-        return oi_ctx_no_memory(c, 8);
-    *out =
-        (oi_input){.data = s->grid.data, .dtype = s->grid.dtype, .n_elements = 1, .size_bytes = 8};
-    return OI_OK;
+    const oi_grid *g = &c->exec->states[var]->grid;
+    *out = (oi_input){.data = g->data, .dtype = g->dtype, .n_elements = 1, .size_bytes = 8};
 }
 
 oi_status oi_mem_read_var(oi_ctx *c, uint32_t var, oi_span span, oi_input *out)
@@ -203,8 +197,10 @@ oi_status oi_mem_read_var(oi_ctx *c, uint32_t var, oi_span span, oi_input *out)
     found f = {v, &c->slots[var], v->source, v->tensor};
     if (f.slot->is_lent)
         return oi_ctx_fail(c, span, "E070", "'%s' is lent; await it first", v->name);
-    if (v->kind == OI_SYM_PERSISTENT)
-        return read_state(c, var, out); /* rank 0: only those are read as values */
+    if (v->kind == OI_SYM_PERSISTENT) { /* rank 0: only those are read as values */
+        read_state(c, var, out);
+        return OI_OK;
+    }
     return read_slot(c, &f, out);
 }
 

@@ -225,6 +225,7 @@ oi_status oi_exec_new_shared(oi_sim *s, oi_exec *beside, oi_exec **out, oi_diag 
     e->epoch = 1;
     e->start_ns = oi_now_ns();
     pthread_mutex_init(&e->trace_lock, NULL);
+    pthread_mutex_init(&e->lock, NULL);
     oi_status status = OI_OK;
     bool team = s->options.threads > 1;
     if (team)
@@ -256,6 +257,7 @@ void oi_exec_free(oi_exec *e)
         oi_abandon(e);
     oi_trace_clear(e);
     pthread_mutex_destroy(&e->trace_lock);
+    pthread_mutex_destroy(&e->lock);
     free(e->records);
     oi_ctx_free(e->entry);
     for (uint32_t i = 0; e->consumers && i < p->n_consumers; i++)

@@ -104,6 +104,7 @@ typedef struct oi_state {
     uint64_t undo_bytes;
     bool has_shadow; /* `shadow` is the grid as it was: nothing more to log */
     oi_grid shadow;
+    pthread_mutex_t lock; /* in parallel: one access at a time */
 } oi_state;
 
 oi_status oi_state_new(oi_sim *sim, const oi_pvar *v, oi_state **out, oi_diag *d);
@@ -256,7 +257,9 @@ typedef enum oi_run_state {
 struct oi_ctx {
     oi_exec *exec;
     uint32_t block, id; /* id: 0 entry, else 1 + place among the consumers */
-    oi_run_state state;
+    _Atomic oi_run_state state;
+    pthread_t thread; /* consumers in parallel: runs it up to its end or an await */
+    bool has_thread;
     oi_slot *slots;      /* by variable */
     oi_entries *entries; /* by variable; used for prefix tables */
     int64_t *indices;    /* by loop index */
@@ -276,9 +279,9 @@ struct oi_ctx {
 typedef struct oi_record { /* an executed node */
     uint32_t node, ctx;
     uint64_t step, start_ns, ns;
-    uint64_t order; /* nodes entry had run */
-    int64_t *iter;  /* values of the loops around it, outermost first */
-    char *stats;    /* JSON, or NULL */
+    uint64_t order, seq; /* nodes entry had run; records before this one */
+    int64_t *iter;       /* values of the loops around it, outermost first */
+    char *stats;         /* JSON, or NULL */
 } oi_record;
 
 typedef struct oi_group { /* executors that share state */
@@ -290,13 +293,15 @@ struct oi_exec {
     oi_sim *sim;
     oi_group *group;
     oi_ctx *entry;
-    oi_ctx **consumers; /* in declaration order */
-    oi_state **states;  /* by variable; NULL for others */
-    uint64_t *rounds;   /* by variable: how often it was lent */
-    uint64_t *lent_at;  /* by variable: entry's order when it was lent last */
-    bool has_lent;      /* something was lent in this step */
-    uint64_t epoch;     /* of the current or last step; 1 before the first */
-    uint64_t n_steps;   /* finished */
+    oi_ctx **consumers;   /* in declaration order */
+    oi_state **states;    /* by variable; NULL for others */
+    uint64_t *rounds;     /* by variable: how often it was lent */
+    uint64_t *lent_at;    /* by variable: entry's order when it was lent last */
+    bool has_lent;        /* something was lent in this step */
+    bool is_parallel;     /* consumers have threads in this step */
+    pthread_mutex_t lock; /* in parallel: what is lent, and who waits for it */
+    uint64_t epoch;       /* of the current or last step; 1 before the first */
+    uint64_t n_steps;     /* finished */
     bool in_step;
     bool at_end;     /* oi_next has run the last node, the next call says so */
     oi_ctx *running; /* whose node ran last, while in a step */
@@ -306,6 +311,7 @@ struct oi_exec {
     pthread_mutex_t trace_lock;
     oi_record *records;
     size_t n_records, cap_records;
+    size_t step_records; /* of them before the current step */
     bool records_failed; /* memory ran out: the trace has holes */
     uint64_t start_ns;
     oi_threads *threads; /* of the kernels that entry runs; NULL: one */
@@ -317,6 +323,7 @@ struct oi_exec {
 oi_status oi_ctx_fail(oi_ctx *c, oi_span span, const char *code, const char *fmt, ...)
     OI_PRINTF(4, 5);
 oi_status oi_ctx_no_memory(oi_ctx *c, uint64_t bytes);
+oi_status oi_ctx_reported(oi_ctx *c, oi_status status); /* the callee has written diagnostics */
 oi_status oi_ctx_code(oi_ctx *c, const oi_code *code, const int64_t *own, int64_t *out);
 oi_status oi_ctx_start(oi_ctx *c);
 /* Runs one node. *ran is NULL when the context has finished or is suspended. */
@@ -332,11 +339,15 @@ oi_status oi_async_yield(oi_ctx *c, const oi_pnode *n);
 oi_status oi_async_await(oi_ctx *c, const oi_pnode *n, bool *suspended);
 oi_status oi_async_return(oi_ctx *entry); /* implicit await of all that is lent */
 void oi_async_reset(oi_exec *e);          /* before a step, and after a failure */
+/* Waits for all threads. The consumer that failed first in the order of the execution model, or
+ * NULL. */
+oi_ctx *oi_async_join(oi_exec *e);
 
 /* -- trace.c ------------------------------------------------------------------------------------
  */
 
 void oi_trace_prepare(oi_sim *s); /* inside the guard of its arena */
+void oi_trace_sort(oi_exec *e);   /* the current step's events, after a parallel run */
 void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns);
 void oi_event_fill(const oi_ctx *c, const oi_pnode *n, uint64_t ns, oi_event *out);
 uint64_t oi_now_ns(void);

@@ -228,12 +228,15 @@ oi_status oi_state_load(oi_state *s, oi_diag *d)
     oi_box whole;
     const void *data = v->bytes;
     start_sizes(s);
-    if (v->source == OI_FROM_INIT)
-        return OI_OK;
     oi_state_whole(s, &whole);
+    /* a number is stored at once, so that reading it changes nothing; the rest when written */
+    if (v->source == OI_FROM_INIT && s->grid.rank > 0)
+        return OI_OK;
     if (!oi_grid_reserve(&s->grid, &whole, s->most))
         return oi_diag_env(d, v->name, "no memory for %llu bytes",
                            (unsigned long long)v->size_bytes);
+    if (v->source == OI_FROM_INIT)
+        return OI_OK;
     if (v->source == OI_FROM_TENSOR)
         OI_TRY(oi_weights_get(s->sim->weights, v->tensor, &data, d));
     oi_grid_write(&s->grid, &whole, data);
@@ -250,6 +253,7 @@ oi_status oi_state_new(oi_sim *sim, const oi_pvar *v, oi_state **out, oi_diag *d
     s->var = v;
     s->sim = sim;
     atomic_init(&s->refs, 1);
+    pthread_mutex_init(&s->lock, NULL);
     s->grid.dtype = v->dtype;
     s->grid.n_table = v->n_table;
     s->grid.rank = v->n_table + v->rank;
@@ -266,6 +270,7 @@ void oi_state_drop(oi_state *s)
     oi_sim *sim = s->sim;
     oi_state_commit(s);
     oi_grid_free(&s->grid);
+    pthread_mutex_destroy(&s->lock);
     free(s);
     oi_sim_free(sim); /* the state's share of it */
 }

@@ -88,6 +88,8 @@ static oi_status begin(oi_exec *e, oi_diag *d)
     e->returned = NULL;
     e->entry->order = 0;
     e->in_step = true;
+    e->is_parallel = false;
+    e->step_records = e->n_records;
     e->at_end = false;
     e->running = e->entry;
     return oi_ctx_start(e->entry);
@@ -105,6 +107,9 @@ static void each_state(oi_exec *e, void (*fn)(oi_state *s))
 
 static void end(oi_exec *e, bool ok)
 {
+    (void)oi_async_join(e); /* failures were looked for before */
+    if (e->is_parallel)
+        oi_trace_sort(e);
     each_state(e, ok ? oi_state_commit : oi_state_rollback);
     if (!ok)
         oi_async_reset(e);
@@ -114,9 +119,14 @@ static void end(oi_exec *e, bool ok)
     atomic_flag_clear(&e->group->busy);
 }
 
+/* With consumers on threads, one that failed was first: entry ran on meanwhile. */
 static oi_status fail(oi_exec *e, oi_ctx *c, oi_status status, oi_diag *d)
 {
-    oi_mem_release(c);
+    oi_ctx *first = oi_async_join(e);
+    if (first) {
+        c = first;
+        status = c->fail.status;
+    }
     report(e, &c->fail, d);
     end(e, false);
     return status;
@@ -154,6 +164,9 @@ static oi_status run_to_end(oi_exec *e, oi_diag *d)
     do
         OI_TRY(run_one(e, &ran, d));
     while (ran && e->entry->state != OI_RUN_DONE);
+    oi_ctx *failed = oi_async_join(e); /* one that nobody awaited */
+    if (failed)
+        return fail(e, failed, failed->fail.status, d);
     end(e, true);
     return OI_OK;
 }
@@ -166,6 +179,7 @@ oi_status oi_step(oi_exec *e, oi_diag *diag)
         oi_status status = begin(e, diag);
         if (status != OI_OK)
             return e->in_step ? fail(e, e->entry, status, diag) : status;
+        e->is_parallel = e->sim->options.parallel_consumers && e->sim->program->n_consumers > 0;
     }
     return run_to_end(e, diag);
 }

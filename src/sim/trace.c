@@ -141,6 +141,7 @@ void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
             e->cap_records = cap;
         }
     }
+    r.seq = e->n_records;
     if (e->n_records < e->cap_records) {
         e->records[e->n_records++] = r;
     } else {
@@ -151,13 +152,30 @@ void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
     pthread_mutex_unlock(&e->trace_lock);
 }
 
+static int by_order(const void *a, const void *b)
+{
+    const oi_record *x = a, *y = b;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    if (x->ctx != y->ctx)
+        return x->ctx < y->ctx ? -1 : 1;
+    return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+void oi_trace_sort(oi_exec *e)
+{
+    size_t n = e->n_records - e->step_records;
+    if (n > 1)
+        qsort(e->records + e->step_records, n, sizeof *e->records, by_order);
+}
+
 void oi_trace_clear(oi_exec *e)
 {
     for (size_t i = 0; i < e->n_records; i++) {
         free(e->records[i].iter);
         free(e->records[i].stats);
     }
-    e->n_records = 0;
+    e->n_records = e->step_records = 0;
     e->records_failed = false;
 }
 

@@ -7,6 +7,7 @@
 #undef oi_scalar
 
 #define MAX_PORTS 64u /* operands of one call; concat of more is refused by E060 */
+#define MAX_ATTRS 16u /* of an op; the longest row of the registry has 8 */
 
 /* A call, ready to run. */
 typedef struct call {
@@ -213,7 +214,8 @@ static void prepare(void *ctx)
         if (n->kind != OI_NODE_OP)
             continue;
         oi_op_plan *plan = x->s->plans[i] = make_plan(x->s, n);
-        bool fits = n->as.op.n_in <= MAX_PORTS && n->as.op.n_out <= MAX_PORTS;
+        bool fits = n->as.op.n_in <= MAX_PORTS && n->as.op.n_out <= MAX_PORTS &&
+                    n->as.op.op->n_attrs <= MAX_ATTRS;
         if (fits && (!plan->is_static || oi_kernel_choose(&plan->c.query, cpu, &plan->c.choice)))
             continue;
         oi_place at = oi_graph_place_node(p->graph, x->s->arena, n->source, n->source->name.span);
@@ -312,7 +314,7 @@ static oi_status judge(oi_ctx *c, const oi_pnode *n, const oi_input *in, const o
 {
     const oi_program *p = c->exec->sim->program;
     oi_type types[MAX_PORTS], wanted[MAX_PORTS];
-    oi_attr_arg args[OI_KERNEL_ATTRS + 8];
+    oi_attr_arg args[MAX_ATTRS];
     oi_infer_fail f;
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         types[i] = type_of(in[i].dtype, in[i].rank, in[i].dims);
@@ -343,7 +345,7 @@ static oi_status write_typed(oi_ctx *c, const oi_pref *ref, const oi_type *type,
 static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
 {
     oi_operand ins[MAX_PORTS], outs[MAX_PORTS];
-    oi_op_value given[OI_KERNEL_ATTRS + 8], values[OI_KERNEL_ATTRS + 8];
+    oi_op_value given[MAX_ATTRS], values[MAX_ATTRS];
     oi_type results[MAX_PORTS];
     oi_out out[MAX_PORTS];
     lists room = {.n = 0};

@@ -4,12 +4,12 @@
 
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-#define IS_SLOW true /* on purpose: no time is promised */
-#elif defined(__has_feature)
-#define IS_SLOW (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+/* Sanitizers and unoptimised builds promise no time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__) || \
+    !defined(__OPTIMIZE__)
+#define SLACK 20
 #else
-#define IS_SLOW false
+#define SLACK 1
 #endif
 
 static const char pipeline[] =
@@ -133,7 +133,8 @@ static void test_dispatch(void **state)
     double move = cost_of("transfer a >> t;"), cache = cost_of("cache.read K[i % 8] >> t;");
     print_message("ns per node: op %.0f, op in place %.0f, transfer %.0f, cache.read %.0f\n", op,
                   in_place, move, cache);
-    assert_true(IS_SLOW || (op < 300 && in_place < 300 && move < 300 && cache < 300));
+    double most = 300.0 * SLACK;
+    assert_true(op < most && in_place < most && move < most && cache < most);
 }
 
 int main(void)

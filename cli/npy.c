@@ -48,7 +48,7 @@ static char *sidecar_of(const char *path)
     return out;
 }
 
-/* -- writing ---------------------------------------------------------------------------------- */
+/* -- writing -- */
 
 static oi_status write_sidecar(const char *path, const oi_view *v)
 {
@@ -105,7 +105,7 @@ oi_status cli_npy_write(const char *path, const oi_view *v)
     return status;
 }
 
-/* -- reading ---------------------------------------------------------------------------------- */
+/* -- reading -- */
 
 void cli_array_free(cli_array *a)
 {

@@ -26,8 +26,7 @@ static const cli_option options[] = {
     OPT_END,
 };
 
-/* -- results ------------------------------------------------------------------------------------
- */
+/* -- results -- */
 
 static oi_status write_array(const char *name, const oi_view *v)
 {
@@ -102,8 +101,7 @@ static oi_status write_trace(void)
     return status;
 }
 
-/* -- running ------------------------------------------------------------------------------------
- */
+/* -- running -- */
 
 void cli_describe(FILE *to, const oi_event *e)
 {

@@ -108,8 +108,7 @@ oi_status cli_session_close(cli_session *s, oi_status status)
     return cli_done(status, s->diag);
 }
 
-/* -- values before a step ------------------------------------------------------------------------
- */
+/* -- values before a step -- */
 
 /* The last --set for a name wins, as with other options. */
 static const char *given_for(const cli_session *s, const char *name)

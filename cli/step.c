@@ -18,8 +18,7 @@ static char *stops[MAX_STOPS], *watched[MAX_STOPS];
 static size_t n_stops, n_watched;
 static bool begun; /* inputs of the current step are in */
 
-/* -- what is shown ------------------------------------------------------------------------------
- */
+/* -- what is shown -- */
 
 static void show_event(const char *mark, const oi_event *e)
 {
@@ -56,8 +55,7 @@ static bool writes(const oi_event *e, const char *name)
     return false;
 }
 
-/* -- running ------------------------------------------------------------------------------------
- */
+/* -- running -- */
 
 static void report(void)
 {
@@ -129,8 +127,7 @@ static void run_on(void)
     }
 }
 
-/* -- commands ------------------------------------------------------------------------------------
- */
+/* -- commands -- */
 
 static void add(char **list, size_t *n, const char *word)
 {

@@ -35,7 +35,7 @@ static oi_status make_room(const oi_var_info *var, cli_array *out)
     return OI_OK;
 }
 
-/* -- numbers ---------------------------------------------------------------------------------- */
+/* -- numbers -- */
 
 static bool parse_float(const char *text, char **end, double *out)
 {
@@ -117,8 +117,7 @@ static oi_status numbers(const oi_var_info *var, const char *text, cli_array *ou
     return OI_OK;
 }
 
-/* -- random:SEED:LO:HI --------------------------------------------------------------------------
- */
+/* -- random:SEED:LO:HI -- */
 
 static oi_status random_values(const oi_var_info *var, const char *text, cli_array *out)
 {
@@ -150,8 +149,7 @@ static oi_status random_values(const oi_var_info *var, const char *text, cli_arr
     return ok ? OI_OK : cli_usage_error("--set %s: write random:SEED:LO:HI", var->name);
 }
 
-/* -- files --------------------------------------------------------------------------------------
- */
+/* -- files -- */
 
 /* "in/{step}.npy" for step 3: "in/3.npy". */
 static char *path_of_step(const char *pattern, uint64_t step)

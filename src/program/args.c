@@ -42,8 +42,7 @@ static bool from_model(oi_typer *t, const char *name, oi_op_value *out)
            from_metadata(t, name, &info, out);
 }
 
-/* One value that is not a list; false when only the run knows it. */
-static bool single(oi_typer *t, const oi_value *v, oi_op_value *out)
+bool oi_typer_value(oi_typer *t, const oi_value *v, oi_op_value *out)
 {
     *out = (oi_op_value){0};
     switch (v->kind) {
@@ -75,7 +74,7 @@ static bool list(oi_typer *t, const oi_value *v, oi_attr_arg *arg)
     oi_op_value *items = oi_arena_alloc(t->a, (v->n + 1) * sizeof *items), *out = &arg->value;
     oi_op_value_tag tag = v->n ? OI_VALUE_NONE : OI_VALUE_INT;
     for (size_t i = 0; i < v->n; i++) {
-        if (!single(t, &v->items[i], &items[i]))
+        if (!oi_typer_value(t, &v->items[i], &items[i]))
             return true; /* the run knows */
         oi_op_value_tag is = items[i].tag;
         if (i && tag != is && !(is_number(tag) && is_number(is)))
@@ -140,7 +139,7 @@ static bool arg(oi_typer *t, const oi_node *n, const oi_value *v, oi_attr_arg *o
     }
     if (v->kind == OI_VAL_LIST)
         return list_names(t, n, v) && list(t, v, out);
-    out->known = single(t, v, &out->value);
+    out->known = oi_typer_value(t, v, &out->value);
     return true;
 }
 

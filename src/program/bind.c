@@ -4,32 +4,7 @@
 
 #include "program/check.h"
 
-/* -- sizes --------------------------------------------------------------------------------------
- */
-
-bool oi_size_find(oi_model *m, const oi_size *sizes, size_t n_sizes, const char *name, int64_t *out)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n_sizes; i++) {
-        if (strcmp(sizes[i].name, name) != 0)
-            continue;
-        *out = (int64_t)sizes[i].value;
-        return sizes[i].value <= INT64_MAX;
-    }
-    if (!m)
-        return false;
-    if (oi_model_size_of(m, name, &v) == OI_OK) {
-        *out = (int64_t)v;
-        return v <= INT64_MAX;
-    }
-    return oi_model_meta_i64(m, name, out, NULL) == OI_OK;
-}
-
-static bool look_up_size(void *ctx, const char *name, int64_t *out)
-{
-    const oi_binder *b = ctx;
-    return oi_size_find(b->m, b->sizes, b->n_sizes, name, out);
-}
+/* -- sizes -- */
 
 static oi_place at_symbol(const oi_binder *b, const oi_symbol *s, oi_span span)
 {
@@ -45,7 +20,7 @@ static void refuse(oi_binder *b, const oi_symbol *s, const char *code, const cha
 static bool size_of(oi_binder *b, const oi_symbol *s, const oi_expr *e, uint64_t *out)
 {
     int64_t v = 0;
-    oi_eval_status status = oi_expr_eval(e, true, look_up_size, b, &v, NULL);
+    oi_eval_status status = oi_expr_eval(e, true, oi_typer_size, b->typer, &v, NULL);
     if (status == OI_EVAL_OK && v >= 0) {
         *out = (uint64_t)v;
         return true;
@@ -56,8 +31,7 @@ static bool size_of(oi_binder *b, const oi_symbol *s, const oi_expr *e, uint64_t
     return false;
 }
 
-/* -- shapes -------------------------------------------------------------------------------------
- */
+/* -- shapes -- */
 
 static void bind_shape(oi_binder *b, const oi_symbol *s, oi_pvar *v)
 {
@@ -135,8 +109,7 @@ static void bind_pattern(oi_binder *b, const oi_symbol *s, oi_pvar *v)
     v->n_pattern = (uint32_t)parts.n;
 }
 
-/* -- sources ------------------------------------------------------------------------------------
- */
+/* -- sources -- */
 
 static bool same_dims(const oi_pvar *v, uint32_t rank, const uint64_t *dims)
 {
@@ -204,7 +177,7 @@ static void bind_source(oi_binder *b, const oi_symbol *s, oi_pvar *v)
         from_metadata(b, s, v, key);
     } else if (v->rank == 0 && oi_model_size_of(b->m, key, &size) == OI_OK) {
         int64_t value = (int64_t)size;
-        (void)oi_size_find(b->m, b->sizes, b->n_sizes, key, &value);
+        (void)oi_typer_size(b->typer, key, &value); /* maybe given another value */
         from_number(b, s, v, OI_U64, &value);
     } else if (s->var->ref_name) {
         refuse(b, s, "E014", "the model has nothing of that name");
@@ -216,6 +189,9 @@ static void bind_var(oi_binder *b, const oi_symbol *s, oi_pvar *v)
     *v = (oi_pvar){.name = s->name, .symbol = s, .kind = s->kind, .dtype = s->dtype};
     v->is_prefix = oi_symbol_is_prefix(s);
     v->init = s->var && s->var->has_init ? s->var->init : (oi_scalar){s->dtype, 0};
+    if (v->kind == OI_SYM_PERSISTENT && b->m && !s->var->has_init &&
+        !oi_link_init(b->typer, s, &v->init))
+        v->init = (oi_scalar){s->dtype, 0};
     bind_shape(b, s, v);
     bind_axes(b, s, v);
     if (v->is_prefix)
@@ -227,8 +203,7 @@ static void bind_var(oi_binder *b, const oi_symbol *s, oi_pvar *v)
         refuse(b, s, "E022", "a constant without data: not in the model, and no @init");
 }
 
-/* -- the whole ----------------------------------------------------------------------------------
- */
+/* -- the whole -- */
 
 static void run(void *ctx)
 {
@@ -236,12 +211,9 @@ static void run(void *ctx)
     oi_program *p = b->p;
     oi_arena *a = p->arena;
     p->symbols = oi_graph_symbols(b->g, a);
-    if (b->m) { /* bounds that the model's state specs give */
-        oi_typer t = {.g = b->g, .model = b->m, .given = b->sizes, .n_given = b->n_sizes};
-        t.a = t.sizes.arena = a;
-        t.syms = p->symbols;
-        oi_link_states(&t);
-    }
+    b->typer->syms = p->symbols;
+    if (b->m)
+        oi_link_states(b->typer); /* bounds that the model's state specs give */
     while (p->n_vars < p->symbols->list.n && p->symbols->list.at[p->n_vars].kind != OI_SYM_INDEX)
         p->n_vars++;
     p->n_indices = (uint32_t)p->symbols->list.n - p->n_vars;
@@ -268,8 +240,12 @@ oi_status oi_program_bind(const oi_graph *g, oi_model *m, const oi_size *sizes, 
     oi_status status = OI_ERR_ENV;
     if (p) {
         *p = (oi_program){.graph = g, .model = m, .arena = a};
-        oi_binder b = {.p = p, .g = g, .m = m, .sizes = sizes, .n_sizes = n_sizes, .d = d};
+        oi_typer t = {.g = g, .model = m, .given = sizes, .n_given = n_sizes, .a = a};
+        t.sizes.arena = a;
+        oi_binder b = {.p = p, .g = g, .m = m, .d = d};
+        b.typer = &t;
         status = oi_arena_guard(a, run, &b);
+        oi_json_free(t.json); /* when memory ran out under it */
         if (status == OI_OK)
             status = b.status;
     }

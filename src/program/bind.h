@@ -11,8 +11,7 @@
 
 #define OI_DIM_RUN UINT64_MAX /* a `?` dim */
 
-/* -- code.c: integer expressions ----------------------------------------------------------------
- */
+/* -- code.c: integer expressions -- */
 
 typedef enum oi_ins_kind {
     OI_INS_INT,
@@ -59,8 +58,7 @@ typedef enum oi_code_status {
 oi_code_status oi_code_run(const oi_code *c, const oi_env *env, int64_t *out);
 bool oi_code_is_int(const oi_code *c, int64_t *out); /* a constant after folding */
 
-/* -- variables (bind.c) -------------------------------------------------------------------------
- */
+/* -- variables (bind.c) -- */
 
 typedef struct oi_paxis {
     const char *name;
@@ -101,8 +99,7 @@ typedef struct oi_pvar {
     uint32_t n_pattern;
 } oi_pvar;
 
-/* -- nodes (bind_node.c) ------------------------------------------------------------------------
- */
+/* -- nodes (bind_node.c) -- */
 
 /* An operand: a variable, an entry of a prefix table, or a loop index. */
 typedef struct oi_pref {
@@ -211,21 +208,16 @@ oi_status oi_program_bind(const oi_graph *g, oi_model *m, const oi_size *sizes, 
                           oi_program **out, oi_diag *d);
 void oi_program_free(oi_program *p);
 uint32_t oi_program_find(const oi_program *p, const char *name); /* a variable, or OI_NO_ID */
-/* A size by name: override, sizevar, integer metadata. */
-bool oi_size_find(oi_model *m, const oi_size *sizes, size_t n_sizes, const char *name,
-                  int64_t *out);
 
-/* -- for bind.c and bind_node.c only ------------------------------------------------------------
- */
+/* -- for bind.c and bind_node.c only -- */
 
 typedef struct oi_binder {
     oi_program *p;
     const oi_graph *g;
     oi_model *m;
-    const oi_size *sizes;
-    size_t n_sizes;
     oi_diag *d;
     oi_status status;
+    struct oi_typer *typer; /* knows sizes, metadata and state specs of the model */
     oi_pvar *vars;
     oi_pnode *nodes;
     oi_pblock *blocks;

@@ -1,8 +1,9 @@
 /* bind_node.c: nodes and blocks of a Program: names become numbers, expressions become codes. */
 #include "program/bind.h"
 
-/* -- expressions --------------------------------------------------------------------------------
- */
+#include "program/check.h"
+
+/* -- expressions -- */
 
 typedef OI_VEC(oi_ins) ins_list;
 
@@ -30,7 +31,7 @@ static void name(oi_binder *b, const oi_node *n, const oi_symbol *table, const o
         emit(b, out, (oi_ins){OI_INS_INDEX, (uint32_t)(s - syms->list.at) - b->p->n_vars, 0});
     else if (s)
         emit(b, out, (oi_ins){OI_INS_VAR, (uint32_t)(s - syms->list.at), 0});
-    else if (oi_size_find(b->m, b->sizes, b->n_sizes, e->name, &value))
+    else if (oi_typer_size(b->typer, e->name, &value))
         emit(b, out, (oi_ins){OI_INS_INT, 0, value});
     else if (table && oi_symbol_axis(table, e->name))
         emit(b, out,
@@ -84,8 +85,7 @@ oi_code oi_bind_code(oi_binder *b, const oi_node *n, const oi_symbol *table, con
     return c;
 }
 
-/* -- references ---------------------------------------------------------------------------------
- */
+/* -- references -- */
 
 /* The number of a name and whether it is a loop index. */
 static uint32_t resolve(oi_binder *b, const oi_node *n, const char *text, bool *is_index)
@@ -137,36 +137,7 @@ static oi_paccess bind_access(oi_binder *b, const oi_node *n, const oi_access *a
     return x;
 }
 
-/* -- attributes ---------------------------------------------------------------------------------
- */
-
-/* A size, or metadata: a number or a text. */
-static bool model_value(oi_binder *b, const char *key, oi_op_value *out)
-{
-    int64_t i;
-    oi_view v;
-    char *text;
-    if (oi_size_find(b->m, b->sizes, b->n_sizes, key, &i)) {
-        *out = (oi_op_value){.tag = OI_VALUE_INT, .i = i};
-        return true;
-    }
-    if (!b->m || oi_model_meta(b->m, key, &v, NULL) != OI_OK)
-        return false;
-    if (v.dtype == OI_BOOL && v.n_elements == 1) {
-        *out = (oi_op_value){.tag = OI_VALUE_BOOL, .b = oi_element_u64(OI_BOOL, v.data, 0) != 0};
-    } else if (oi_dtype_is_float(v.dtype) && v.n_elements == 1) {
-        *out = (oi_op_value){.tag = OI_VALUE_FLOAT, .f = oi_element_f64(v.dtype, v.data, 0)};
-    } else if (v.dtype == OI_U64 && v.n_elements == 1) {
-        *out = (oi_op_value){.tag = OI_VALUE_UINT, .u = oi_element_u64(v.dtype, v.data, 0)};
-    } else if (oi_model_meta_text(b->m, key, &text, NULL, NULL) == OI_OK) {
-        *out = (oi_op_value){.tag = OI_VALUE_STRING,
-                             .s = oi_arena_text(b->p->arena, text, strlen(text))};
-        oi_free(text);
-    } else {
-        return false;
-    }
-    return true;
-}
+/* -- attributes -- */
 
 static oi_pvalue bind_name(oi_binder *b, const oi_node *n, const oi_value *v)
 {
@@ -175,7 +146,7 @@ static oi_pvalue bind_name(oi_binder *b, const oi_node *n, const oi_value *v)
     out.id = resolve(b, n, v->text, &is_index);
     if (out.id != OI_NO_ID)
         out.kind = is_index ? OI_PV_INDEX : OI_PV_VAR;
-    else if (!model_value(b, v->text, &out.value))
+    else if (!oi_typer_value(b->typer, v, &out.value))
         b->status = oi_diag_error(b->d, oi_graph_place_node(b->g, b->p->arena, n, v->span), "E030",
                                   "'%s' is neither a variable nor in the model", v->text);
     return out;
@@ -185,27 +156,17 @@ static oi_pvalue bind_value(oi_binder *b, const oi_node *n, const oi_value *v)
 {
     int64_t i;
     oi_pvalue out = {.kind = OI_PV_KNOWN};
-    switch (v->kind) {
-    case OI_VAL_INT:
-        if (oi_value_i64(v, &i))
-            out.value = (oi_op_value){.tag = OI_VALUE_INT, .i = i};
-        else
-            out.value = (oi_op_value){.tag = OI_VALUE_UINT, .u = v->magnitude};
-        break;
-    case OI_VAL_FLOAT: out.value = (oi_op_value){.tag = OI_VALUE_FLOAT, .f = v->number}; break;
-    case OI_VAL_BOOL: out.value = (oi_op_value){.tag = OI_VALUE_BOOL, .b = v->boolean}; break;
-    case OI_VAL_STR: out.value = (oi_op_value){.tag = OI_VALUE_STRING, .s = v->text}; break;
-    case OI_VAL_DTYPE: out.value = (oi_op_value){.tag = OI_VALUE_DTYPE, .dtype = v->dtype}; break;
-    case OI_VAL_NAME: return bind_name(b, n, v);
-    case OI_VAL_EXPR:
-        out.code = oi_bind_code(b, n, NULL, v->expr);
-        out.kind = OI_PV_CODE;
-        if (oi_code_is_int(&out.code, &i)) {
-            out.kind = OI_PV_KNOWN;
-            out.value = (oi_op_value){.tag = OI_VALUE_INT, .i = i};
-        }
-        break;
-    case OI_VAL_LIST: break;
+    if (v->kind == OI_VAL_NAME)
+        return bind_name(b, n, v);
+    if (v->kind != OI_VAL_EXPR) {
+        (void)oi_typer_value(b->typer, v, &out.value); /* a literal: lists do not nest */
+        return out;
+    }
+    out.code = oi_bind_code(b, n, NULL, v->expr);
+    out.kind = OI_PV_CODE;
+    if (oi_code_is_int(&out.code, &i)) {
+        out.kind = OI_PV_KNOWN;
+        out.value = (oi_op_value){.tag = OI_VALUE_INT, .i = i};
     }
     return out;
 }
@@ -279,8 +240,7 @@ static void bind_op(oi_binder *b, const oi_node *n, oi_pnode *to)
     to->as.op.attrs = attrs;
 }
 
-/* -- nodes --------------------------------------------------------------------------------------
- */
+/* -- nodes -- */
 
 static void bind_move(oi_binder *b, const oi_node *n, oi_pnode *to)
 {
@@ -364,8 +324,7 @@ void oi_bind_nodes(oi_binder *b)
     }
 }
 
-/* -- blocks -------------------------------------------------------------------------------------
- */
+/* -- blocks -- */
 
 typedef struct reach {
     oi_binder *b;

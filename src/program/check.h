@@ -61,6 +61,8 @@ bool oi_typer_select(oi_typer *t, const oi_node *n, const oi_access *a, const oi
                      oi_type *out);
 
 /* -- args.c: attributes of a call, from the graph's values to the op's -- */
+/* One value that is not a list; false when only the run knows it. */
+bool oi_typer_value(oi_typer *t, const oi_value *v, oi_op_value *out);
 /* Fills t->args; false when the row knows an attribute not or twice (reported before). */
 bool oi_typer_args(oi_typer *t, const oi_node *n, const oi_op *op);
 
@@ -77,5 +79,7 @@ void oi_link_vars(oi_typer *t);
 void oi_link_names(oi_typer *t, const oi_node *n);
 void oi_link_keys(oi_typer *t);
 void oi_link_states(oi_typer *t);
+/* The initial value that the model's state spec gives a variable without @init; false: none. */
+bool oi_link_init(oi_typer *t, const oi_symbol *s, oi_scalar *out);
 
 #endif

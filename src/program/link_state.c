@@ -1,6 +1,6 @@
 /* link_state.c: state specs of the model (spec/oinf.md §9). A persistent variable with a spec
- * `oi.state.NAME` has its dtype (E012) and dims (E013), and takes @fixed from it when the graph
- * gives none. */
+ * `oi.state.NAME` has its dtype (E012) and dims (E013), and takes @fixed and @init from it when the
+ * graph gives none. */
 #include "program/check.h"
 
 #include <json-c/json.h>
@@ -89,30 +89,77 @@ static void take_fixed(oi_typer *t, const oi_symbol *s, const char *key)
     }
 }
 
-static void check_state(oi_typer *t, const oi_symbol *s)
+/* The spec of a variable into t->json; NULL when there is none, or after an error. Returns its key.
+ */
+static const char *open_spec(oi_typer *t, const oi_symbol *s)
 {
     const char *key = oi_arena_printf(t->a, "oi.state.%s", s->name);
     oi_meta_info info;
     char *text = NULL;
     size_t n = 0;
     if (oi_model_meta_info(t->model, key, &info) != OI_OK)
-        return;
+        return key;
     oi_status status = oi_model_meta_text(t->model, key, &text, &n, t->d);
     if (status == OI_OK)
         status = oi_json_parse(oi_model_path(t->model), text, n, &t->json, t->d);
     oi_free(text);
     if (status == OI_ERR_INPUT)
-        return;
+        return key;
     oi_typer_must(t, status);
     if (!json_object_is_type(t->json, json_type_object)) {
         bad_spec(t, key, "", "an object");
-    } else {
-        check_dtype(t, s->var, key);
-        check_dims(t, s->var, key);
-        take_fixed(t, s, key);
+        oi_json_free(t->json);
+        t->json = NULL;
     }
+    return key;
+}
+
+static void close_spec(oi_typer *t)
+{
     oi_json_free(t->json);
     t->json = NULL;
+}
+
+/* The initial value that the graph leaves open: NULL, or what is wrong with it. */
+static const char *init_of(oi_typer *t, const oi_symbol *s, oi_scalar *out)
+{
+    struct json_object *j;
+    if (s->var->has_init || !json_object_object_get_ex(t->json, "init", &j))
+        return NULL;
+    oi_value v = {.kind = OI_VAL_FLOAT, .number = oi_json_f64(j)};
+    if (json_object_is_type(j, json_type_boolean)) {
+        v = (oi_value){.kind = OI_VAL_BOOL, .boolean = json_object_get_boolean(j)};
+    } else if (json_object_is_type(j, json_type_int)) {
+        int64_t i = json_object_get_int64(j);
+        v = (oi_value){.kind = OI_VAL_INT, .negative = i < 0};
+        v.magnitude = i < 0 ? 0 - (uint64_t)i : json_object_get_uint64(j);
+    } else if (!json_object_is_type(j, json_type_double)) {
+        return "E015";
+    }
+    return oi_scalar_from_value(s->dtype, &v, out);
+}
+
+bool oi_link_init(oi_typer *t, const oi_symbol *s, oi_scalar *out)
+{
+    *out = (oi_scalar){OI_NONE, 0};
+    (void)open_spec(t, s);
+    bool ok = t->json && !init_of(t, s, out) && out->dtype != OI_NONE;
+    close_spec(t);
+    return ok;
+}
+
+static void check_state(oi_typer *t, const oi_symbol *s)
+{
+    const char *key = open_spec(t, s);
+    oi_scalar init;
+    if (!t->json)
+        return;
+    check_dtype(t, s->var, key);
+    check_dims(t, s->var, key);
+    take_fixed(t, s, key);
+    if (init_of(t, s, &init))
+        bad_spec(t, key, "init", oi_dtype_name(s->dtype));
+    close_spec(t);
 }
 
 void oi_link_states(oi_typer *t)

@@ -33,8 +33,7 @@ static bool all_available(const oi_ctx *c, const oi_pnode *await)
     return true;
 }
 
-/* -- starting -----------------------------------------------------------------------------------
- */
+/* -- starting -- */
 
 /* A consumer's thread: up to its end or to an await that cannot go on. */
 static void *run_consumer(void *arg)
@@ -126,8 +125,7 @@ oi_status oi_async_yield(oi_ctx *entry, const oi_pnode *n)
     return status;
 }
 
-/* -- a consumer's await -------------------------------------------------------------------------
- */
+/* -- a consumer's await -- */
 
 /* What is awaited later is seen as it was lent; entry cannot have touched it since. */
 static oi_status take_lent(oi_ctx *c, const oi_pnode *n, bool *suspended)
@@ -163,8 +161,7 @@ static oi_status take(oi_ctx *c, const oi_pnode *n, bool *suspended)
     return status;
 }
 
-/* -- entry's await ------------------------------------------------------------------------------
- */
+/* -- entry's await -- */
 
 /* E076: names who waits for what. */
 static oi_status deadlock(oi_ctx *entry, const oi_ctx *c, uint32_t var, oi_span span)

@@ -110,8 +110,7 @@ static void test_rounds(void **state)
     }
 }
 
-/* -- what only the run can see ------------------------------------------------------------------
- */
+/* -- what only the run can see -- */
 
 /* In a branch that is taken or not, the checks cannot tell: E070, E071, E073 at run time. */
 static void test_run_time_errors(void **state)
@@ -251,8 +250,7 @@ static void test_views(void **state)
     }
 }
 
-/* -- order --------------------------------------------------------------------------------------
- */
+/* -- order -- */
 
 static void test_order(void **state)
 {

@@ -35,8 +35,7 @@ bool oi_buffer_is_own(const oi_buffer *b)
     return b && atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
 
-/* -- elements -----------------------------------------------------------------------------------
- */
+/* -- elements -- */
 
 static void put_bits(uint8_t *p, unsigned width, uint64_t e, uint64_t bits)
 {

@@ -14,8 +14,7 @@ typedef struct selection {
     bool grows;
 } selection;
 
-/* -- one axis -----------------------------------------------------------------------------------
- */
+/* -- one axis -- */
 
 static bool is_growable(const oi_pvar *v, uint32_t axis)
 {
@@ -97,8 +96,7 @@ static oi_status select_axis(oi_ctx *c, selection *x, uint32_t axis, const oi_ps
     return OI_OK;
 }
 
-/* -- auto_dim -----------------------------------------------------------------------------------
- */
+/* -- auto_dim -- */
 
 /* With every auto axis scalar the selectors say how far the tensor has grown, and it is selected as
  * a whole; reads grow too. */
@@ -133,8 +131,7 @@ static oi_status grow_auto(oi_ctx *c, selection *x, const oi_paccess *a, const i
     return OI_OK;
 }
 
-/* -- the whole access ---------------------------------------------------------------------------
- */
+/* -- the whole access -- */
 
 static oi_status make_selection(oi_ctx *c, const oi_paccess *a, mode m, selection *x)
 {
@@ -195,8 +192,7 @@ static void set_sizes(selection *x)
     memcpy(x->state->grid.size, x->size, sizeof x->size);
 }
 
-/* -- the operations -----------------------------------------------------------------------------
- */
+/* -- the operations -- */
 
 static oi_status read(oi_ctx *c, const oi_pnode *n)
 {
@@ -316,8 +312,7 @@ static oi_status reset(oi_ctx *c, const oi_pnode *n)
     return OI_OK;
 }
 
-/* -- counters -----------------------------------------------------------------------------------
- */
+/* -- counters -- */
 
 static void add_int(oi_dtype t, void *data, uint64_t amount)
 {

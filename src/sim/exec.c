@@ -2,8 +2,7 @@
  * lists, so that a step can pause after any node. */
 #include "sim/sim.h"
 
-/* -- failures -----------------------------------------------------------------------------------
- */
+/* -- failures -- */
 
 oi_status oi_ctx_fail(oi_ctx *c, oi_span span, const char *code, const char *fmt, ...)
 {
@@ -39,8 +38,7 @@ oi_status oi_ctx_reported(oi_ctx *c, oi_status status)
     return status;
 }
 
-/* -- numbers ------------------------------------------------------------------------------------
- */
+/* -- numbers -- */
 
 static bool variable(void *ctx, uint32_t id, int64_t *out)
 {
@@ -68,8 +66,7 @@ oi_status oi_ctx_code(oi_ctx *c, const oi_code *code, const int64_t *own, int64_
     return oi_ctx_fail(c, code->source->span, "E047", "does not fit a 64-bit signed integer");
 }
 
-/* -- frames -------------------------------------------------------------------------------------
- */
+/* -- frames -- */
 
 static oi_frame *push(oi_ctx *c, const oi_ids *list)
 {
@@ -123,8 +120,7 @@ static const oi_pnode *next_node(oi_ctx *c)
     return NULL;
 }
 
-/* -- nodes --------------------------------------------------------------------------------------
- */
+/* -- nodes -- */
 
 static oi_status loop(oi_ctx *c, const oi_pnode *n)
 {
@@ -221,8 +217,7 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
     return OI_OK;
 }
 
-/* -- contexts -----------------------------------------------------------------------------------
- */
+/* -- contexts -- */
 
 void *oi_ctx_scratch(oi_ctx *c, uint64_t bytes)
 {

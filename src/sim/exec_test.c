@@ -27,8 +27,7 @@ static void model(oi_writer *w)
     TENSOR("empty", 4, NULL);
 }
 
-/* -- memory kinds -------------------------------------------------------------------------------
- */
+/* -- memory kinds -- */
 
 static void test_kinds(void **state)
 {
@@ -99,8 +98,7 @@ static void test_transfer_is_a_copy(void **state)
     rig_close(&r);
 }
 
-/* -- control ------------------------------------------------------------------------------------
- */
+/* -- control -- */
 
 static void test_loops(void **state)
 {
@@ -145,8 +143,7 @@ static void test_branches(void **state)
     rig_close(&r);
 }
 
-/* -- prefix tables ------------------------------------------------------------------------------
- */
+/* -- prefix tables -- */
 
 static void test_prefix(void **state)
 {
@@ -172,8 +169,7 @@ static void test_prefix(void **state)
     rig_close(&r);
 }
 
-/* -- values in and out --------------------------------------------------------------------------
- */
+/* -- values in and out -- */
 
 static void refuse_insert(rig *r, const char *name, oi_view v, const char *code)
 {
@@ -246,8 +242,42 @@ static void test_sizes(void **state)
     rig_close(&r);
 }
 
-/* -- node by node -------------------------------------------------------------------------------
- */
+/* What the model's state specs say where the graph says nothing. */
+static void spec_model(oi_writer *w)
+{
+    static const char k[] = "{\"kind\":\"table\",\"dtype\":\"f16\",\"dims\":[\"D\"],\"indices\":"
+                            "[\"t\"],\"fixed\":{\"t\":\"L+1\"},\"init\":-2}";
+    static const char n[] = "{\"kind\":\"tensor\",\"dtype\":\"i32\",\"dims\":[],\"init\":40}";
+    oi_writer_sizevar(w, "D", 2, NULL);
+    oi_writer_sizevar(w, "L", 3, NULL);
+    oi_writer_text(w, "oi.state.K", k, sizeof k - 1, NULL);
+    oi_writer_text(w, "oi.state.n", n, sizeof n - 1, NULL);
+}
+
+static void test_state_specs(void **state)
+{
+    (void)state;
+    rig r;
+    rig_open(&r, spec_model,
+             "persistent { K(t): f16[D] @table; n: i32; }\n"
+             "block entry { assign e: f16[D]; cache.increment n; cache.read K[3] >> e;\n"
+             "  cache.read K[n - 41] >> e; return; }",
+             NULL);
+    rig_step(&r);
+    EXPECT_NUMBER(&r, "n", 41);
+    rig_expect(&r, "K", 2, DIMS(4, 2), VALUES(-2, -2, -2, -2, -2, -2, -2, -2));
+    rig_close(&r);
+    rig_open(&r, spec_model, "persistent { n: i32 @init(7); } block entry { return; }", NULL);
+    EXPECT_NUMBER(&r, "n", 7); /* the graph's word counts */
+    rig_close(&r);
+    assert_int_equal(rig_try(&r, spec_model,
+                             "persistent { K(t): f32[D] @table; } block entry { return; }", NULL),
+                     OI_ERR_INPUT);
+    assert_true(rig_has_code(&r, "E012"));
+    rig_close(&r);
+}
+
+/* -- node by node -- */
 
 static void test_next(void **state)
 {
@@ -285,8 +315,7 @@ static void test_next(void **state)
     rig_close(&r);
 }
 
-/* -- executors beside each other ----------------------------------------------------------------
- */
+/* -- executors beside each other -- */
 
 static void test_shared(void **state)
 {
@@ -356,17 +385,12 @@ static void test_shared_otherwise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_transfer_is_a_copy),
-        cmocka_unit_test(test_loops),
-        cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_inserts),
-        cmocka_unit_test(test_strict),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_next),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_shared_otherwise),
+        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_transfer_is_a_copy),
+        cmocka_unit_test(test_loops),       cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_prefix),      cmocka_unit_test(test_inserts),
+        cmocka_unit_test(test_strict),      cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_state_specs), cmocka_unit_test(test_next),
+        cmocka_unit_test(test_shared),      cmocka_unit_test(test_shared_otherwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static void text_dims(oi_text *t, uint32_t rank, const uint64_t *dims)
     oi_text_add(t, "]");
 }
 
-/* -- in -----------------------------------------------------------------------------------------
- */
+/* -- in -- */
 
 static bool fits(const oi_pvar *v, const oi_view *x)
 {
@@ -94,8 +93,7 @@ bool oi_is_inserted(const oi_exec *e, const char *name)
     return id != OI_NO_ID && e->entry->slots[id].is_inserted;
 }
 
-/* -- out ----------------------------------------------------------------------------------------
- */
+/* -- out -- */
 
 static oi_buffer *copy_room(oi_exec *e, uint32_t id, uint64_t bytes)
 {

@@ -2,8 +2,7 @@
  * Boxes are copied run by run: a run is what lies together in both arrays. */
 #include "sim/sim.h"
 
-/* -- boxes --------------------------------------------------------------------------------------
- */
+/* -- boxes -- */
 
 /* A walk over the outer axes of a box, giving the element offset of each run in an array. */
 typedef struct walk {
@@ -106,8 +105,7 @@ bool oi_box_count(const oi_grid *g, const oi_box *box, uint64_t *elements, uint6
     return empty || (fits && oi_dtype_bytes(g->dtype, n, bytes) && *bytes <= INT64_MAX);
 }
 
-/* -- storage ------------------------------------------------------------------------------------
- */
+/* -- storage -- */
 
 void oi_grid_free(oi_grid *g)
 {
@@ -212,8 +210,7 @@ bool oi_grid_reserve(oi_grid *g, const oi_box *box, const uint64_t *most)
     return fits || move(g, cap);
 }
 
-/* -- contents -----------------------------------------------------------------------------------
- */
+/* -- contents -- */
 
 void oi_grid_read(const oi_grid *g, const oi_box *box, void *dst)
 {
@@ -255,8 +252,7 @@ const void *oi_grid_lend(const oi_grid *g, const oi_box *box)
     return g->data + offset(&w, g->rank, g->cap, box->start) * (oi_dtype_bits(g->dtype) / 8);
 }
 
-/* -- marks --------------------------------------------------------------------------------------
- */
+/* -- marks -- */
 
 void oi_grid_mark(oi_grid *g, const oi_box *box, bool written)
 {

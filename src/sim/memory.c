@@ -4,8 +4,7 @@
  * consumers, and replaced instead of changed while anybody else looks at them. */
 #include "sim/sim.h"
 
-/* -- slots --------------------------------------------------------------------------------------
- */
+/* -- slots -- */
 
 void oi_slot_drop(oi_slot *s)
 {
@@ -102,8 +101,7 @@ void oi_mem_release(oi_ctx *c)
         oi_weights_release(c->exec->sim->weights, c->pins[--c->n_pins]);
 }
 
-/* -- finding ------------------------------------------------------------------------------------
- */
+/* -- finding -- */
 
 static oi_slot *entry_slot(oi_entries *e, size_t i)
 {
@@ -155,8 +153,7 @@ static oi_status find(oi_ctx *c, const oi_pref *ref, found *out)
     return v->is_prefix ? find_entry(c, ref, out) : OI_OK;
 }
 
-/* -- reading ------------------------------------------------------------------------------------
- */
+/* -- reading -- */
 
 static oi_status read_slot(oi_ctx *c, const found *f, oi_input *out)
 {
@@ -243,8 +240,7 @@ oi_status oi_mem_truth(oi_ctx *c, uint32_t var, oi_span span, bool *out)
     return OI_OK;
 }
 
-/* -- writing ------------------------------------------------------------------------------------
- */
+/* -- writing -- */
 
 oi_status oi_mem_write(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, bool apart, oi_out *out)
 {
@@ -327,8 +323,7 @@ void *oi_mem_insert(oi_ctx *c, uint32_t var)
     return b->data;
 }
 
-/* -- sharing ------------------------------------------------------------------------------------
- */
+/* -- sharing -- */
 
 /* to takes from's value; no bytes move. */
 static bool share(oi_slot *to, const oi_slot *from, uint32_t rank)

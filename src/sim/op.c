@@ -22,8 +22,7 @@ struct oi_op_plan {
     call c;
 };
 
-/* -- attributes ---------------------------------------------------------------------------------
- */
+/* -- attributes -- */
 
 static void set_defaults(const oi_op *op, oi_op_value *values)
 {
@@ -108,8 +107,7 @@ static oi_status run_attr(oi_ctx *c, const oi_pattr *a, lists *room, oi_op_value
     return OI_OK;
 }
 
-/* -- operands -----------------------------------------------------------------------------------
- */
+/* -- operands -- */
 
 static void set_operand(oi_operand *o, oi_dtype t, uint32_t rank, const uint64_t *dims)
 {
@@ -156,8 +154,7 @@ static oi_cpu cpu_of(const oi_sim *s)
     }
 }
 
-/* -- before the run -----------------------------------------------------------------------------
- */
+/* -- before the run -- */
 
 static bool has_run_types(const oi_program *p, const oi_pref *refs, uint32_t n)
 {
@@ -245,8 +242,7 @@ void oi_op_release(oi_sim *s)
     (void)s; /* plans live in the arena */
 }
 
-/* -- running ------------------------------------------------------------------------------------
- */
+/* -- running -- */
 
 static oi_status fault(oi_ctx *c, const oi_pnode *n, const oi_kernel_fault *f)
 {
@@ -284,8 +280,7 @@ static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_
     return OI_OK;
 }
 
-/* -- types that only the run knows --------------------------------------------------------------
- */
+/* -- types that only the run knows -- */
 
 static oi_type type_of(oi_dtype t, uint32_t rank, const uint64_t *dims)
 {

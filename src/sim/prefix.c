@@ -77,8 +77,7 @@ static bool grow(oi_prefix *p)
     return true;
 }
 
-/* -- names --------------------------------------------------------------------------------------
- */
+/* -- names -- */
 
 static void key_text(const oi_pvar *v, const int64_t *indices, oi_buf *out)
 {

@@ -1,8 +1,7 @@
 /* sim.c: simulators and executors: making, sharing, ending. */
 #include "sim/sim.h"
 
-/* -- simulators ---------------------------------------------------------------------------------
- */
+/* -- simulators -- */
 
 bool oi_run_on_find(const char *name, oi_run_on *out)
 {
@@ -129,8 +128,7 @@ size_t oi_sim_find_var(const oi_sim *s, const char *name)
     return i == OI_NO_ID ? SIZE_MAX : i;
 }
 
-/* -- executors ----------------------------------------------------------------------------------
- */
+/* -- executors -- */
 
 static bool same_axes(const oi_pvar *a, const oi_pvar *b)
 {

@@ -13,8 +13,7 @@
 
 typedef struct oi_ctx oi_ctx;
 
-/* -- buffer.c: bytes with owners ----------------------------------------------------------------
- */
+/* -- buffer.c: bytes with owners -- */
 
 #define OI_BUFFER_ALIGN 64u /* a cache line, and the widest vector */
 
@@ -35,8 +34,7 @@ void oi_elements_fill(oi_dtype t, void *dst, uint64_t at, uint64_t n, uint64_t b
 void oi_elements_copy(oi_dtype t, void *dst, uint64_t to, const void *src, uint64_t from,
                       uint64_t n);
 
-/* -- weights.c: model tensors, least recently used out first ------------------------------------
- */
+/* -- weights.c: model tensors, least recently used out first -- */
 
 typedef struct oi_weights oi_weights;
 
@@ -51,8 +49,7 @@ oi_status oi_weights_check(oi_weights *w, oi_diag *d); /* is the file still whol
 uint64_t oi_weights_peak(oi_weights *w);
 uint64_t oi_weights_resident(oi_weights *w);
 
-/* -- grid.c: arrays that grow along any axis ----------------------------------------------------
- */
+/* -- grid.c: arrays that grow along any axis -- */
 
 #define OI_GRID_RANK (2 * OI_MAX_RANK) /* table axes, then the dims of an entry */
 
@@ -88,8 +85,7 @@ bool oi_box_count(const oi_grid *g, const oi_box *box, uint64_t *elements, uint6
 /* The box where it is one stored range of whole bytes, else NULL. */
 const void *oi_grid_lend(const oi_grid *g, const oi_box *box);
 
-/* -- state.c: a persistent variable and how to take a step back ---------------------------------
- */
+/* -- state.c: a persistent variable and how to take a step back -- */
 
 typedef struct oi_undo oi_undo;
 
@@ -118,8 +114,7 @@ void oi_state_rollback(oi_state *s);              /* the step failed */
 oi_status oi_state_load(oi_state *s, oi_diag *d); /* the initial value, from the model or init */
 void oi_state_whole(const oi_state *s, oi_box *out);
 
-/* -- memory.c, prefix.c: the variables of a context ---------------------------------------------
- */
+/* -- memory.c, prefix.c: the variables of a context -- */
 
 /* The value of a variable (or of one entry of a prefix table) in one context. */
 typedef struct oi_slot {
@@ -192,13 +187,11 @@ void oi_mem_release(oi_ctx *c); /* what the node has pinned */
 bool oi_mem_view(oi_ctx *to, oi_ctx *from, uint32_t var);
 void oi_mem_publish(oi_ctx *from, oi_ctx *to, uint32_t var); /* what `from` has written */
 
-/* -- cache.c: cache.read, write, increment, decrement, reset ------------------------------------
- */
+/* -- cache.c: cache.read, write, increment, decrement, reset -- */
 
 oi_status oi_cache_run(oi_ctx *c, const oi_pnode *n);
 
-/* -- op.c: ops through the kernels --------------------------------------------------------------
- */
+/* -- op.c: ops through the kernels -- */
 
 typedef struct oi_op_plan oi_op_plan;
 
@@ -206,8 +199,7 @@ oi_status oi_op_prepare(oi_sim *s, oi_diag *d); /* every node whose types are kn
 void oi_op_release(oi_sim *s);
 oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n);
 
-/* -- exec.c: running ----------------------------------------------------------------------------
- */
+/* -- exec.c: running -- */
 
 typedef struct oi_node_text { /* for traces */
     const char *const *params, *const *output;
@@ -332,8 +324,7 @@ void *oi_ctx_scratch(oi_ctx *c, uint64_t bytes);             /* NULL: no memory 
 oi_ctx *oi_ctx_new(oi_exec *e, uint32_t block, uint32_t id); /* NULL: no memory */
 void oi_ctx_free(oi_ctx *c);
 
-/* -- async.c: yield and await -------------------------------------------------------------------
- */
+/* -- async.c: yield and await -- */
 
 oi_status oi_async_yield(oi_ctx *c, const oi_pnode *n);
 oi_status oi_async_await(oi_ctx *c, const oi_pnode *n, bool *suspended);
@@ -343,8 +334,7 @@ void oi_async_reset(oi_exec *e);          /* before a step, and after a failure 
  * NULL. */
 oi_ctx *oi_async_join(oi_exec *e);
 
-/* -- trace.c ------------------------------------------------------------------------------------
- */
+/* -- trace.c -- */
 
 void oi_trace_prepare(oi_sim *s); /* inside the guard of its arena */
 void oi_trace_sort(oi_exec *e);   /* the current step's events, after a parallel run */

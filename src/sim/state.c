@@ -17,8 +17,7 @@ struct oi_undo {
     uint64_t v[];   /* sizes, starts, counts: rank of each */
 };
 
-/* -- the log ------------------------------------------------------------------------------------
- */
+/* -- the log -- */
 
 static void undo_free(oi_undo *u)
 {
@@ -191,8 +190,7 @@ void oi_state_rollback(oi_state *s)
     oi_state_commit(s);
 }
 
-/* -- the variable -------------------------------------------------------------------------------
- */
+/* -- the variable -- */
 
 void oi_state_whole(const oi_state *s, oi_box *out)
 {

@@ -41,8 +41,7 @@ static void report(oi_exec *e, const oi_fail *f, oi_diag *d)
     oi_arena_free(scratch);
 }
 
-/* -- beginning ----------------------------------------------------------------------------------
- */
+/* -- beginning -- */
 
 /* Strict: every dynamic variable must have been given a value (E020). */
 static oi_status check_inputs(const oi_exec *e, oi_diag *d)
@@ -95,8 +94,7 @@ static oi_status begin(oi_exec *e, oi_diag *d)
     return oi_ctx_start(e->entry);
 }
 
-/* -- ending -------------------------------------------------------------------------------------
- */
+/* -- ending -- */
 
 static void each_state(oi_exec *e, void (*fn)(oi_state *s))
 {
@@ -132,8 +130,7 @@ static oi_status fail(oi_exec *e, oi_ctx *c, oi_status status, oi_diag *d)
     return status;
 }
 
-/* -- running ------------------------------------------------------------------------------------
- */
+/* -- running -- */
 
 static oi_ctx *current(const oi_exec *e)
 {

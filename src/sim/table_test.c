@@ -8,8 +8,7 @@ static void sizes(oi_writer *w)
     oi_writer_sizevar(w, "H", 3, NULL);
 }
 
-/* -- §6 -----------------------------------------------------------------------------------------
- */
+/* -- §6 -- */
 
 /* Ten entries [i, 10 * i], then one access. */
 #define TEN                                         \
@@ -208,8 +207,7 @@ static void test_slice_writes(void **state)
     rig_close(&r);
 }
 
-/* -- §7 -----------------------------------------------------------------------------------------
- */
+/* -- §7 -- */
 
 /* The example of §7: D = 2, H = 3, counters i = 1, j = 2. */
 static void auto_read(const char *access, uint32_t rank, const uint64_t *dims, const double *values)
@@ -351,8 +349,7 @@ static void test_one_auto_axis(void **state)
     rig_close(&r);
 }
 
-/* -- plain tensors ------------------------------------------------------------------------------
- */
+/* -- plain tensors -- */
 
 static void plain_model(oi_writer *w)
 {
@@ -392,8 +389,7 @@ static void test_plain(void **state)
     rig_close(&r);
 }
 
-/* -- reset --------------------------------------------------------------------------------------
- */
+/* -- reset -- */
 
 static void test_reset(void **state)
 {
@@ -459,8 +455,7 @@ static void test_reset_prefix_and_whole(void **state)
     rig_close(&r);
 }
 
-/* -- failing steps ------------------------------------------------------------------------------
- */
+/* -- failing steps -- */
 
 static void test_rollback(void **state)
 {
@@ -535,8 +530,7 @@ static void test_rollback_of_many_writes(void **state)
     rig_close(&r);
 }
 
-/* -- counters -----------------------------------------------------------------------------------
- */
+/* -- counters -- */
 
 static void test_counters(void **state)
 {

@@ -11,8 +11,7 @@ uint64_t oi_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* -- texts of nodes -----------------------------------------------------------------------------
- */
+/* -- texts of nodes -- */
 
 typedef OI_VEC(const char *) texts;
 
@@ -96,8 +95,7 @@ void oi_event_fill(const oi_ctx *c, const oi_pnode *n, uint64_t ns, oi_event *ou
                       .col = n->source->span.col};
 }
 
-/* -- records ------------------------------------------------------------------------------------
- */
+/* -- records -- */
 
 static uint32_t loops_around(const oi_graph *g, const oi_node *n)
 {
@@ -179,8 +177,7 @@ void oi_trace_clear(oi_exec *e)
     e->records_failed = false;
 }
 
-/* -- statistics ---------------------------------------------------------------------------------
- */
+/* -- statistics -- */
 
 typedef struct figures {
     uint64_t n, n_nan, n_inf;
@@ -264,8 +261,7 @@ static char *statistics(oi_ctx *c, const oi_pnode *n)
     return oi_buf_take(&out, &text) == OI_OK ? text : NULL;
 }
 
-/* -- JSON ---------------------------------------------------------------------------------------
- */
+/* -- JSON -- */
 
 static void put_list(oi_buf *out, const char *const *texts_, uint32_t n)
 {
@@ -328,8 +324,7 @@ static void put_event(oi_buf *out, const oi_exec *e, const oi_record *r, const o
     oi_buf_puts(out, "\n  }");
 }
 
-/* -- Chrome -------------------------------------------------------------------------------------
- */
+/* -- Chrome -- */
 
 static void put_microseconds(oi_buf *out, const char *key, uint64_t ns)
 {

@@ -93,8 +93,7 @@ static void test_timer(void **state)
     rig_close(&r);
 }
 
-/* -- cost ---------------------------------------------------------------------------------------
- */
+/* -- cost -- */
 
 static double seconds(void)
 {

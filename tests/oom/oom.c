@@ -3,7 +3,7 @@
  * no more; once with only that allocation failing and once with all from there on. Each run must
  * end with an honest status and give all its memory back.
  *
- * The four allocation functions are defined here, so that json-c uses them too; glibc's own stay
+ * The five allocation functions are defined here, so that json-c uses them too; glibc's own stay
  * reachable as __libc_*. Sanitizers replace the same functions: this is not built with them. */
 #include "openinfer.h"
 
@@ -15,10 +15,10 @@
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
 void __libc_free(void *p);
 
-/* -- the allocator under test -------------------------------------------------------------------
- */
+/* -- the allocator under test -- */
 
 static bool armed;
 static bool fails_once;
@@ -58,14 +58,21 @@ void *realloc(void *p, size_t size)
     return p ? q : counted(q);
 }
 
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    void *p = fails() ? NULL : counted(__libc_memalign(alignment, size));
+    if (p)
+        *out = p;
+    return p ? 0 : ENOMEM;
+}
+
 void free(void *p)
 {
     live -= armed && p;
     __libc_free(p);
 }
 
-/* -- scenarios
- * ---------------------------------------------------------------------------------------- */
+/* -- scenarios -- */
 
 typedef oi_status scenario_fn(oi_diag *d);
 
@@ -414,6 +421,107 @@ static oi_status write_to_file(oi_diag *d)
     return status;
 }
 
+/* -- running graphs -- */
+
+static const char run_text[] =
+    "dynamic { x: f32[4]; n: i32; }\n"
+    "volatile { W(l): f32[4] @pattern(\"W.{l}\"); s: f32[4]; r: f32[?, 4]; u: i4[7]; }\n"
+    "constant { w: f32[4] @ref(\"W.1\"); }\n"
+    "persistent { K(l, t): f32[4] @table; A(i): f32[2] @auto_dim(i); P: f32[4] @ref(\"W.0\");\n"
+    "  F(i): f32[4] @table @fixed(i=3); c: i32; }\n"
+    "block entry { assign t: f32[4]; assign m: f32[?]; assign e: f32[4];\n"
+    "  loop a (l in 0..2) { op add(x, W[l]) >> t; cache.write t >> K[l, c]; branch twice; }\n"
+    "  yield x; cache.read A[c] >> m; await x; transfer t >> W[1]; op add(t, W[1]) >> W[0];\n"
+    "  cache.read K[0] >> r; op add(r, t) >> r; cache.write t >> P; cache.reset K[0, 0];\n"
+    "  cache.reset P; cache.increment c; cache.read F[n] >> e; return t, r; }\n"
+    "block twice { op mul(t, t) >> t; return; }\n"
+    "block k { await x; op neg(x) >> s; transfer s >> x; yield x; }\n";
+
+static oi_status fill_run(oi_writer *w, oi_diag *d)
+{
+    static const float data[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+    static const uint64_t four = 4;
+    oi_status status = OI_OK;
+    for (int i = 0; i < 2 && status == OI_OK; i++)
+        status = oi_writer_add_tensor(w,
+                                      &(oi_writer_tensor){.name = i ? "W.1" : "W.0",
+                                                          .dtype = OI_F32,
+                                                          .rank = 1,
+                                                          .dims = &four,
+                                                          .data = data[i]},
+                                      d);
+    return status;
+}
+
+/* Two good steps and one that fails by its input, then one more. */
+static oi_status run_steps(oi_exec *e, oi_diag *d)
+{
+    static const float x[4] = {1, -1, 2, -2};
+    const int32_t at[] = {0, 1, 3, 2};
+    oi_status status = OI_OK;
+    for (int i = 0; i < 4 && status == OI_OK; i++) {
+        status = oi_insert_flat(e, "x", OI_F32, x, 4, d);
+        if (status == OI_OK)
+            status = oi_insert_flat(e, "n", OI_I32, &at[i], 1, d);
+        if (status == OI_OK)
+            status = oi_step(e, d);
+        if (i == 2 && status != OI_ERR_ENV) /* F has no entry 3 */
+            status = status == OI_ERR_INPUT ? OI_OK : OI_ERR_USAGE;
+        oi_view v;
+        if (status == OI_OK)
+            status = oi_fetch(e, "K", &v, d);
+        if (status == OI_OK && v.dims[1] != (i < 2 ? (uint64_t)i + 1 : (uint64_t)i))
+            status = OI_ERR_USAGE; /* the failed step must have left no entry */
+    }
+    return status;
+}
+
+static oi_status simulate_with(uint64_t limit, oi_diag *d)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    oi_model *m = NULL;
+    oi_graph *g = NULL;
+    oi_sim *s = NULL;
+    oi_exec *e = NULL;
+    char *trace = NULL;
+    oi_writer *w = oi_writer_new();
+    oi_status status = w ? fill_run(w, d) : OI_ERR_ENV;
+    if (status == OI_OK)
+        status = oi_writer_finish_memory(w, &bytes, &n, d);
+    oi_writer_free(w);
+    if (status == OI_OK)
+        status = oi_model_open_memory(bytes, n, NULL, &m, d);
+    if (status == OI_OK)
+        status = oi_graph_parse(run_text, strlen(run_text), "run.oi", &g, d);
+    oi_sim_options o = {.trace = true, .trace_values = true, .memory_limit = limit};
+    if (status == OI_OK)
+        status = oi_sim_new(m, g, &o, &s, d);
+    if (status == OI_OK)
+        status = oi_exec_new(s, &e, d);
+    if (status == OI_OK)
+        status = run_steps(e, d);
+    if (status == OI_OK)
+        status = oi_trace_json(e, NULL, &trace, d);
+    oi_free(trace);
+    oi_exec_free(e);
+    oi_sim_free(s);
+    oi_graph_free(g);
+    oi_model_close(m);
+    oi_free(bytes);
+    return status;
+}
+
+static oi_status simulate(oi_diag *d)
+{
+    return simulate_with(0, d);
+}
+
+static oi_status simulate_limited(oi_diag *d)
+{
+    return simulate_with(20, d);
+}
+
 static const struct {
     const char *name;
     scenario_fn *run;
@@ -439,10 +547,11 @@ static const struct {
     {"check a bad graph", check_bad, OI_ERR_INPUT},
     {"draw a graph", draw, OI_OK},
     {"write a package to a file", write_to_file, OI_OK},
+    {"simulate", simulate, OI_OK},
+    {"simulate under a memory limit", simulate_limited, OI_OK},
 };
 
-/* -- running them
- * ----------------------------------------------------------------------------------------- */
+/* -- running them -- */
 
 /* One run with allocation n failing. False when the run did not get that far. */
 static bool run_once(size_t s, long n, bool once, bool *ok, long *n_refused)

@@ -31,8 +31,7 @@ static bool is_stored_as_computed(oi_dtype t)
     return oi_form_of(t) == t && oi_dtype_bits(t) >= 8;
 }
 
-/* Elements of t, for a kernel that computes in `form`. */
-static bool set_load(oi_load *l, oi_dtype t, oi_dtype form, oi_cpu cpu)
+bool oi_choose_load(oi_load *l, oi_dtype t, oi_dtype form, oi_cpu cpu)
 {
     *l = (oi_load){.load = oi_forms[cpu]->load[t],
                    .size = (uint8_t)oi_form_size(form),
@@ -51,8 +50,7 @@ static oi_store_fn *raw_store(oi_dtype t, oi_cpu cpu)
     return oi_forms[cpu]->store[raw];
 }
 
-/* Results in the form of `acc`, for a tensor of o. */
-static bool set_store(oi_store *s, oi_dtype acc, oi_dtype o, oi_cpu cpu)
+bool oi_choose_store(oi_store *s, oi_dtype acc, oi_dtype o, oi_cpu cpu)
 {
     *s = (oi_store){.store = oi_forms[cpu]->store[o], .size = (uint8_t)oi_form_size(acc)};
     if (oi_form_of(acc) == oi_form_of(o) && (acc == o || oi_form_of(acc) == acc)) {
@@ -188,7 +186,7 @@ static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
     for (size_t i = 0; i < q->n_in; i++) {
         oi_dtype own = acc != OI_NONE ? acc : q->in[i].dtype;
         k->in[i] = converts ? oi_form_source(own) : oi_form_of(own);
-        if (!set_load(&c->load[i], q->in[i].dtype, oi_form_of(own), c->cpu))
+        if (!oi_choose_load(&c->load[i], q->in[i].dtype, oi_form_of(own), c->cpu))
             return false;
     }
     if (converts) {
@@ -199,7 +197,7 @@ static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
     } else {
         oi_dtype result = rule->out_rule == OI_OUT_LIST ? o : compute;
         k->out = oi_form_of(result);
-        if (!set_store(&c->store, result, o, c->cpu))
+        if (!oi_choose_store(&c->store, result, o, c->cpu))
             return false;
     }
     c->map = oi_table_map(k, c->cpu, name);
@@ -215,11 +213,87 @@ static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
     return c->map != NULL;
 }
 
+/* What a reduction accumulates in: acc, what the row says for the dtype, or the dtype itself. */
+static oi_dtype reduce_in(const oi_kernel_query *q)
+{
+    oi_dtype acc = accumulator(q), t = q->in[0].dtype;
+    if (acc != OI_NONE)
+        return acc;
+    const char *text = oi_op_meaning_find(q->op, OI_PART_ACCUMULATE, t, t);
+    return text ? oi_dtype_find(text) : t;
+}
+
+static bool choose_reduce(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
+                          const char **name)
+{
+    oi_dtype acc = reduce_in(q), t = q->in[0].dtype, o = q->out[0].dtype;
+    c->form = k->in[0] = k->out = oi_form_of(acc);
+    c->reduce = oi_table_reduce(k, c->cpu, name);
+    c->run = oi_reduce_run;
+    if (!c->reduce || !oi_choose_load(&c->load[0], t, c->form, c->cpu))
+        return false;
+    if (q->op->shape_rule == OI_SHAPE_ARGREDUCE) {
+        c->store =
+            (oi_store){.store = oi_forms[c->cpu]->store[o], .size = (uint8_t)oi_form_size(c->form)};
+        return true;
+    }
+    return oi_choose_store(&c->store, acc, o, c->cpu);
+}
+
+/* Sums of products: integers in 32 or 64 bits, which wrap alike and are cut in the end. */
+static oi_dtype sum_in(oi_dtype acc)
+{
+    oi_dtype form = oi_form_of(acc);
+    if (oi_dtype_is_float(form) || form == OI_BOOL)
+        return form;
+    return oi_dtype_bits(form) == 64 ? OI_I64 : OI_I32;
+}
+
+static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
+                            const char **name)
+{
+    oi_dtype acc = accumulator(q), o = q->out[0].dtype;
+    acc = acc != OI_NONE ? acc : q->in[0].dtype;
+    c->form = k->in[0] = k->out = sum_in(acc);
+    c->tile = oi_table_tile(k, c->cpu, name);
+    c->run = oi_matmul_run;
+    if (!c->tile || !oi_choose_load(&c->load[0], q->in[0].dtype, c->form, c->cpu) ||
+        !oi_choose_load(&c->load[1], q->in[1].dtype, c->form, c->cpu) ||
+        !oi_choose_store(&c->store, acc, o, c->cpu))
+        return false;
+    if (c->form != oi_form_of(acc)) {
+        c->store.cut = oi_table_cast(c->form, acc, c->cpu);
+        c->store.is_direct = false;
+    }
+    c->store.size = (uint8_t)oi_form_size(c->form);
+    c->scratch_bytes = oi_matmul_scratch(q, c);
+    return c->form == oi_form_of(acc) || c->store.cut;
+}
+
+static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k, const char **name)
+{
+    oi_dtype t = q->in[1].dtype;
+    k->in[0] = k->out = OI_I64;
+    c->map = oi_table_map(k, c->cpu, name);
+    c->run = oi_gather_run;
+    return c->map && oi_choose_load(&c->load[1], t, t == OI_U64 ? OI_U64 : OI_I64, c->cpu);
+}
+
+/* Ops with a kernel file of their own. */
+static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
+    [OI_OP_SDPA] = oi_sdpa_choose,
+    [OI_OP_ATTN] = oi_attn_choose,
+};
+
 static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
                           const char **name)
 {
     switch (q->op->cls) {
     case OI_OP_CLASS_MAP: return choose_map(q, c, k, name);
+    case OI_OP_CLASS_REDUCE: return choose_reduce(q, c, k, name);
+    case OI_OP_CLASS_CONTRACT: return choose_contract(q, c, k, name);
+    case OI_OP_CLASS_MOVE: return choose_move(q, c, k, name);
+    case OI_OP_CLASS_CUSTOM: return custom[q->op->id] && custom[q->op->id](q, c);
     default: return false;
     }
 }

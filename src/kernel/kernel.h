@@ -60,10 +60,8 @@ typedef struct oi_kernel_io {
 } oi_kernel_io;
 
 typedef struct oi_kernel_fault {
-    const char *code;     /* "E047" */
-    uint32_t input;       /* which input holds the bad value ... */
-    uint64_t element;     /* ... where */
-    int64_t value, limit; /* what was found, and what it must stay below */
+    const char *code; /* "E047" */
+    char message[120];
 } oi_kernel_fault;
 
 typedef struct oi_choice oi_choice;
@@ -82,6 +80,7 @@ typedef struct oi_load {
 /* How a kernel's results reach the tensor. */
 typedef struct oi_store {
     oi_store_fn *store;
+    oi_map_fn *cut;     /* first: down to the accumulator from what it was summed in, or NULL */
     oi_map_fn *cast;    /* from the accumulator, or NULL */
     oi_load_fn *reload; /* with `round`: an accumulator narrower than its form is rounded ... */
     oi_store_fn *round; /* ... before the cast */
@@ -98,8 +97,9 @@ struct oi_choice {
     oi_map_fn *map;
     const oi_reduce_fns *reduce;
     const oi_tile_fns *tile;
+    const oi_dot_fns *dots;
     oi_dtype form; /* what the kernel computes in */
-    oi_load load[3];
+    oi_load load[4];
     oi_store store;
     oi_scalar attrs[OI_KERNEL_ATTRS];
     bool copies_out; /* an output that overlaps an input is made in scratch first */
@@ -111,6 +111,11 @@ bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *out);
 /* False with *fault when the data is at fault; outputs are then undefined. */
 bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                     oi_kernel_fault *fault);
+
+/* For ops with a kernel file of their own. Elements of t, for a kernel that computes in `form`; its
+ * results in the form of `acc`, for a tensor of o. */
+bool oi_choose_load(oi_load *l, oi_dtype t, oi_dtype form, oi_cpu cpu);
+bool oi_choose_store(oi_store *s, oi_dtype acc, oi_dtype o, oi_cpu cpu);
 
 /* -- table.c: the generated kernels -- */
 
@@ -135,6 +140,7 @@ typedef struct oi_form_fns {
 } oi_form_fns;
 
 extern const oi_form_fns *const oi_forms[OI_CPU_COUNT];
+extern const oi_dot_fns *const oi_dots[OI_CPU_COUNT]; /* [0] f32, [1] f64 */
 oi_dtype oi_form_of(oi_dtype t);     /* f16 -> f32; others are computed as themselves */
 size_t oi_form_size(oi_dtype t);     /* bytes of one element in its form */
 oi_dtype oi_form_source(oi_dtype t); /* what a conversion reads it as: i4 -> i8 */
@@ -175,6 +181,10 @@ bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
 size_t oi_matmul_scratch(const oi_kernel_query *q, const oi_choice *c);
 bool oi_gather_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                    oi_kernel_fault *fault);
+
+/* attention.c */
+bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);
 
 /* A row of storage in the kernel's form: `buffer` holds OI_CHUNK elements twice over, unless the
  * storage itself will do. */

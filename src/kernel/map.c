@@ -34,7 +34,11 @@ const void *oi_load_row(const oi_load *l, const void *data, int64_t at, int64_t 
 void oi_store_row(const oi_store *s, void *data, int64_t at, int64_t step, const void *results,
                   size_t n)
 {
-    uint64_t rounded[OI_CHUNK], narrow[OI_CHUNK];
+    uint64_t rounded[OI_CHUNK], narrow[OI_CHUNK], cut[OI_CHUNK];
+    if (s->cut) {
+        s->cut(&(oi_map_row){.n = n, .in = {results}, .out = cut, .attrs = no_attrs});
+        results = cut;
+    }
     if (s->round) {
         s->round(narrow, 0, 1, results, n);
         s->reload(rounded, narrow, 0, 1, n);

@@ -77,6 +77,13 @@ typedef struct oi_tile_fns {
     uint32_t rows, cols;
 } oi_tile_fns;
 
+/* Rows in f32 or f64: *sum += x . y; sum += *factor * x; softmax in place. */
+typedef struct oi_dot_fns {
+    void (*dot)(size_t n, const void *x, const void *y, void *sum);
+    void (*add_scaled)(size_t n, const void *factor, const void *x, void *sum);
+    void (*softmax)(size_t n, void *row);
+} oi_dot_fns;
+
 /* Rows of storage to and from the form kernels compute in: element at + i * step of the tensor. */
 typedef void oi_load_fn(void *form, const void *data, int64_t at, int64_t step, size_t n);
 typedef void oi_store_fn(void *data, int64_t at, int64_t step, const void *form, size_t n);

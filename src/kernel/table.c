@@ -35,6 +35,9 @@
 #undef OI_TILE_ROW
 
 ISA_LIST(DECLARE_FORMS, forms)
+#define DECLARE_DOTS(name, isa) extern const oi_dot_fns SYMBOL(name, isa)[2];
+ISA_LIST(DECLARE_DOTS, dots)
+const oi_dot_fns *const oi_dots[OI_CPU_COUNT] = ISA_ARRAY(SYMBOL, dots);
 const oi_form_fns *const oi_forms[OI_CPU_COUNT] = ISA_ARRAY(ADDRESS, forms);
 
 /* -- rows -- */

@@ -91,6 +91,11 @@ void oi_copy(const oi_operand *dst, void *to, int64_t to_at, const oi_operand *s
         int64_t at[2] = {to_at, from_at},
                 *step = (int64_t[]){w.steps[0][w.rank - 1], w.steps[1][w.rank - 1]};
         oi_walk_seek(&w, w.rank - 1, r, at);
+        if (bits >= 8 && step[0] == 1 && step[1] == 1) {
+            memcpy((char *)to + at[0] * (bits / 8), (const char *)from + at[1] * (bits / 8),
+                   (size_t)n * (bits / 8));
+            continue;
+        }
         for (int64_t i = 0; i < n; i += OI_CHUNK) {
             size_t m = (size_t)(n - i < OI_CHUNK ? n - i : OI_CHUNK);
             f->load[raw](buffer, from, at[1] + i * step[1], step[1], m);

@@ -14,6 +14,7 @@ typedef struct run {
     size_t in_bytes[MAX_OPERANDS], out_bytes[MAX_OPERANDS];
     int64_t in_at[MAX_OPERANDS], out_at[MAX_OPERANDS];
     oi_attr_arg args[MAX_ATTRS];
+    oi_type lengths; /* of an attribute that holds several */
     oi_op_value values[MAX_ATTRS];
     size_t n_in, n_out, n_attrs;
     oi_diag *diag;
@@ -99,6 +100,13 @@ static oi_status set_attrs(run *r, const oi_op_arg *attrs, size_t n)
         if (!a)
             return fail(r, "E052", "there is no attribute ", attrs[i].name ? attrs[i].name : "");
         r->args[i] = (oi_attr_arg){.attr = a, .known = true, .value = attrs[i].value};
+        if (a->kind == OI_ATTR_LENGTH && attrs[i].value.tag == OI_VALUE_INT_LIST) {
+            /* as in a graph, where only a variable can hold several lengths */
+            r->lengths = (oi_type){.dtype = OI_I64, .rank = 1};
+            r->lengths.dims[0] = oi_dim_of(attrs[i].value.n);
+            r->args[i].known = false;
+            r->args[i].var = &r->lengths;
+        }
         r->values[a - r->op->attrs] = attrs[i].value;
     }
     r->n_attrs = n;
@@ -125,11 +133,7 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c, unsi
                        .parallel = threads ? oi_threads_run : NULL,
                        .pool = threads};
     if (!oi_kernel_call(q, c, &io, &fault))
-        status = oi_diag_error(r->diag, (oi_place){.file = "op"}, fault.code,
-                               "%s: element %llu of '%s' is %lld, beyond a length of %lld",
-                               r->op->name, (unsigned long long)fault.element,
-                               oi_op_input_at(r->op, fault.input)->name, (long long)fault.value,
-                               (long long)fault.limit);
+        status = fail(r, fault.code, fault.message, "");
 done:
     free(scratch);
     oi_threads_free(threads);

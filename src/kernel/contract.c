@@ -1,0 +1,268 @@
+/* contract.c: matrix products of any element types, stacked and broadcast.
+ *
+ * The usual blocks: a piece of y (K_BLOCK x N_BLOCK) is packed into panels of the tile's width,
+ * pieces of x into panels of its height, and the tile kernel runs over pairs of panels. Packing
+ * also converts into the form the kernel computes in, so every pair of types takes this one path.
+ * Each element of the result meets its products in ascending order of k, whatever the block or
+ * thread: blocks of k follow each other, and a later one goes on where the earlier stopped. */
+#include "kernel/kernel.h"
+
+#define K_BLOCK  256
+#define N_BLOCK  OI_CHUNK /* a row of accumulators is stored in one go */
+#define M_BLOCK  1024     /* rows whose accumulators are kept in scratch while k advances */
+#define M_TASK   84       /* rows per task: a multiple of the tile heights 4, 6 and 14 */
+#define N_TASK   128      /* columns per task */
+#define MAX_TILE (14 * 32)
+#define MAX_ROWS 16
+
+typedef struct matmul_job {
+    const oi_choice *c;
+    const oi_kernel_io *io;
+    const oi_tile_fns *tile;
+    size_t size; /* of an element in the kernel's form */
+    int64_t m, n, k;
+    int64_t x_m, x_k, y_k, y_n, out_m, out_n; /* strides */
+    int64_t x_at, y_at, out_at;               /* of the present pair of matrices */
+    bool writes_out;                          /* tiles go straight into the result */
+    char *packed_y, *sums;
+    /* the present block */
+    int64_t n0, n_cols, m0, n_rows, k0, k_len;
+} matmul_job;
+
+/* -- the operands -- */
+
+/* Strides of the last two axes; a vector is a matrix with one row or column. */
+static void matrix_strides(const oi_operand *o, bool transposed, bool is_left, int64_t *rows,
+                           int64_t *cols, int64_t *row_step, int64_t *col_step)
+{
+    int64_t dims[2] = {1, 1}, steps[2] = {0, 0};
+    if (o->rank == 1) {
+        dims[is_left] = o->dims[0];
+        steps[is_left] = o->strides[0];
+    } else {
+        for (uint32_t i = 0; i < 2; i++) {
+            dims[i ^ transposed] = o->dims[o->rank - 2 + i];
+            steps[i ^ transposed] = o->strides[o->rank - 2 + i];
+        }
+    }
+    *rows = dims[0];
+    *cols = dims[1];
+    *row_step = steps[0];
+    *col_step = steps[1];
+}
+
+/* The axes before the last two, as operands of a walk. */
+static oi_operand leading(const oi_operand *o, uint32_t n_matrix_axes)
+{
+    oi_operand lead = *o;
+    lead.rank = o->rank > n_matrix_axes ? o->rank - n_matrix_axes : 0;
+    return lead;
+}
+
+static void set_job(matmul_job *j, const oi_kernel_query *q, const oi_choice *c,
+                    const oi_kernel_io *io)
+{
+    const oi_operand *x = &q->in[0], *y = &q->in[1], *out = &q->out[0];
+    bool transpose_x = c->attrs[1].u8, transpose_y = c->attrs[2].u8;
+    int64_t k;
+    *j = (matmul_job){.c = c, .io = io, .tile = c->tile, .size = oi_form_size(c->form)};
+    matrix_strides(x, transpose_x, true, &j->m, &j->k, &j->x_m, &j->x_k);
+    matrix_strides(y, transpose_y, false, &k, &j->n, &j->y_k, &j->y_n);
+    uint32_t last = out->rank;
+    j->out_n = y->rank > 1 ? out->strides[--last] : 1;
+    j->out_m = x->rank > 1 ? out->strides[--last] : 0;
+    j->writes_out = c->store.is_direct && j->out_n == 1 && (j->out_m > 0 || j->m == 1) &&
+                    (uintptr_t)io->out[0] % j->size == 0;
+    j->packed_y = io->scratch;
+    j->sums = (char *)io->scratch + (size_t)K_BLOCK * N_BLOCK * j->size;
+}
+
+size_t oi_matmul_scratch(const oi_kernel_query *q, const oi_choice *c)
+{
+    int64_t m = 1, k;
+    int64_t step;
+    matrix_strides(&q->in[0], c->attrs[1].u8, true, &m, &k, &step, &step);
+    size_t rows = (size_t)(m < M_BLOCK ? m : M_BLOCK), size = oi_form_size(c->form);
+    return (K_BLOCK + rows) * (size_t)N_BLOCK * size;
+}
+
+/* -- packing -- */
+
+static void put(char *to, const char *from, size_t size)
+{
+    switch (size) {
+    case 1: *to = *from; break;
+    case 4: memcpy(to, from, 4); break;
+    default: memcpy(to, from, 8); break;
+    }
+}
+
+/* A panel (len, width) from a matrix whose element (i along len, j along width) lies at
+ * at + i * len_step + j * width_step; `used` of the width exist, the rest is zero. */
+static void pack(const matmul_job *j, const oi_load *l, const void *data, int64_t at,
+                 int64_t len_step, int64_t width_step, size_t len, size_t width, size_t used,
+                 char *panel)
+{
+    uint64_t buffer[2 * OI_CHUNK];
+    size_t size = j->size;
+    if (used < width)
+        memset(panel, 0, len * width * size);
+    if (width_step == 1 || len_step != 1) {
+        for (size_t i = 0; i < len; i++)
+            memcpy(panel + i * width * size,
+                   oi_load_row(l, data, at + (int64_t)i * len_step, width_step, used, buffer),
+                   used * size);
+        return;
+    }
+    for (size_t w = 0; w < used; w++) {
+        const char *row = oi_load_row(l, data, at + (int64_t)w * width_step, len_step, len, buffer);
+        for (size_t i = 0; i < len; i++)
+            put(panel + (i * width + w) * size, row + i * size, size);
+    }
+}
+
+static void pack_y_task(void *ctx, size_t task)
+{
+    const matmul_job *j = ctx;
+    size_t width = j->tile->cols, first = task * width;
+    size_t used = (size_t)j->n_cols - first < width ? (size_t)j->n_cols - first : width;
+    pack(j, &j->c->load[1], j->io->in[1],
+         j->y_at + j->k0 * j->y_k + (j->n0 + (int64_t)first) * j->y_n, j->y_k, j->y_n,
+         (size_t)j->k_len, width, used, j->packed_y + first * (size_t)j->k_len * j->size);
+}
+
+/* -- tiles -- */
+
+/* Where element (row, col) of the present block is summed. */
+static char *sum_at(const matmul_job *j, size_t row, size_t col, size_t *ld)
+{
+    if (j->writes_out) {
+        *ld = (size_t)j->out_m;
+        int64_t at = j->out_at + (j->m0 + (int64_t)row) * j->out_m + j->n0 + (int64_t)col;
+        return (char *)j->io->out[0] + at * (int64_t)j->size;
+    }
+    *ld = N_BLOCK;
+    return j->sums + (row * N_BLOCK + col) * j->size;
+}
+
+/* A tile of which only part exists is computed apart. */
+static void edge_tile(const matmul_job *j, oi_tile_row *r, size_t rows, size_t cols)
+{
+    uint64_t apart[MAX_TILE];
+    size_t width = j->tile->cols, size = j->size, ld = r->ldc;
+    char *c = r->c;
+    memset(apart, 0, j->tile->rows * width * size);
+    for (size_t i = 0; i < rows && !r->is_first; i++)
+        memcpy((char *)apart + i * width * size, c + i * ld * size, cols * size);
+    r->c = apart;
+    r->ldc = width;
+    j->tile->tile(r);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * ld * size, (char *)apart + i * width * size, cols * size);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One panel of x against the columns [col, end) of the packed y. */
+static void run_panel(const matmul_job *j, const char *panel, size_t row, size_t col, size_t end)
+{
+    size_t height = j->tile->rows, width = j->tile->cols;
+    size_t rows = least((size_t)j->n_rows - row, height);
+    for (; col < end; col += width) {
+        size_t cols = least((size_t)j->n_cols - col, width);
+        oi_tile_row r = {.k = (size_t)j->k_len,
+                         .a = panel,
+                         .b = j->packed_y + col * (size_t)j->k_len * j->size,
+                         .is_first = j->k0 == 0};
+        r.c = sum_at(j, row, col, &r.ldc);
+        if (rows == height && cols == width)
+            j->tile->tile(&r);
+        else
+            edge_tile(j, &r, rows, cols);
+    }
+}
+
+static void tile_task(void *ctx, size_t task)
+{
+    const matmul_job *j = ctx;
+    size_t height = j->tile->rows, across = ((size_t)j->n_cols + N_TASK - 1) / N_TASK;
+    size_t row = task / across * M_TASK, col = task % across * N_TASK;
+    size_t end = least(row + M_TASK, (size_t)j->n_rows);
+    uint64_t panel[K_BLOCK * MAX_ROWS];
+    for (; row < end; row += height) {
+        size_t used = least((size_t)j->n_rows - row, height);
+        pack(j, &j->c->load[0], j->io->in[0],
+             j->x_at + (j->m0 + (int64_t)row) * j->x_m + j->k0 * j->x_k, j->x_k, j->x_m,
+             (size_t)j->k_len, height, used, (char *)panel);
+        run_panel(j, (char *)panel, row, col, least(col + N_TASK, (size_t)j->n_cols));
+    }
+}
+
+static void store_task(void *ctx, size_t row)
+{
+    const matmul_job *j = ctx;
+    size_t ld;
+    oi_store_row(&j->c->store, j->io->out[0],
+                 j->out_at + (j->m0 + (int64_t)row) * j->out_m + j->n0 * j->out_n, j->out_n,
+                 sum_at(j, row, 0, &ld), (size_t)j->n_cols);
+}
+
+/* -- blocks -- */
+
+static void run_block(matmul_job *j, const oi_kernel_io *storing)
+{
+    size_t panels = ((size_t)j->n_cols + j->tile->cols - 1) / j->tile->cols;
+    size_t across = ((size_t)j->n_cols + N_TASK - 1) / N_TASK;
+    size_t down = ((size_t)j->n_rows + M_TASK - 1) / M_TASK;
+    j->k0 = 0;
+    do { /* once even for k = 0: a sum of nothing */
+        j->k_len = j->k - j->k0 < K_BLOCK ? j->k - j->k0 : K_BLOCK;
+        oi_parallel(j->io, panels, pack_y_task, j);
+        oi_parallel(j->io, across * down, tile_task, j);
+        j->k0 += K_BLOCK;
+    } while (j->k0 < j->k);
+    if (!j->writes_out)
+        oi_parallel(storing, (size_t)j->n_rows, store_task, j);
+}
+
+static void run_matrix(matmul_job *j, const oi_kernel_io *storing)
+{
+    for (j->n0 = 0; j->n0 < j->n; j->n0 += N_BLOCK) {
+        j->n_cols = j->n - j->n0 < N_BLOCK ? j->n - j->n0 : N_BLOCK;
+        for (j->m0 = 0; j->m0 < j->m; j->m0 += M_BLOCK) {
+            j->n_rows = j->m - j->m0 < M_BLOCK ? j->m - j->m0 : M_BLOCK;
+            run_block(j, storing);
+        }
+    }
+}
+
+bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
+                   oi_kernel_fault *fault)
+{
+    (void)fault;
+    matmul_job j;
+    oi_walk w;
+    set_job(&j, q, c, io);
+    oi_operand x = leading(&q->in[0], 2), y = leading(&q->in[1], 2);
+    uint32_t matrix_axes = (q->in[0].rank > 1) + (q->in[1].rank > 1);
+    oi_operand out = leading(&q->out[0], matrix_axes);
+    oi_walk_init(&w, &out, (const oi_operand *const[]){&x, &y, &out}, 3);
+    /* threads may not meet in a byte of a packed result */
+    oi_kernel_io storing = *io;
+    if (oi_dtype_bits(q->out[0].dtype) < 8)
+        storing.parallel = NULL;
+    int64_t n = oi_walk_count(&w, w.rank);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at[3] = {0};
+        if (i > 0)
+            oi_walk_seek(&w, w.rank, i, at);
+        j.x_at = at[0] + (io->in_at ? io->in_at[0] : 0);
+        j.y_at = at[1] + (io->in_at ? io->in_at[1] : 0);
+        j.out_at = at[2] + (io->out_at ? io->out_at[0] : 0);
+        run_matrix(&j, &storing);
+    }
+    return true;
+}

@@ -1,0 +1,308 @@
+/* Every op of the registry with every dtype it takes, on every kind of instructions this machine
+ * has and several numbers of threads: results are compared with the reference's, so that the
+ * sanitizers see all kernels. What the right result is, tests/conform judges. */
+#include "kernel/kernel.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+
+#define MAX_ELEMENTS 70000
+#define MAX_BYTES    (MAX_ELEMENTS * 8)
+
+typedef struct call {
+    const oi_op *op;
+    oi_view in[4];
+    uint64_t dims[5][4];
+    size_t n_in;
+    oi_op_arg attrs[4];
+    size_t n_attrs;
+    oi_op_out out;
+} call;
+
+static uint8_t data[4][MAX_BYTES];
+
+static uint64_t count(const uint64_t *dims, uint32_t rank)
+{
+    uint64_t n = 1;
+    for (uint32_t a = 0; a < rank; a++)
+        n *= dims[a];
+    return n;
+}
+
+/* Small whole numbers: every grouping of a sum gives the same bits. */
+static void fill(oi_dtype t, uint8_t *p, uint64_t n, uint64_t *seed)
+{
+    const oi_dtype_info *d = oi_dtype_get(t);
+    for (uint64_t e = 0; e < n; e++) {
+        int64_t v = (int64_t)(oi_splitmix64(seed) % 3);
+        v = d->min < 0 || d->cls == OI_CLASS_FLOAT ? v - 1 : v;
+        if (t == OI_T1 || (v > 0 && (uint64_t)v > d->max && d->cls != OI_CLASS_FLOAT))
+            v = -(v & 1) - (t == OI_T1 && !(v & 1) ? 1 : 0);
+        if (d->min == 0 && d->cls != OI_CLASS_FLOAT)
+            v = v < 0 ? 0 : v;
+        oi_element_set_i64(t, p, e, v);
+    }
+}
+
+static void add_input(call *c, oi_dtype t, uint32_t rank, const uint64_t *dims, uint64_t *seed)
+{
+    size_t i = c->n_in++;
+    memcpy(c->dims[i], dims, rank * sizeof *dims);
+    uint64_t n = count(dims, rank);
+    assert_true(n <= MAX_ELEMENTS);
+    fill(t, data[i], n, seed);
+    c->in[i] = (oi_view){.dtype = t, .rank = rank, .dims = c->dims[i], .data = data[i]};
+}
+
+static void set_out(call *c, oi_dtype t, uint32_t rank, const uint64_t *dims)
+{
+    memcpy(c->dims[4], dims, rank * sizeof *dims);
+    c->out = (oi_op_out){.dtype = t, .rank = rank, .dims = c->dims[4]};
+}
+
+static oi_op_value int_value(int64_t v)
+{
+    return (oi_op_value){.tag = OI_VALUE_INT, .i = v};
+}
+
+/* -- running -- */
+
+static uint64_t out_bytes(const call *c)
+{
+    uint64_t n = 0;
+    oi_dtype_bytes(c->out.dtype, count(c->out.dims, c->out.rank), &n);
+    return n;
+}
+
+static void run_on(call *c, const char *device, unsigned threads, void *to)
+{
+    oi_diag *d = oi_diag_new();
+    c->out.data = to;
+    memset(to, 0, MAX_BYTES);
+    oi_op_run_options options = {.device = device, .threads = threads};
+    if (oi_op_run(c->op->name, c->in, c->n_in, c->attrs, c->n_attrs, &c->out, 1, &options, d) !=
+        OI_OK) {
+        oi_diag_print(d, stderr, false);
+        fail_msg("%s on %s of %s", c->op->name, device, oi_dtype_name(c->in[0].dtype));
+    }
+    oi_diag_free(d);
+}
+
+/* Attention divides by a sum of exponentials: there the last bits may differ. */
+static void compare(const call *c, const uint8_t *a, const uint8_t *b, const char *device)
+{
+    if (c->op->cls != OI_OP_CLASS_CUSTOM) {
+        if (memcmp(a, b, out_bytes(c)) != 0)
+            fail_msg("%s on %s of %s gives other bits than the reference", c->op->name, device,
+                     oi_dtype_name(c->in[0].dtype));
+        return;
+    }
+    for (uint64_t e = 0; e < count(c->out.dims, c->out.rank); e++)
+        assert_true(fabs(oi_element_f64(c->out.dtype, a, e) - oi_element_f64(c->out.dtype, b, e)) <
+                    0.3);
+}
+
+static void check(call *c)
+{
+    static uint8_t reference[MAX_BYTES], other[MAX_BYTES];
+    run_on(c, "cpu:scalar", 1, reference);
+    for (size_t i = 0; oi_cpu_at(i); i++) {
+        char device[32];
+        snprintf(device, sizeof device, "cpu:%s", oi_cpu_at(i));
+        run_on(c, device, 1, other);
+        compare(c, other, reference, device);
+    }
+    static uint8_t alone[MAX_BYTES];
+    run_on(c, "cpu", 1, alone);
+    run_on(c, "cpu", 3, other);
+    assert_memory_equal(alone, other, out_bytes(c));
+}
+
+/* -- calls by the op's shape rule -- */
+
+static oi_dtype result_dtype(const oi_op *op, oi_dtype t)
+{
+    const oi_op_output *out = &op->outputs[0];
+    return out->out_rule == OI_OUT_LIST && out->out_default != OI_NONE ? out->out_default : t;
+}
+
+static void add_required(call *c, oi_dtype t)
+{
+    for (uint32_t i = 0; i < c->op->n_attrs; i++) {
+        const oi_op_attr *a = &c->op->attrs[i];
+        if (!a->required)
+            continue;
+        oi_op_value v = a->kind == OI_ATTR_DTYPE ? (oi_op_value){.tag = OI_VALUE_DTYPE, .dtype = t}
+                                                 : int_value(1);
+        c->attrs[c->n_attrs++] = (oi_op_arg){a->name, v};
+    }
+}
+
+static void try_elementwise(const oi_op *op, oi_dtype t, oi_dtype to, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t dims[2] = {rows, 7};
+    for (uint32_t i = 0; i < op->min_inputs; i++)
+        add_input(&c, op->inputs[i].shares_dtype ? t : OI_BOOL, i == 1 ? 1 : 2,
+                  i == 1 ? dims + 1 : dims, &seed);
+    add_required(&c, to);
+    set_out(&c, to, 2, dims);
+    check(&c);
+}
+
+static void try_reduce(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    for (int64_t axis = 0; axis < 2; axis++) {
+        call c = {.op = op};
+        uint64_t dims[2] = {rows, 70};
+        add_input(&c, t, 2, dims, &seed);
+        c.attrs[c.n_attrs++] = (oi_op_arg){op->attrs[0].name, int_value(axis)};
+        set_out(&c, result_dtype(op, t), 1, axis ? dims : dims + 1);
+        check(&c);
+    }
+}
+
+static void try_matmul(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t x[3] = {2, rows, 19}, y[2] = {19, 21}, out[3] = {2, rows, 21};
+    add_input(&c, t, 3, x, &seed);
+    add_input(&c, t, 2, y, &seed);
+    set_out(&c, t, 3, out);
+    check(&c);
+}
+
+static void try_gather(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t x[2] = {3, 11}, idx[1] = {rows}, out[2] = {rows, 11};
+    add_input(&c, t, 2, x, &seed);
+    add_input(&c, OI_U8, 1, idx, &seed);
+    set_out(&c, t, 2, out);
+    check(&c);
+}
+
+static void try_sdpa(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t q[4] = {1, 2, rows, 5}, k[4] = {1, 1, 9, 5}, mask[2] = {1, 9};
+    add_input(&c, t, 4, q, &seed);
+    add_input(&c, OI_F16, 4, k, &seed);
+    add_input(&c, OI_F32, 4, k, &seed);
+    add_input(&c, OI_BOOL, 2, mask, &seed);
+    set_out(&c, t, 4, q);
+    check(&c);
+}
+
+static void try_attn(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t h[2] = {rows, 6}, k[3] = {4, 2, 3}, w[2] = {6, 6};
+    add_input(&c, t, 2, h, &seed);
+    add_input(&c, t, 3, k, &seed);
+    add_input(&c, OI_F64, 3, k, &seed);
+    add_input(&c, t, 2, w, &seed);
+    set_out(&c, t, 2, h);
+    check(&c);
+}
+
+static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    switch (op->shape_rule) {
+    case OI_SHAPE_SAME:
+    case OI_SHAPE_BROADCAST:
+    case OI_SHAPE_SCALAR_OR_SAME:
+        if (op->outputs[0].out_rule != OI_OUT_ATTR)
+            try_elementwise(op, t, result_dtype(op, t), rows, seed);
+        for (int to = 1; to < OI_DTYPE_COUNT; to++)
+            if (op->outputs[0].out_rule == OI_OUT_ATTR && op->dtypes & OI_DTYPES(to))
+                try_elementwise(op, t, (oi_dtype)to, rows > 100 ? 100 : rows, seed);
+        break;
+    case OI_SHAPE_REDUCE:
+    case OI_SHAPE_ARGREDUCE: try_reduce(op, t, rows > 900 ? 900 : rows, seed); break;
+    case OI_SHAPE_MATMUL: try_matmul(op, t, rows > 200 ? 200 : rows, seed); break;
+    case OI_SHAPE_GATHER: try_gather(op, t, rows > 700 ? 700 : rows, seed); break;
+    case OI_SHAPE_SDPA: try_sdpa(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_ATTN: try_attn(op, t, rows > 90 ? 90 : rows, seed); break;
+    default: fail_msg("say here how to call an op like %s", op->name);
+    }
+}
+
+static void every_op_and_dtype(void **state)
+{
+    static const uint64_t sizes[] = {1, 3, 9500};
+    (void)state;
+    for (size_t i = 0; i < oi_op_count(); i++)
+        for (int t = 1; t < OI_DTYPE_COUNT; t++)
+            for (size_t s = 0; s < OI_COUNT(sizes); s++)
+                if (oi_op_at(i)->dtypes & OI_DTYPES(t))
+                    try_op(oi_op_at(i), (oi_dtype)t, sizes[s], i * 1000 + (uint64_t)t);
+}
+
+/* -- what is refused -- */
+
+static void refuse(call *c, const char *device, const char *code)
+{
+    static uint8_t out[MAX_BYTES];
+    oi_diag *d = oi_diag_new();
+    c->out.data = out;
+    oi_op_run_options options = {.device = device};
+    const char *name = c->op ? c->op->name : "nonsense";
+    assert_int_not_equal(
+        oi_op_run(name, c->in, c->n_in, c->attrs, c->n_attrs, &c->out, 1, &options, d), OI_OK);
+    assert_string_equal(oi_diag_at(d, 0).code, code);
+    oi_diag_free(d);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    uint64_t seed = 1, three[1] = {3}, four[1] = {4};
+    call c = {.op = oi_op_find("add")};
+    add_input(&c, OI_F32, 1, three, &seed);
+    add_input(&c, OI_F32, 1, three, &seed);
+    set_out(&c, OI_F32, 1, four);
+    refuse(&c, "cpu", "E051");
+    set_out(&c, OI_F64, 1, three);
+    refuse(&c, "cpu", "E050");
+    set_out(&c, OI_F32, 1, three);
+    refuse(&c, "gpu", "E060");
+    refuse(&c, "cpu:z80", "E060");
+    c.attrs[c.n_attrs++] = (oi_op_arg){"colour", int_value(1)};
+    refuse(&c, "cpu", "E052");
+    c.n_attrs = 0;
+    c.in[0].data = NULL;
+    refuse(&c, "cpu", "E051");
+    c.op = NULL;
+    refuse(&c, "cpu", "E057");
+}
+
+static void an_index_out_of_range(void **state)
+{
+    (void)state;
+    uint64_t seed = 1, three[1] = {3};
+    call c = {.op = oi_op_find("gather")};
+    add_input(&c, OI_F32, 1, three, &seed);
+    add_input(&c, OI_I32, 1, three, &seed);
+    set_out(&c, OI_F32, 1, three);
+    const int64_t bad[] = {3, -4, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < OI_COUNT(bad); i++) {
+        oi_element_set_i64(OI_I32, data[1], 2, bad[i]);
+        refuse(&c, "cpu", "E047");
+    }
+    c.in[1].dtype = OI_U64;
+    memset(data[1], 0, 24);
+    oi_element_set_u64(OI_U64, data[1], 1, UINT64_MAX);
+    refuse(&c, "cpu", "E047");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_op_and_dtype),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(an_index_out_of_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+"""Every op of the registry against numpy, on every kind of instructions this machine has."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ml_dtypes", reason="conformance needs ml_dtypes")
+if os.environ.get("OPENINFER_SANITIZED"):
+    # src/kernel/kernels_test.c runs every op under sanitizers
+    pytest.skip("a sanitized library cannot be loaded into Python", allow_module_level=True)
+
+import library  # noqa: E402
+from cases import OPS, REPEATS, cases_for  # noqa: E402
+from judge import compare, is_exact  # noqa: E402
+from reference import REFERENCE  # noqa: E402
+
+DEVICES = library.devices()
+tally = {"cases": 0, "runs": 0, "seconds": 0.0}
+
+
+def run(case, device, threads=1):
+    return library.run(case.op, case.inputs, case.attrs, case.out_dtype, case.out_shape, device, threads, case.inplace)
+
+
+def expected(case):
+    c = case.base or case
+    want = REFERENCE[c.op](c.inputs, c.attrs, c.out_dtype, c.out_shape)
+    if case.base:
+        want.values = np.tile(want.values, (1,) * (want.values.ndim - 1) + (REPEATS,))
+    return want
+
+
+def check(case):
+    """What is wrong with a case, or None."""
+    scalar = run(case, "cpu:scalar")
+    # sums run in index order on both sides, so only what uses exp has an excuse
+    wrong = compare(case, scalar, expected(case), OPS[case.op]["class"] not in ("composite", "custom"))
+    if wrong:
+        return f"scalar against numpy: {wrong}"
+    tally["runs"] += 1
+    for device in DEVICES[1:]:
+        got = run(case, device)
+        tally["runs"] += 1
+        wrong = compare(case, got, scalar, is_exact(case))
+        if wrong:
+            return f"{device} against scalar: {wrong}"
+    if case.label.startswith("large"):
+        for device in (DEVICES[0], DEVICES[-1]):
+            alone = run(case, device)
+            for threads in (2, 3, 8):
+                tally["runs"] += 1
+                if run(case, device, threads).storage()[0].tobytes() != alone.storage()[0].tobytes():
+                    return f"{device}: {threads} threads give other bits than one"
+    return None
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_op(op):
+    assert op in REFERENCE, f"say in reference.py what {op} means"
+    start, n, wrong = time.process_time(), 0, []
+    for case in cases_for(op):
+        n += 1
+        try:
+            bad = check(case)
+        except library.OpError as e:
+            bad = f"refused: {e}"
+        if bad:
+            wrong.append(f"{case}: {bad}")
+    tally["cases"] += n
+    tally["seconds"] += time.process_time() - start
+    assert n >= 20, f"{op} has {n} cases"
+    assert not wrong, f"{len(wrong)} of {n} cases:\n" + "\n".join(wrong[:8])
+
+
+def test_enough_was_tried(request):
+    """20,000 cases in three minutes; only when all ops ran."""
+    tried = [i for i in request.session.items if i.name.startswith("test_op[")]
+    if len(tried) < len(OPS):
+        pytest.skip("not all cases were asked for")
+    print(f"\n{tally['cases']} cases, {tally['runs']} runs on {', '.join(DEVICES)}, {tally['seconds']:.0f} s")
+    assert tally["cases"] >= 20000
+    assert tally["seconds"] < 180

@@ -33,7 +33,7 @@ typedef struct kg_kernel {
 void kg_complain(const oi_op *op, const char *fmt, ...) OI_PRINTF(2, 3);
 oi_dtype kg_form(oi_dtype t); /* what elements of t are computed in */
 oi_dtypes kg_forms(oi_dtypes set);
-const char *kg_member(oi_dtype t); /* of oi_scalar */
+const char *kg_member(oi_dtype t); /* of oi_kernel_scalar */
 /* Parses, binds and prints one expression; lets come first, each a line. */
 void kg_expression(FILE *f, const kg_kernel *k, const char *text, oi_dtype want, const char *indent,
                    const char *target);

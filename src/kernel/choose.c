@@ -92,7 +92,7 @@ static int64_t limited(const oi_dtype_info *t, const oi_op_value *v, bool *is_ab
     return i < t->min ? t->min : i;
 }
 
-static void set_integer(oi_scalar *out, oi_dtype form, int64_t v)
+static void set_integer(oi_kernel_scalar *out, oi_dtype form, int64_t v)
 {
     switch (oi_form_size(form)) {
     case 1: out->i8 = (int8_t)v; break;
@@ -104,7 +104,7 @@ static void set_integer(oi_scalar *out, oi_dtype form, int64_t v)
 
 /* A number taken in the tensor's dtype t: floats are rounded to it, bounds beyond it are its own.
  */
-static void set_number(oi_scalar *out, oi_dtype t, const oi_op_value *v)
+static void set_number(oi_kernel_scalar *out, oi_dtype t, const oi_op_value *v)
 {
     const oi_dtype_info *info = oi_dtype_get(t);
     if (info->cls == OI_CLASS_FLOAT) {
@@ -143,7 +143,7 @@ static void set_attrs(const oi_kernel_query *q, oi_choice *c, uint8_t *values, u
         const oi_op_attr *a = &q->op->attrs[i];
         const oi_op_value *v = &q->attrs[i];
         values[i] = 0;
-        c->attrs[i] = (oi_scalar){.u64 = 0};
+        c->attrs[i] = (oi_kernel_scalar){.u64 = 0};
         if (v->tag == OI_VALUE_NONE)
             continue;
         *given |= 1u << i;

@@ -60,8 +60,11 @@ typedef struct oi_kernel_io {
 } oi_kernel_io;
 
 typedef struct oi_kernel_fault {
-    const char *code; /* "E047" */
-    char message[120];
+    const char *code;     /* "E047" */
+    uint32_t input;       /* which input holds the bad value ... */
+    uint64_t element;     /* ... where */
+    int64_t value, limit; /* what was found, and what it must stay below */
+    char message[120];    /* instead of all that, where it does not fit */
 } oi_kernel_fault;
 
 typedef struct oi_choice oi_choice;
@@ -101,7 +104,7 @@ struct oi_choice {
     oi_dtype form; /* what the kernel computes in */
     oi_load load[4];
     oi_store store;
-    oi_scalar attrs[OI_KERNEL_ATTRS];
+    oi_kernel_scalar attrs[OI_KERNEL_ATTRS];
     bool copies_out; /* an output that overlaps an input is made in scratch first */
     size_t copy_at;  /* where in scratch */
 };

@@ -9,7 +9,7 @@
 /* Elements per task: a multiple of 8, so that two tasks never share a byte of a packed result. */
 #define BLOCK 32768
 
-static const oi_scalar no_attrs[OI_KERNEL_ATTRS]; /* a cast that truncates and wraps */
+static const oi_kernel_scalar no_attrs[OI_KERNEL_ATTRS]; /* a cast that truncates and wraps */
 
 const void *oi_load_row(const oi_load *l, const void *data, int64_t at, int64_t step, size_t n,
                         void *buffer)

@@ -24,7 +24,7 @@ static bool positions(const gather_job *j, int64_t from, size_t n, int64_t *out,
         /* an unsigned one beyond any length must not turn negative */
         asked[i] = j->idx.dtype == OI_U64 && *v < 0 ? INT64_MAX : *v;
     }
-    oi_scalar attrs[OI_KERNEL_ATTRS] = {{.i64 = j->length}};
+    oi_kernel_scalar attrs[OI_KERNEL_ATTRS] = {{.i64 = j->length}};
     c->map(&(oi_map_row){.n = n, .in = {asked}, .out = out, .attrs = attrs});
     for (size_t i = 0; i < n; i++)
         if (out[i] < 0 || out[i] >= j->length)
@@ -38,10 +38,11 @@ static void set_fault(oi_kernel_fault *fault, const gather_job *j, const int64_t
     size_t i = 0;
     while (at[i] >= 0 && at[i] < j->length)
         i++;
-    fault->code = "E047";
-    snprintf(fault->message, sizeof fault->message,
-             "element %lld of 'idx' is %lld, beyond a length of %lld",
-             (long long)from + (long long)i, (long long)asked[i], (long long)j->length);
+    *fault = (oi_kernel_fault){.code = "E047",
+                               .input = 1,
+                               .element = (uint64_t)from + i,
+                               .value = asked[i],
+                               .limit = j->length};
 }
 
 /* The slice of a tensor at one place of `axis`, and of the result at one place of idx. */

@@ -23,7 +23,7 @@
 
 /* An attribute in the type the kernel computes in; packed integers are i8 or u8, truth is u8, a
  * word its index (i32), an int i64. */
-typedef union oi_scalar {
+typedef union oi_kernel_scalar {
     float f32;
     double f64;
     int8_t i8;
@@ -34,13 +34,13 @@ typedef union oi_scalar {
     uint16_t u16;
     uint32_t u32;
     uint64_t u64;
-} oi_scalar;
+} oi_kernel_scalar;
 
 typedef struct oi_map_row {
     size_t n;
     const void *in[3];
     void *out;
-    const oi_scalar *attrs; /* in the registry's order */
+    const oi_kernel_scalar *attrs; /* in the registry's order */
 } oi_map_row;
 typedef void oi_map_fn(const oi_map_row *r);
 
@@ -50,7 +50,7 @@ typedef struct oi_reduce_row {
     int64_t *at; /* likewise the positions, for ops that find one */
     const void *x;
     int64_t first; /* position of x[0] (fold), of all x (each); finish: elements per accumulator */
-    const oi_scalar *attrs;
+    const oi_kernel_scalar *attrs;
 } oi_reduce_row;
 typedef void oi_reduce_fn(const oi_reduce_row *r);
 

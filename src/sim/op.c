@@ -2,9 +2,7 @@
  * (lengths or attributes that only the run knows) are judged and chosen when they run. */
 #include "sim/sim.h"
 
-#define oi_scalar oi_kernel_scalar /* the kernels' own; graph.h has another */
 #include "kernel/kernel.h"
-#undef oi_scalar
 
 #define MAX_PORTS 64u /* operands of one call; concat of more is refused by E060 */
 #define MAX_ATTRS 16u /* of an op; the longest row of the registry has 8 */
@@ -247,6 +245,9 @@ void oi_op_release(oi_sim *s)
 static oi_status fault(oi_ctx *c, const oi_pnode *n, const oi_kernel_fault *f)
 {
     const oi_access *at = &n->source->as.op.inputs.at[f->input < n->as.op.n_in ? f->input : 0];
+    if (f->message[0])
+        return oi_ctx_fail(c, n->source->name.span, f->code, "%s: %s", n->as.op.op->name,
+                           f->message);
     return oi_ctx_fail(c, at->base.span, f->code,
                        "%s: element %llu of '%s' is %lld, it must be in -%lld … %lld",
                        n->as.op.op->name, (unsigned long long)f->element, at->base.text,

@@ -115,6 +115,17 @@ static oi_status set_attrs(run *r, const oi_op_arg *attrs, size_t n)
 
 /* -- running -- */
 
+static oi_status report(const run *r, const oi_kernel_fault *f)
+{
+    if (f->message[0])
+        return fail(r, f->code, f->message, "");
+    return oi_diag_error(r->diag, (oi_place){.file = "op"}, f->code,
+                         "%s: element %llu of '%s' is %lld, it must be in -%lld ... %lld",
+                         r->op->name, (unsigned long long)f->element,
+                         oi_op_input_at(r->op, f->input)->name, (long long)f->value,
+                         (long long)f->limit, (long long)f->limit - 1);
+}
+
 static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c, unsigned n_threads)
 {
     oi_status status = OI_OK;
@@ -133,7 +144,7 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c, unsi
                        .parallel = threads ? oi_threads_run : NULL,
                        .pool = threads};
     if (!oi_kernel_call(q, c, &io, &fault))
-        status = fail(r, fault.code, fault.message, "");
+        status = report(r, &fault);
 done:
     free(scratch);
     oi_threads_free(threads);

@@ -6,6 +6,7 @@ Everything is written into build/examples. Exit: 0 all right, 1 something differ
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -38,10 +39,13 @@ def write_reference(name, package, folder):
     return json.loads((folder / "run.json").read_text())
 
 
-def commands(openinfer):
-    """The commands this build has."""
-    text = subprocess.run([openinfer, "help"], capture_output=True, text=True, check=True).stdout
-    return [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2:3].isalpha()]
+@functools.lru_cache
+def devices(openinfer):
+    """What `openinfer run --device` can be given on this machine."""
+    text = subprocess.run([openinfer, "targets", "--json"], capture_output=True, text=True, check=True).stdout
+    isa = json.loads(text)["machine"]["isa"]
+    simd = {"avx": "cpu:avx", "avx2": "cpu:avx2", "avx512f": "cpu:avx512"}
+    return ["cpu:scalar", *(device for name, device in simd.items() if name in isa), "cpu"]
 
 
 def run(openinfer, name, package, folder, about, device, out, *options):
@@ -89,18 +93,18 @@ def one_row(openinfer, name, device, root):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", action="append", help="cpu:scalar, cpu, ... (default: these two)")
+    parser.add_argument("--device", action="append", help="cpu:scalar, cpu, ... (default: all of this machine)")
     parser.add_argument("--only", action="append", choices=NAMES, metavar="NAME")
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "build/examples")
     parser.add_argument("--bin", default=os.environ.get("OPENINFER_BIN") or HERE.parent / "build/bin/openinfer")
     args = parser.parse_args()
-    if not os.access(args.bin, os.X_OK) or "run" not in commands(args.bin):
-        print(f"run_all: {args.bin} has no command `run`", file=sys.stderr)
+    if not os.access(args.bin, os.X_OK):
+        print(f"run_all: there is no {args.bin}; build it first, or name it with --bin", file=sys.stderr)
         return 3
     failed = 0
     print(f"{'example':<20} {'device':<11} {'steps':>5} {'ms':>6}  result")
     for name in args.only or NAMES:
-        for device in args.device or ["cpu:scalar", "cpu"]:
+        for device in args.device or devices(args.bin):
             steps, seconds, result = one_row(args.bin, name, device, args.out)
             failed += not result.startswith("ok")
             print(f"{name:<20} {device:<11} {steps:>5} {seconds * 1e3:>6.0f}  {result}", flush=True)

@@ -3,13 +3,15 @@
 import dataclasses
 import json
 import re
+import resource
 import struct
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from conftest import REPO
+from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "python/src")]
 
@@ -327,6 +329,53 @@ def test_weights_ten_times_the_limit(openinfer, graph, tmp_path):
     assert np.array_equal(free, tight)
     peak = int(re.search(r"at most (\d+) bytes resident", said)[1])
     assert 65536 <= peak <= 131072
+
+
+def sparse_package(path, n_tensors, n_elements):
+    """A package of f32 tensors W.0 …, all zero but for one element each, that takes no disk space."""
+
+    def text(x):
+        raw = struct.pack("<I", len(x)) + x.encode()
+        return raw + bytes(-len(raw) % 8)
+
+    n_bytes = 4 * n_elements
+    names = sorted(f"W.{i}" for i in range(n_tensors))
+    sizes = text("D") + struct.pack("<Q", n_elements)
+    start = 72 + len(sizes)
+    table = sum(len(text(n)) + 12 + 8 + 32 for n in names)
+    data = start + table + -(start + table) % 8
+    entries = b"".join(
+        text(n) + struct.pack("<IIIQQQQQ", 10, 1, 1, n_elements, n_bytes, data + i * n_bytes, 0, 0)
+        for i, n in enumerate(names)
+    )
+    size = data + n_tensors * n_bytes
+    head = b"OINF\0" + struct.pack("<IIIIIIQQQQQ", 2, 0, 1, 0, n_tensors, 0, 72, start, start, data, size)
+    with open(path, "wb") as f:
+        f.write(head.ljust(72, b"\0") + sizes + entries)
+        f.truncate(size)
+        for i, n in enumerate(names):
+            f.seek(data + i * n_bytes + 4 * i)
+            f.write(struct.pack("<f", float(n[2:]) + 1))
+    return names
+
+
+def test_four_gigabytes_in_little_memory(graph, tmp_path, sanitized):
+    """Weights far beyond the limit run, in memory that stays near it."""
+    n, each = (64, 1 << 24) if not sanitized else (16, 1 << 20)
+    limit, most = (256, 400) if not sanitized else (8, 4096)
+    names = sparse_package(tmp_path / "big.oinf", n, each)
+    g = graph(
+        'constant { W(l): f32[D] @pattern("W.{l}"); }\nvolatile { t: f32[D]; }\n'
+        f"block entry {{ loop a (l in 0..{n}) {{ op add(t, W[l]) >> t; }} return; }}\n"
+    )
+    command = [BIN, "run", g, "--model", tmp_path / "big.oinf", "--memory-limit", f"{limit}M", "--fetch", "t"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        out, said = p.communicate(timeout=300)
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert p.returncode == 0, said
+    assert int(re.search(r"at most (\d+) bytes resident", said)[1]) <= limit << 20
+    assert values(out.replace("..., ", ""), "t")[:5] == [float(x[2:]) + 1 for x in names[:5]]
+    assert usage.ru_maxrss < most * 1024, f"{usage.ru_maxrss} KiB"
 
 
 # ---- step -------------------------------------------------------------------------------------

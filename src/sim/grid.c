@@ -227,8 +227,10 @@ void oi_grid_read(const oi_grid *g, const oi_box *box, void *dst)
 
 void oi_grid_write(oi_grid *g, const oi_box *box, const void *src)
 {
-    copy_box(g->dtype, g->rank, box->count, (array){g->data, g->cap, box->start},
-             (array){(void *)(uintptr_t)src, box->count, NULL});
+    uint64_t count[OI_GRID_RANK];
+    if (stored(g, box, g->rank, count))
+        copy_box(g->dtype, g->rank, count, (array){g->data, g->cap, box->start},
+                 (array){(void *)(uintptr_t)src, box->count, NULL});
 }
 
 void oi_grid_fill(oi_grid *g, const oi_box *box)

@@ -73,7 +73,7 @@ bool oi_grid_copy(const oi_grid *from, oi_grid *to); /* false: no memory */
 /* Room for the box. Axes double, but not past most[]. False: no memory. */
 bool oi_grid_reserve(oi_grid *g, const oi_box *box, const uint64_t *most);
 void oi_grid_read(const oi_grid *g, const oi_box *box, void *dst);  /* dense, row-major */
-void oi_grid_write(oi_grid *g, const oi_box *box, const void *src); /* reserved before */
+void oi_grid_write(oi_grid *g, const oi_box *box, const void *src); /* what is stored of it */
 void oi_grid_fill(oi_grid *g, const oi_box *box);                   /* with init, where stored */
 /* The table entries of a box: marks them; whether any is marked. */
 void oi_grid_mark(oi_grid *g, const oi_box *box, bool written);

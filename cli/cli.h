@@ -154,7 +154,7 @@ int cli_exit(oi_status status);
 void cli_help(FILE *to); /* the command list */
 void cli_help_command(FILE *to, const cli_entry *entry);
 
-/* -- npy.c, values.c: tensors in files and on the command line --------------------------------- */
+/* -- npy.c, values.c: tensors in files and on the command line -- */
 
 #define CLI_MAX_RANK 32 /* of what a file may hold; variables have fewer dims */
 
@@ -172,12 +172,12 @@ oi_status cli_npy_write(const char *path, const oi_view *v);
 /* What `--set NAME=TEXT` means for a variable in a step. */
 oi_status cli_value(const oi_var_info *var, const char *text, uint64_t step, cli_array *out);
 
-/* -- run.c ---------------------------------------------------------------------------------------- */
+/* -- run.c -- */
 
 void cli_describe(FILE *to, const oi_event *e);  /* "OpExecute add(x, a) >> t0" */
 void cli_log_event(FILE *to, const oi_event *e); /* "1 UUID [entry] -- … -- (0ms 31us 788ns)" */
 
-/* -- session.c: a graph that is being simulated -------------------------------------------------- */
+/* -- session.c: a graph that is being simulated -- */
 
 typedef struct cli_session {
     const char *model_path, *device;
@@ -197,7 +197,7 @@ typedef struct cli_session {
 #define SESSION_OPTIONS(s)                                                                         \
     OPT_TEXT("model", 0, "MODEL.oinf", &(s).model_path, "the model package"),                      \
         OPT_LIST("set", 0, "NAME=VALUE", &(s).sets,                                                \
-                 "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),      \
+                 "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),     \
         OPT_LIST("size", 0, "NAME=N", &(s).sizes, "give a size of the model another value"),       \
         OPT_TEXT("device", 0, "D", &(s).device,                                                    \
                  "cpu (default), cpu:scalar, cpu:avx, cpu:avx2 or cpu:avx512"),                    \

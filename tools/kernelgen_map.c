@@ -5,6 +5,10 @@
 static void add_input(kg_kernel *k, size_t i, oi_dtype t)
 {
     char spell[80];
+    if (i >= sizeof k->in / sizeof k->in[0]) {
+        fprintf(stderr, "kernelgen: %s has more inputs than a map may have\n", k->op->name);
+        exit(1);
+    }
     const char *name = k->op->inputs[i].name;
     snprintf(spell, sizeof spell, t == OI_BOOL ? "(%s[i] != 0)" : "%s[i]", name);
     k->in[i] = t;

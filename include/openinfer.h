@@ -366,7 +366,7 @@ typedef enum oi_op_value_tag {
 typedef struct oi_op_value {
     oi_op_value_tag tag;
     uint32_t n; /* length of a list */
-    union {
+    __extension__ union { /* without a name: C11, and an extension for C99 readers */
         int64_t i;
         uint64_t u;
         double f;

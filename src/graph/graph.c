@@ -171,7 +171,7 @@ const char *oi_var_kind_name(oi_var_kind k)
 /* -- places -- */
 
 /* JSON pointers escape ~ and / (RFC 6901). */
-static void pointer_part(oi_buf *b, const char *text)
+void oi_pointer_add(oi_buf *b, const char *text)
 {
     oi_buf_putc(b, '/');
     for (; *text; text++) {
@@ -186,7 +186,7 @@ static void node_pointer(const oi_graph *g, oi_buf *b, const oi_node *n)
 {
     if (n->parent == OI_NO_ID) {
         oi_buf_puts(b, "/blocks");
-        pointer_part(b, g->blocks.at[n->block].name.text);
+        oi_pointer_add(b, g->blocks.at[n->block].name.text);
         oi_buf_puts(b, "/nodes");
     } else {
         node_pointer(g, b, &g->nodes.at[n->parent]); /* at most OI_MAX_LOOP_DEPTH deep */
@@ -194,7 +194,7 @@ static void node_pointer(const oi_graph *g, oi_buf *b, const oi_node *n)
     }
     oi_buf_printf(b, "/%u/kind", n->position);
     if (n->kind != OI_NODE_BARRIER && n->kind != OI_NODE_RETURN)
-        pointer_part(b, oi_node_table[n->kind].json);
+        oi_pointer_add(b, oi_node_table[n->kind].json);
 }
 
 static oi_place place(const oi_graph *g, oi_span at, oi_arena *scratch, oi_buf *pointer)
@@ -226,7 +226,7 @@ static oi_place named_place(const oi_graph *g, oi_arena *scratch, const char *fo
         at = name.span;
     if (!at.line) {
         oi_buf_puts(&b, folder);
-        pointer_part(&b, name.text);
+        oi_pointer_add(&b, name.text);
     }
     return place(g, at, scratch, &b);
 }

@@ -309,6 +309,7 @@ extern const char *const oi_var_kind_json[];              /* "Dynamic", … */
 extern const char *const oi_decl_attr_names[OI_AT_COUNT]; /* "init", … */
 
 /* Places for diagnostics: the span when there is one, else a JSON pointer made in `scratch`. */
+void oi_pointer_add(oi_buf *b, const char *text); /* "/TEXT", escaped as RFC 6901 says */
 oi_place oi_graph_place_node(const oi_graph *g, oi_arena *scratch, const oi_node *n, oi_span at);
 oi_place oi_graph_place_var(const oi_graph *g, oi_arena *scratch, const oi_var *v, oi_span at);
 oi_place oi_graph_place_block(const oi_graph *g, oi_arena *scratch, const oi_block *b, oi_span at);

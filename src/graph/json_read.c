@@ -10,15 +10,10 @@ static void pointer_text(oi_buf *b, const oi_at *at)
     if (!at || !at->up)
         return;
     pointer_text(b, at->up); /* as deep as the JSON, which is at most OI_JSON_DEPTH */
-    oi_buf_putc(b, '/');
-    if (!at->key)
-        oi_buf_printf(b, "%zu", at->index);
-    for (const char *p = at->key; p && *p; p++) {
-        if (*p == '~' || *p == '/')
-            oi_buf_puts(b, *p == '~' ? "~0" : "~1");
-        else
-            oi_buf_putc(b, *p);
-    }
+    if (at->key)
+        oi_pointer_add(b, at->key);
+    else
+        oi_buf_printf(b, "/%zu", at->index);
 }
 
 const char *oi_read_pointer(oi_json_reader *r, const oi_at *at)

@@ -231,12 +231,29 @@ static void put_arity(FILE *f, const char *what, struct arity a, bool has_array)
     fprintf(f, ", .n_%ss = %u, .min_%ss = %u, .max_%ss = %uu", what, a.n, what, a.min, what, a.max);
 }
 
+/* Maps and reductions run over the loops their class names; others say which. */
+static void put_loops(FILE *f, json *row)
+{
+    const char *cls = gen_get_string(row, "class", true),
+               *loops = gen_get_string(row, "loops", false);
+    if (!*loops)
+        loops = strcmp(cls, "map") == 0      ? "elementwise"
+                : strcmp(cls, "reduce") == 0 ? "reduce"
+                                             : "none";
+    if (!gen_has_word(gen.vocab.loops, loops))
+        gen_complain("unknown loops '%s'", loops);
+    if ((strcmp(cls, "contract") == 0 || strcmp(cls, "move") == 0) && strcmp(loops, "none") == 0)
+        gen_complain("class \"%s\" wants \"loops\"", cls);
+    fputs(", .loops = OI_LOOPS_", f);
+    gen_put_upper(f, loops);
+}
+
 /* The row's arrays go to `arrays`, the row itself to `table`. */
 static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
 {
     static const char *const known[] = {"name",   "aliases", "class", "inputs", "outputs",
                                         "dtypes", "out",     "shape", "attrs",  "flags",
-                                        "onnx",   "doc",     "notes", NULL};
+                                        "onnx",   "doc",     "notes", "loops",  NULL};
     gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
@@ -256,6 +273,7 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     gen_put_upper(table, gen.where_op);
     put_word_of(table, row, "class", gen.vocab.classes, ", .cls = OI_OP_CLASS_");
     put_word_of(table, row, "shape", gen.vocab.shapes, ", .shape_rule = OI_SHAPE_");
+    put_loops(table, row);
     put_arity(table, "input", ins, ins.n > 0);
     put_arity(table, "output", outs, true);
     fprintf(table, ", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32 "u", dtypes,
@@ -363,7 +381,7 @@ static void put_dtype_words(FILE *f)
 static bool read_vocabulary(json *root)
 {
     static const char *const known[] = {"class", "dtypes", "kinds", "shape",
-                                        "flags", "parts",  NULL};
+                                        "loops", "flags",  "parts", NULL};
     json *v = gen_get(root, "vocabulary", json_type_object, true);
     if (!v)
         return false;
@@ -372,10 +390,11 @@ static bool read_vocabulary(json *root)
     gen.vocab.dtypes = gen_get(v, "dtypes", json_type_object, true);
     gen.vocab.kinds = gen_get(v, "kinds", json_type_object, true);
     gen.vocab.shapes = gen_get(v, "shape", json_type_object, true);
+    gen.vocab.loops = gen_get(v, "loops", json_type_object, true);
     gen.vocab.flags = gen_get(v, "flags", json_type_object, true);
     gen.vocab.parts = gen_get(v, "parts", json_type_object, true);
     if (!gen.vocab.classes || !gen.vocab.dtypes || !gen.vocab.kinds || !gen.vocab.shapes ||
-        !gen.vocab.flags || !gen.vocab.parts)
+        !gen.vocab.loops || !gen.vocab.flags || !gen.vocab.parts)
         return false;
     json_object_object_foreach(gen.vocab.kinds, kind, doc)
     {
@@ -401,6 +420,7 @@ static void put_header(FILE *h, json *ops)
     put_enum(h, "oi_op_class", "OI_OP_CLASS_", gen.vocab.classes);
     put_enum(h, "oi_attr_kind", "OI_ATTR_", gen.vocab.kinds);
     put_enum(h, "oi_shape_rule", "OI_SHAPE_", gen.vocab.shapes);
+    put_enum(h, "oi_loops", "OI_LOOPS_", gen.vocab.loops);
     put_enum(h, "oi_op_part", "OI_PART_", gen.vocab.parts);
     fputs("\n#define OI_ATTR_KIND_COUNT OI_ATTR_COUNT\n\n", h);
     unsigned bit = 0;

@@ -158,16 +158,15 @@ static void set_attrs(const oi_kernel_query *q, oi_choice *c, uint8_t *values, u
     }
 }
 
-static const oi_op_value *attr_value(const oi_kernel_query *q, const char *name)
+const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name)
 {
     const oi_op_attr *a = oi_op_attr_find(q->op, name);
     return a ? &q->attrs[a - q->op->attrs] : NULL;
 }
 
-/* acc=[a] or [a, o]; OI_NONE when it was not given. */
-static oi_dtype accumulator(const oi_kernel_query *q)
+oi_dtype oi_kernel_accumulator(const oi_kernel_query *q)
 {
-    const oi_op_value *v = attr_value(q, "acc");
+    const oi_op_value *v = oi_kernel_attr(q, "acc");
     if (!v || v->tag == OI_VALUE_NONE || (v->tag == OI_VALUE_DTYPE_LIST && v->n == 0))
         return OI_NONE;
     return v->tag == OI_VALUE_DTYPE ? v->dtype : v->dtypes[0];
@@ -178,7 +177,7 @@ static oi_dtype accumulator(const oi_kernel_query *q)
 static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k, const char **name)
 {
     const oi_op_output *rule = &q->op->outputs[0];
-    oi_dtype acc = accumulator(q), t = q->in[0].dtype, o = q->out[0].dtype;
+    oi_dtype acc = oi_kernel_accumulator(q), t = q->in[0].dtype, o = q->out[0].dtype;
     oi_dtype compute = acc != OI_NONE ? acc : t;
     bool converts = rule->out_rule == OI_OUT_ATTR;
     if (q->n_in > 3)
@@ -213,10 +212,9 @@ static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
     return c->map != NULL;
 }
 
-/* What a reduction accumulates in: acc, what the row says for the dtype, or the dtype itself. */
-static oi_dtype reduce_in(const oi_kernel_query *q)
+oi_dtype oi_kernel_reduces_in(const oi_kernel_query *q)
 {
-    oi_dtype acc = accumulator(q), t = q->in[0].dtype;
+    oi_dtype acc = oi_kernel_accumulator(q), t = q->in[0].dtype;
     if (acc != OI_NONE)
         return acc;
     const char *text = oi_op_meaning_find(q->op, OI_PART_ACCUMULATE, t, t);
@@ -226,7 +224,7 @@ static oi_dtype reduce_in(const oi_kernel_query *q)
 static bool choose_reduce(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
                           const char **name)
 {
-    oi_dtype acc = reduce_in(q), t = q->in[0].dtype, o = q->out[0].dtype;
+    oi_dtype acc = oi_kernel_reduces_in(q), t = q->in[0].dtype, o = q->out[0].dtype;
     c->form = k->in[0] = k->out = oi_form_of(acc);
     c->reduce = oi_table_reduce(k, c->cpu, name);
     c->run = oi_reduce_run;
@@ -252,7 +250,7 @@ static oi_dtype sum_in(oi_dtype acc)
 static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
                             const char **name)
 {
-    oi_dtype acc = accumulator(q), o = q->out[0].dtype;
+    oi_dtype acc = oi_kernel_accumulator(q), o = q->out[0].dtype;
     acc = acc != OI_NONE ? acc : q->in[0].dtype;
     c->form = k->in[0] = k->out = sum_in(acc);
     c->tile = oi_table_tile(k, c->cpu, name);

@@ -115,6 +115,13 @@ bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *out);
 bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                     oi_kernel_fault *fault);
 
+/* The value of an attribute of the call; NULL when the op has none of that name. */
+const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name);
+/* acc=[a] or [a, o]; OI_NONE when it was not given. */
+oi_dtype oi_kernel_accumulator(const oi_kernel_query *q);
+/* What a reduction accumulates in: acc, what the row says for the dtype, or the dtype itself. */
+oi_dtype oi_kernel_reduces_in(const oi_kernel_query *q);
+
 /* For ops with a kernel file of their own. Elements of t, for a kernel that computes in `form`; its
  * results in the form of `acc`, for a tensor of o. */
 bool oi_choose_load(oi_load *l, oi_dtype t, oi_dtype form, oi_cpu cpu);

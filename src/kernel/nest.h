@@ -1,0 +1,99 @@
+/* nest.h: an op as loops: the one description from which the simulator's general driver runs it and
+ * the synthesizer prints it for every target.
+ *
+ *     for every output axis:                      conv1d:  n, m, o
+ *         acc = init                                       acc = 0
+ *         for every reduced axis:                          c, k
+ *             acc = combine(acc, expr(reads))              x[n, c, 2*o + k - 1] * w[m, c, k]
+ *         write = finish(acc)                              y[n, m, o]
+ *
+ * Without reduced axes the result is expr(reads). The expressions are the op's row in ops/ops.json;
+ * a nest only says where elements lie: every coordinate is an affine sum over the axes, plus, where
+ * data decides (gather, scatter), an element of another operand. An op is one nest or a few that
+ * follow each other (concat: one per input). Pure data: nothing is allocated, and nothing here
+ * knows a target. */
+#ifndef OI_NEST_H
+#define OI_NEST_H
+
+#include "kernel/kernel.h"
+
+#define OI_NEST_AXES  24 /* output axes and reduced ones: rank 16, and a window of up to 8 */
+#define OI_NEST_READS 6  /* qlinear: x, w, scale, offset, bias, and one to spare */
+#define OI_NEST_NONE  UINT32_MAX
+
+typedef struct oi_nest_axis {
+    int64_t extent;
+    bool is_reduced; /* reduced axes come after all others; their order is the order of sums */
+} oi_nest_axis;
+
+/* Along one dim of an operand: base + sum of step[a] * axis a. */
+typedef struct oi_nest_coord {
+    int64_t base;
+    int64_t step[OI_NEST_AXES];
+    uint32_t index; /* plus the element that this read finds (an integer; negative counts from the
+                       end; out of range is E047), or OI_NEST_NONE */
+    bool may_leave; /* can lie outside the operand: padding. See oi_nest.leave */
+} oi_nest_coord;
+
+typedef struct oi_nest_ref {
+    bool is_output;
+    uint32_t operand; /* which input or output of the op */
+    uint32_t name;    /* which input of the row the expression calls it by: its place there, or
+                         OI_NEST_NONE for a read that only serves as an index */
+    uint32_t rank;
+    oi_nest_coord at[OI_KERNEL_RANK];
+} oi_nest_ref;
+
+/* What an iteration does whose reads leave their operand. */
+typedef enum oi_nest_leave {
+    OI_LEAVE_NEVER, /* no coordinate may */
+    OI_LEAVE_SKIP,  /* it is not combined, nor counted in n */
+    OI_LEAVE_FILL   /* the element is `fill` */
+} oi_nest_leave;
+
+typedef enum oi_nest_kind {
+    OI_NEST_MAP,     /* write = expr; a move's expr is its one read */
+    OI_NEST_REDUCE,  /* combine(acc, x), or a position by `better` */
+    OI_NEST_CONTRACT /* combine(acc, expr) */
+} oi_nest_kind;
+
+typedef struct oi_nest {
+    const oi_op *op;
+    oi_nest_kind kind;
+    uint32_t n_axes, n_reads;
+    oi_nest_axis axes[OI_NEST_AXES];
+    oi_nest_ref reads[OI_NEST_READS];
+    oi_nest_ref write; /* over output axes only; with an index: scatter */
+    oi_dtype acc;      /* what it accumulates in; of a map: what it computes in */
+    oi_nest_leave leave;
+    oi_op_value fill;
+    bool is_copy;   /* no arithmetic: bits move, whatever the dtype */
+    bool is_serial; /* several iterations may write one element: axes run in order */
+    bool is_scan;   /* one reduced axis, and the write runs over it too: every prefix is written */
+    bool excludes;  /* a scan writes before it combines */
+    bool combines_out; /* scatter with a reduction: write = combine(write, x) */
+} oi_nest;
+
+/* How many nests the call is; 0 for ops that are none (composite, custom). */
+size_t oi_nest_count(const oi_kernel_query *q);
+/* Nest i of the call, whose types were checked. */
+void oi_nest_make(const oi_kernel_query *q, size_t i, oi_nest *out);
+
+/* One per word of vocabulary.loops; `i` as above, `out` comes cleared but for op and acc. */
+typedef void oi_nest_lower(const oi_kernel_query *q, size_t i, oi_nest *out);
+oi_nest_lower oi_nest_elementwise, oi_nest_reduce, oi_nest_matmul,
+    oi_nest_gather; /* nest_basic.c */
+
+/* -- for those files -- */
+
+/* An axis; returns its number. */
+uint32_t oi_nest_add_axis(oi_nest *n, int64_t extent, bool is_reduced);
+/* A read (or the write) of an operand with all coordinates 0; its `at` is then filled in. */
+oi_nest_ref *oi_nest_add_read(oi_nest *n, const oi_kernel_query *q, uint32_t operand);
+oi_nest_ref *oi_nest_set_write(oi_nest *n, const oi_kernel_query *q, uint32_t operand);
+/* One axis per dim of the output, written in place. */
+void oi_nest_over_output(oi_nest *n, const oi_kernel_query *q, uint32_t operand);
+/* The dims of o along these axes, aligned at the last; a dim of length 1 repeats. */
+void oi_nest_broadcast(oi_nest_ref *r, const oi_operand *o, const uint32_t *axes, uint32_t n_axes);
+
+#endif

@@ -6,9 +6,9 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 # openinfer.h and commands.h are tables that people lay out
-C_FILES = $(shell find src cli tests tools examples -name '*.[ch]' ! -name commands.h | sort)
+C_FILES = $(shell find src cli tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
 
-.PHONY: all demo test fuzz coverage sanitize install setup format format-check clean help
+.PHONY: all demo test bench fuzz coverage sanitize install setup format format-check clean help
 
 all: ## build build/bin/openinfer and the libraries
 	@tools/build.sh default
@@ -34,6 +34,12 @@ sanitize: ## the whole suite under address+undefined, then under thread sanitize
 	@tools/setup.sh sanitize
 	@tools/test.sh asan
 	@tools/test.sh tsan
+
+bench: ## set up, build, and measure kernels beside numpy and memcpy
+	@tools/setup.sh demo
+	@tools/build.sh default
+	@cmake --build build --target bench_kernels
+	@build/venv/bin/python bench/kernels.py
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-#define MAX_TASKS 64 /* rows of scores in scratch; the split does not depend on who runs it */
+#define WORTH_THREADS 2e5 /* products: below, waking the others takes longer than the work */
+#define MAX_TASKS     64  /* rows of scores in scratch; the split does not depend on who runs it */
 
 typedef struct axes {
     int64_t b, h, t, d;
@@ -152,7 +153,10 @@ static bool run(attention *a, oi_kernel_fault *fault)
     if (rows == 0)
         return true;
     a->n_tasks = (size_t)(rows < MAX_TASKS ? rows : MAX_TASKS);
-    oi_parallel(a->io, a->n_tasks, attention_task, a);
+    oi_kernel_io team = *a->io;
+    if ((double)rows * (double)a->n_keys * (double)(a->n.d + a->n_values) < WORTH_THREADS)
+        team.parallel = NULL;
+    oi_parallel(&team, a->n_tasks, attention_task, a);
     return true;
 }
 

@@ -7,13 +7,15 @@
  * thread: blocks of k follow each other, and a later one goes on where the earlier stopped. */
 #include "kernel/kernel.h"
 
-#define K_BLOCK  256
-#define N_BLOCK  OI_CHUNK /* a row of accumulators is stored in one go */
-#define M_BLOCK  1024     /* rows whose accumulators are kept in scratch while k advances */
-#define M_TASK   84       /* rows per task: a multiple of the tile heights 4, 6 and 14 */
-#define N_TASK   128      /* columns per task */
-#define MAX_TILE (14 * 32)
-#define MAX_ROWS 16
+#define K_BLOCK       256
+#define N_BLOCK       OI_CHUNK /* a row of accumulators is stored in one go */
+#define M_BLOCK       1024     /* rows whose accumulators are kept in scratch while k advances */
+#define M_TASK        84       /* rows per task: a multiple of the tile heights 4, 6 and 14 */
+#define N_TASK        256      /* columns per task */
+#define WORTH_THREADS 4e6      /* products: below, waking the others takes longer than the work */
+#define MAX_TILE      (14 * 32)
+#define MAX_ROWS      16
+#define AT_ONCE       8 /* columns interleaved together */
 
 typedef struct matmul_job {
     const oi_choice *c;
@@ -88,37 +90,67 @@ size_t oi_matmul_scratch(const oi_kernel_query *q, const oi_choice *c)
 
 /* -- packing -- */
 
-static void put(char *to, const char *from, size_t size)
+#define INTERLEAVE(name, T)                                                                    \
+    static void name(T *panel, const void *const *rows, size_t len, size_t width, size_t used) \
+    {                                                                                          \
+        for (size_t i = 0; i < len; i++)                                                       \
+            for (size_t w = 0; w < used; w++)                                                  \
+                panel[i * width + w] = ((const T *)rows[w])[i];                                \
+    }
+INTERLEAVE(interleave_8, uint8_t)
+INTERLEAVE(interleave_32, uint32_t)
+INTERLEAVE(interleave_64, uint64_t)
+
+/* A matrix whose element (i along len, j along width) lies at at + i * len_step + j * width_step.
+ */
+typedef struct matrix {
+    const oi_load *load;
+    const void *data;
+    int64_t at, len_step, width_step;
+} matrix;
+
+/* Its rows are rows of the panel. */
+static void pack_rows(const matrix *m, size_t len, size_t width, size_t used, size_t size,
+                      char *panel)
 {
-    switch (size) {
-    case 1: *to = *from; break;
-    case 4: memcpy(to, from, 4); break;
-    default: memcpy(to, from, 8); break;
+    uint64_t buffer[2 * OI_CHUNK];
+    for (size_t i = 0; i < len; i++)
+        memcpy(panel + i * width * size,
+               oi_load_row(m->load, m->data, m->at + (int64_t)i * m->len_step, m->width_step, used,
+                           buffer),
+               used * size);
+}
+
+/* Its columns are: read each along its own direction, a few at a time. */
+static void pack_columns(const matrix *m, size_t len, size_t width, size_t used, size_t size,
+                         char *panel)
+{
+    uint64_t buffers[AT_ONCE][2 * OI_CHUNK];
+    const void *rows[AT_ONCE];
+    for (size_t w = 0; w < used; w += AT_ONCE) {
+        size_t n = used - w < AT_ONCE ? used - w : AT_ONCE;
+        for (size_t k = 0; k < n; k++)
+            rows[k] = oi_load_row(m->load, m->data, m->at + (int64_t)(w + k) * m->width_step,
+                                  m->len_step, len, buffers[k]);
+        void *to = panel + w * size;
+        if (size == 1)
+            interleave_8(to, rows, len, width, n);
+        else if (size == 4)
+            interleave_32(to, rows, len, width, n);
+        else
+            interleave_64(to, rows, len, width, n);
     }
 }
 
-/* A panel (len, width) from a matrix whose element (i along len, j along width) lies at
- * at + i * len_step + j * width_step; `used` of the width exist, the rest is zero. */
-static void pack(const matmul_job *j, const oi_load *l, const void *data, int64_t at,
-                 int64_t len_step, int64_t width_step, size_t len, size_t width, size_t used,
-                 char *panel)
+/* A panel (len, width); `used` of the width exist, the rest is zero. */
+static void pack(const matrix *m, size_t len, size_t width, size_t used, size_t size, char *panel)
 {
-    uint64_t buffer[2 * OI_CHUNK];
-    size_t size = j->size;
     if (used < width)
         memset(panel, 0, len * width * size);
-    if (width_step == 1 || len_step != 1) {
-        for (size_t i = 0; i < len; i++)
-            memcpy(panel + i * width * size,
-                   oi_load_row(l, data, at + (int64_t)i * len_step, width_step, used, buffer),
-                   used * size);
-        return;
-    }
-    for (size_t w = 0; w < used; w++) {
-        const char *row = oi_load_row(l, data, at + (int64_t)w * width_step, len_step, len, buffer);
-        for (size_t i = 0; i < len; i++)
-            put(panel + (i * width + w) * size, row + i * size, size);
-    }
+    if (m->width_step == 1 || m->len_step != 1)
+        pack_rows(m, len, width, used, size, panel);
+    else
+        pack_columns(m, len, width, used, size, panel);
 }
 
 static void pack_y_task(void *ctx, size_t task)
@@ -126,9 +158,10 @@ static void pack_y_task(void *ctx, size_t task)
     const matmul_job *j = ctx;
     size_t width = j->tile->cols, first = task * width;
     size_t used = (size_t)j->n_cols - first < width ? (size_t)j->n_cols - first : width;
-    pack(j, &j->c->load[1], j->io->in[1],
-         j->y_at + j->k0 * j->y_k + (j->n0 + (int64_t)first) * j->y_n, j->y_k, j->y_n,
-         (size_t)j->k_len, width, used, j->packed_y + first * (size_t)j->k_len * j->size);
+    matrix m = {&j->c->load[1], j->io->in[1],
+                j->y_at + j->k0 * j->y_k + (j->n0 + (int64_t)first) * j->y_n, j->y_k, j->y_n};
+    pack(&m, (size_t)j->k_len, width, used, j->size,
+         j->packed_y + first * (size_t)j->k_len * j->size);
 }
 
 /* -- tiles -- */
@@ -194,9 +227,9 @@ static void tile_task(void *ctx, size_t task)
     uint64_t panel[K_BLOCK * MAX_ROWS];
     for (; row < end; row += height) {
         size_t used = least((size_t)j->n_rows - row, height);
-        pack(j, &j->c->load[0], j->io->in[0],
-             j->x_at + (j->m0 + (int64_t)row) * j->x_m + j->k0 * j->x_k, j->x_k, j->x_m,
-             (size_t)j->k_len, height, used, (char *)panel);
+        matrix m = {&j->c->load[0], j->io->in[0],
+                    j->x_at + (j->m0 + (int64_t)row) * j->x_m + j->k0 * j->x_k, j->x_k, j->x_m};
+        pack(&m, (size_t)j->k_len, height, used, j->size, (char *)panel);
         run_panel(j, (char *)panel, row, col, least(col + N_TASK, (size_t)j->n_cols));
     }
 }
@@ -250,9 +283,12 @@ bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
     uint32_t matrix_axes = (q->in[0].rank > 1) + (q->in[1].rank > 1);
     oi_operand out = leading(&q->out[0], matrix_axes);
     oi_walk_init(&w, &out, (const oi_operand *const[]){&x, &y, &out}, 3);
-    /* threads may not meet in a byte of a packed result */
-    oi_kernel_io storing = *io;
-    if (oi_dtype_bits(q->out[0].dtype) < 8)
+    oi_kernel_io team = *io, storing;
+    if ((double)j.m * (double)j.n * (double)j.k < WORTH_THREADS)
+        team.parallel = NULL;
+    j.io = &team;
+    storing = team;
+    if (oi_dtype_bits(q->out[0].dtype) < 8) /* threads may not meet in a byte */
         storing.parallel = NULL;
     int64_t n = oi_walk_count(&w, w.rank);
     for (int64_t i = 0; i < n; i++) {

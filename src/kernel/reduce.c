@@ -193,7 +193,7 @@ bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
     /* tasks may not meet in a byte of a packed result */
     bool packed = oi_dtype_bits(j.out_dtype) < 8;
     oi_kernel_io alone = *io;
-    if (packed)
+    if (packed || j.n_out * (j.n_reduced + 1) < 2 * BLOCK)
         alone.parallel = NULL;
     if (last_reduced || j.n_reduced == 0) {
         int64_t per = j.n_reduced ? BLOCK / j.n_reduced : BLOCK;

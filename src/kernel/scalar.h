@@ -15,88 +15,113 @@
 
 /* -- floats -- */
 
-#define OI_FLOAT_HELPERS(t, T, f)                                                        \
-    static inline int oi_is_nan_##t(T x)                                                 \
-    {                                                                                    \
-        return x != x;                                                                   \
-    }                                                                                    \
-    static inline int oi_is_inf_##t(T x)                                                 \
-    {                                                                                    \
-        return fabs##f(x) == (T)INFINITY;                                                \
-    }                                                                                    \
-    static inline int oi_is_finite_##t(T x)                                              \
-    {                                                                                    \
-        return fabs##f(x) < (T)INFINITY;                                                 \
-    }                                                                                    \
-    static inline T oi_lowest_##t(void)                                                  \
-    {                                                                                    \
-        return -(T)INFINITY;                                                             \
-    }                                                                                    \
-    static inline T oi_highest_##t(void)                                                 \
-    {                                                                                    \
-        return (T)INFINITY;                                                              \
-    }                                                                                    \
-    /* NaN wins; of two zeros the positive one: sums of zeros and of NaN do just that */ \
-    static inline T oi_max_##t(T x, T y)                                                 \
-    {                                                                                    \
-        T tie = x == y && x != 0 ? x : x + y;                                            \
-        return x > y ? x : x < y ? y : tie;                                              \
-    }                                                                                    \
-    static inline T oi_min_##t(T x, T y)                                                 \
-    {                                                                                    \
-        T tie = x == y && x != 0 ? x : -(-x - y);                                        \
-        return x < y ? x : x > y ? y : tie;                                              \
-    }                                                                                    \
-    /* a NaN gives way to the other operand */                                           \
-    static inline T oi_max_num_##t(T x, T y)                                             \
-    {                                                                                    \
-        return x != x ? y : y != y ? x : oi_max_##t(x, y);                               \
-    }                                                                                    \
-    static inline T oi_min_num_##t(T x, T y)                                             \
-    {                                                                                    \
-        return x != x ? y : y != y ? x : oi_min_##t(x, y);                               \
-    }                                                                                    \
-    static inline T oi_abs_##t(T x)                                                      \
-    {                                                                                    \
-        return fabs##f(x);                                                               \
-    }                                                                                    \
-    static inline T oi_floor_##t(T x)                                                    \
-    {                                                                                    \
-        return floor##f(x);                                                              \
-    }                                                                                    \
-    static inline T oi_ceil_##t(T x)                                                     \
-    {                                                                                    \
-        return ceil##f(x);                                                               \
-    }                                                                                    \
-    static inline T oi_trunc_##t(T x)                                                    \
-    {                                                                                    \
-        return trunc##f(x);                                                              \
-    }                                                                                    \
-    static inline T oi_round_even_##t(T x)                                               \
-    {                                                                                    \
-        return rint##f(x);                                                               \
-    }                                                                                    \
-    /* the cut-off part is exact; adding a signed zero keeps -0 */                       \
-    static inline T oi_round_away_##t(T x)                                               \
-    {                                                                                    \
-        T whole = trunc##f(x);                                                           \
-        return whole + copysign##f(fabs##f(x - whole) >= (T)0.5 ? (T)1 : (T)0, x);       \
-    }                                                                                    \
-    static inline T oi_fma_##t(T x, T y, T z)                                            \
-    {                                                                                    \
-        return fma##f(x, y, z);                                                          \
-    }                                                                                    \
-    static inline T oi_fmod_##t(T x, T y)                                                \
-    {                                                                                    \
-        return fmod##f(x, y);                                                            \
-    }                                                                                    \
-    static inline T oi_exp_##t(T x)                                                      \
-    {                                                                                    \
-        return exp##f(x);                                                                \
-    }                                                                                    \
-    static inline T oi_sqrt_##t(T x)                                                     \
-    {                                                                                    \
-        return sqrt##f(x);                                                               \
+/* The bits that both, or either, of two floats have. */
+#define OI_FLOAT_BITS(t, T, U)              \
+    static inline T oi_both_##t(T x, T y)   \
+    {                                       \
+        U u, v;                             \
+        memcpy(&u, &x, sizeof u);           \
+        memcpy(&v, &y, sizeof v);           \
+        u &= v;                             \
+        memcpy(&x, &u, sizeof u);           \
+        return x;                           \
+    }                                       \
+    static inline T oi_either_##t(T x, T y) \
+    {                                       \
+        U u, v;                             \
+        memcpy(&u, &x, sizeof u);           \
+        memcpy(&v, &y, sizeof v);           \
+        u |= v;                             \
+        memcpy(&x, &u, sizeof u);           \
+        return x;                           \
+    }
+OI_FLOAT_BITS(f32, float, uint32_t)
+OI_FLOAT_BITS(f64, double, uint64_t)
+
+#define OI_FLOAT_HELPERS(t, T, f)                                                                  \
+    static inline int oi_is_nan_##t(T x)                                                           \
+    {                                                                                              \
+        return x != x;                                                                             \
+    }                                                                                              \
+    static inline int oi_is_inf_##t(T x)                                                           \
+    {                                                                                              \
+        return fabs##f(x) == (T)INFINITY;                                                          \
+    }                                                                                              \
+    static inline int oi_is_finite_##t(T x)                                                        \
+    {                                                                                              \
+        return fabs##f(x) < (T)INFINITY;                                                           \
+    }                                                                                              \
+    static inline T oi_lowest_##t(void)                                                            \
+    {                                                                                              \
+        return -(T)INFINITY;                                                                       \
+    }                                                                                              \
+    static inline T oi_highest_##t(void)                                                           \
+    {                                                                                              \
+        return (T)INFINITY;                                                                        \
+    }                                                                                              \
+    /* NaN wins; of two zeros the positive one: equal numbers have equal bits but for that sign */ \
+    static inline T oi_max_##t(T x, T y)                                                           \
+    {                                                                                              \
+        T m = x > y ? x : y, tie = oi_both_##t(x, y);                                              \
+        m = x == y ? tie : m;                                                                      \
+        return x != x ? x : m;                                                                     \
+    }                                                                                              \
+    static inline T oi_min_##t(T x, T y)                                                           \
+    {                                                                                              \
+        T m = x < y ? x : y, tie = oi_either_##t(x, y);                                            \
+        m = x == y ? tie : m;                                                                      \
+        return x != x ? x : m;                                                                     \
+    }                                                                                              \
+    /* a NaN gives way to the other operand */                                                     \
+    static inline T oi_max_num_##t(T x, T y)                                                       \
+    {                                                                                              \
+        return x != x ? y : y != y ? x : oi_max_##t(x, y);                                         \
+    }                                                                                              \
+    static inline T oi_min_num_##t(T x, T y)                                                       \
+    {                                                                                              \
+        return x != x ? y : y != y ? x : oi_min_##t(x, y);                                         \
+    }                                                                                              \
+    static inline T oi_abs_##t(T x)                                                                \
+    {                                                                                              \
+        return fabs##f(x);                                                                         \
+    }                                                                                              \
+    static inline T oi_floor_##t(T x)                                                              \
+    {                                                                                              \
+        return floor##f(x);                                                                        \
+    }                                                                                              \
+    static inline T oi_ceil_##t(T x)                                                               \
+    {                                                                                              \
+        return ceil##f(x);                                                                         \
+    }                                                                                              \
+    static inline T oi_trunc_##t(T x)                                                              \
+    {                                                                                              \
+        return trunc##f(x);                                                                        \
+    }                                                                                              \
+    static inline T oi_round_even_##t(T x)                                                         \
+    {                                                                                              \
+        return rint##f(x);                                                                         \
+    }                                                                                              \
+    /* the cut-off part is exact; adding a signed zero keeps -0 */                                 \
+    static inline T oi_round_away_##t(T x)                                                         \
+    {                                                                                              \
+        T whole = trunc##f(x);                                                                     \
+        return whole + copysign##f(fabs##f(x - whole) >= (T)0.5 ? (T)1 : (T)0, x);                 \
+    }                                                                                              \
+    static inline T oi_fma_##t(T x, T y, T z)                                                      \
+    {                                                                                              \
+        return fma##f(x, y, z);                                                                    \
+    }                                                                                              \
+    static inline T oi_fmod_##t(T x, T y)                                                          \
+    {                                                                                              \
+        return fmod##f(x, y);                                                                      \
+    }                                                                                              \
+    static inline T oi_exp_##t(T x)                                                                \
+    {                                                                                              \
+        return exp##f(x);                                                                          \
+    }                                                                                              \
+    static inline T oi_sqrt_##t(T x)                                                               \
+    {                                                                                              \
+        return sqrt##f(x);                                                                         \
     }
 
 OI_FLOAT_HELPERS(f32, float, f)

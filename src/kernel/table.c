@@ -98,6 +98,32 @@ static const tile_row tiles[] = {
 #include "kernel/kernels.inc"
 };
 
+/* Tuned by hand; each stands for the generated kernel of the same op and form. */
+#if defined(__x86_64__)
+#define TUNED_LIST(X)                                                       \
+    X(MATMUL, F32, AVX, tile_f32, avx)                                      \
+    X(MATMUL, F32, AVX2, tile_f32, avx2)                                    \
+    X(MATMUL, F32, AVX512, tile_f32, avx512)                                \
+    X(MATMUL, F64, AVX, tile_f64, avx) X(MATMUL, F64, AVX2, tile_f64, avx2) \
+        X(MATMUL, F64, AVX512, tile_f64, avx512)
+#else
+#define TUNED_LIST(X)
+#endif
+
+#define DECLARE_TUNED(op, form, cpu, name, isa) DECLARE_TILE(name, isa)
+TUNED_LIST(DECLARE_TUNED)
+
+static const struct tuned_row {
+    oi_op_id op;
+    oi_dtype form;
+    oi_cpu cpu;
+    const oi_tile_fns *fns;
+} tuned[] = {
+#define TUNED_ROW(op, form, cpu, name, isa) \
+    {OI_OP_##op, OI_##form, OI_CPU_##cpu, ADDRESS(name, isa)},
+    TUNED_LIST(TUNED_ROW){OI_OP_COUNT, OI_NONE, OI_CPU_SCALAR, NULL},
+};
+
 /* -- finding -- */
 
 static bool fits(const key *row, const oi_kernel_key *k)
@@ -162,6 +188,9 @@ const oi_tile_fns *oi_table_tile(const oi_kernel_key *k, oi_cpu cpu, const char 
     const tile_row *row = find(tiles, OI_COUNT(tiles), sizeof tiles[0], k);
     if (row && name)
         *name = row->key.name;
+    for (const struct tuned_row *t = tuned; row && t->fns; t++)
+        if (t->op == k->op && t->form == k->in[0] && t->cpu == cpu)
+            return t->fns;
     return row ? row->fns[cpu] : NULL;
 }
 

@@ -112,4 +112,19 @@ typedef struct oi_shape {
 /* The shape of output `o`. */
 bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out);
 
+/* One per word of vocabulary.shape; those that fill a file of their own: */
+typedef bool oi_shape_fn(const oi_call *c, size_t o, oi_shape *out);
+oi_shape_fn oi_shape_qlinear; /* shapes_quant.c */
+
+/* For those files: mistakes about shapes (E051), each recorded, then false. */
+
+bool oi_dim_differ(oi_dim a, oi_dim b); /* for sure */
+/* "text [2, 3]", pointing at input i. */
+bool oi_shape_fail_one(const oi_call *c, size_t i, const char *text, const oi_type *a);
+/* "text [2, 3] x [4, 5]" and the sizes behind names, pointing at input i. */
+bool oi_shape_fail_pair(const oi_call *c, size_t i, size_t other, const char *text,
+                        const oi_type *a, const char *joint, const oi_type *b);
+/* An axis of input 0, resolved; a negative one counts from the end. `arg` is what names it. */
+bool oi_shape_axis(const oi_call *c, const oi_attr_arg *arg, int64_t axis, uint32_t *out);
+
 #endif

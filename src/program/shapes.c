@@ -6,11 +6,8 @@
 
 #include <inttypes.h>
 
-typedef bool rule(const oi_call *c, size_t o, oi_shape *out);
-
-/* "text [2, 3] x [4, 5]" and the sizes behind names, pointing at input i. */
-static bool fail_pair(const oi_call *c, size_t i, size_t other, const char *text, const oi_type *a,
-                      const char *joint, const oi_type *b)
+bool oi_shape_fail_pair(const oi_call *c, size_t i, size_t other, const char *text,
+                        const oi_type *a, const char *joint, const oi_type *b)
 {
     char message[OI_INFER_TEXT];
     oi_text t = {message, 0, sizeof message};
@@ -24,8 +21,7 @@ static bool fail_pair(const oi_call *c, size_t i, size_t other, const char *text
     return false;
 }
 
-/* "text [2, 3]", pointing at input i. */
-static bool fail_one(const oi_call *c, size_t i, const char *text, const oi_type *a)
+bool oi_shape_fail_one(const oi_call *c, size_t i, const char *text, const oi_type *a)
 {
     char message[OI_INFER_TEXT];
     oi_text t = {message, 0, sizeof message};
@@ -35,7 +31,7 @@ static bool fail_one(const oi_call *c, size_t i, const char *text, const oi_type
     return oi_call_fail(c, "E051", OI_AT_INPUT, i, "%s", message);
 }
 
-static bool differ(oi_dim a, oi_dim b)
+bool oi_dim_differ(oi_dim a, oi_dim b)
 {
     return oi_dim_equal(a, b) == OI_DIFFERENT;
 }
@@ -55,7 +51,8 @@ static bool broadcast(const oi_call *c, size_t o, oi_shape *out)
     out->type = c->in[0];
     for (size_t i = 1; i < c->n_in; i++)
         if (!oi_dims_broadcast(&out->type, &c->in[i], &out->type))
-            return fail_pair(c, i, 0, "cannot broadcast ", &out->type, " with ", &c->in[i]);
+            return oi_shape_fail_pair(c, i, 0, "cannot broadcast ", &out->type, " with ",
+                                      &c->in[i]);
     return true;
 }
 
@@ -70,7 +67,7 @@ static bool scalar_or_same(const oi_call *c, size_t o, oi_shape *out)
 /* -- reductions -- */
 
 /* A negative axis counts from the end. */
-static bool resolve_axis(const oi_call *c, const oi_attr_arg *arg, int64_t axis, uint32_t *out)
+bool oi_shape_axis(const oi_call *c, const oi_attr_arg *arg, int64_t axis, uint32_t *out)
 {
     const oi_type *x = &c->in[0];
     if (axis >= -(int64_t)x->rank && axis < (int64_t)x->rank) {
@@ -111,7 +108,7 @@ static bool reduce(const oi_call *c, size_t o, oi_shape *out)
     size_t n = v->tag == OI_VALUE_INT ? 1 : v->n;
     uint32_t gone = 0, axis = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!resolve_axis(c, arg, axes[i], &axis))
+        if (!oi_shape_axis(c, arg, axes[i], &axis))
             return false;
         gone |= 1u << axis;
     }
@@ -131,12 +128,12 @@ static bool argreduce(const oi_call *c, size_t o, oi_shape *out)
         return true;
     }
     uint32_t axis;
-    if (!resolve_axis(c, arg, arg->value.i, &axis))
+    if (!oi_shape_axis(c, arg, arg->value.i, &axis))
         return false;
     if (x->dims[axis].known && x->dims[axis].value == 0) {
         char text[64];
         snprintf(text, sizeof text, "axis %u is empty in ", axis);
-        return fail_one(c, 0, text, x);
+        return oi_shape_fail_one(c, 0, text, x);
     }
     bool keep = false;
     out->is_open = !oi_call_bool(c, "keepdims", &keep);
@@ -181,16 +178,16 @@ static bool matmul(const oi_call *c, size_t o, oi_shape *out)
     oi_type a, b;
     as_matrix(x, ta_known, ta, true, &a);
     as_matrix(y, tb_known, tb, false, &b);
-    if (differ(a.dims[a.rank - 1], b.dims[b.rank - 2]))
-        return fail_pair(c, 1, 0,
-                         ta || tb ? "inner dimensions differ after transposing: "
-                                  : "inner dimensions differ: ",
-                         ta || tb ? &a : x, " x ", ta || tb ? &b : y);
+    if (oi_dim_differ(a.dims[a.rank - 1], b.dims[b.rank - 2]))
+        return oi_shape_fail_pair(c, 1, 0,
+                                  ta || tb ? "inner dimensions differ after transposing: "
+                                           : "inner dimensions differ: ",
+                                  ta || tb ? &a : x, " x ", ta || tb ? &b : y);
     oi_dim m = a.dims[a.rank - 2], n = b.dims[b.rank - 1];
     a.rank -= 2;
     b.rank -= 2;
     if (!oi_dims_broadcast(&a, &b, &out->type))
-        return fail_pair(c, 1, 0, "cannot broadcast leading dimensions: ", x, " x ", y);
+        return oi_shape_fail_pair(c, 1, 0, "cannot broadcast leading dimensions: ", x, " x ", y);
     if (x->rank > 1)
         out->type.dims[out->type.rank++] = m;
     if (y->rank > 1)
@@ -216,7 +213,7 @@ static bool gather(const oi_call *c, size_t o, oi_shape *out)
         out->type.rank = data->rank - 1 + idx->rank;
         return true;
     }
-    if (!resolve_axis(c, oi_call_arg(c, "axis"), given, &axis))
+    if (!oi_shape_axis(c, oi_call_arg(c, "axis"), given, &axis))
         return false;
     oi_type *t = &out->type;
     for (uint32_t i = 0; i < axis; i++)
@@ -258,12 +255,12 @@ static oi_dim attr_dim(const oi_call *c, const char *name, oi_dim absent)
 static bool sdpa_equal(const oi_call *c, size_t i, size_t j, uint32_t axis_i, uint32_t axis_j,
                        const char *what)
 {
-    if (!differ(c->in[i].dims[axis_i], c->in[j].dims[axis_j]))
+    if (!oi_dim_differ(c->in[i].dims[axis_i], c->in[j].dims[axis_j]))
         return true;
     char text[120];
     snprintf(text, sizeof text, "%s of '%s' and '%s' differ: ", what, c->op->inputs[j].name,
              c->op->inputs[i].name);
-    return fail_pair(c, i, j, text, &c->in[j], " and ", &c->in[i]);
+    return oi_shape_fail_pair(c, i, j, text, &c->in[j], " and ", &c->in[i]);
 }
 
 static bool sdpa_heads(const oi_call *c, const attention *a)
@@ -290,7 +287,7 @@ static bool sdpa_split(const oi_call *c, attention *a)
     for (size_t i = 0; i < 2; i++) {
         const oi_attr_arg *arg = oi_call_arg(c, names[i]);
         oi_dim given = attr_dim(c, names[i], (oi_dim){0}), real = i ? a->hk : a->h;
-        if (arg && differ(given, real))
+        if (arg && oi_dim_differ(given, real))
             return oi_call_fail(c, "E051", OI_AT_ATTR, (size_t)(arg - c->attrs),
                                 "attribute '%s' is %" PRId64 " but axis 1 of '%s' is %" PRId64,
                                 names[i], given.value, c->op->inputs[i].name, real.value);
@@ -316,16 +313,16 @@ static bool sdpa_packed(const oi_call *c, attention *a)
     oi_dim q_last = q->dims[q->rank - 1], k_last = k->dims[2], v_last = v->dims[2];
     a->dh = quotient(q_last, a->h, &bad);
     if (bad)
-        return fail_one(c, 0, "the last axis does not split into the heads: ", q);
+        return oi_shape_fail_one(c, 0, "the last axis does not split into the heads: ", q);
     oi_dim held = a->dh.known && a->dh.value == 0 ? (oi_dim){0} : quotient(k_last, a->dh, &bad);
     a->hk = attr_dim(c, "kv_heads", held);
-    if (bad || differ(held, a->hk))
-        return fail_pair(c, 1, 0, "key and query heads differ in size: ", q, " and ", k);
+    if (bad || oi_dim_differ(held, a->hk))
+        return oi_shape_fail_pair(c, 1, 0, "key and query heads differ in size: ", q, " and ", k);
     if (!sdpa_heads(c, a))
         return false;
     a->dv = quotient(v_last, a->hk, &bad);
     if (bad)
-        return fail_one(c, 2, "the last axis does not split into the key heads: ", v);
+        return oi_shape_fail_one(c, 2, "the last axis does not split into the key heads: ", v);
     return true;
 }
 
@@ -336,16 +333,16 @@ static bool sdpa_mask(const oi_call *c, const attention *a)
     bool ok = mask->rank <= 4;
     for (uint32_t i = 0; ok && i < mask->rank; i++) {
         oi_dim m = mask->dims[i];
-        ok = (m.known && m.value == 1) || !differ(m, want.dims[4 - mask->rank + i]);
+        ok = (m.known && m.value == 1) || !oi_dim_differ(m, want.dims[4 - mask->rank + i]);
     }
-    return ok ||
-           fail_pair(c, 3, 0, "cannot broadcast the mask ", mask, " to [B, H, Tq, Tk] = ", &want);
+    return ok || oi_shape_fail_pair(c, 3, 0, "cannot broadcast the mask ", mask,
+                                    " to [B, H, Tq, Tk] = ", &want);
 }
 
 static bool sdpa_kv_len(const oi_call *c, const attention *a)
 {
     const oi_attr_arg *arg = oi_call_arg(c, "kv_len");
-    if (!arg || !arg->var || arg->var->rank == 0 || !differ(arg->var->dims[0], a->b))
+    if (!arg || !arg->var || arg->var->rank == 0 || !oi_dim_differ(arg->var->dims[0], a->b))
         return true;
     char text[200];
     oi_text t = {text, 0, sizeof text};
@@ -378,14 +375,15 @@ static bool sdpa(const oi_call *c, size_t o, oi_shape *out)
     (void)o;
     const oi_type *q = &c->in[0];
     if (q->rank < 2 || q->rank > 4)
-        return fail_one(c, 0, "q wants rank 4 (split heads), 3 (packed) or 2 (decode), found ", q);
+        return oi_shape_fail_one(
+            c, 0, "q wants rank 4 (split heads), 3 (packed) or 2 (decode), found ", q);
     uint32_t wanted = q->rank == 4 ? 4 : 3;
     for (size_t i = 1; i <= 2; i++)
         if (c->in[i].rank != wanted) {
             char text[100];
             snprintf(text, sizeof text, "with q of rank %u input '%s' wants rank %u: ", q->rank,
                      c->op->inputs[i].name, wanted);
-            return fail_pair(c, i, 0, text, q, " and ", &c->in[i]);
+            return oi_shape_fail_pair(c, i, 0, text, q, " and ", &c->in[i]);
         }
     attention a;
     if (!(q->rank == 4 ? sdpa_split(c, &a) : sdpa_packed(c, &a)))
@@ -404,25 +402,26 @@ static bool attn(const oi_call *c, size_t o, oi_shape *out)
     (void)o;
     const oi_type *h = &c->in[0], *k = &c->in[1], *v = &c->in[2], *w = &c->in[3];
     if (h->rank != 2)
-        return fail_one(c, 0, "h wants shape [B, D], found ", h);
-    if (w->rank != 2 || differ(w->dims[0], h->dims[1]) || differ(w->dims[1], h->dims[1]))
-        return fail_pair(c, 3, 0, "W wants shape [D, D] for h ", h, ", found ", w);
+        return oi_shape_fail_one(c, 0, "h wants shape [B, D], found ", h);
+    if (w->rank != 2 || oi_dim_differ(w->dims[0], h->dims[1]) ||
+        oi_dim_differ(w->dims[1], h->dims[1]))
+        return oi_shape_fail_pair(c, 3, 0, "W wants shape [D, D] for h ", h, ", found ", w);
     if (k->rank != 2 && k->rank != 3)
-        return fail_one(c, 1, "k wants shape [H, Dh] or [T, H, Dh], found ", k);
+        return oi_shape_fail_one(c, 1, "k wants shape [H, Dh] or [T, H, Dh], found ", k);
     if (oi_dims_equal(k, v) == OI_DIFFERENT)
-        return fail_pair(c, 2, 1, "k and v differ in shape: ", k, " and ", v);
+        return oi_shape_fail_pair(c, 2, 1, "k and v differ in shape: ", k, " and ", v);
     oi_dim heads = k->dims[k->rank - 2], size = k->dims[k->rank - 1], whole = h->dims[1];
     int64_t product;
     if (heads.known && size.known && whole.known &&
         (__builtin_mul_overflow(heads.value, size.value, &product) || product != whole.value))
-        return fail_pair(c, 1, 0, "the heads of k do not make up D: h ", h, ", k ", k);
+        return oi_shape_fail_pair(c, 1, 0, "the heads of k do not make up D: h ", h, ", k ", k);
     out->type = *h;
     return true;
 }
 
 /* -- the table -- */
 
-static rule *const rules[OI_SHAPE_COUNT] = {
+static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_SAME] = same,
     [OI_SHAPE_BROADCAST] = broadcast,
     [OI_SHAPE_SCALAR_OR_SAME] = scalar_or_same,

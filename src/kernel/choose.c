@@ -313,7 +313,7 @@ static bool needs_copy(const oi_kernel_query *q, const oi_choice *c)
         return true;
     if (!q->overlaps)
         return false;
-    if (c->run != oi_map_run || !(q->op->flags & OI_OP_FLAG_INPLACE))
+    if (c->run != oi_map_run || !(q->op->flags & OI_OP_FLAG_INPLACE) || q->n_out != 1)
         return true;
     for (size_t i = 0; i < q->n_in; i++) {
         const oi_operand *x = &q->in[i], *y = &q->out[0];
@@ -328,6 +328,17 @@ static bool needs_copy(const oi_kernel_query *q, const oi_choice *c)
     return false;
 }
 
+/* Room for an output made apart. */
+static bool add_copy(const oi_operand *o, size_t *size)
+{
+    uint64_t bytes;
+    if (!oi_dtype_bytes(o->dtype, (uint64_t)element_count(o), &bytes) || bytes > SIZE_MAX / 2 ||
+        *size > SIZE_MAX / 2)
+        return false;
+    *size += ((size_t)bytes + 63) / 64 * 64;
+    return true;
+}
+
 bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
 {
     uint8_t values[OI_KERNEL_ATTRS] = {0};
@@ -338,7 +349,7 @@ bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
     c->map = NULL;
     c->reduce = NULL;
     c->tile = NULL;
-    if (q->op->n_attrs > OI_KERNEL_ATTRS || q->n_out != 1)
+    if (q->op->n_attrs > OI_KERNEL_ATTRS || q->n_in > OI_KERNEL_PORTS || q->n_out > OI_KERNEL_PORTS)
         return false;
     oi_kernel_key k = {.op = q->op->id, .values = values};
     set_attrs(q, c, values, &k.given);
@@ -347,13 +358,27 @@ bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
     c->copies_out = needs_copy(q, c);
     c->copy_at = (c->scratch_bytes + 63) / 64 * 64;
     if (c->copies_out) {
-        uint64_t bytes;
-        if (!oi_dtype_bytes(q->out[0].dtype, (uint64_t)element_count(&q->out[0]), &bytes))
-            return false;
-        c->scratch_bytes = c->copy_at + bytes;
+        c->scratch_bytes = c->copy_at;
+        for (size_t o = 0; o < q->n_out; o++)
+            if (!add_copy(&q->out[o], &c->scratch_bytes))
+                return false;
     }
     snprintf(c->name, sizeof c->name, "%s.%s", name, oi_cpu_name(cpu));
     return true;
+}
+
+/* The outputs in scratch, contiguous. */
+static void set_apart(const oi_kernel_query *q, char *scratch, oi_operand *apart, void **made)
+{
+    size_t at = 0;
+    for (size_t o = 0; o < q->n_out; o++) {
+        int64_t stride = 1;
+        apart[o] = q->out[o];
+        for (uint32_t a = apart[o].rank; a-- > 0; stride *= apart[o].dims[a])
+            apart[o].strides[a] = stride;
+        made[o] = scratch + at;
+        add_copy(&apart[o], &at);
+    }
 }
 
 bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
@@ -361,18 +386,17 @@ bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
 {
     if (!c->copies_out)
         return c->run(q, c, io, fault);
-    oi_operand apart = q->out[0];
-    int64_t stride = 1;
-    for (uint32_t a = apart.rank; a-- > 0; stride *= apart.dims[a])
-        apart.strides[a] = stride;
-    void *made = (char *)io->scratch + c->copy_at;
+    oi_operand apart[OI_KERNEL_PORTS];
+    void *made[OI_KERNEL_PORTS];
+    set_apart(q, (char *)io->scratch + c->copy_at, apart, made);
     oi_kernel_query q2 = *q;
     oi_kernel_io io2 = *io;
-    q2.out = &apart;
-    io2.out = &made;
+    q2.out = apart;
+    io2.out = made;
     io2.out_at = NULL;
     if (!c->run(&q2, c, &io2, fault))
         return false;
-    oi_copy(&q->out[0], io->out[0], io->out_at ? io->out_at[0] : 0, &apart, made, 0);
+    for (size_t o = 0; o < q->n_out; o++)
+        oi_copy(&q->out[o], io->out[o], io->out_at ? io->out_at[o] : 0, &apart[o], made[o], 0);
     return true;
 }

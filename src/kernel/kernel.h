@@ -10,6 +10,7 @@
 
 #define OI_KERNEL_RANK  16 /* as OI_MAX_RANK of program.h */
 #define OI_KERNEL_ATTRS 8
+#define OI_KERNEL_PORTS 64 /* inputs or outputs of a call: the longest concat and split */
 
 /* -- cpu.c -- */
 
@@ -41,8 +42,8 @@ typedef struct oi_kernel_query {
     /* One per attribute of the op, defaults filled in; OI_VALUE_NONE when absent. A length that
      * was a rank-1 variable is a list of integers. */
     const oi_op_value *attrs;
-    uint32_t overlaps; /* bit i: input i and the output begin at the same element */
-    uint32_t tangles;  /* bit i: they share memory in any other way */
+    uint64_t overlaps; /* bit i: input i and an output begin at the same element */
+    uint64_t tangles;  /* bit i: they share memory in any other way */
 } oi_kernel_query;
 
 /* Runs task(ctx, 0) ... task(ctx, n_tasks - 1), in any order, on any threads, and waits. */
@@ -105,8 +106,8 @@ struct oi_choice {
     oi_load load[4];
     oi_store store;
     oi_kernel_scalar attrs[OI_KERNEL_ATTRS];
-    bool copies_out; /* an output that overlaps an input is made in scratch first */
-    size_t copy_at;  /* where in scratch */
+    bool copies_out; /* outputs that overlap an input are made in scratch first */
+    size_t copy_at;  /* where in scratch: one after the other, each at a multiple of 64 */
 };
 
 /* False when no kernel does this (E060); everything oi_infer accepts has one. */

@@ -4,8 +4,8 @@
 
 #include "kernel/kernel.h"
 
-#define MAX_PORTS 64u /* operands of one call; concat of more is refused by E060 */
-#define MAX_ATTRS 16u /* of an op; the longest row of the registry has 8 */
+#define MAX_PORTS OI_KERNEL_PORTS /* concat of more is refused by E060 */
+#define MAX_ATTRS 16u             /* of an op; the longest row of the registry has 8 */
 
 /* A call, ready to run. */
 typedef struct call {
@@ -120,13 +120,13 @@ static void set_operand(oi_operand *o, oi_dtype t, uint32_t rank, const uint64_t
 }
 
 /* An output in a variable that is also read: the kernel must not spoil its input. */
-static uint32_t overlaps(const oi_pnode *n)
+static uint64_t overlaps(const oi_pnode *n)
 {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < n->as.op.n_in && i < 32; i++)
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < n->as.op.n_in && i < MAX_PORTS; i++)
         for (uint32_t k = 0; k < n->as.op.n_out; k++)
             if (!n->as.op.in[i].is_index && n->as.op.in[i].var == n->as.op.out[k].var)
-                mask |= 1u << i;
+                mask |= (uint64_t)1 << i;
     return mask;
 }
 

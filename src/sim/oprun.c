@@ -2,7 +2,7 @@
 #include "kernel/kernel.h"
 #include "program/program.h"
 
-#define MAX_OPERANDS 16
+#define MAX_OPERANDS OI_KERNEL_PORTS
 #define MAX_ATTRS    OI_KERNEL_ATTRS
 
 typedef struct run {
@@ -81,9 +81,9 @@ static void find_overlap(const run *r, size_t i, oi_kernel_query *q)
         if (a >= b + r->out_bytes[o] || b >= a + r->in_bytes[i])
             continue;
         if (a == b && r->in_at[i] == r->out_at[o])
-            q->overlaps |= 1u << i;
+            q->overlaps |= (uint64_t)1 << i;
         else
-            q->tangles |= 1u << i;
+            q->tangles |= (uint64_t)1 << i;
     }
 }
 

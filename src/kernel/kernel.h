@@ -42,6 +42,9 @@ typedef struct oi_kernel_query {
     /* One per attribute of the op, defaults filled in; OI_VALUE_NONE when absent. A length that
      * was a rank-1 variable is a list of integers. */
     const oi_op_value *attrs;
+    /* One per attribute: the type of a value that only the run knows, OI_NONE where it is known.
+     * NULL: all are known. The run then hands in a query with the values filled in. */
+    const oi_operand *run_attrs;
     uint64_t overlaps; /* bit i: input i and an output begin at the same element */
     uint64_t tangles;  /* bit i: they share memory in any other way */
 } oi_kernel_query;

@@ -1,0 +1,274 @@
+"""oinf convert: rules, types, sizes, the command itself."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import pytest
+from support import command_env
+from weight_files import converted, gguf_bytes, refused
+
+np = pytest.importorskip("numpy")
+
+from openinfer_oinf import OinfError, dtype_of, read_oinf  # noqa: E402
+from openinfer_oinf.convert import command, convert  # noqa: E402
+from openinfer_oinf.convert.cast import cast_part  # noqa: E402
+from openinfer_oinf.convert.plan import Options, parse_value  # noqa: E402
+from openinfer_oinf.convert.progress import Progress  # noqa: E402
+from openinfer_oinf.convert.rename import apply_rules, load_rules  # noqa: E402
+from openinfer_oinf.convert.weights import Part, legal_name  # noqa: E402
+
+
+def f32(*values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def layers(n=3):
+    """Two tensors a layer and one more, as a GGUF file."""
+    tensors = [(f"model.layers.{i}.self_attn.q_proj.weight", (2, 32), 8, bytes([i]) * 68) for i in range(n)]
+    tensors += [(f"model.layers.{i}.norm.weight", (4,), 0, f32(i, 1, 2, 3)) for i in range(n)]
+    return gguf_bytes([*tensors, ("model.rotary.inv_freq", (2,), 0, f32(1, 0.5))])
+
+
+def test_rules():
+    rules = load_rules([
+        "model.layers.{l}.self_attn.q_proj.weight -> Wq.{l}", "*.inv_freq -> -", "a.{x}.{y} -> {y}.{x}", "keep.me -> =",
+        "enc.{l}.{l} -> same.{l}", "pre.* -> *",
+    ])  # fmt: skip
+    for name, want in {
+        "model.layers.12.self_attn.q_proj.weight": "Wq.12", "x.y.inv_freq": None, "a.1.2": "2.1", "keep.me": "keep.me",
+        "enc.3.3": "same.3", "pre.any.thing": "any.thing",
+    }.items():  # fmt: skip
+        assert apply_rules(rules, name) == (want, True)
+    for name in ("model.layers.1.2.self_attn.q_proj.weight", "model.layers..self_attn.q_proj.weight", "enc.3.4", "keepXme"):
+        assert apply_rules(rules, name) == (name, False)
+    assert [r.used for r in rules] == [1] * 6
+
+
+def test_the_first_rule_decides(tmp_path):
+    path = tmp_path / "rules"
+    path.write_text("# names of one model\na.b -> first  # why\n\n*.b -> second\n")
+    rules = load_rules([str(path), "* -> third"])
+    assert [apply_rules(rules, n)[0] for n in ("a.b", "c.b", "d")] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("rule", ["a -> ", "-> b", "a -> b -> c", "a.{x} -> {y}", "a -> *", "* * * -> x"])
+def test_wrong_rules(rule, tmp_path):
+    with pytest.raises(OinfError, match="--rename: "):
+        load_rules([rule])
+    (tmp_path / "rules").write_text(f"ok -> ok\n{rule}\n")
+    with pytest.raises(OinfError, match="rules:2: "):
+        load_rules([str(tmp_path / "rules")])
+
+
+def test_wrong_rule_files(tmp_path):
+    (tmp_path / "r").write_bytes(b"\xff")
+    with pytest.raises(OinfError, match="not valid UTF-8"):
+        load_rules([str(tmp_path / "r")])
+    (tmp_path / "r").write_text("no arrow")
+    with pytest.raises(OinfError, match="PATTERN -> NAME"):
+        load_rules([str(tmp_path / "r")])
+
+
+RENAME = ["model.layers.{l}.self_attn.q_proj.weight -> Wq.{l}", "*.inv_freq -> -"]
+
+
+def test_renamed_kept_and_dropped(tmp_path):
+    with converted(tmp_path, layers(2), "x.gguf", rename=RENAME) as p:
+        assert sorted(p.tensors) == [
+            "Wq.0", "Wq.0.scale", "Wq.1", "Wq.1.scale", "model.layers.0.norm.weight", "model.layers.1.norm.weight",
+        ]  # fmt: skip
+        assert p.tensors["Wq.1"].dims == (2, 32) and p.tensors["Wq.1.scale"].dims == (2, 1)
+    with converted(tmp_path, layers(1), "x.gguf", rename=RENAME, unmatched="drop") as p:
+        assert sorted(p.tensors) == ["Wq.0", "Wq.0.scale"]
+    with pytest.raises(OinfError, match="no rule matches model.layers.0.norm.weight and|no rule matches model"):
+        converted(tmp_path, layers(1), "x.gguf", rename=RENAME, unmatched="error")
+
+
+def test_notes(tmp_path):
+    (tmp_path / "x.gguf").write_bytes(gguf_bytes([("a b::c", (1,), 0, f32(1)), ("n", (1,), 0, f32(2))]))
+    plan = convert([str(tmp_path / "x.gguf")], str(tmp_path / "o"), Options(rename=["n -> N", "q -> r"]))
+    assert plan.notes == [
+        "no rule matches a b::c: kept under their own names",
+        "names outside [A-Za-z0-9._-] were changed: a b::c -> a_b_c",
+        "no tensor matches the rule q -> r",
+    ]
+    assert sorted(read_oinf(tmp_path / "o").tensors) == ["N", "a_b_c"]
+
+
+def test_two_tensors_with_one_name(tmp_path):
+    text = refused(tmp_path, layers(2), "x.gguf", rename=["model.layers.{l}.norm.weight -> norm"])
+    assert "'model.layers.0.norm.weight' and 'model.layers.1.norm.weight' would both be stored as 'norm'" in text
+    data = gguf_bytes([("w", (32,), 8, bytes(34)), ("w.scale", (1,), 0, f32(1))])
+    assert "'w' and 'w.scale' would both be stored as 'w.scale'" in refused(tmp_path, data, "x.gguf")
+
+
+def test_several_files(tmp_path):
+    for i in range(3):
+        (tmp_path / f"{i}.gguf").write_bytes(gguf_bytes([(f"t{i}", (1,), 0, f32(i))], [("k", "u8", i)]))
+    paths = [str(tmp_path / f"{i}.gguf") for i in range(3)]
+    convert(paths, str(tmp_path / "o"))
+    with read_oinf(tmp_path / "o") as p:
+        assert [p.tensors[f"t{i}"].tolist() for i in range(3)] == [[0.0], [1.0], [2.0]] and p.meta("k") == 0
+    with pytest.raises(OinfError, match="would both be stored"):
+        convert(paths[:1] * 2, str(tmp_path / "o2"))
+
+
+# ---- element types ------------------------------------------------------------------------
+
+
+def cast(values, source, to, lossy=False):
+    from openinfer_oinf.dtypes import decode_numpy, encode_list
+
+    raw = encode_list(values, dtype_of(source))
+    cut = max(len(raw) // 3, 1)  # chunks that end inside an element
+    part = Part("", source, (len(values),), lambda: iter([raw[:cut], raw[cut:]]))
+    out = cast_part(part, to, lossy)
+    stored = b"".join(bytes(c) for c in out.chunks())
+    return decode_numpy(stored, dtype_of(to), len(values)).tolist()
+
+
+def test_casts_are_exact():
+    inf = float("inf")
+    assert cast([1.5, -2.0, inf, 2.0**-24], "f16", "f32") == [1.5, -2.0, inf, 2.0**-24]
+    assert cast([1.5, -2.0, 0.0], "f32", "bf16") == [1.5, -2.0, 0.0]
+    assert cast([1.5, -2.0, 65504.0], "f32", "f16") == [1.5, -2.0, 65504.0]
+    assert np.isnan(cast([float("nan")], "f32", "f16")[0])
+    assert cast([-3, 2, 7], "i4", "i8") == [-3, 2, 7]
+    assert cast([0, 255], "u8", "f16") == [0, 255] and cast([-5, 100], "i64", "i8") == [-5, 100]
+    assert cast([True, False], "bool", "u8") == [1, 0]
+
+
+def test_casts_that_are_not():
+    for values, source, to in [([0.1], "f32", "f16"), ([1.0, 1e-3], "f64", "bf16"), ([4097], "i32", "f16"), ([-9], "i8", "f8")]:
+        with pytest.raises(OinfError, match=f"is not exact as {to}; --lossy rounds it"):
+            cast(values, source, to)
+    assert cast([0.1], "f32", "f16", lossy=True) == [float(np.float16(0.1))]
+    with pytest.raises(OinfError, match="element 1 = 100000 is too large for f16"):
+        cast([1.0, 1e5], "f32", "f16", lossy=True)
+    with pytest.raises(OinfError, match="no conversion from f32 to i8"):
+        cast([1.0], "f32", "i8")
+    with pytest.raises(OinfError, match="i8: 300 is out of range"):
+        cast([300], "i32", "i8")
+
+
+def test_dtype_option(tmp_path):
+    data = gguf_bytes([("a", (2,), 0, f32(1, 2)), ("b", (2,), 0, f32(3, 4)), ("i", (1,), 26, bytes(4)), ("q", (32,), 8, bytes(34))])
+    with converted(tmp_path, data, "x.gguf", dtype=["b=bf16", "f16"]) as p:
+        assert {k: t.dtype.name for k, t in p.tensors.items()} == {
+            "a": "f16", "b": "bf16", "i": "i32", "q": "i8", "q.scale": "f16",
+        }  # fmt: skip
+        assert p.tensors["b"].tolist() == [3.0, 4.0]
+    with converted(tmp_path, data, "x.gguf", dtype=["q=f16"], dequantize=["q"]) as p:
+        assert p.tensors["q"].dtype.name == "f16" and "q.scale" not in p.tensors
+    assert "stored in blocks (Q8_0)" in refused(tmp_path, data, "x.gguf", dtype=["q=f32"])
+    for wrong in (["f99"], ["f16", "f32"], ["str"]):
+        with pytest.raises(OinfError, match="dtype"):
+            converted(tmp_path, data, "x.gguf", dtype=wrong)
+    inexact = gguf_bytes([("a", (2,), 0, f32(1, 0.1))])
+    with pytest.raises(OinfError, match="tensor a: element 1 = 0.1"):
+        converted(tmp_path, inexact, "x.gguf", dtype=["f16"])
+    assert not (tmp_path / "none").exists()
+
+
+# ---- sizes and metadata ---------------------------------------------------------------------
+
+
+def test_wrong_sizes(tmp_path):
+    data = gguf_bytes([("w", (2, 3), 0, bytes(24))], [("dim", "u32", 5), ("f", "f32", 1.5), ("neg", "i8", -1), ("a", "u8[]", [1])])
+    for item, reason in {
+        "D": "wants NAME=VALUE", "D=": "wants NAME=VALUE", "D=dimm": "no metadata key 'dimm'; did you mean 'dim'",
+        "D=x:0": "no tensor 'x'", "D=w:2": "there is no axis 2", "D=f": "not a whole number", "D=neg": "not a whole number",
+        "D=a": "not a whole number", "a b=1": "does not match",
+    }.items():  # fmt: skip
+        with pytest.raises(OinfError, match=reason):
+            converted(tmp_path, data, "x.gguf", sizevar=[item])
+    with pytest.raises(OinfError, match="KEY=VALUE"):
+        converted(tmp_path, data, "x.gguf", meta=["k"])
+    assert not os.path.exists(tmp_path / "out.oinf")
+
+
+def test_values():
+    assert [parse_value(t) for t in ("true", "12", "-3", "1.5", "1e-5", "x", "1.2.3", "")] == [
+        True, 12, -3, 1.5, 1e-5, "x", "1.2.3", "",
+    ]  # fmt: skip
+
+
+def test_legal_names():
+    assert [legal_name(n) for n in ("a.b-c_1", "/a//b", "onnx::X", "", "\u00fc")] == ["a.b-c_1", "_a_b", "onnx_X", "_", "_"]
+
+
+# ---- the command ------------------------------------------------------------------------------
+
+
+def oinf(*args, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "openinfer_oinf", *args], env=command_env(), cwd=cwd, capture_output=True, text=True
+    )
+
+
+def test_command(tmp_path):
+    (tmp_path / "x.gguf").write_bytes(layers(2))
+    done = oinf("convert", "x.gguf", "-o", "m.oinf", "--rename", RENAME[0], "--rename", "z -> Z", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("m.oinf: 7 tensors from 5 (3 F32, 2 Q8_0), 0 sizes, 2 metadata; ")
+    assert "oinf: no rule matches" in done.stderr and "oinf: no tensor matches the rule z -> Z" in done.stderr
+    assert "[#" not in done.stderr  # no bar: stderr is not a terminal
+    quiet = oinf("convert", "-q", "x.gguf", "-o", "m.oinf", "--rename", RENAME[0], cwd=tmp_path)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    listed = oinf("convert", "x.gguf", "--list", "--rename", RENAME[1], "--sizevar", "N=2", cwd=tmp_path)
+    assert "model.rotary.inv_freq F32[2] -> -\n" in listed.stdout and "N := 2\n" in listed.stdout
+    assert sorted(os.listdir(tmp_path)) == ["m.oinf", "x.gguf"]
+
+
+def test_command_errors(tmp_path):
+    (tmp_path / "x.gguf").write_bytes(layers(1))
+    (tmp_path / "y.txt").write_text("hello")
+    for args, code, text in [
+        (["x.gguf"], 2, "--output or --list"), (["none.gguf", "-o", "m"], 1, "oinf: none.gguf: No such file or directory"),
+        ([".", "-o", "m"], 1, "oinf: .: Is a directory"), (["y.txt", "-o", "m"], 1, "oinf: y.txt: not a format"),
+        (["x.gguf", "-o", "no/m"], 1, "No such file or directory"), (["x.gguf", "-o", "x.gguf"], 1, "output is one of the inputs"),
+        (["x.gguf", "-o", "m", "--rename", "none"], 1, "oinf: none: No such file"),
+    ]:  # fmt: skip
+        done = oinf("convert", *args, cwd=tmp_path)
+        assert done.returncode == code and text in done.stderr, done.stderr
+        assert code == 2 or done.stderr.count("\n") == 1
+    assert sorted(os.listdir(tmp_path)) == ["x.gguf", "y.txt"]
+
+
+def test_without_numpy(pure, tmp_path, capsys):
+    (tmp_path / "x.gguf").write_bytes(layers(1))
+    assert command.main([str(tmp_path / "x.gguf"), "-o", str(tmp_path / "m")]) == 1
+    assert capsys.readouterr().err == "oinf: convert needs numpy, which is not installed\n"
+
+
+def test_a_file_that_shrinks(tmp_path):
+    """The temporary file goes, and the old package stays."""
+    (tmp_path / "m").write_text("old")
+    source = tmp_path / "x.gguf"
+    source.write_bytes(layers(1))
+    opened = command.open_all([str(source)])
+    plan = command.make_plan(opened, Options())
+    os.truncate(source, 64)
+    with pytest.raises(OinfError, match="file became shorter while open"):
+        command._write(plan, str(tmp_path / "m"), False)
+    command.close_all(opened)
+    assert sorted(os.listdir(tmp_path)) == ["m", "x.gguf"] and (tmp_path / "m").read_text() == "old"
+
+
+def test_progress(capsys):
+    ticks = iter([0.0, 0.05, 0.2, 0.4])
+    bar = Progress(4000, True, lambda: next(ticks))
+    chunks = bar.watch("w", lambda: iter([bytes(1000)] * 3))
+    assert b"".join(chunks()) == bytes(3000)
+    bar.close()
+    err = capsys.readouterr().err
+    assert err.count("\r[") == 2 and " 50% " in err and " 75% " in err and err.endswith("\r")
+    quiet = Progress(4000, None)
+    quiet.add("w", 10)
+    quiet.close()
+    assert capsys.readouterr().err == ""

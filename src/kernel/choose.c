@@ -281,6 +281,7 @@ static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k
 static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
     [OI_OP_SDPA] = oi_sdpa_choose,
     [OI_OP_ATTN] = oi_attn_choose,
+    [OI_OP_QLINEAR] = oi_qlinear_choose,
 };
 
 static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
@@ -291,6 +292,7 @@ static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     case OI_OP_CLASS_REDUCE: return choose_reduce(q, c, k, name);
     case OI_OP_CLASS_CONTRACT: return choose_contract(q, c, k, name);
     case OI_OP_CLASS_MOVE: return choose_move(q, c, k, name);
+    case OI_OP_CLASS_COMPOSITE:
     case OI_OP_CLASS_CUSTOM: return custom[q->op->id] && custom[q->op->id](q, c);
     default: return false;
     }

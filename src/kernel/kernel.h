@@ -155,6 +155,7 @@ typedef struct oi_form_fns {
 
 extern const oi_form_fns *const oi_forms[OI_CPU_COUNT];
 extern const oi_dot_fns *const oi_dots[OI_CPU_COUNT]; /* [0] f32, [1] f64 */
+extern const oi_qdot_fns *const oi_qdots[OI_CPU_COUNT];
 oi_dtype oi_form_of(oi_dtype t);     /* f16 -> f32; others are computed as themselves */
 size_t oi_form_size(oi_dtype t);     /* bytes of one element in its form */
 oi_dtype oi_form_source(oi_dtype t); /* what a conversion reads it as: i4 -> i8 */
@@ -199,6 +200,9 @@ bool oi_gather_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
 /* attention.c */
 bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);
+
+/* qlinear.c */
+bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c);
 
 /* A row of storage in the kernel's form: `buffer` holds OI_CHUNK elements twice over, unless the
  * storage itself will do. */

@@ -207,6 +207,22 @@ static void try_attn(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     check(&c);
 }
 
+static void try_qlinear(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    for (int w = 1; w < OI_DTYPE_COUNT; w++) {
+        if (!(op->inputs[1].dtypes & OI_DTYPES(w)))
+            continue;
+        call c = {.op = op};
+        uint64_t x[2] = {rows, 96}, weights[2] = {19, 96}, blocks[2] = {19, 3}, out[2] = {rows, 19};
+        add_input(&c, t, 2, x, &seed);
+        add_input(&c, (oi_dtype)w, 2, weights, &seed);
+        add_input(&c, OI_F16, 2, blocks, &seed);
+        add_input(&c, OI_F32, 2, blocks, &seed);
+        set_out(&c, t, 2, out);
+        check(&c);
+    }
+}
+
 static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
 {
     switch (op->shape_rule) {
@@ -225,6 +241,7 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     case OI_SHAPE_GATHER: try_gather(op, t, rows > 700 ? 700 : rows, seed); break;
     case OI_SHAPE_SDPA: try_sdpa(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_ATTN: try_attn(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_QLINEAR: try_qlinear(op, t, rows > 90 ? 90 : rows, seed); break;
     default: fail_msg("say here how to call an op like %s", op->name);
     }
 }

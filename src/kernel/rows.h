@@ -4,6 +4,7 @@
 #ifndef OI_ROWS_H
 #define OI_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,6 +84,30 @@ typedef struct oi_dot_fns {
     void (*add_scaled)(size_t n, const void *factor, const void *x, void *sum);
     void (*softmax)(size_t n, void *row);
 } oi_dot_fns;
+
+/* A row of weights in blocks (isa/qdot.c): an integer q of block b stands for
+ * scale[b] * q + offset[b]. */
+typedef struct oi_qdot_row {
+    size_t n_blocks, group;      /* elements per block */
+    const float *scale, *offset; /* one per block; offset may be NULL: 0 */
+    bool is_signed;              /* its bytes are int8_t */
+} oi_qdot_row;
+
+#define OI_QDOT_ROWS 4 /* rows of weights that meet a row of x at once */
+
+typedef struct oi_qdot_fns {
+    void (*unpack4)(size_t n, const uint8_t *w, bool is_signed, uint8_t *out);
+    void (*halves)(size_t n, const void *from, float *out); /* f16 to f32 */
+    void (*real)(const oi_qdot_row *r, const uint8_t *w, float *out);
+    /* q = x / d in +-127 and its sum, per block */
+    void (*quantise)(size_t n_blocks, size_t group, const float *x, int16_t *q, float *d,
+                     float *of_q);
+    /* sums[m * OI_QDOT_ROWS + r] = row m of x (n_x, k) . row r of w (OI_QDOT_ROWS, k) */
+    void (*dots)(size_t k, const float *w, const float *x, size_t n_x, float *sums);
+    /* sums[m] = sum over blocks of d * (scale * sum(q w) + offset * sum(q)), q: (n_x, k) */
+    void (*dots_q8)(const oi_qdot_row *r, const uint8_t *w, const int16_t *q, const float *d,
+                    const float *of_q, size_t n_x, float *sums);
+} oi_qdot_fns;
 
 /* Rows of storage to and from the form kernels compute in: element at + i * step of the tensor. */
 typedef void oi_load_fn(void *form, const void *data, int64_t at, int64_t step, size_t n);

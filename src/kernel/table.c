@@ -38,6 +38,9 @@ ISA_LIST(DECLARE_FORMS, forms)
 #define DECLARE_DOTS(name, isa) extern const oi_dot_fns SYMBOL(name, isa)[2];
 ISA_LIST(DECLARE_DOTS, dots)
 const oi_dot_fns *const oi_dots[OI_CPU_COUNT] = ISA_ARRAY(SYMBOL, dots);
+#define DECLARE_QDOTS(name, isa) extern const oi_qdot_fns SYMBOL(name, isa);
+ISA_LIST(DECLARE_QDOTS, qdots)
+const oi_qdot_fns *const oi_qdots[OI_CPU_COUNT] = ISA_ARRAY(ADDRESS, qdots);
 const oi_form_fns *const oi_forms[OI_CPU_COUNT] = ISA_ARRAY(ADDRESS, forms);
 
 /* -- rows -- */
@@ -100,12 +103,12 @@ static const tile_row tiles[] = {
 
 /* Tuned by hand; each stands for the generated kernel of the same op and form. */
 #if defined(__x86_64__)
-#define TUNED_LIST(X)                                                       \
-    X(MATMUL, F32, AVX, tile_f32, avx)                                      \
-    X(MATMUL, F32, AVX2, tile_f32, avx2)                                    \
-    X(MATMUL, F32, AVX512, tile_f32, avx512)                                \
-    X(MATMUL, F64, AVX, tile_f64, avx) X(MATMUL, F64, AVX2, tile_f64, avx2) \
-        X(MATMUL, F64, AVX512, tile_f64, avx512)
+#define TUNED_LIST(X)                        \
+    X(MATMUL, F32, AVX, tile_f32, avx)       \
+    X(MATMUL, F32, AVX2, tile_f32, avx2)     \
+    X(MATMUL, F32, AVX512, tile_f32, avx512) \
+    X(MATMUL, F64, AVX, tile_f64, avx)       \
+    X(MATMUL, F64, AVX2, tile_f64, avx2) X(MATMUL, F64, AVX512, tile_f64, avx512)
 #else
 #define TUNED_LIST(X)
 #endif

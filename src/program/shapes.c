@@ -431,6 +431,7 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_GATHER] = gather,
     [OI_SHAPE_SDPA] = sdpa,
     [OI_SHAPE_ATTN] = attn,
+    [OI_SHAPE_QLINEAR] = oi_shape_qlinear,
 };
 
 bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out)

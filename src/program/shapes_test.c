@@ -436,11 +436,14 @@ static void test_attn(void **state)
            "the output is declared f16, the result is f32");
 }
 
-/* Runs last: every op of the registry was accepted once and refused once above. */
+/* Runs last: every op with a rule of shapes.c was accepted once and refused once above. Rules in
+ * files of their own come after those in the registry, and have tests of their own. */
 static void test_every_op_was_tried(void **state)
 {
     (void)state;
     for (size_t i = 0; i < oi_op_count(); i++) {
+        if (oi_op_at(i)->shape_rule > OI_SHAPE_ATTN)
+            continue;
         if (!seen_accepted[i])
             fail_msg("no accepting case for '%s'", oi_op_at(i)->name);
         if (!seen_refused[i])

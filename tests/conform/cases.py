@@ -5,7 +5,9 @@ infinities, -0, limits, ties, zero divisors. The random numbers are seeded by op
 is the same in every run and on every machine."""
 
 import dataclasses
+import importlib
 import json
+import pathlib
 import zlib
 
 import ml_dtypes
@@ -36,6 +38,7 @@ class Case:
     label: str
     inplace: int = None  # the input whose memory the output takes
     base: "Case" = None  # elementwise and large: this one, repeated along the last axis
+    summed: tuple = None  # (element type, number of terms) that the tolerance goes by, when the row does not tell
 
     def __str__(self):
         return f"{self.op}({', '.join(map(str, self.inputs))}; {self.attrs}) >> {self.out_dtype}{list(self.out_shape)} [{self.label}]"
@@ -452,7 +455,11 @@ def attn_cases(op, row):
                         tensor(rng, dtype, (64, 64), True)], {}, dtype, (70, 64), "large")
 
 
-SPECIAL = {"sdpa": sdpa_cases, "attn": attn_cases, "cast": cast_cases, "matmul": matmul_cases, "gather": gather_cases}
+# cases_FAMILY.py: CASES, from op to its function
+SPECIAL = {}
+for path in sorted(pathlib.Path(__file__).parent.glob("cases_*.py")):
+    SPECIAL.update(importlib.import_module(path.stem).CASES)
+SPECIAL |= {"sdpa": sdpa_cases, "attn": attn_cases, "cast": cast_cases, "matmul": matmul_cases, "gather": gather_cases}
 
 
 def cases_for(op):

@@ -13,6 +13,8 @@ TOLERANCE = {"f32": 1e-5, "f64": 1e-12, "f16": 1e-3, "bf16": 8e-3, "f8": 0.26}
 def reduced_length(case):
     """How many terms make up one element."""
     row = OPS[case.op]
+    if case.summed:
+        return max(1, case.summed[1])
     if row["class"] == "reduce":
         return max(1, case.inputs[0].values.size // max(1, int(np.prod(case.out_shape, dtype=np.int64))))
     if case.op == "matmul":
@@ -22,7 +24,7 @@ def reduced_length(case):
 
 def summed_in(case):
     """The coarser of the output and the accumulator."""
-    acc = case.attrs.get("acc", case.out_dtype)
+    acc = case.summed[0] if case.summed else case.attrs.get("acc", case.out_dtype)
     a = acc if isinstance(acc, str) else acc[0]
     return max((t for t in (a, case.out_dtype) if t in TOLERANCE), key=TOLERANCE.get)
 

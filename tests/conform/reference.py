@@ -4,7 +4,9 @@ REFERENCE[op](inputs, attrs, out_dtype, out_shape) takes and gives Tensors. Narr
 f32 and rounded once; integers of up to 32 bits exactly in 64, then wrapped; 64-bit ones wrap by themselves.
 """
 
+import importlib
 import math
+import pathlib
 
 import numpy as np
 
@@ -663,3 +665,8 @@ def _(inputs, attrs, out_dtype, out_shape):
     v = np.broadcast_to(v.transpose(1, 0, 2), (b, heads, t, dh))
     scale = number(inputs[0].dtype, attrs["scale"]) if "scale" in attrs else wide(1) / np.sqrt(wide(dh))
     return result(out_dtype, attend(q, k, v, scale).reshape(out_shape))
+
+
+# reference_FAMILY.py says what the ops of a family mean
+for path in sorted(pathlib.Path(__file__).parent.glob("reference_*.py")):
+    importlib.import_module(path.stem)

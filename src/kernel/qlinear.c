@@ -1,0 +1,293 @@
+/* qlinear.c: y = x . real(w)^T + b for weights in blocks of integers.
+ *
+ * Rows of x are made ready once (as floats, or in 8 bits); then every task takes some rows of w,
+ * brings each into bytes, and meets it with all rows of x. Which rows a task takes hangs on the
+ * shape alone, and every sum is made by one task, so the result does not depend on the threads. */
+#include "kernel/kernel.h"
+
+#define M_BLOCK   64 /* rows of x at a time: they and a row of w stay in the second cache */
+#define N_CHUNK   16 /* rows of w whose results are stored together */
+#define MAX_TASKS 32 /* each has buffers in scratch */
+
+typedef struct blocks {  /* scale or offset: (N, n_blocks) */
+    const oi_operand *o; /* NULL: there is none */
+    const oi_load *load;
+    const void *data;
+    int64_t at;
+} blocks;
+
+typedef struct qlinear {
+    const oi_choice *c;
+    const oi_kernel_io *io;
+    const oi_qdot_fns *fns;
+    size_t m, n, k, n_blocks, group;
+    bool is_q8;
+    const oi_operand *x, *w, *out;
+    blocks scale, offset, bias;
+    oi_walk rows; /* of x and of the result */
+    /* shared scratch */
+    float *floats;        /* (M_BLOCK, k) */
+    int16_t *q;           /* (M_BLOCK, k) */
+    float *d, *sums_of_q; /* (M_BLOCK, n_blocks) */
+    char *task_scratch;
+    size_t task_bytes, n_tasks;
+    /* the present rows of x */
+    size_t m0, n_rows;
+} qlinear;
+
+/* What a task works in. */
+typedef struct buffers {
+    float *real; /* (OI_QDOT_ROWS, k) */
+    float *scale, *offset;
+    uint8_t *bytes; /* (k) */
+} buffers;
+
+static size_t aligned(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* -- the call -- */
+
+/* Inputs after x and w: scale, offset, and a bias, told by its rank. load[0] is x's, then in that
+ * order. */
+static void set_operands(qlinear *j, const oi_kernel_query *q, const oi_choice *c)
+{
+    blocks *to[] = {&j->scale, &j->offset, &j->bias};
+    size_t n = q->n_in;
+    if (n > 2 && q->in[n - 1].rank == 1) {
+        n--;
+        j->bias = (blocks){.o = &q->in[n], .load = &c->load[3]};
+    }
+    for (size_t i = 2; i < n; i++)
+        *to[i - 2] = (blocks){.o = &q->in[i], .load = &c->load[i - 1]};
+}
+
+static void set_job(qlinear *j, const oi_kernel_query *q, const oi_choice *c)
+{
+    const oi_operand *x = &q->in[0], *w = &q->in[1], *out = &q->out[0];
+    *j = (qlinear){.c = c, .fns = oi_qdots[c->cpu], .x = x, .w = w, .out = out};
+    set_operands(j, q, c);
+    j->is_q8 = strcmp(oi_kernel_attr(q, "act")->s, "q8") == 0;
+    j->n = (size_t)w->dims[0];
+    j->k = (size_t)w->dims[1];
+    j->n_blocks = (size_t)j->scale.o->dims[1];
+    j->group = j->n_blocks ? j->k / j->n_blocks : 0;
+    oi_operand x_rows = *x, out_rows = *out;
+    x_rows.rank--;
+    out_rows.rank--;
+    oi_walk_init(&j->rows, &out_rows, (const oi_operand *const[]){&x_rows, &out_rows}, 2);
+    j->m = (size_t)oi_walk_count(&j->rows, j->rows.rank);
+    j->n_tasks = least((j->n + N_CHUNK - 1) / N_CHUNK, MAX_TASKS);
+    j->task_bytes = aligned(j->is_q8 ? 0 : OI_QDOT_ROWS * j->k * sizeof(float)) +
+                    2 * aligned(j->n_blocks * sizeof(float)) + aligned(j->k);
+}
+
+/* Lays out scratch from `at`; returns how much it is. */
+static size_t lay_out(qlinear *j, char *at)
+{
+    size_t rows = least(j->m, M_BLOCK), n = 0;
+    j->floats = (void *)at;
+    n += aligned(rows * j->k * sizeof(float));
+    j->q = (void *)(at ? at + n : NULL);
+    n += j->is_q8 ? aligned(rows * j->k * sizeof(int16_t)) : 0;
+    j->d = (void *)(at ? at + n : NULL);
+    n += j->is_q8 ? aligned(rows * j->n_blocks * sizeof(float)) : 0;
+    j->sums_of_q = (void *)(at ? at + n : NULL);
+    n += j->is_q8 ? aligned(rows * j->n_blocks * sizeof(float)) : 0;
+    j->task_scratch = at ? at + n : NULL;
+    return n + j->n_tasks * j->task_bytes;
+}
+
+/* -- operands -- */
+
+static void load_all(const oi_load *l, const void *data, int64_t at, int64_t step, size_t n,
+                     float *out)
+{
+    uint64_t buffer[2 * OI_CHUNK];
+    for (size_t i = 0; i < n; i += OI_CHUNK) {
+        size_t some = least(n - i, OI_CHUNK);
+        memcpy(out + i, oi_load_row(l, data, at + (int64_t)i * step, step, some, buffer),
+               some * sizeof *out);
+    }
+}
+
+static bool is_f16_row(const blocks *b)
+{
+    return b->o->dtype == OI_F16 && b->o->strides[1] == 1;
+}
+
+/* Row n of scales or offsets. */
+static const float *block_row(const qlinear *j, const blocks *b, size_t n, float *buffer)
+{
+    if (!b->o)
+        return NULL;
+    int64_t at = b->at + (int64_t)n * b->o->strides[0];
+    if (is_f16_row(b))
+        j->fns->halves(j->n_blocks, (const char *)b->data + at * 2, buffer);
+    else
+        load_all(b->load, b->data, at, b->o->strides[1], j->n_blocks, buffer);
+    return buffer;
+}
+
+/* Row n of the weights, a byte each. */
+static const uint8_t *weight_row(const qlinear *j, size_t n, uint8_t *bytes)
+{
+    oi_dtype t = j->w->dtype;
+    int64_t at = (j->io->in_at ? j->io->in_at[1] : 0) + (int64_t)n * j->w->strides[0];
+    const uint8_t *data = j->io->in[1];
+    bool is_row = j->w->strides[1] == 1;
+    if (oi_dtype_bits(t) == 8 && is_row)
+        return data + at;
+    if ((t == OI_U4 || t == OI_I4) && is_row && at % 2 == 0)
+        j->fns->unpack4(j->k, data + at / 2, t == OI_I4, bytes);
+    else
+        oi_forms[j->c->cpu]->load[t](bytes, data, at, j->w->strides[1], j->k);
+    return bytes;
+}
+
+static void seek_row(const qlinear *j, size_t m, int64_t at[2])
+{
+    at[0] = j->io->in_at ? j->io->in_at[0] : 0;
+    at[1] = j->io->out_at ? j->io->out_at[0] : 0;
+    if (m > 0)
+        oi_walk_seek(&j->rows, j->rows.rank, (int64_t)m, at);
+}
+
+/* -- rows of x -- */
+
+static void ready_task(void *ctx, size_t row)
+{
+    const qlinear *j = ctx;
+    int64_t at[2];
+    float *x = j->floats + row * j->k;
+    seek_row(j, j->m0 + row, at);
+    load_all(&j->c->load[0], j->io->in[0], at[0], j->x->strides[j->x->rank - 1], j->k, x);
+    if (j->is_q8)
+        j->fns->quantise(j->n_blocks, j->group, x, j->q + row * j->k, j->d + row * j->n_blocks,
+                         j->sums_of_q + row * j->n_blocks);
+}
+
+/* -- rows of w -- */
+
+/* Rows n ... n + count of the weights; results[m][i] for the present rows of x. */
+static void run_rows(const qlinear *j, size_t n, size_t count, const buffers *b,
+                     float (*results)[N_CHUNK], size_t column)
+{
+    float sums[M_BLOCK * OI_QDOT_ROWS];
+    oi_qdot_row r = {.n_blocks = j->n_blocks,
+                     .group = j->group,
+                     .is_signed = oi_dtype_get(j->w->dtype)->min < 0};
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *w = weight_row(j, n + i, b->bytes);
+        r.scale = block_row(j, &j->scale, n + i, b->scale);
+        r.offset = block_row(j, &j->offset, n + i, b->offset);
+        if (!j->is_q8) {
+            j->fns->real(&r, w, b->real + i * j->k);
+            continue;
+        }
+        j->fns->dots_q8(&r, w, j->q, j->d, j->sums_of_q, j->n_rows, sums);
+        for (size_t m = 0; m < j->n_rows; m++)
+            results[m][column + i] = sums[m];
+    }
+    if (j->is_q8)
+        return;
+    j->fns->dots(j->k, b->real, j->floats, j->n_rows, sums);
+    for (size_t m = 0; m < j->n_rows; m++)
+        memcpy(&results[m][column], sums + m * OI_QDOT_ROWS, count * sizeof sums[0]);
+}
+
+static void add_bias(const qlinear *j, size_t n, size_t count, float (*results)[N_CHUNK])
+{
+    float bias[N_CHUNK];
+    if (!j->bias.o)
+        return;
+    load_all(j->bias.load, j->bias.data, j->bias.at + (int64_t)n * j->bias.o->strides[0],
+             j->bias.o->strides[0], count, bias);
+    for (size_t m = 0; m < j->n_rows; m++)
+        for (size_t i = 0; i < count; i++)
+            results[m][i] += bias[i];
+}
+
+static void run_chunk(const qlinear *j, size_t n, size_t count, const buffers *b)
+{
+    float results[M_BLOCK][N_CHUNK];
+    for (size_t i = 0; i < count; i += OI_QDOT_ROWS)
+        run_rows(j, n + i, least(count - i, OI_QDOT_ROWS), b, results, i);
+    add_bias(j, n, count, results);
+    int64_t step = j->out->strides[j->out->rank - 1];
+    for (size_t m = 0; m < j->n_rows; m++) {
+        int64_t at[2];
+        seek_row(j, j->m0 + m, at);
+        oi_store_row(&j->c->store, j->io->out[0], at[1] + (int64_t)n * step, step, results[m],
+                     count);
+    }
+}
+
+static void weights_task(void *ctx, size_t task)
+{
+    const qlinear *j = ctx;
+    size_t chunks = (j->n + N_CHUNK - 1) / N_CHUNK;
+    size_t first = chunks * task / j->n_tasks, end = chunks * (task + 1) / j->n_tasks;
+    char *at = j->task_scratch + task * j->task_bytes;
+    buffers b = {.real = (void *)at};
+    at += aligned(j->is_q8 ? 0 : OI_QDOT_ROWS * j->k * sizeof(float));
+    b.scale = (void *)at;
+    b.offset = (void *)(at += aligned(j->n_blocks * sizeof(float)));
+    b.bytes = (void *)(at + aligned(j->n_blocks * sizeof(float)));
+    /* rows that do not exist are computed too, from nothing */
+    if (!j->is_q8)
+        memset(b.real, 0, OI_QDOT_ROWS * j->k * sizeof(float));
+    for (; first < end; first++)
+        run_chunk(j, first * N_CHUNK, least(j->n - first * N_CHUNK, N_CHUNK), &b);
+}
+
+static void bind_blocks(blocks *b, const oi_kernel_query *q, const oi_kernel_io *io)
+{
+    if (!b->o)
+        return;
+    size_t i = (size_t)(b->o - q->in);
+    b->data = io->in[i];
+    b->at = io->in_at ? io->in_at[i] : 0;
+}
+
+static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
+                oi_kernel_fault *fault)
+{
+    (void)fault;
+    qlinear j;
+    set_job(&j, q, c);
+    lay_out(&j, io->scratch);
+    j.io = io;
+    bind_blocks(&j.scale, q, io);
+    bind_blocks(&j.offset, q, io);
+    bind_blocks(&j.bias, q, io);
+    for (; j.m0 < j.m; j.m0 += M_BLOCK) {
+        j.n_rows = least(j.m - j.m0, M_BLOCK);
+        oi_parallel(io, j.n_rows, ready_task, &j);
+        oi_parallel(io, j.n_tasks, weights_task, &j);
+    }
+    return true;
+}
+
+bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
+{
+    qlinear j;
+    c->form = OI_F32;
+    c->run = run;
+    if (!oi_choose_load(&c->load[0], q->in[0].dtype, OI_F32, c->cpu) ||
+        !oi_choose_store(&c->store, OI_F32, q->out[0].dtype, c->cpu))
+        return false;
+    set_job(&j, q, c);
+    const blocks *of[] = {&j.scale, &j.offset, &j.bias};
+    for (size_t i = 0; i < OI_COUNT(of); i++)
+        if (of[i]->o && !oi_choose_load(&c->load[i + 1], of[i]->o->dtype, OI_F32, c->cpu))
+            return false;
+    c->scratch_bytes = lay_out(&j, NULL);
+    return true;
+}

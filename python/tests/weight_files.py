@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
@@ -131,3 +132,45 @@ def model_file(pattern: str) -> Path:
     if not found:
         pytest.skip(f"no {pattern} below {root}: set OPENINFER_MODELS")
     return found[0]
+
+
+# ---- safetensors ------------------------------------------------------------------------------
+
+
+def safetensors_bytes(header: Any, data: bytes = b"") -> bytes:
+    raw = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(raw)) + raw + data
+
+
+# ---- ONNX -----------------------------------------------------------------------------------
+
+
+def varint(n: int) -> bytes:
+    n %= 1 << 64
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def pb(number: int, value: Any) -> bytes:
+    """One field: an int as varint, bytes and texts with their length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    raw = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(raw)) + raw
+
+
+def onnx_tensor(name: str, dims: Sequence[int], kind: int, *fields: bytes) -> bytes:
+    return b"".join(pb(1, d) for d in dims) + pb(2, kind) + b"".join(fields) + pb(8, name)
+
+
+def onnx_model(*tensors: bytes, nodes: Sequence[bytes] = ()) -> bytes:
+    graph = b"".join(pb(1, n) for n in nodes) + pb(2, "g") + b"".join(pb(5, t) for t in tensors)
+    return pb(1, 8) + pb(2, "test") + pb(7, graph) + pb(8, pb(1, "") + pb(2, 21))
+
+
+def onnx_external(name: str, dims: Sequence[int], kind: int, **entries: Any) -> bytes:
+    pairs = [pb(13, pb(1, k) + pb(2, str(v))) for k, v in entries.items()]
+    return onnx_tensor(name, dims, kind, *pairs, pb(14, 1))

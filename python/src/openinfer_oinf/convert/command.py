@@ -11,11 +11,16 @@ from typing import Any, Callable, Dict, List, Optional
 from ..types import OinfError, StreamTensor
 from ..write import PackageWriter
 from .gguf import open_gguf
+from .npz import open_npy, open_npz
+from .onnx import open_onnx
 from .plan import Options, Plan, make_plan
 from .progress import Progress
+from .safetensors import open_safetensors
 from .weights import Weights, need_numpy, shown
 
-READERS: Dict[str, Callable[[str], Weights]] = {"gguf": open_gguf}
+READERS: Dict[str, Callable[[str], Weights]] = {
+    "gguf": open_gguf, "safetensors": open_safetensors, "onnx": open_onnx, "npz": open_npz, "npy": open_npy,
+}  # fmt: skip
 
 EPILOG = """\
 rename rules: 'PATTERN -> NAME', or a file with one rule a line ('#' begins a comment). {x} stands
@@ -32,8 +37,11 @@ def kind_of(path: str) -> str:
     """Which reader a file wants: its first bytes decide, then its name."""
     with open(path, "rb") as f:
         head = f.read(9)
-    if head[:4] == b"GGUF":
-        return "gguf"
+    for magic, kind in ((b"GGUF", "gguf"), (b"PK\3\4", "npz"), (b"\x93NUMPY", "npy")):
+        if head.startswith(magic):
+            return kind
+    if head[8:9] == b"{":
+        return "safetensors"
     end = os.path.splitext(path)[1].lower().lstrip(".")
     if end in READERS:
         return end
@@ -93,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add: Any = p.add_argument
-    add("inputs", nargs="+", metavar="FILE", help="GGUF file; several are joined")
+    add("inputs", nargs="+", metavar="FILE", help="GGUF, safetensors, ONNX, .npz or .npy file; several are joined")
     add("-o", "--output", metavar="PATH", help="package to write")
     add("--list", action="store_true", help="print what would be written, write nothing")
     add("--rename", action="append", default=[], metavar="RULE|FILE", help="select, rename or drop tensors (repeatable)")

@@ -17,7 +17,7 @@ from ..source import FileSource
 from ..types import ArrayValue, OinfError, ScalarValue
 from .blocks import FORMATS, block_parts, real_part
 from .weights import (
-    MAX_NAME, Cursor, Part, SourceTensor, StringList, Weights, check_ranges, checked_numel, need_numpy, raw_chunks, shape_text,
+    MAX_ENTRIES, MAX_NAME, Cursor, Part, SourceTensor, StringList, Weights, check_ranges, checked_numel, need_numpy, raw_chunks, shape_text,
     shown,
 )  # fmt: skip
 
@@ -82,8 +82,14 @@ class _Reader:
             raise self.error("GGUF in big-endian order is not supported", 4)
         if version not in (2, 3):
             raise self.error(f"GGUF version {version} is not supported (2 and 3 are)", 4)
-        n_tensors = self.count(MIN_TENSOR, "tensors")
-        return n_tensors, self.count(MIN_PAIR, "key-value pairs")
+        n_tensors = self.entries(MIN_TENSOR, "tensors")
+        return n_tensors, self.entries(MIN_PAIR, "key-value pairs")
+
+    def entries(self, smallest: int, what: str) -> int:
+        n = self.count(smallest, what)
+        if n > MAX_ENTRIES:
+            raise self.error(f"{n} {what}, at most {MAX_ENTRIES} are read", self.cursor.at - 8)
+        return n
 
     def count(self, smallest: int, what: str) -> int:
         at = self.cursor.at

@@ -143,7 +143,7 @@ def _add(
     plan.kinds[t.kind] += 1
 
 
-def _some(names: List[str], most: int = 5) -> str:
+def _some(names: List[str], most: int = 3) -> str:
     text = ", ".join(shown(n) for n in names[:most])
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
 

@@ -8,6 +8,7 @@ conversion holds one chunk whatever the size of the file.
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -17,6 +18,7 @@ from ..source import FileSource
 from ..types import BytesLike, OinfError
 
 CHUNK = 1 << 20  # bytes read at a time
+MAX_ENTRIES = 1 << 18  # tensors or metadata of one file: what a package can hold, three parts each
 MAX_NAME = 4096  # bytes; far beyond any real name, and keeps matching rules quick
 ChunkMaker = Callable[[], Iterator[BytesLike]]
 
@@ -50,7 +52,7 @@ class StringList:
     """A list of byte strings, kept as their concatenation and n+1 offsets."""
 
     data: bytearray = field(default_factory=bytearray)
-    offsets: List[int] = field(default_factory=lambda: [0])
+    offsets: "array[int]" = field(default_factory=lambda: array("Q", [0]))
 
     def append(self, text: BytesLike) -> None:
         self.data += text
@@ -112,6 +114,41 @@ def raw_chunks(source: FileSource, offset: int, nbytes: int) -> ChunkMaker:
             yield source.read(at, min(CHUNK, offset + nbytes - at))
 
     return make
+
+
+def truth_chunks(chunks: ChunkMaker) -> ChunkMaker:
+    """Bytes that are 0 or 1, whatever the file calls true."""
+
+    def make() -> Iterator[BytesLike]:
+        np = need_numpy()
+        for chunk in chunks():
+            yield memoryview((np.frombuffer(chunk, np.uint8) != 0).view(np.uint8))
+
+    return make
+
+
+def e4m3_chunks(chunks: ChunkMaker) -> ChunkMaker:
+    """float8 E4M3 (bias 7, no infinities, 0x7f and 0xff NaN) as f16, which holds every value of it."""
+    table = []
+    for code in range(256):
+        exponent, mantissa = code >> 3 & 15, code & 7
+        value = (mantissa / 8 + (exponent > 0)) * 2.0 ** (max(exponent, 1) - 7)
+        table.append(float("nan") if code & 127 == 127 else -value if code & 128 else value)
+
+    def make() -> Iterator[BytesLike]:
+        np = need_numpy()
+        halves = np.array(table, "<f2")
+        for chunk in chunks():
+            yield memoryview(halves[np.frombuffer(chunk, np.uint8)].view(np.uint8))
+
+    return make
+
+
+def plain_part(dtype: str, dims: Tuple[int, ...], chunks: ChunkMaker) -> Part:
+    """A tensor stored as it is; `dtype` is ours, or e4m3."""
+    if dtype == "e4m3":
+        return Part("", "f16", dims, e4m3_chunks(chunks))
+    return Part("", dtype, dims, truth_chunks(chunks) if dtype == "bool" else chunks)
 
 
 def check_ranges(tensors: List[SourceTensor], path: str) -> None:

@@ -112,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--dequantize", action="append", default=[], metavar="PATTERN", help="store these block tensors as real numbers, f32")
     add("--sizevar", action="append", default=[], metavar="NAME=VALUE",
         help="a size: a number, a metadata key, or TENSOR:AXIS (repeatable)")  # fmt: skip
+    add("--metadata", action="append", default=[], metavar="FILE.json", help="metadata from a config.json (repeatable)")
+    add("--tokenizer", action="append", default=[], metavar="FILE",
+        help="tokenizer.json, tokenizer_config.json or vocab.txt (repeatable)")  # fmt: skip
     add("--meta", action="append", default=[], metavar="KEY=VALUE", help="more metadata (repeatable)")
     add("--drop-metadata", action="append", default=[], metavar="PATTERN", help="metadata keys to leave out (repeatable)")
     add("--format", choices=sorted(READERS), help="instead of looking at the file")
@@ -125,8 +128,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     if not args.output and not args.list:
         parser.error("--output or --list is wanted")
     options = Options(
-        args.rename, args.unmatched, args.dtype, args.lossy, args.dequantize, args.sizevar, args.meta, args.drop_metadata
-    )
+        args.rename, args.unmatched, args.dtype, args.lossy, args.dequantize, args.sizevar, args.meta,
+        args.drop_metadata, args.metadata, args.tokenizer,
+    )  # fmt: skip
     try:
         return _run(args, options)
     except OinfError as e:

@@ -18,6 +18,7 @@ from ..types import OinfError, ScalarValue
 from ..values import numel_of, plain
 from .cast import cast_part
 from .rename import Rule, apply_rules, compile_pattern, load_rules
+from .side_files import config_metadata, tokenizer_metadata
 from .tokenizer import flat, gguf_key
 from .weights import Part, SourceTensor, Weights, legal_name, shape_text, shown
 
@@ -34,6 +35,8 @@ class Options:
     sizevar: List[str] = field(default_factory=list)
     meta: List[str] = field(default_factory=list)
     drop_metadata: List[str] = field(default_factory=list)
+    metadata: List[str] = field(default_factory=list)
+    tokenizer: List[str] = field(default_factory=list)
 
 
 @dataclass
@@ -170,6 +173,12 @@ def _metadata(plan: Plan, inputs: List[Weights], options: Options) -> None:
             key = legal_name(key)
             if not any(p.fullmatch(key) for p in drop):
                 plan.metadata.setdefault(key, value)  # of split files the first one speaks
+    for path in options.metadata:
+        found, skipped = config_metadata(path)
+        plan.metadata.update({legal_name(k): v for k, v in flat(found).items()})
+        if skipped:
+            plan.notes.append(f"{path}: no form for {_some(skipped)}")
+    plan.metadata.update(flat(tokenizer_metadata(options.tokenizer)))
     for item in options.meta:
         key, equals, text = item.partition("=")
         if not equals:

@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 # openinfer.h and commands.h are tables that people lay out
-C_FILES = $(shell find src cli tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
+C_FILES = $(shell find src cli chat tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
 
 .PHONY: all demo test bench fuzz coverage sanitize install setup format format-check clean help
 

@@ -11,7 +11,7 @@ from conftest import REPO
 
 C_FILES = sorted(
     p.relative_to(REPO)
-    for folder in ("src", "cli", "include", "tests", "tools", "examples")
+    for folder in ("src", "cli", "chat", "include", "tests", "tools", "examples")
     for p in (REPO / folder).rglob("*.[ch]")
 )
 # Who may include whom. A folder may always include itself.

@@ -1,0 +1,213 @@
+/* engine.c: the simulator as the engine of a conversation. Two graphs share the cache of keys and
+ * values: prefill.oi takes a chunk of tokens at once, decode.oi one. A chunk has a fixed length, so
+ * that every shape is known; a shorter one is filled up, and what the filling leaves in the cache
+ * is overwritten before anything can see it. */
+#include "chat.h"
+
+/* Below this many tokens single steps are cheaper than a chunk that is mostly filling. */
+#define WORTH_A_CHUNK 4
+
+typedef struct stage { /* one graph, ready to run */
+    oi_graph *graph;
+    oi_sim *sim;
+    oi_exec *exec;
+} stage;
+
+struct chat_engine {
+    oi_model *model;
+    oi_diag *diag;
+    stage prefill, decode;
+    size_t chunk, context, vocab, seen;
+    int32_t *filled; /* (chunk) */
+};
+
+static bool report(chat_engine *e, const char *what, chat_why *why)
+{
+    for (size_t i = 0; i < oi_diag_count(e->diag); i++) {
+        oi_message m = oi_diag_at(e->diag, i);
+        if (m.severity == OI_ERROR)
+            return chat_fail(why, "%s:%u: %s%s%s", m.file[0] ? m.file : what, m.line, m.code,
+                             m.code[0] ? ": " : "", m.text);
+    }
+    return chat_fail(why, "%s failed", what);
+}
+
+static bool open_stage(chat_engine *e, const chat_engine_options *o, const char *name,
+                       oi_exec *beside, stage *out, chat_why *why)
+{
+    char path[4096];
+    oi_size context = {"ctx", o->context};
+    oi_sim_options options = {.device = o->device,
+                              .threads = o->threads,
+                              .memory_limit = o->memory_limit,
+                              .sizes = &context,
+                              .n_sizes = o->context ? 1 : 0};
+    snprintf(path, sizeof path, "%s/%s", o->folder, name);
+    oi_status status = oi_graph_load(path, &out->graph, e->diag);
+    if (status == OI_OK)
+        status = oi_sim_new(e->model, out->graph, &options, &out->sim, e->diag);
+    if (status == OI_OK && beside)
+        status = oi_exec_new_shared(out->sim, beside, &out->exec, e->diag);
+    else if (status == OI_OK)
+        status = oi_exec_new(out->sim, &out->exec, e->diag);
+    return status == OI_OK || report(e, path, why);
+}
+
+static void close_stage(stage *s)
+{
+    oi_exec_free(s->exec);
+    oi_sim_free(s->sim);
+    oi_graph_free(s->graph);
+}
+
+/* A variable that must be there, and how many elements it has. */
+static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, size_t *out,
+                        chat_why *why)
+{
+    oi_var_info var;
+    size_t at = oi_sim_find_var(sim, name);
+    if (at == SIZE_MAX || !oi_sim_var(sim, at, &var) || var.dtype != dtype)
+        return chat_fail(why, "the graph has no variable '%s' of type %s", name,
+                         oi_dtype_name(dtype));
+    *out = 1;
+    for (uint32_t i = 0; i < var.rank; i++)
+        *out *= (size_t)var.dims[i];
+    return true;
+}
+
+/* What the graphs agree on with us: tokens and n go in, logits come out, ctx bounds the cache. */
+static bool measure(chat_engine *e, const chat_engine_options *o, chat_why *why)
+{
+    size_t one, vocab;
+    uint64_t context = o->context;
+    if (!elements_of(e->prefill.sim, "tokens", OI_I32, &e->chunk, why) ||
+        !elements_of(e->prefill.sim, "logits", OI_F32, &e->vocab, why) ||
+        !elements_of(e->decode.sim, "tokens", OI_I32, &one, why) ||
+        !elements_of(e->decode.sim, "logits", OI_F32, &vocab, why))
+        return false;
+    if (one != 1 || vocab != e->vocab || e->chunk == 0)
+        return chat_fail(why, "prefill.oi and decode.oi do not fit together");
+    if (!context && oi_model_size_of(e->model, "ctx", &context) != OI_OK)
+        return chat_fail(why, "the package has no size 'ctx'");
+    e->context = (size_t)context;
+    e->filled = calloc(e->chunk, sizeof *e->filled);
+    return e->filled || chat_fail(why, "out of memory");
+}
+
+static bool open_engine(chat_engine *e, const chat_engine_options *o, chat_why *why)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.oinf", o->folder);
+    e->diag = oi_diag_new();
+    if (!e->diag)
+        return chat_fail(why, "out of memory");
+    if (oi_model_open(path, &e->model, e->diag) != OI_OK)
+        return report(e, path, why);
+    return open_stage(e, o, "prefill.oi", NULL, &e->prefill, why) &&
+           open_stage(e, o, "decode.oi", e->prefill.exec, &e->decode, why) && measure(e, o, why);
+}
+
+bool chat_engine_open(const chat_engine_options *options, chat_engine **out, chat_why *why)
+{
+    chat_engine *e = calloc(1, sizeof *e);
+    *out = NULL;
+    if (!e)
+        return chat_fail(why, "out of memory");
+    if (!open_engine(e, options, why)) {
+        chat_engine_close(e);
+        return false;
+    }
+    *out = e;
+    return true;
+}
+
+void chat_engine_close(chat_engine *e)
+{
+    if (!e)
+        return;
+    close_stage(&e->decode);
+    close_stage(&e->prefill);
+    oi_model_close(e->model);
+    oi_diag_free(e->diag);
+    free(e->filled);
+    free(e);
+}
+
+oi_model *chat_engine_model(const chat_engine *e)
+{
+    return e->model;
+}
+
+size_t chat_engine_vocab(const chat_engine *e)
+{
+    return e->vocab;
+}
+
+size_t chat_engine_room(const chat_engine *e)
+{
+    return e->context - e->seen;
+}
+
+/* One step of a stage: n tokens count of the `room` that it takes. */
+static bool step(chat_engine *e, stage *s, const int32_t *tokens, size_t room, int32_t n,
+                 const float **logits, chat_why *why)
+{
+    oi_diag_clear(e->diag);
+    oi_status status = OI_TRY_INSERT(s->exec, tokens, tokens, room, e->diag);
+    if (status == OI_OK && s == &e->prefill)
+        status = OI_TRY_INSERT(s->exec, n, &n, 1, e->diag);
+    if (status == OI_OK)
+        status = oi_step(s->exec, e->diag);
+    if (status == OI_OK)
+        status = OI_TRY_FETCH_F32(s->exec, logits, logits, NULL, e->diag);
+    if (status != OI_OK)
+        return report(e, s == &e->prefill ? "prefill.oi" : "decode.oi", why);
+    e->seen += (size_t)n;
+    return true;
+}
+
+bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const float **logits,
+                      chat_why *why)
+{
+    *logits = NULL;
+    if (n > chat_engine_room(e))
+        return chat_fail(why, "%zu tokens do not fit: the cache holds %zu, %zu are used", n,
+                         e->context, e->seen);
+    for (size_t at = 0; at < n;) {
+        size_t left = n - at, count = left < e->chunk ? left : e->chunk;
+        if (left <= WORTH_A_CHUNK || e->chunk > chat_engine_room(e)) {
+            if (!step(e, &e->decode, tokens + at, 1, 1, logits, why))
+                return false;
+            at++;
+            continue;
+        }
+        memset(e->filled, 0, e->chunk * sizeof *e->filled);
+        memcpy(e->filled, tokens + at, count * sizeof *e->filled);
+        if (!step(e, &e->prefill, e->filled, e->chunk, (int32_t)count, logits, why))
+            return false;
+        at += count;
+    }
+    return true;
+}
+
+/* New executors begin with fresh memory. */
+bool chat_engine_reset(chat_engine *e, chat_why *why)
+{
+    oi_exec_free(e->decode.exec);
+    oi_exec_free(e->prefill.exec);
+    e->decode.exec = e->prefill.exec = NULL;
+    e->seen = 0;
+    oi_diag_clear(e->diag);
+    if (oi_exec_new(e->prefill.sim, &e->prefill.exec, e->diag) != OI_OK ||
+        oi_exec_new_shared(e->decode.sim, e->prefill.exec, &e->decode.exec, e->diag) != OI_OK)
+        return report(e, "a new conversation", why);
+    return true;
+}
+
+uint64_t chat_engine_weights_peak(const chat_engine *e)
+{
+    oi_sim_stats prefill, decode;
+    oi_sim_get_stats(e->prefill.sim, &prefill);
+    oi_sim_get_stats(e->decode.sim, &decode);
+    return prefill.weights_peak > decode.weights_peak ? prefill.weights_peak : decode.weights_peak;
+}

@@ -1,6 +1,8 @@
 /* cpu.c: which kinds of instructions this machine has. */
 #include "kernel/kernel.h"
 
+#include <stdatomic.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 
@@ -12,7 +14,7 @@ static uint64_t saved_state(void)
     return (uint64_t)hi << 32 | lo;
 }
 
-oi_cpu oi_cpu_best(void)
+static oi_cpu ask(void)
 {
     uint32_t a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
@@ -27,11 +29,23 @@ oi_cpu oi_cpu_best(void)
     return (b & wanted) == wanted && (saved & 0xe6) == 0xe6 ? OI_CPU_AVX512 : OI_CPU_AVX2;
 }
 #else
-oi_cpu oi_cpu_best(void)
+static oi_cpu ask(void)
 {
     return OI_CPU_SCALAR;
 }
 #endif
+
+/* Asked once: in a virtual machine every question takes tens of microseconds. */
+oi_cpu oi_cpu_best(void)
+{
+    static atomic_int known = -1;
+    int best = atomic_load_explicit(&known, memory_order_relaxed);
+    if (best < 0) {
+        best = (int)ask();
+        atomic_store_explicit(&known, best, memory_order_relaxed);
+    }
+    return (oi_cpu)best;
+}
 
 static const char *const names[OI_CPU_COUNT] = {
     [OI_CPU_SCALAR] = "scalar",

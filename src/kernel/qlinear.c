@@ -22,12 +22,14 @@ typedef struct qlinear {
     const oi_qdot_fns *fns;
     size_t m, n, k, n_blocks, group;
     bool is_q8;
+    oi_qdot_kind kind; /* how rows of w reach the sums */
     const oi_operand *x, *w, *out;
     blocks scale, offset, bias;
     oi_walk rows; /* of x and of the result */
     /* shared scratch */
     float *floats;        /* (M_BLOCK, k) */
     int16_t *q;           /* (M_BLOCK, k) */
+    int8_t *narrow;       /* (M_BLOCK, k) */
     float *d, *sums_of_q; /* (M_BLOCK, n_blocks) */
     char *task_scratch;
     size_t task_bytes, n_tasks;
@@ -78,6 +80,9 @@ static void set_job(qlinear *j, const oi_kernel_query *q, const oi_choice *c)
     j->k = (size_t)w->dims[1];
     j->n_blocks = (size_t)j->scale.o->dims[1];
     j->group = j->n_blocks ? j->k / j->n_blocks : 0;
+    bool in_bytes = w->strides[1] == 1 && (oi_dtype_bits(w->dtype) == 8 || w->strides[0] % 2 == 0);
+    if (j->is_q8 && in_bytes)
+        j->kind = j->fns->kind_of((int)w->dtype, j->group);
     oi_operand x_rows = *x, out_rows = *out;
     x_rows.rank--;
     out_rows.rank--;
@@ -96,6 +101,8 @@ static size_t lay_out(qlinear *j, char *at)
     n += aligned(rows * j->k * sizeof(float));
     j->q = (void *)(at ? at + n : NULL);
     n += j->is_q8 ? aligned(rows * j->k * sizeof(int16_t)) : 0;
+    j->narrow = (void *)(at ? at + n : NULL);
+    n += j->kind != OI_QDOT_BYTES ? aligned(rows * j->k) : 0;
     j->d = (void *)(at ? at + n : NULL);
     n += j->is_q8 ? aligned(rows * j->n_blocks * sizeof(float)) : 0;
     j->sums_of_q = (void *)(at ? at + n : NULL);
@@ -135,7 +142,7 @@ static const float *block_row(const qlinear *j, const blocks *b, size_t n, float
     return buffer;
 }
 
-/* Row n of the weights, a byte each. */
+/* Row n of the weights, as the kind says. */
 static const uint8_t *weight_row(const qlinear *j, size_t n, uint8_t *bytes)
 {
     oi_dtype t = j->w->dtype;
@@ -144,6 +151,8 @@ static const uint8_t *weight_row(const qlinear *j, size_t n, uint8_t *bytes)
     bool is_row = j->w->strides[1] == 1;
     if (oi_dtype_bits(t) == 8 && is_row)
         return data + at;
+    if (j->kind == OI_QDOT_U4 || j->kind == OI_QDOT_I4)
+        return data + at / 2;
     if ((t == OI_U4 || t == OI_I4) && is_row && at % 2 == 0)
         j->fns->unpack4(j->k, data + at / 2, t == OI_I4, bytes);
     else
@@ -171,6 +180,8 @@ static void ready_task(void *ctx, size_t row)
     if (j->is_q8)
         j->fns->quantise(j->n_blocks, j->group, x, j->q + row * j->k, j->d + row * j->n_blocks,
                          j->sums_of_q + row * j->n_blocks);
+    if (j->kind != OI_QDOT_BYTES)
+        j->fns->narrow(j->k, j->kind, j->q + row * j->k, j->narrow + row * j->k);
 }
 
 /* -- rows of w -- */
@@ -182,16 +193,18 @@ static void run_rows(const qlinear *j, size_t n, size_t count, const buffers *b,
     float sums[M_BLOCK * OI_QDOT_ROWS];
     oi_qdot_row r = {.n_blocks = j->n_blocks,
                      .group = j->group,
+                     .kind = j->kind,
                      .is_signed = oi_dtype_get(j->w->dtype)->min < 0};
+    const oi_qdot_x x = {j->n_rows, j->q, j->narrow, j->d, j->sums_of_q};
     for (size_t i = 0; i < count; i++) {
-        const uint8_t *w = weight_row(j, n + i, b->bytes);
+        r.w = weight_row(j, n + i, b->bytes);
         r.scale = block_row(j, &j->scale, n + i, b->scale);
         r.offset = block_row(j, &j->offset, n + i, b->offset);
         if (!j->is_q8) {
-            j->fns->real(&r, w, b->real + i * j->k);
+            j->fns->real(&r, b->real + i * j->k);
             continue;
         }
-        j->fns->dots_q8(&r, w, j->q, j->d, j->sums_of_q, j->n_rows, sums);
+        j->fns->dots_q8(&r, &x, sums);
         for (size_t m = 0; m < j->n_rows; m++)
             results[m][column + i] = sums[m];
     }
@@ -241,7 +254,7 @@ static void weights_task(void *ctx, size_t task)
     b.offset = (void *)(at += aligned(j->n_blocks * sizeof(float)));
     b.bytes = (void *)(at + aligned(j->n_blocks * sizeof(float)));
     /* rows that do not exist are computed too, from nothing */
-    if (!j->is_q8)
+    if (!j->is_q8 && j->n % OI_QDOT_ROWS)
         memset(b.real, 0, OI_QDOT_ROWS * j->k * sizeof(float));
     for (; first < end; first++)
         run_chunk(j, first * N_CHUNK, least(j->n - first * N_CHUNK, N_CHUNK), &b);
@@ -262,6 +275,9 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
     (void)fault;
     qlinear j;
     set_job(&j, q, c);
+    /* a slice that begins inside a byte is brought into bytes */
+    if ((j.kind == OI_QDOT_U4 || j.kind == OI_QDOT_I4) && io->in_at && io->in_at[1] % 2)
+        j.kind = OI_QDOT_BYTES;
     lay_out(&j, io->scratch);
     j.io = io;
     bind_blocks(&j.scale, q, io);

@@ -85,28 +85,43 @@ typedef struct oi_dot_fns {
     void (*softmax)(size_t n, void *row);
 } oi_dot_fns;
 
+/* How a row of weights lies in memory: a byte each, or as stored where a kernel takes that. */
+typedef enum oi_qdot_kind { OI_QDOT_BYTES, OI_QDOT_U4, OI_QDOT_I4, OI_QDOT_I8 } oi_qdot_kind;
+
 /* A row of weights in blocks (isa/qdot.c): an integer q of block b stands for
  * scale[b] * q + offset[b]. */
 typedef struct oi_qdot_row {
-    size_t n_blocks, group;      /* elements per block */
+    size_t n_blocks, group; /* elements per block */
+    const uint8_t *w;
+    oi_qdot_kind kind;
+    bool is_signed;              /* OI_QDOT_BYTES: they are int8_t */
     const float *scale, *offset; /* one per block; offset may be NULL: 0 */
-    bool is_signed;              /* its bytes are int8_t */
 } oi_qdot_row;
+
+/* Rows of x in 8 bits: q * d. */
+typedef struct oi_qdot_x {
+    size_t n;
+    const int16_t *q;      /* (n, k) */
+    const int8_t *narrow;  /* the same in the order the kind of weights wants; not for bytes */
+    const float *d, *sums; /* (n, n_blocks): factors, and sums of q */
+} oi_qdot_x;
 
 #define OI_QDOT_ROWS 4 /* rows of weights that meet a row of x at once */
 
 typedef struct oi_qdot_fns {
+    /* what dots_q8 wants rows of weights to be; `dtype` is an oi_dtype */
+    oi_qdot_kind (*kind_of)(int dtype, size_t group);
     void (*unpack4)(size_t n, const uint8_t *w, bool is_signed, uint8_t *out);
     void (*halves)(size_t n, const void *from, float *out); /* f16 to f32 */
-    void (*real)(const oi_qdot_row *r, const uint8_t *w, float *out);
-    /* q = x / d in +-127 and its sum, per block */
-    void (*quantise)(size_t n_blocks, size_t group, const float *x, int16_t *q, float *d,
-                     float *of_q);
+    void (*real)(const oi_qdot_row *r, float *out);         /* of bytes */
     /* sums[m * OI_QDOT_ROWS + r] = row m of x (n_x, k) . row r of w (OI_QDOT_ROWS, k) */
     void (*dots)(size_t k, const float *w, const float *x, size_t n_x, float *sums);
-    /* sums[m] = sum over blocks of d * (scale * sum(q w) + offset * sum(q)), q: (n_x, k) */
-    void (*dots_q8)(const oi_qdot_row *r, const uint8_t *w, const int16_t *q, const float *d,
-                    const float *of_q, size_t n_x, float *sums);
+    /* q = x / d in +-127 and its sum, per block */
+    void (*quantise)(size_t n_blocks, size_t group, const float *x, int16_t *q, float *d,
+                     float *sums);
+    void (*narrow)(size_t k, oi_qdot_kind kind, const int16_t *q, int8_t *out);
+    /* sums[m] = sum over blocks of d * (scale * sum(q w) + offset * sum(q)) */
+    void (*dots_q8)(const oi_qdot_row *r, const oi_qdot_x *x, float *sums);
 } oi_qdot_fns;
 
 /* Rows of storage to and from the form kernels compute in: element at + i * step of the tensor. */

@@ -127,6 +127,18 @@ static void set_number(oi_kernel_scalar *out, oi_dtype t, const oi_op_value *v)
     set_integer(out, t, above ? (int64_t)info->max : i);
 }
 
+uint64_t oi_kernel_bits(oi_dtype t, const oi_op_value *v)
+{
+    uint64_t bits = 0;
+    if (v->tag == OI_VALUE_FLOAT)
+        (void)oi_element_set_f64(t, &bits, 0, v->f);
+    else if (v->tag == OI_VALUE_UINT)
+        (void)oi_element_set_u64(t, &bits, 0, v->u);
+    else
+        (void)oi_element_set_i64(t, &bits, 0, v->tag == OI_VALUE_BOOL ? v->b : v->i);
+    return bits;
+}
+
 static uint8_t word_index(const oi_op_attr *a, const char *word)
 {
     uint8_t i = 0;
@@ -238,8 +250,7 @@ static bool choose_reduce(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     return oi_choose_store(&c->store, acc, o, c->cpu);
 }
 
-/* Sums of products: integers in 32 or 64 bits, which wrap alike and are cut in the end. */
-static oi_dtype sum_in(oi_dtype acc)
+oi_dtype oi_kernel_sums_in(oi_dtype acc)
 {
     oi_dtype form = oi_form_of(acc);
     if (oi_dtype_is_float(form) || form == OI_BOOL)
@@ -252,7 +263,7 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
 {
     oi_dtype acc = oi_kernel_accumulator(q), o = q->out[0].dtype;
     acc = acc != OI_NONE ? acc : q->in[0].dtype;
-    c->form = k->in[0] = k->out = sum_in(acc);
+    c->form = k->in[0] = k->out = oi_kernel_sums_in(acc);
     c->tile = oi_table_tile(k, c->cpu, name);
     c->run = oi_matmul_run;
     if (!c->tile || !oi_choose_load(&c->load[0], q->in[0].dtype, c->form, c->cpu) ||

@@ -1,0 +1,444 @@
+/* lower.c: an op call becomes a kernel: its nests (src/kernel/nest.h) with the row's expressions as
+ * scalar instructions: load, convert to what it is computed in, evaluate, convert, store. The types
+ * on the way are those of the simulator's drivers (src/kernel/choose.c). */
+#include "synth/synth.h"
+
+typedef struct lowering {
+    oi_unit *u;
+    uint32_t graph;
+    const oi_pnode *n;
+    oi_stmts *out;
+    const oi_kernel_query *q;
+    const oi_scall *call;
+    const oi_port *in, *to; /* by operand */
+    oi_skernel *kernel;
+    oi_snest *loops;
+    uint32_t index_at[OI_NEST_READS]; /* by read: the instruction that found the index */
+} lowering;
+
+/* -- ports -- */
+
+static bool same_entry(const oi_port *a, const oi_port *b)
+{
+    if (a->tensor != b->tensor || a->n_entry != b->n_entry)
+        return false;
+    for (uint32_t i = 0; i < a->n_entry; i++)
+        if (a->entry[i].n != b->entry[i].n ||
+            memcmp(a->entry[i].at, b->entry[i].at, a->entry[i].n * sizeof *a->entry[i].at) != 0)
+            return false;
+    return true;
+}
+
+static uint32_t port_of(lowering *x, const oi_port *p)
+{
+    for (size_t i = 0; i < x->kernel->ports.n; i++)
+        if (same_entry(&x->kernel->ports.at[i], p)) {
+            x->kernel->ports.at[i].is_written |= p->is_written;
+            return (uint32_t)i;
+        }
+    *OI_PUSH(x->u->arena, &x->kernel->ports) = *p;
+    return (uint32_t)x->kernel->ports.n - 1;
+}
+
+/* -- instructions -- */
+
+static uint32_t push(lowering *x, oi_sops *to, oi_sop op)
+{
+    uint32_t base = to == &x->loops->post ? (uint32_t)x->loops->pre.n : 0;
+    *OI_PUSH(x->u->arena, to) = op;
+    return base + (uint32_t)to->n - 1;
+}
+
+static const oi_nest_coord *coords(lowering *x, const oi_nest_ref *r)
+{
+    oi_nest_coord *at = oi_arena_alloc(x->u->arena, (r->rank + 1) * sizeof *at);
+    memcpy(at, r->at, r->rank * sizeof *at);
+    for (uint32_t d = 0; d < r->rank; d++)
+        if (at[d].index != OI_NEST_NONE) {
+            at[d].index = x->index_at[at[d].index];
+            x->kernel->can_fail = true;
+        }
+    return at;
+}
+
+static uint32_t load(lowering *x, const oi_nest *n, const oi_nest_ref *r)
+{
+    oi_sop op = {.kind = OI_SOP_LOAD,
+                 .type = x->q->in[r->operand].dtype,
+                 .port = port_of(x, &x->in[r->operand]),
+                 .at = coords(x, r),
+                 .is_raw = n->is_copy && r->name != OI_NEST_NONE};
+    for (uint32_t d = 0; d < r->rank; d++)
+        op.may_leave |= r->at[d].may_leave && n->leave != OI_LEAVE_NEVER;
+    if (n->leave == OI_LEAVE_SKIP)
+        x->loops->skips |= op.may_leave;
+    if (n->leave == OI_LEAVE_FILL)
+        op.fill = oi_kernel_bits(op.type, &n->fill);
+    return push(x, &x->loops->pre, op);
+}
+
+static uint32_t convert(lowering *x, oi_sops *to, uint32_t value, oi_dtype from, oi_dtype type)
+{
+    if (from == type)
+        return value;
+    return push(
+        x, to,
+        (oi_sop){.kind = OI_SOP_CONVERT, .type = type, .from = from, .args = {value}, .n_args = 1});
+}
+
+static void store(lowering *x, oi_sops *to, const oi_nest *n, uint32_t value)
+{
+    oi_port p = x->to[n->write.operand];
+    p.is_written = true;
+    push(x, to,
+         (oi_sop){.kind = OI_SOP_STORE,
+                  .type = x->q->out[n->write.operand].dtype,
+                  .port = port_of(x, &p),
+                  .at = coords(x, &n->write),
+                  .is_raw = n->is_copy,
+                  .args = {value},
+                  .n_args = 1});
+}
+
+static oi_sop evaluate(lowering *x, oi_op_part part, oi_dtype type)
+{
+    oi_sop op = {.kind = OI_SOP_EVAL, .type = type, .part = part, .call = x->call};
+    for (uint32_t i = 0; i < OI_SOP_ARGS; i++)
+        op.args[i] = OI_NO_ID;
+    op.n_args = OI_SOP_ARGS;
+    return op;
+}
+
+/* The reads that only tell where others are. */
+static void load_indices(lowering *x, const oi_nest *n)
+{
+    for (uint32_t r = 0; r < n->n_reads; r++)
+        if (n->reads[r].name == OI_NEST_NONE)
+            x->index_at[r] = load(x, n, &n->reads[r]);
+}
+
+/* The expression over all named reads, each converted to `compute`, or as it is (OI_NONE). */
+static uint32_t expression(lowering *x, const oi_nest *n, oi_dtype compute, oi_dtype type)
+{
+    oi_sop op = evaluate(x, OI_PART_EXPR, type);
+    for (uint32_t r = 0; r < n->n_reads; r++) {
+        const oi_nest_ref *ref = &n->reads[r];
+        if (ref->name == OI_NEST_NONE)
+            continue;
+        oi_dtype own = x->q->in[ref->operand].dtype;
+        uint32_t v = load(x, n, ref);
+        op.args[ref->name] = compute == OI_NONE ? v : convert(x, &x->loops->pre, v, own, compute);
+    }
+    return push(x, &x->loops->pre, op);
+}
+
+/* -- by kind of nest -- */
+
+static oi_dtype result_of_map(const lowering *x, oi_dtype compute)
+{
+    oi_out_rule rule = x->q->op->outputs[0].out_rule;
+    return rule == OI_OUT_ATTR || rule == OI_OUT_LIST ? x->q->out[0].dtype : compute;
+}
+
+static void lower_map(lowering *x, const oi_nest *n)
+{
+    oi_sops *pre = &x->loops->pre;
+    load_indices(x, n);
+    if (n->is_copy) {
+        uint32_t r = 0;
+        while (n->reads[r].name == OI_NEST_NONE)
+            r++;
+        store(x, pre, n, load(x, n, &n->reads[r]));
+        return;
+    }
+    oi_dtype acc = oi_kernel_accumulator(x->q), o = x->q->out[n->write.operand].dtype;
+    oi_dtype compute = acc != OI_NONE ? acc : x->q->n_in ? x->q->in[0].dtype : o;
+    oi_dtype result = result_of_map(x, compute);
+    uint32_t v = expression(x, n, acc, result);
+    store(x, pre, n, convert(x, pre, v, result, o));
+}
+
+static void finish(lowering *x, const oi_nest *n, oi_dtype cut)
+{
+    oi_sops *post = &x->loops->post;
+    oi_dtype acc = x->loops->acc, o = x->q->out[n->write.operand].dtype;
+    uint32_t v = push(x, post, (oi_sop){.kind = OI_SOP_ACC, .type = acc});
+    if (oi_op_meaning_find(x->q->op, OI_PART_FINISH, oi_form_of(acc), oi_form_of(acc))) {
+        oi_sop op = evaluate(x, OI_PART_FINISH, acc);
+        op.args[0] = v;
+        v = push(x, post, op);
+    }
+    v = convert(x, post, v, acc, cut);
+    store(x, post, n, convert(x, post, v, cut, o));
+}
+
+static void lower_reduce(lowering *x, const oi_nest *n)
+{
+    oi_snest *l = x->loops;
+    load_indices(x, n);
+    l->reduce = x->call;
+    if (x->q->op->cls == OI_OP_CLASS_MAP) { /* is_nan and its like over all elements */
+        l->acc = OI_BOOL;
+        l->element = expression(x, n, OI_NONE, OI_BOOL);
+        finish(x, n, OI_BOOL);
+        return;
+    }
+    const oi_nest_ref *r = &n->reads[0];
+    l->acc = n->acc;
+    l->finds_position = oi_op_meaning_find(x->q->op, OI_PART_BETTER, oi_form_of(n->acc),
+                                           oi_form_of(n->acc)) != NULL;
+    l->element = convert(x, &l->pre, load(x, n, r), x->q->in[r->operand].dtype, n->acc);
+    if (!l->finds_position) {
+        finish(x, n, n->acc);
+        return;
+    }
+    uint32_t v = push(x, &l->post, (oi_sop){.kind = OI_SOP_ACC, .type = OI_I64});
+    store(x, &l->post, n, convert(x, &l->post, v, OI_I64, x->q->out[0].dtype));
+}
+
+static void lower_contract(lowering *x, const oi_nest *n)
+{
+    oi_snest *l = x->loops;
+    load_indices(x, n);
+    l->reduce = x->call;
+    l->acc = oi_kernel_sums_in(n->acc);
+    l->element = expression(x, n, l->acc, l->acc);
+    finish(x, n, n->acc);
+}
+
+static void lower_nest(lowering *x, const oi_nest *n)
+{
+    oi_snest *l = x->loops = OI_PUSH(x->u->arena, &x->kernel->nests);
+    memset(l, 0, sizeof *l);
+    l->kind = n->kind;
+    l->n_axes = n->n_axes;
+    memcpy(l->axes, n->axes, sizeof l->axes);
+    l->is_serial = n->is_serial;
+    l->is_scan = n->is_scan;
+    l->excludes = n->excludes;
+    l->combines_out = n->combines_out;
+    if (n->kind == OI_NEST_MAP)
+        lower_map(x, n);
+    else if (n->kind == OI_NEST_REDUCE)
+        lower_reduce(x, n);
+    else
+        lower_contract(x, n);
+}
+
+/* -- a call -- */
+
+static void add_kernel(lowering *x)
+{
+    x->u->kernels.at[x->u->kernels.n - 1].graph = x->graph;
+    *OI_PUSH(x->u->arena, x->out) =
+        (oi_stmt){.kind = OI_STMT_KERNEL, .node = x->n, .kernel = (uint32_t)x->u->kernels.n - 1};
+}
+
+static oi_skernel *new_kernel(oi_unit *u, const char *what, const oi_pnode *n)
+{
+    oi_skernel *k = OI_PUSH(u->arena, &u->kernels);
+    memset(k, 0, sizeof *k);
+    k->name = oi_unit_identifier(u, oi_arena_printf(u->arena, "k%zu_%s", u->kernels.n, what));
+    *OI_PUSH(u->arena, &k->nodes) = n;
+    return k;
+}
+
+static void operand_of(const oi_unit *u, const oi_port *p, oi_operand *o)
+{
+    const oi_tensor *t = &u->tensors.at[p->tensor];
+    int64_t stride = 1;
+    *o = (oi_operand){.dtype = t->dtype, .rank = t->rank};
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d]) {
+        o->dims[d] = t->dims[d];
+        o->strides[d] = stride;
+    }
+}
+
+static bool same_coords(const oi_sop *a, const oi_sop *b, uint32_t rank)
+{
+    for (uint32_t d = 0; d < rank; d++)
+        if (a->at[d].base != b->at[d].base || a->at[d].index != OI_NEST_NONE ||
+            b->at[d].index != OI_NEST_NONE ||
+            memcmp(a->at[d].step, b->at[d].step, sizeof a->at[d].step) != 0)
+            return false;
+    return true;
+}
+
+/* Whether every element is read only by the iteration that then writes it. */
+static bool works_in_place(const oi_unit *u, const oi_skernel *k, uint32_t port)
+{
+    uint32_t rank = u->tensors.at[k->ports.at[port].tensor].rank;
+    if (k->nests.n != 1 || k->nests.at[0].kind != OI_NEST_MAP || k->nests.at[0].is_serial)
+        return false;
+    const oi_sops *pre = &k->nests.at[0].pre;
+    const oi_sop *write = &pre->at[pre->n - 1];
+    for (size_t i = 0; i + 1 < pre->n; i++)
+        if (pre->at[i].kind == OI_SOP_LOAD && pre->at[i].port == port &&
+            !same_coords(&pre->at[i], write, rank))
+            return false;
+    return true;
+}
+
+/* A tensor that is read and written otherwise: the result is made apart and copied. */
+static void split_overlap(lowering *x, uint32_t kernel)
+{
+    oi_unit *u = x->u;
+    for (uint32_t i = 0; i < u->kernels.at[kernel].ports.n; i++) {
+        oi_skernel *k = &u->kernels.at[kernel];
+        oi_port *p = &k->ports.at[i];
+        bool clashes = false;
+        for (uint32_t j = 0; p->is_written && j < k->ports.n; j++)
+            clashes |= k->ports.at[j].tensor == p->tensor && (j != i || !works_in_place(u, k, i));
+        bool reads = false;
+        for (size_t n = 0; n < k->nests.n; n++)
+            for (size_t s = 0; s < k->nests.at[n].pre.n; s++) {
+                const oi_sop *op = &k->nests.at[n].pre.at[s];
+                reads |= op->kind == OI_SOP_LOAD && k->ports.at[op->port].tensor == p->tensor;
+            }
+        if (!clashes || !reads)
+            continue;
+        oi_tensor t = u->tensors.at[p->tensor];
+        t = (oi_tensor){.name = oi_arena_printf(u->arena, "%s_new", t.name),
+                        .dtype = t.dtype,
+                        .rank = t.rank,
+                        .space = OI_SPACE_ARENA,
+                        .is_written = true,
+                        .graph = x->graph};
+        memcpy(t.dims, u->tensors.at[p->tensor].dims, sizeof t.dims);
+        oi_port dst = *p, src = {.tensor = oi_unit_add_tensor(u, &t)};
+        k = &u->kernels.at[kernel];
+        uint32_t fresh = (uint32_t)k->ports.n;
+        src.is_written = true;
+        *OI_PUSH(u->arena, &k->ports) = src;
+        k->ports.at[i].is_written = false;
+        for (size_t n = 0; n < k->nests.n; n++)
+            for (int post = 0; post < 2; post++) {
+                oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
+                for (size_t s = 0; s < ops->n; s++)
+                    if (ops->at[s].kind == OI_SOP_STORE && ops->at[s].port == i)
+                        ops->at[s].port = fresh;
+            }
+        src.is_written = false;
+        oi_lower_copy(u, x->graph, x->n, src, dst, x->out);
+    }
+}
+
+static void lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_kernel_query *q,
+                       const uint32_t *scalars, const oi_kscalar *numbers, uint32_t n_numbers,
+                       const oi_port *in, const oi_port *to, oi_stmts *out)
+{
+    size_t n = oi_nest_count(q);
+    if (n == 0) {
+        oi_unit_refuse(u, graph, node, node->source->name.span, "E060",
+                       "'%s' cannot be synthesized yet", q->op->name);
+        return;
+    }
+    oi_scall *call = oi_arena_alloc(u->arena, sizeof *call);
+    *call = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = scalars, .node = node};
+    call->in0 = q->n_in ? q->in[0].dtype : q->out[0].dtype;
+    lowering x = {
+        .u = u, .graph = graph, .n = node, .out = out, .q = q, .call = call, .in = in, .to = to};
+    x.kernel = new_kernel(u, q->op->name, node);
+    for (uint32_t i = 0; i < n_numbers; i++)
+        *OI_PUSH(u->arena, &x.kernel->scalars) = numbers[i];
+    for (size_t i = 0; i < n; i++) {
+        oi_nest nest;
+        oi_nest_make(q, i, &nest);
+        lower_nest(&x, &nest);
+    }
+    uint32_t id = (uint32_t)u->kernels.n - 1;
+    add_kernel(&x);
+    split_overlap(&x, id);
+}
+
+void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
+                   oi_stmts *out)
+{
+    oi_operand from, to;
+    operand_of(u, &src, &from);
+    operand_of(u, &dst, &to);
+    oi_kernel_query q = {.op = oi_op_find("fill"), .in = &from, .n_in = 1, .out = &to, .n_out = 1};
+    oi_nest nest = {.op = q.op, .kind = OI_NEST_MAP, .is_copy = true, .acc = from.dtype};
+    oi_nest_over_output(&nest, &q, 0);
+    uint32_t axes[OI_NEST_AXES];
+    for (uint32_t a = 0; a < nest.n_axes; a++)
+        axes[a] = a;
+    oi_nest_broadcast(oi_nest_add_read(&nest, &q, 0), &from, axes, nest.n_axes);
+    src.is_written = false;
+    lowering x = {.u = u, .graph = graph, .n = n, .out = out, .q = &q, .in = &src, .to = &dst};
+    x.kernel = new_kernel(u, "copy", n);
+    lower_nest(&x, &nest);
+    add_kernel(&x);
+}
+
+/* -- an op node -- */
+
+static oi_port port_from(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_pref *r,
+                         oi_stmts *out)
+{
+    oi_sgraph *g = &u->graphs.at[graph];
+    if (!r->is_index)
+        return (oi_port){
+            .tensor = g->tensor_of[r->var], .entry = r->codes, .n_entry = r->n_codes, .ref = r};
+    oi_tensor t = {.name = g->program->symbols->list.at[g->program->n_vars + r->var].name,
+                   .dtype = OI_I64,
+                   .space = OI_SPACE_ARENA,
+                   .is_written = true,
+                   .graph = graph};
+    oi_port p = {.tensor = oi_unit_add_tensor(u, &t), .ref = r};
+    *OI_PUSH(u->arena, out) = (oi_stmt){
+        .kind = OI_STMT_SET, .node = n, .a = p, .value = {.kind = OI_PV_INDEX, .id = r->var}};
+    return p;
+}
+
+void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
+{
+    const oi_op *op = n->as.op.op;
+    oi_port *in = oi_arena_alloc(u->arena, (n->as.op.n_in + n->as.op.n_out + 1) * sizeof *in);
+    oi_port *to = in + n->as.op.n_in;
+    oi_operand *ops = oi_arena_alloc(u->arena, (n->as.op.n_in + n->as.op.n_out + 1) * sizeof *ops);
+    oi_op_value *attrs = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *attrs);
+    uint32_t *scalars = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *scalars);
+    oi_kscalar *numbers = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *numbers);
+    uint32_t n_numbers = 0;
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        in[i] = port_from(u, graph, n, &n->as.op.in[i], out);
+    for (uint32_t i = 0; i < n->as.op.n_out; i++)
+        to[i] = port_from(u, graph, n, &n->as.op.out[i], out);
+    for (uint32_t i = 0; i < n->as.op.n_in + n->as.op.n_out; i++)
+        operand_of(u, &in[i], &ops[i]);
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        attrs[i] = op->attrs[i].def;
+        scalars[i] = OI_NO_ID;
+    }
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
+        const oi_pattr *a = &n->as.op.attrs[i];
+        uint32_t at = (uint32_t)(a->attr - op->attrs);
+        if (!a->items && a->one.kind == OI_PV_KNOWN) {
+            attrs[at] = a->one.value;
+            continue;
+        }
+        bool is_number = a->attr->kind == OI_ATTR_NUMBER || a->attr->kind == OI_ATTR_INT;
+        if (a->items || !is_number) {
+            oi_unit_refuse(u, graph, n, a->span, "E062",
+                           "attribute '%s' of '%s' is only known when the graph runs",
+                           a->attr->name, op->name);
+            return;
+        }
+        attrs[at] = (oi_op_value){.tag = OI_VALUE_INT};
+        scalars[at] = n_numbers;
+        numbers[n_numbers++] =
+            (oi_kscalar){.name = a->attr->name,
+                         .dtype = a->attr->kind == OI_ATTR_INT ? OI_I64 : ops[0].dtype,
+                         .value = a->one};
+    }
+    oi_kernel_query *q = oi_arena_alloc(u->arena, sizeof *q);
+    *q = (oi_kernel_query){.op = op,
+                           .in = ops,
+                           .n_in = n->as.op.n_in,
+                           .out = ops + n->as.op.n_in,
+                           .n_out = n->as.op.n_out,
+                           .attrs = attrs};
+    if (u->status == OI_OK)
+        lower_call(u, graph, n, q, scalars, numbers, n_numbers, in, to, out);
+}

@@ -1,0 +1,255 @@
+/* synth.h: from Programs to a Plan: what the emitted program does, in which order, on which memory.
+ *
+ * A unit is one emitted program: one or more graphs (prefill, decode) over one state and one set of
+ * weights. Lowering (build.c) turns each graph into a tree of statements over tensors; the work
+ * inside a statement is a kernel: loop nests over scalar instructions. Passes rewrite that; the
+ * emitters only spell it. Nothing here knows a target language: a target is its device file.
+ * Everything lives in the unit's arena. Grouped by the file that implements it. */
+#ifndef OI_SYNTH_H
+#define OI_SYNTH_H
+
+#include "kernel/nest.h"
+#include "program/bind.h"
+
+typedef struct oi_unit oi_unit;
+
+/* -- tensors -- */
+
+/* Which memory a tensor lies in. */
+typedef enum oi_space {
+    OI_SPACE_NONE,    /* nowhere: fused away, or never used */
+    OI_SPACE_WEIGHTS, /* read only, from the model */
+    OI_SPACE_INPUT,   /* the host writes it between steps */
+    OI_SPACE_OUTPUT,  /* the host reads it after a step */
+    OI_SPACE_STATE,   /* kept from step to step */
+    OI_SPACE_ARENA    /* one step's working memory, shared by tensors that never meet */
+} oi_space;
+
+/* What an element is before the step writes it. */
+typedef enum oi_start {
+    OI_START_NONE,  /* nobody looks */
+    OI_START_FILL,  /* `init` */
+    OI_START_MODEL, /* the tensor `from`, copied */
+} oi_start;
+
+typedef struct oi_tensor {
+    const char *name; /* an identifier, unique in the unit */
+    oi_dtype dtype;
+    uint32_t rank;
+    int64_t dims[OI_MAX_RANK]; /* of one entry; a `?` dim has its greatest length */
+    uint64_t size_bytes;       /* of one entry */
+    oi_space space;
+    uint64_t offset;    /* in that space */
+    const oi_pvar *var; /* NULL for what lowering made */
+    uint32_t graph;     /* whose variable; state and weights: who brought it first */
+    /* tables: entries lie one after the other, row-major over these axes */
+    uint32_t n_table;
+    int64_t table[OI_MAX_RANK];
+    uint64_t n_entries, stride_bytes;
+    /* weights */
+    const size_t *sources; /* per entry: the model's tensor, or OI_NO_SOURCE for a hole */
+    const void *bytes;     /* instead: the contents themselves */
+    oi_model *model;
+    /* what a step finds in it */
+    oi_start start;
+    uint64_t init; /* bits of one element */
+    uint32_t from;
+    bool is_written; /* by some statement */
+} oi_tensor;
+
+#define OI_NO_SOURCE SIZE_MAX
+
+/* A persistent variable of the unit. Cells beyond the current sizes hold the initial value. */
+typedef struct oi_store_var {
+    uint32_t tensor; /* storage: grid of the greatest sizes, table axes first */
+    uint32_t rank;   /* of the grid */
+    uint32_t n_table;
+    int64_t most[2 * OI_MAX_RANK];
+    int64_t first[2 * OI_MAX_RANK]; /* sizes at the beginning */
+    uint32_t grows;                 /* bit per axis: its size is counted at run time */
+    bool has_marks;                 /* growable table: which entries were written */
+    /* how a failed step is taken back */
+    enum { OI_UNDO_NONE, OI_UNDO_WHOLE } undo;
+} oi_store_var;
+
+/* -- scalar instructions -- */
+
+/* An op's call whose expressions are used: attributes known now, or read when the kernel starts. */
+typedef struct oi_scall {
+    const oi_op *op;
+    const oi_op_value *attrs; /* one per attribute of the op */
+    const uint32_t *scalars;  /* per attribute: the kernel's scalar that holds it, or OI_NO_ID */
+    oi_dtype in0;             /* of the first input: numbers among the attributes are of it */
+    const oi_pnode *node;     /* where it comes from */
+} oi_scall;
+
+typedef enum oi_sop_kind {
+    OI_SOP_LOAD,    /* an element of a port, in the form it is computed in */
+    OI_SOP_EVAL,    /* expression `part` of a call */
+    OI_SOP_CONVERT, /* what the op `cast` makes of it */
+    OI_SOP_ACC,     /* what the reduction found */
+    OI_SOP_COUNT,   /* over how many elements */
+    OI_SOP_STORE    /* into a port */
+} oi_sop_kind;
+
+#define OI_SOP_ARGS OI_NEST_READS
+
+typedef struct oi_sop {
+    oi_sop_kind kind;
+    oi_dtype type; /* of the result, as stored in a tensor; LOAD, STORE: the port's dtype */
+    uint32_t port;
+    const oi_nest_coord *at; /* LOAD, STORE: one per dim of the port */
+    bool is_raw;             /* LOAD, STORE: the bits themselves */
+    oi_dtype from;           /* CONVERT */
+    bool may_leave;          /* LOAD: `fill` where a coordinate leaves */
+    uint64_t fill;           /* bits */
+    const oi_scall *call;
+    oi_op_part part;
+    uint32_t args[OI_SOP_ARGS]; /* earlier instructions; EVAL: by input of the row, or OI_NO_ID */
+    uint32_t n_args;
+} oi_sop;
+typedef OI_VEC(oi_sop) oi_sops;
+
+/* -- nests and kernels -- */
+
+/* How the loops of a nest run; schedule.c decides. */
+typedef struct oi_order {
+    uint32_t lanes;   /* dot: partial sums along the last reduced axis; 0: one sum, in order */
+    uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
+    uint32_t n_split; /* outermost axes whose iterations the threads share */
+} oi_order;
+
+typedef struct oi_snest {
+    uint32_t n_axes; /* output axes, then reduced ones */
+    oi_nest_axis axes[OI_NEST_AXES];
+    oi_sops pre;  /* in the innermost loop */
+    oi_sops post; /* per output element, after the reduced loops; numbers go on from pre */
+    const oi_scall *reduce; /* init, combine (better), finish; NULL for a map */
+    oi_nest_kind kind;
+    oi_dtype acc;     /* of the accumulator */
+    uint32_t element; /* of pre: what is combined */
+    bool finds_position;
+    bool skips; /* a load that leaves: not combined, not counted */
+    bool is_serial, is_scan, excludes, combines_out;
+    oi_order order;
+} oi_snest;
+
+/* A tensor as a kernel sees it: one entry of it. */
+typedef struct oi_port {
+    uint32_t tensor;
+    const oi_code *entry; /* of a table: one per axis */
+    uint32_t n_entry;
+    bool is_written;
+    const oi_pref *ref; /* as written, for names and places; NULL for temporaries */
+} oi_port;
+
+/* A number that the kernel is handed. */
+typedef struct oi_kscalar {
+    const char *name;
+    oi_dtype dtype;
+    oi_pvalue value;
+} oi_kscalar;
+
+typedef struct oi_skernel {
+    const char *name;
+    OI_VEC(oi_port) ports;
+    OI_VEC(oi_kscalar) scalars;
+    OI_VEC(oi_snest) nests;
+    OI_VEC(const oi_pnode *) nodes; /* what it does, in order */
+    bool can_fail;                  /* an index comes from data */
+    uint32_t graph;
+} oi_skernel;
+
+/* -- statements -- */
+
+typedef enum oi_stmt_kind {
+    OI_STMT_KERNEL,
+    OI_STMT_CACHE, /* read, write, increment, decrement, reset: as the node says */
+    OI_STMT_SET,   /* a number into a tensor of rank 0: loop index, attribute */
+    OI_STMT_LOOP,
+    OI_STMT_BRANCH,
+    OI_STMT_YIELD,
+    OI_STMT_AWAIT,
+    OI_STMT_BARRIER,
+    OI_STMT_CHECK, /* per-node runs: the host compares what the node gave */
+    OI_STMT_RETURN
+} oi_stmt_kind;
+
+typedef struct oi_stmt oi_stmt;
+typedef OI_VEC(oi_stmt) oi_stmts;
+
+struct oi_stmt {
+    oi_stmt_kind kind;
+    const oi_pnode *node;
+    uint32_t kernel; /* KERNEL */
+    oi_port a, b;    /* CACHE: the variable's side in a; SET: into a */
+    oi_pvalue value; /* SET */
+    oi_stmts body;   /* LOOP */
+};
+
+typedef struct oi_sblock {
+    const oi_pblock *source;
+    oi_stmts stmts;
+    bool is_used; /* called, or a consumer */
+} oi_sblock;
+
+typedef struct oi_sgraph {
+    const oi_program *program;
+    const char *name;
+    oi_sblock *blocks;                /* by block id */
+    uint32_t *tensor_of;              /* by variable; OI_NO_ID where nothing uses it */
+    OI_VEC(uint32_t) inputs, outputs; /* tensors */
+    bool can_fail;
+} oi_sgraph;
+
+/* -- the unit -- */
+
+typedef struct oi_pass_note { /* why something was not done */
+    const char *pass, *text;
+    const oi_pnode *node;
+    uint32_t graph;
+} oi_pass_note;
+
+struct oi_unit {
+    oi_arena *arena;
+    const oi_device *device;
+    const oi_device_info *target;
+    const char *name;
+    oi_diag *diag;
+    oi_status status;
+    OI_VEC(oi_sgraph) graphs;
+    OI_VEC(oi_tensor) tensors;
+    OI_VEC(oi_store_var) stores;
+    OI_VEC(oi_skernel) kernels;
+    OI_VEC(oi_pass_note) notes;
+    oi_map names; /* taken identifiers */
+    bool per_node;
+    uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
+};
+
+/* -- unit.c -- */
+
+#define OI_ALIGN 64u /* of tensors in any space: a cache line, and the widest vector */
+
+const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
+uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t);    /* its name too */
+uint64_t oi_tensor_bytes(const oi_tensor *t);                   /* all entries */
+/* What a variable of the graph is in memory. */
+uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_written);
+oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not persistent */
+/* Records why the target cannot hold the graph. `at` line 0: the node's own place. */
+oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
+                         const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
+
+/* -- build.c: statements of a graph -- */
+
+oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name);
+
+/* -- lower.c: the kernels of an op -- */
+
+void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
+/* dst takes src's elements: transfer, and results made apart. */
+void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
+                   oi_stmts *out);
+
+#endif

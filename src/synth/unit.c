@@ -1,0 +1,286 @@
+/* unit.c: the unit and its tensors: what every variable of a graph becomes in memory. */
+#include "synth/synth.h"
+
+/* -- names -- */
+
+static bool is_word_char(char c, bool first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (!first && c >= '0' && c <= '9');
+}
+
+const char *oi_unit_identifier(oi_unit *u, const char *wanted)
+{
+    char *text = oi_arena_text(u->arena, wanted, strlen(wanted));
+    for (char *p = text; *p; p++)
+        if (!is_word_char(*p, p == text))
+            *p = '_';
+    const char *name = text;
+    for (unsigned n = 2; oi_map_get(&u->names, name) != OI_MAP_NONE; n++)
+        name = oi_arena_printf(u->arena, "%s_%u", text, n);
+    oi_map_set(&u->names, name, 1);
+    return name;
+}
+
+uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t)
+{
+    oi_tensor *own = OI_PUSH(u->arena, &u->tensors);
+    uint64_t n = 1;
+    *own = *t;
+    own->name = oi_unit_identifier(u, t->name);
+    for (uint32_t d = 0; d < t->rank; d++)
+        n *= (uint64_t)t->dims[d];
+    if (!oi_dtype_bytes(t->dtype, n, &own->size_bytes))
+        own->size_bytes = UINT64_MAX;
+    own->n_entries = 1;
+    for (uint32_t a = 0; a < t->n_table; a++)
+        own->n_entries *= (uint64_t)t->table[a];
+    own->stride_bytes = (own->size_bytes + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
+    return (uint32_t)u->tensors.n - 1;
+}
+
+uint64_t oi_tensor_bytes(const oi_tensor *t)
+{
+    return t->n_table ? t->n_entries * t->stride_bytes : t->size_bytes;
+}
+
+oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
+                         const char *code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = oi_arena_vprintf(u->arena, fmt, args);
+    va_end(args);
+    const oi_graph *g = u->graphs.at[graph].program->graph;
+    oi_place place = {.file = g->origin ? g->origin : "graph"};
+    if (n)
+        place = oi_graph_place_node(g, u->arena, n->source, at.line ? at : n->source->span);
+    else if (g->source.name)
+        place = (oi_place){.source = &g->source, .span = at};
+    u->status = oi_diag_error(u->diag, place, code, "%s", text);
+    return u->status;
+}
+
+/* -- prefix tables -- */
+
+/* The indices that a tensor's name gives the pattern; false when it does not fit. */
+static bool match(const oi_pvar *v, const char *name, int64_t *indices)
+{
+    for (uint32_t i = 0; i < v->n_pattern; i++) {
+        const oi_pattern_part *part = &v->pattern[i];
+        size_t n = strlen(part->text);
+        if (strncmp(name, part->text, n) != 0)
+            return false;
+        name += n;
+        if (part->axis == OI_NO_ID)
+            break;
+        int64_t value = 0;
+        const char *first = name;
+        while (*name >= '0' && *name <= '9' && value < INT32_MAX)
+            value = value * 10 + (*name++ - '0');
+        if (name == first || (*first == '0' && name - first > 1))
+            return false;
+        indices[part->axis] = value;
+    }
+    return *name == '\0';
+}
+
+static bool fits(const oi_pvar *v, const oi_tensor_info *t)
+{
+    return t->dtype == v->dtype && t->rank == v->rank &&
+           memcmp(t->dims, v->dims, v->rank * sizeof *t->dims) == 0;
+}
+
+/* All tensors of the model that the pattern names, as a dense table with holes. */
+static void link_table(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v,
+                       oi_tensor *t)
+{
+    int64_t at[OI_MAX_RANK];
+    size_t n = p->model ? oi_model_n_tensors(p->model) : 0;
+    t->n_table = v->n_axes;
+    for (size_t i = 0; i < n; i++)
+        if (match(v, oi_model_tensor_name(p->model, i), at))
+            for (uint32_t a = 0; a < v->n_axes; a++)
+                t->table[a] = at[a] >= t->table[a] ? at[a] + 1 : t->table[a];
+    uint64_t entries = 1;
+    for (uint32_t a = 0; a < v->n_axes; a++)
+        if (__builtin_mul_overflow(entries, (uint64_t)t->table[a], &entries) ||
+            entries > 1u << 24) {
+            oi_unit_refuse(u, graph, NULL, v->symbol->span, "E062",
+                           "the table '%s' would have more than 2^24 entries", v->name);
+            return;
+        }
+    size_t *sources = oi_arena_alloc(u->arena, ((size_t)entries + 1) * sizeof *sources);
+    for (uint64_t e = 0; e < entries; e++)
+        sources[e] = OI_NO_SOURCE;
+    for (size_t i = 0; i < n; i++) {
+        oi_tensor_info info;
+        if (!match(v, oi_model_tensor_name(p->model, i), at) ||
+            oi_model_tensor_info_at(p->model, i, &info) != OI_OK || !fits(v, &info))
+            continue;
+        uint64_t e = 0;
+        for (uint32_t a = 0; a < v->n_axes; a++)
+            e = e * (uint64_t)t->table[a] + (uint64_t)at[a];
+        sources[e] = i;
+    }
+    t->sources = sources;
+}
+
+/* -- variables -- */
+
+static void set_type(oi_tensor *t, const oi_pvar *v)
+{
+    t->name = v->name;
+    t->dtype = v->dtype;
+    t->rank = v->rank;
+    for (uint32_t d = 0; d < v->rank; d++)
+        t->dims[d] = (int64_t)v->dims[d];
+    t->var = v;
+    t->init = v->init.bits;
+}
+
+/* A tensor of the model's data behind the variable. */
+static uint32_t add_weights(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v,
+                            const char *name)
+{
+    oi_tensor t = {.space = OI_SPACE_WEIGHTS, .graph = graph, .model = p->model};
+    set_type(&t, v);
+    t.name = name;
+    if (v->is_prefix) {
+        link_table(u, graph, p, v, &t);
+    } else if (v->source == OI_FROM_TENSOR) {
+        size_t *source = oi_arena_alloc(u->arena, sizeof *source);
+        *source = v->tensor;
+        t.sources = source;
+    } else if (v->source == OI_FROM_BYTES) {
+        t.bytes = v->bytes;
+    }
+    return oi_unit_add_tensor(u, &t);
+}
+
+static uint32_t add_working(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v)
+{
+    oi_tensor t = {.space = OI_SPACE_ARENA, .graph = graph, .start = OI_START_FILL};
+    set_type(&t, v);
+    if (v->kind == OI_SYM_DYNAMIC)
+        t.space = OI_SPACE_INPUT;
+    else if (v->is_prefix || v->source != OI_FROM_INIT) {
+        t.start = OI_START_MODEL;
+        t.from = add_weights(u, graph, p, v, oi_arena_printf(u->arena, "%s_first", v->name));
+        memcpy(t.table, u->tensors.at[t.from].table, sizeof t.table);
+        t.n_table = u->tensors.at[t.from].n_table;
+    }
+    t.is_written = true;
+    return oi_unit_add_tensor(u, &t);
+}
+
+/* -- persistent memory -- */
+
+static bool same_store(const oi_pvar *a, const oi_pvar *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank || a->n_axes != b->n_axes ||
+        a->n_table != b->n_table || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) != 0)
+        return false;
+    for (uint32_t i = 0; i < a->n_axes; i++)
+        if (strcmp(a->axes[i].name, b->axes[i].name) != 0 ||
+            a->axes[i].has_fixed != b->axes[i].has_fixed ||
+            (a->axes[i].has_fixed && a->axes[i].fixed != b->axes[i].fixed))
+            return false;
+    return true;
+}
+
+/* The greatest size of an axis of the grid, or -1 when nothing bounds it. */
+static int64_t greatest(const oi_pvar *v, uint32_t axis)
+{
+    int64_t base = axis < v->n_table ? 0 : (int64_t)v->dims[axis - v->n_table];
+    if (axis >= v->n_axes)
+        return base;
+    const oi_paxis *x = &v->axes[axis];
+    return x->has_fixed ? base + x->fixed : x->has_cap ? base + x->cap : -1;
+}
+
+static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v)
+{
+    for (size_t i = 0; i < u->stores.n; i++) {
+        const oi_tensor *t = &u->tensors.at[u->stores.at[i].tensor];
+        if (strcmp(t->var->name, v->name) != 0)
+            continue;
+        if (!same_store(t->var, v))
+            oi_unit_refuse(u, graph, NULL, v->symbol->span, "E013",
+                           "persistent '%s' differs between the graphs", v->name);
+        return u->stores.at[i].tensor;
+    }
+    oi_store_var s = {.rank = v->n_table + v->rank, .n_table = v->n_table};
+    oi_tensor t = {.space = OI_SPACE_STATE, .graph = graph, .start = OI_START_FILL};
+    set_type(&t, v);
+    for (uint32_t a = 0; a < s.rank; a++) {
+        s.most[a] = greatest(v, a);
+        s.first[a] = a < v->n_table ? 0 : (int64_t)v->dims[a - v->n_table];
+        bool counted = a < v->n_axes && !(a < v->n_table && v->axes[a].has_fixed);
+        if (a < v->n_table && !counted)
+            s.first[a] = s.most[a];
+        s.grows |= (uint32_t)counted << a;
+        s.has_marks |= counted && a < v->n_table;
+        if (s.most[a] < 0) {
+            oi_unit_refuse(u, graph, NULL, v->symbol->span, "E062",
+                           "'%s' grows without bound along '%s': a static target needs @fixed or "
+                           "@cap",
+                           v->name, v->axes[a].name);
+            s.most[a] = 1;
+        }
+        t.dims[a] = s.most[a];
+    }
+    t.rank = s.rank;
+    if (v->source != OI_FROM_INIT) {
+        t.start = OI_START_MODEL;
+        t.from = add_weights(u, graph, p, v, oi_arena_printf(u->arena, "%s_first", v->name));
+    }
+    t.is_written = true;
+    s.tensor = oi_unit_add_tensor(u, &t);
+    *OI_PUSH(u->arena, &u->stores) = s;
+    return s.tensor;
+}
+
+oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor)
+{
+    for (size_t i = 0; i < u->stores.n; i++)
+        if (u->stores.at[i].tensor == tensor)
+            return &u->stores.at[i];
+    return NULL;
+}
+
+/* Weights that several graphs read are one tensor. */
+static uint32_t find_weights(const oi_unit *u, const oi_pvar *v, const oi_model *m)
+{
+    for (size_t i = 0; i < u->tensors.n; i++) {
+        const oi_tensor *t = &u->tensors.at[i];
+        if (t->space != OI_SPACE_WEIGHTS || !t->var || t->model != m ||
+            t->var->is_prefix != v->is_prefix)
+            continue;
+        if (v->is_prefix ? v->symbol->var->pattern && same_store(t->var, v) &&
+                               strcmp(t->var->symbol->var->pattern, v->symbol->var->pattern) == 0
+                         : v->source == OI_FROM_TENSOR && t->var->source == OI_FROM_TENSOR &&
+                               t->var->tensor == v->tensor)
+            return (uint32_t)i;
+    }
+    return OI_NO_ID;
+}
+
+uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_written)
+{
+    const oi_program *p = u->graphs.at[graph].program;
+    const oi_pvar *v = &p->vars[var];
+    if (v->has_run_dims) {
+        oi_unit_refuse(u, graph, NULL, v->symbol->span, "E062",
+                       "'%s' has a length that only the run knows", v->name);
+        return 0;
+    }
+    if (v->kind == OI_SYM_PERSISTENT)
+        return add_store(u, graph, p, v);
+    bool reads_model = v->kind == OI_SYM_CONSTANT || (v->kind == OI_SYM_VOLATILE && !is_written &&
+                                                      (v->is_prefix || v->source != OI_FROM_INIT));
+    if (!reads_model)
+        return add_working(u, graph, p, v);
+    uint32_t known = find_weights(u, v, p->model);
+    return known != OI_NO_ID ? known : add_weights(u, graph, p, v, v->name);
+}

@@ -927,6 +927,34 @@ typedef struct oi_device_field {
 OI_API size_t oi_device_field_count(void);
 OI_API oi_device_field oi_device_field_at(size_t i);
 
+/* -- synthesis ----------------------------------------------------------------------------------
+ */
+
+typedef struct oi_plan oi_plan;
+
+typedef struct oi_synth_graph {
+    const oi_graph *graph;
+    const char *name; /* of its step function when there are several; NULL: "graph" */
+} oi_synth_graph;
+
+typedef struct oi_synth_options {
+    const char *name;        /* of the program, an identifier; NULL: "model" */
+    const oi_size *sizes;    /* other values for the model's sizes */
+    size_t n_sizes;
+    bool per_node;           /* code that lets the host compare after every node */
+    const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
+} oi_synth_options;
+
+/* One program of one or more graphs that share their persistent variables, for one device. The
+ * graphs and the model must outlive the plan. Fails (E060, E062 ...) when the device cannot hold or
+ * run them; nothing is written then. */
+OI_API oi_status oi_synthesize(const oi_device *device, oi_model *model,
+                               const oi_synth_graph *graphs, size_t n_graphs,
+                               const oi_synth_options *options, oi_plan **out, oi_diag *diag);
+OI_API void oi_plan_free(oi_plan *p);
+/* Writes the program into a folder that need not exist: all or nothing. */
+OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

@@ -139,6 +139,21 @@ uint64_t oi_kernel_bits(oi_dtype t, const oi_op_value *v)
     return bits;
 }
 
+uint64_t oi_kernel_number(oi_dtype t, const oi_op_value *v)
+{
+    const oi_dtype_info *info = oi_dtype_get(t);
+    bool above;
+    if (info->cls == OI_CLASS_FLOAT)
+        return oi_kernel_bits(t, v);
+    int64_t i = limited(info, v, &above);
+    uint64_t bits = 0;
+    if (above || t == OI_U64)
+        (void)oi_element_set_u64(t, &bits, 0, above ? info->max : (uint64_t)i);
+    else
+        (void)oi_element_set_i64(t, &bits, 0, i);
+    return bits;
+}
+
 static uint8_t word_index(const oi_op_attr *a, const char *word)
 {
     uint8_t i = 0;

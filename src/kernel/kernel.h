@@ -127,8 +127,9 @@ oi_dtype oi_kernel_accumulator(const oi_kernel_query *q);
 oi_dtype oi_kernel_reduces_in(const oi_kernel_query *q);
 /* Sums of products: integers in 32 or 64 bits, which wrap alike and are cut in the end. */
 oi_dtype oi_kernel_sums_in(oi_dtype acc);
-/* A number as an element of t. */
+/* A number as an element of t; the second one keeps it within t's limits. */
 uint64_t oi_kernel_bits(oi_dtype t, const oi_op_value *v);
+uint64_t oi_kernel_number(oi_dtype t, const oi_op_value *v);
 
 /* For ops with a kernel file of their own. Elements of t, for a kernel that computes in `form`; its
  * results in the form of `acc`, for a tensor of o. */

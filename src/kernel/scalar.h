@@ -471,4 +471,57 @@ static inline int8_t oi_wrap_t2_u64(uint64_t v)
     return oi_sat_t2_u64(v);
 }
 
+/* -- packed storage: element e of width w at bits e*w ..., least significant first -- */
+
+static inline unsigned oi_bits_at(const uint8_t *p, int64_t e, unsigned width)
+{
+    int64_t bit = e * (int64_t)width;
+    return (unsigned)(p[bit >> 3] >> (bit & 7)) & ((1u << width) - 1);
+}
+
+static inline void oi_set_bits(uint8_t *p, int64_t e, unsigned width, unsigned v)
+{
+    int64_t bit = e * (int64_t)width;
+    unsigned shift = bit & 7, mask = ((1u << width) - 1) << shift;
+    p[bit >> 3] = (uint8_t)((p[bit >> 3] & ~mask) | (v << shift & mask));
+}
+
+static inline int8_t oi_value_t1(unsigned bits)
+{
+    return bits ? 1 : -1;
+}
+
+static inline int8_t oi_value_t2(unsigned bits) /* 10 reads as -1 too */
+{
+    return bits == 1 ? 1 : bits ? -1 : 0;
+}
+
+static inline unsigned oi_bits_t1(int8_t v)
+{
+    return v >= 0;
+}
+
+static inline unsigned oi_bits_whole(int v)
+{
+    return (unsigned)v;
+}
+
+#define OI_PACKED(t, width, T, value, bits)                   \
+    static inline T oi_get_##t(const uint8_t *p, int64_t e)   \
+    {                                                         \
+        return value(oi_bits_at(p, e, width));                \
+    }                                                         \
+    static inline void oi_put_##t(uint8_t *p, int64_t e, T v) \
+    {                                                         \
+        oi_set_bits(p, e, width, bits(v));                    \
+    }
+OI_PACKED(i1, 1, int8_t, oi_cut_i1, oi_bits_whole)
+OI_PACKED(i2, 2, int8_t, oi_cut_i2, oi_bits_whole)
+OI_PACKED(i4, 4, int8_t, oi_cut_i4, oi_bits_whole)
+OI_PACKED(u1, 1, uint8_t, oi_cut_u1, oi_bits_whole)
+OI_PACKED(u2, 2, uint8_t, oi_cut_u2, oi_bits_whole)
+OI_PACKED(u4, 4, uint8_t, oi_cut_u4, oi_bits_whole)
+OI_PACKED(t1, 1, int8_t, oi_value_t1, oi_bits_t1)
+OI_PACKED(t2, 2, int8_t, oi_value_t2, oi_bits_whole)
+
 #endif

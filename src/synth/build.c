@@ -46,7 +46,7 @@ static void use_op(building *b, const oi_pnode *n)
     for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
         const oi_pattr *a = &n->as.op.attrs[i];
         use_value(b, &a->one);
-        for (uint32_t k = 0; k < a->n_items; k++)
+        for (uint32_t k = 0; a->items && k < a->n_items; k++)
             use_value(b, &a->items[k]);
     }
 }

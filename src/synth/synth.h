@@ -252,4 +252,8 @@ void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
 void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
                    oi_stmts *out);
 
+/* -- passes, in their order -- */
+
+oi_status oi_pass_memory(oi_unit *u);
+
 #endif

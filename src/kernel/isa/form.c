@@ -82,61 +82,28 @@ NARROW(f16, uint16_t)
 
 /* -- packed -- */
 
-static inline unsigned bits_at(const uint8_t *p, int64_t e, unsigned width)
-{
-    int64_t bit = e * (int64_t)width;
-    return p[bit >> 3] >> (bit & 7) & ((1u << width) - 1);
-}
-
-static inline void set_bits(uint8_t *p, int64_t e, unsigned width, unsigned v)
-{
-    int64_t bit = e * (int64_t)width;
-    unsigned shift = bit & 7, mask = ((1u << width) - 1) << shift;
-    p[bit >> 3] = (uint8_t)((p[bit >> 3] & ~mask) | (v << shift & mask));
-}
-
-static inline int8_t value_t1(unsigned bits)
-{
-    return bits ? 1 : -1;
-}
-
-static inline int8_t value_t2(unsigned bits) /* 10 reads as -1 too */
-{
-    return bits == 1 ? 1 : bits ? -1 : 0;
-}
-
-static inline unsigned bits_t1(int8_t v)
-{
-    return v >= 0;
-}
-
-static inline unsigned bits_whole(int v)
-{
-    return (unsigned)v;
-}
-
-#define PACKED(name, width, T, value, bits)                                                    \
+#define PACKED(name, T)                                                                        \
     static void load_##name(void *form, const void *data, int64_t at, int64_t step, size_t n)  \
     {                                                                                          \
         T *out = form;                                                                         \
         for (size_t i = 0; i < n; i++)                                                         \
-            out[i] = value(bits_at(data, at + (int64_t)i * step, width));                      \
+            out[i] = oi_get_##name(data, at + (int64_t)i * step);                              \
     }                                                                                          \
     static void store_##name(void *data, int64_t at, int64_t step, const void *form, size_t n) \
     {                                                                                          \
         const T *in = form;                                                                    \
         for (size_t i = 0; i < n; i++)                                                         \
-            set_bits(data, at + (int64_t)i * step, width, bits(in[i]));                        \
+            oi_put_##name(data, at + (int64_t)i * step, in[i]);                                \
     }
 
-PACKED(i1, 1, int8_t, oi_cut_i1, bits_whole)
-PACKED(i2, 2, int8_t, oi_cut_i2, bits_whole)
-PACKED(i4, 4, int8_t, oi_cut_i4, bits_whole)
-PACKED(u1, 1, uint8_t, oi_cut_u1, bits_whole)
-PACKED(u2, 2, uint8_t, oi_cut_u2, bits_whole)
-PACKED(u4, 4, uint8_t, oi_cut_u4, bits_whole)
-PACKED(t1, 1, int8_t, value_t1, bits_t1)
-PACKED(t2, 2, int8_t, value_t2, bits_whole)
+PACKED(i1, int8_t)
+PACKED(i2, int8_t)
+PACKED(i4, int8_t)
+PACKED(u1, uint8_t)
+PACKED(u2, uint8_t)
+PACKED(u4, uint8_t)
+PACKED(t1, int8_t)
+PACKED(t2, int8_t)
 
 /* -- the table -- */
 

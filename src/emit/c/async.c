@@ -1,0 +1,96 @@
+/* async.c: yield and await without threads: a consumer runs, in declaration order, at the yield
+ * that makes it ready, so it sees the snapshot; what it writes and others may see meanwhile is
+ * private and published at the await (build.c made those tensors). */
+#include "emit/c/c.h"
+
+static const oi_program *program(const oi_cprog *c)
+{
+    return c->u->graphs.at[c->graph].program;
+}
+
+static const char *lent(oi_cprog *c, uint32_t var)
+{
+    const oi_pvar *v = &program(c)->vars[var];
+    return oi_arena_printf(c->arena, "s->lent_%s", v->name);
+}
+
+static bool awaits(const oi_pblock *b, uint32_t var)
+{
+    for (uint32_t i = 0; i < b->n_awaited; i++)
+        if (b->awaited[i] == var)
+            return true;
+    return false;
+}
+
+static void run_consumer(oi_cprog *c, uint32_t block)
+{
+    const oi_pblock *b = &program(c)->blocks[block];
+    oi_buf ready = {0};
+    for (uint32_t i = 0; i < b->n_awaited; i++)
+        oi_buf_printf(&ready, "%s%s", i ? " && " : "", lent(c, b->awaited[i]));
+    oi_out_open(&c->out, "if (%s && !s->ran_%s)", oi_buf_to_arena(&ready, c->arena),
+                b->source->name.text);
+    oi_out_line(&c->out, "s->ran_%s = 1;", b->source->name.text);
+    oi_out_line(&c->out, "failed = %s(s);", oi_c_block_name(c, block));
+    oi_out_line(&c->out, "if (failed)");
+    oi_out_line(&c->out, "    return failed;");
+    oi_out_close(&c->out, "");
+}
+
+void oi_c_yield(oi_cprog *c, const oi_pnode *n)
+{
+    const oi_program *p = program(c);
+    if (n->source->block != p->entry)
+        return; /* the end of a consumer, or of a called block */
+    for (uint32_t i = 0; i < n->as.list.n; i++) {
+        oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "    return 71; /* E071: already lent */");
+        oi_out_line(&c->out, "%s = 1;", lent(c, n->as.list.vars[i]));
+    }
+    for (uint32_t k = 0; k < p->n_consumers; k++)
+        for (uint32_t i = 0; i < n->as.list.n; i++)
+            if (awaits(&p->blocks[p->consumers[k]], n->as.list.vars[i])) {
+                run_consumer(c, p->consumers[k]);
+                break;
+            }
+}
+
+void oi_c_await(oi_cprog *c, const oi_pnode *n)
+{
+    const oi_program *p = program(c);
+    if (n->source->block != p->entry)
+        return; /* a consumer starts when all is lent */
+    for (uint32_t i = 0; i < n->as.list.n; i++) {
+        oi_out_line(&c->out, "if (!%s)", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "    return 73; /* E073: not lent */");
+    }
+    for (uint32_t k = 0; k < p->n_consumers; k++) {
+        const oi_pblock *b = &p->blocks[p->consumers[k]];
+        bool waits = false;
+        for (uint32_t i = 0; i < n->as.list.n; i++)
+            waits |= awaits(b, n->as.list.vars[i]);
+        if (!waits)
+            continue;
+        oi_out_line(&c->out, "if (!s->ran_%s)", b->source->name.text);
+        oi_out_line(&c->out, "    return 76; /* E076: it waits for what nobody lends */");
+        oi_out_line(&c->out, "s->ran_%s = 0;", b->source->name.text);
+    }
+    for (uint32_t i = 0; i < n->as.list.n; i++)
+        oi_out_line(&c->out, "%s = 0;", lent(c, n->as.list.vars[i]));
+}
+
+void oi_c_async_members(oi_cprog *c, oi_out *o)
+{
+    const oi_program *p = program(c);
+    if (p->n_consumers == 0)
+        return;
+    oi_out_line(o, "/* who waits for what within a step */");
+    for (uint32_t v = 0; v < p->n_vars; v++)
+        for (uint32_t k = 0; k < p->n_consumers; k++)
+            if (awaits(&p->blocks[p->consumers[k]], v)) {
+                oi_out_line(o, "uint8_t lent_%s;", p->vars[v].name);
+                break;
+            }
+    for (uint32_t k = 0; k < p->n_consumers; k++)
+        oi_out_line(o, "uint8_t ran_%s;", p->blocks[p->consumers[k]].source->name.text);
+}

@@ -1,0 +1,67 @@
+/* c.h: the C target inside. Grouped by the file that implements it. */
+#ifndef OI_EMIT_C_H
+#define OI_EMIT_C_H
+
+#include "emit/emit.h"
+
+/* One program being spelled. */
+typedef struct oi_cprog {
+    oi_unit *u;
+    oi_arena *arena;
+    oi_out out;
+    const char *name;
+    uint32_t graph; /* whose code is being written */
+    /* by block of the graph: bit per loop index that its code mentions */
+    uint64_t **mentions;
+    bool fails;      /* some statement of the graph may */
+    uint64_t hash;   /* of the weights */
+    bool keeps_copy; /* of what lasts, to take a failed step back */
+    uint64_t keep_bytes;
+} oi_cprog;
+
+/* -- memory.c: where tensors lie -- */
+
+const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packed ones */
+/* A pointer to the entry, as an expression of the right type. */
+const char *oi_c_address(oi_cprog *c, const oi_port *p);
+/* The value of a rank-0 variable as int64_t, or as a truth. */
+const char *oi_c_number(oi_cprog *c, uint32_t var);
+const char *oi_c_truth(oi_cprog *c, uint32_t var);
+const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own);
+const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
+/* Checks that entries of tables exist; prints nothing when that is sure. */
+void oi_c_check_entry(oi_cprog *c, const oi_port *p);
+void oi_c_members(oi_cprog *c, oi_out *o); /* of the program's struct */
+
+/* -- kernel.c -- */
+
+void oi_c_kernel(oi_cprog *c, const oi_skernel *k);      /* the function */
+void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k); /* a call of it */
+
+/* -- cache.c -- */
+
+void oi_c_cache(oi_cprog *c, const oi_stmt *s);
+
+/* -- step.c -- */
+
+void oi_c_blocks(oi_cprog *c);
+const char *oi_c_block_name(oi_cprog *c, uint32_t block);
+
+/* -- async.c -- */
+
+void oi_c_yield(oi_cprog *c, const oi_pnode *n);
+void oi_c_await(oi_cprog *c, const oi_pnode *n);
+void oi_c_async_members(oi_cprog *c, oi_out *o);
+
+/* -- files.c -- */
+
+void oi_c_checkpoint(oi_cprog *c, const oi_pnode *n);
+void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);
+
+/* -- main_file.c -- */
+
+void oi_c_main(oi_cprog *c, oi_emitted *files);
+void oi_c_build_files(oi_cprog *c, oi_emitted *files);
+const char *oi_c_flags(oi_cprog *c); /* of the compiler, for the target's instructions */
+
+#endif

@@ -1,0 +1,486 @@
+/* cache.c: cache.read, write, increment, decrement and reset on persistent memory. Storage has the
+ * greatest sizes, so growing only counts; what lies beyond the current sizes holds the initial
+ * value. Selections are walked row by row: the longest run that is contiguous is copied at once. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+typedef struct access {
+    oi_cprog *c;
+    const oi_stmt *s;
+    const oi_store_var *v;
+    const oi_tensor *t;
+    const oi_paccess *a;
+    bool writes, resets;
+    const char *size[2 * OI_MAX_RANK];  /* current sizes */
+    const char *own[OI_MAX_RANK];       /* what own index names mean */
+    const char *start[2 * OI_MAX_RANK]; /* of the selection */
+    const char *count[2 * OI_MAX_RANK];
+    int64_t fixed_start[2 * OI_MAX_RANK], fixed_count[2 * OI_MAX_RANK]; /* -1: at run time */
+    bool keeps[2 * OI_MAX_RANK]; /* the axis stays in the result */
+    bool grows_whole;
+} access;
+
+static void fail_if(access *x, int code, const char *what, const char *fmt, ...) OI_PRINTF(4, 5);
+static void fail_if(access *x, int code, const char *what, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *cond = oi_arena_vprintf(x->c->arena, fmt, args);
+    va_end(args);
+    oi_out_line(&x->c->out, "if (%s)", cond);
+    oi_out_line(&x->c->out, "    return %d; /* E%03d: %s */", code, code, what);
+}
+
+static const char *number(access *x, int64_t v)
+{
+    return oi_arena_printf(x->c->arena, "%" PRId64, v);
+}
+
+static bool is_counted(const access *x, uint32_t axis)
+{
+    return x->v->grows >> axis & 1;
+}
+
+static void set_sizes(access *x)
+{
+    const oi_pvar *var = x->t->var;
+    for (uint32_t i = 0; i < x->v->rank; i++) {
+        x->size[i] = is_counted(x, i)
+                         ? oi_arena_printf(x->c->arena, "s->keep.%s_size[%u]", x->t->name, i)
+                         : number(x, x->v->most[i]);
+        if (i < var->n_axes && i < OI_MAX_RANK)
+            x->own[i] = i < var->n_table ? x->size[i]
+                                         : oi_arena_printf(x->c->arena, "(%s - %" PRIu64 ")",
+                                                           x->size[i], var->dims[i - var->n_table]);
+    }
+}
+
+/* A selector's number: a literal, or a variable of its own. */
+static const char *local(access *x, const char *stem, uint32_t axis, const oi_code *code,
+                         int64_t *fixed)
+{
+    if (oi_code_is_int(code, fixed))
+        return number(x, *fixed);
+    *fixed = -1;
+    const char *name = oi_arena_printf(x->c->arena, "%s%u", stem, axis);
+    oi_out_line(&x->c->out, "const int64_t %s = %s;", name, oi_c_code(x->c, code, x->own));
+    return name;
+}
+
+static void check_end(access *x, uint32_t axis, const char *end, int64_t fixed_end, bool is_slice)
+{
+    bool table = axis < x->v->n_table, growable = is_counted(x, axis);
+    const char *limit = x->size[axis];
+    int64_t fixed_limit = growable ? -1 : x->v->most[axis];
+    if (growable && x->writes) {
+        limit = number(x, x->v->most[axis]);
+        fixed_limit = x->v->most[axis];
+    } else if (growable && table) {
+        return; /* reads beyond give initial values */
+    }
+    if (fixed_end >= 0 && fixed_limit >= 0 && fixed_end <= fixed_limit)
+        return;
+    fail_if(x, 47, "out of range", "%s > %s",
+            is_slice ? end : oi_arena_printf(x->c->arena, "%s + 1", end), limit);
+}
+
+static void select_slice(access *x, uint32_t i, const oi_psel *sel)
+{
+    int64_t a = 0, b = -1;
+    const char *from = sel->start.n ? local(x, "from", i, &sel->start, &a) : "0";
+    if (a < 0)
+        fail_if(x, 42, "a negative start", "%s < 0", from);
+    const char *to = x->size[i];
+    if (!is_counted(x, i))
+        b = x->v->most[i];
+    if (sel->end.n) {
+        int64_t end;
+        to = local(x, "end", i, &sel->end, &end);
+        bool known = oi_code_is_int(&sel->end, &end);
+        if (!known || (end < 0 && is_counted(x, i))) {
+            to = oi_arena_printf(x->c->arena, "to%u", i);
+            oi_out_line(&x->c->out, "const int64_t to%u = oi_end(%s, %s);", i,
+                        known ? number(x, end) : oi_arena_printf(x->c->arena, "end%u", i),
+                        x->size[i]);
+            b = -1;
+        } else {
+            b = end < 0 ? end + x->v->most[i] : end;
+            to = number(x, b);
+        }
+    }
+    if (a < 0 || b < 0 || b < a)
+        fail_if(x, 46, "a slice that ends before it starts", "%s < %s", to, from);
+    check_end(x, i, to, b, true);
+    x->start[i] = from;
+    x->fixed_start[i] = a;
+    x->fixed_count[i] = a >= 0 && b >= 0 ? b - a : -1;
+    x->count[i] = x->fixed_count[i] >= 0 ? number(x, x->fixed_count[i])
+                                         : oi_arena_printf(x->c->arena, "(%s - %s)", to, from);
+}
+
+static void select_axis(access *x, uint32_t i, const oi_psel *sel)
+{
+    x->keeps[i] = !sel || sel->is_slice;
+    if (sel && sel->is_slice) {
+        select_slice(x, i, sel);
+        return;
+    }
+    if (sel) {
+        x->start[i] = local(x, "at", i, &sel->start, &x->fixed_start[i]);
+        x->count[i] = "1";
+        x->fixed_count[i] = 1;
+        if (x->fixed_start[i] < 0)
+            fail_if(x, 42, "a negative index", "%s < 0", x->start[i]);
+        check_end(x, i, x->start[i], x->fixed_start[i] < 0 ? -1 : x->fixed_start[i] + 1, false);
+        return;
+    }
+    x->start[i] = "0";
+    x->fixed_start[i] = 0;
+    x->count[i] = x->size[i];
+    x->fixed_count[i] = is_counted(x, i) ? -1 : x->v->most[i];
+}
+
+/* Every auto axis scalar: the selectors say how far the tensor has grown. */
+static void grow_auto(access *x)
+{
+    const oi_pvar *var = x->t->var;
+    for (uint32_t i = var->n_table; i < var->n_axes; i++) {
+        int64_t g;
+        const char *to = local(x, "grown", i, &x->a->sels[i].start, &g);
+        fail_if(x, 42, "a negative index", "%s < 0", to);
+        fail_if(x, 47, "growth beyond the bound", "%s > %" PRId64, to,
+                x->v->most[i] - (int64_t)var->dims[i - var->n_table]);
+        oi_out_line(&x->c->out, "if (%s + %" PRIu64 " > %s)", to, var->dims[i - var->n_table],
+                    x->size[i]);
+        oi_out_line(&x->c->out, "    %s = %s + %" PRIu64 ";", x->size[i], to,
+                    var->dims[i - var->n_table]);
+    }
+}
+
+static bool is_growth(const oi_pvar *v, const oi_paccess *a)
+{
+    bool all = v->n_table < v->n_axes && a->n == v->n_axes;
+    for (uint32_t i = v->n_table; all && i < v->n_axes; i++)
+        all = !a->sels[i].is_slice;
+    return all;
+}
+
+static void make_selection(access *x)
+{
+    const oi_pvar *var = x->t->var;
+    set_sizes(x);
+    x->grows_whole = !x->resets && is_growth(var, x->a);
+    if (x->grows_whole)
+        grow_auto(x);
+    for (uint32_t i = 0; i < x->v->rank; i++) {
+        bool given = i < x->a->n && !(x->grows_whole && i >= var->n_table);
+        select_axis(x, i, given ? &x->a->sels[i] : NULL);
+    }
+}
+
+/* The other side has the selection's shape. */
+static void check_shape(access *x, const oi_tensor *other)
+{
+    uint32_t d = 0;
+    for (uint32_t i = 0; i < x->v->rank; i++) {
+        if (!x->keeps[i])
+            continue;
+        if (d < other->rank && x->fixed_count[i] != other->dims[d])
+            fail_if(x, 51, "another shape", "%s != %" PRId64, x->count[i], other->dims[d]);
+        d++;
+    }
+}
+
+/* -- walking -- */
+
+/* The axis from which on a selection is one run. */
+static uint32_t run_axis(const access *x)
+{
+    uint32_t q = x->v->rank;
+    while (q > 0) {
+        uint32_t i = q - 1;
+        if (is_counted(x, i) && i < x->v->n_table)
+            break; /* may reach beyond the storage */
+        q = i;
+        if (x->fixed_count[i] != x->v->most[i])
+            break;
+    }
+    return oi_dtype_bits(x->t->dtype) < 8 ? x->v->rank : q;
+}
+
+static const char *offset_text(access *x, uint32_t q)
+{
+    oi_buf b = {0};
+    int64_t stride = 1;
+    for (uint32_t i = x->v->rank; i-- > 0; stride *= x->v->most[i]) {
+        if (i > q || (i == q && x->fixed_start[i] == 0))
+            continue;
+        const char *at = i < q ? oi_arena_printf(x->c->arena, "i%u", i) : x->start[i];
+        oi_buf_printf(&b, "%s%s * %" PRId64, b.n ? " + " : "", at, stride);
+    }
+    return b.n ? oi_buf_to_arena(&b, x->c->arena) : "0";
+}
+
+static const char *run_length(access *x, uint32_t q)
+{
+    int64_t inner = 1;
+    for (uint32_t i = q + 1; i < x->v->rank; i++)
+        inner *= x->v->most[i];
+    if (q == x->v->rank)
+        return "1";
+    if (x->fixed_count[q] >= 0)
+        return number(x, x->fixed_count[q] * inner);
+    return oi_arena_printf(x->c->arena, "%s * %" PRId64, x->count[q], inner);
+}
+
+static const char *beyond_text(access *x, uint32_t q)
+{
+    oi_buf b = {0};
+    for (uint32_t i = 0; i < q && i < x->v->n_table; i++)
+        if (is_counted(x, i))
+            oi_buf_printf(&b, "%si%u >= %" PRId64, b.n ? " || " : "", i, x->v->most[i]);
+    return b.n ? oi_buf_to_arena(&b, x->c->arena) : NULL;
+}
+
+/* body(x, offset, length) for every run. */
+static void walk(access *x,
+                 void (*body)(access *x, const char *at, const char *n, const char *beyond))
+{
+    uint32_t q = run_axis(x);
+    for (uint32_t i = 0; i < q; i++)
+        oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s; i%u++)", i, x->start[i], i,
+                    x->start[i], x->count[i], i);
+    body(x, offset_text(x, q), run_length(x, q), beyond_text(x, q));
+    for (uint32_t i = 0; i < q; i++)
+        oi_out_close(&x->c->out, "");
+}
+
+static const char *storage(const access *x)
+{
+    return x->t->rank ? oi_arena_printf(x->c->arena, "s->keep.%s", x->t->name)
+                      : oi_arena_printf(x->c->arena, "(&s->keep.%s)", x->t->name);
+}
+
+static const char *init_text(const access *x)
+{
+    if (oi_dtype_bits(x->t->dtype) < 8)
+        return oi_bits_text(x->c->arena, &oi_lang_c, x->t->dtype, x->t->init);
+    if (oi_form_of(x->t->dtype) != x->t->dtype)
+        return oi_arena_printf(x->c->arena, "%" PRIu64, x->t->init);
+    return oi_bits_text(x->c->arena, &oi_lang_c, x->t->dtype, x->t->init);
+}
+
+static void fill_run(access *x, const char *to, const char *n)
+{
+    oi_out_line(&x->c->out, "for (int64_t e = 0; e < %s; e++)", n);
+    if (oi_dtype_bits(x->t->dtype) < 8)
+        oi_out_line(&x->c->out, "    oi_put_%s(%s + e, %s);", oi_dtype_name(x->t->dtype), to,
+                    init_text(x));
+    else
+        oi_out_line(&x->c->out, "    %s[e] = %s;", to, init_text(x));
+}
+
+static void read_run(access *x, const char *at, const char *n, const char *beyond)
+{
+    oi_out *o = &x->c->out;
+    if (oi_dtype_bits(x->t->dtype) < 8) {
+        const char *value = oi_arena_printf(x->c->arena, "oi_get_%s(%s, %s)",
+                                            oi_dtype_name(x->t->dtype), storage(x), at);
+        if (beyond)
+            value = oi_arena_printf(x->c->arena, "%s ? %s : %s", beyond, init_text(x), value);
+        oi_out_line(o, "oi_put_%s(to, e++, %s);", oi_dtype_name(x->t->dtype), value);
+        return;
+    }
+    if (beyond) {
+        oi_out_open(o, "if (%s)", beyond);
+        fill_run(x, "to", n);
+        oi_out_close(o, " else {");
+        o->depth++;
+    }
+    oi_out_line(o, "memcpy(to, %s + %s, (size_t)(%s) * sizeof *to);", storage(x), at, n);
+    if (beyond)
+        oi_out_close(o, "");
+    oi_out_line(o, "to += %s;", n);
+}
+
+static void write_run(access *x, const char *at, const char *n, const char *beyond)
+{
+    (void)beyond; /* writes were checked */
+    if (oi_dtype_bits(x->t->dtype) < 8) {
+        const char *t = oi_dtype_name(x->t->dtype);
+        oi_out_line(&x->c->out, "oi_put_%s(%s, %s, oi_get_%s(from, e++));", t, storage(x), at, t);
+        return;
+    }
+    oi_out_line(&x->c->out, "memcpy(%s + %s, from, (size_t)(%s) * sizeof *from);", storage(x), at,
+                n);
+    oi_out_line(&x->c->out, "from += %s;", n);
+}
+
+static void reset_run(access *x, const char *at, const char *n, const char *beyond)
+{
+    if (beyond) {
+        oi_out_open(&x->c->out, "if (!(%s))", beyond);
+    }
+    if (oi_dtype_bits(x->t->dtype) < 8)
+        oi_out_line(&x->c->out, "oi_put_%s(%s, %s, %s);", oi_dtype_name(x->t->dtype), storage(x),
+                    at, init_text(x));
+    else if (x->t->start == OI_START_MODEL)
+        oi_out_line(&x->c->out, "memcpy(%s + %s, %s + %s, (size_t)(%s) * sizeof *%s);", storage(x),
+                    at, oi_c_address(x->c, &(oi_port){.tensor = x->t->from}), at, n, storage(x));
+    else
+        fill_run(x, oi_arena_printf(x->c->arena, "(%s + %s)", storage(x), at), n);
+    if (beyond)
+        oi_out_close(&x->c->out, "");
+}
+
+/* -- which entries exist -- */
+
+static void mark(access *x, int value)
+{
+    if (!x->v->has_marks)
+        return;
+    oi_buf at = {0};
+    int64_t stride = 1;
+    for (uint32_t i = x->v->n_table; i-- > 0; stride *= x->v->most[i])
+        oi_buf_printf(&at, "%si%u * %" PRId64, at.n ? " + " : "", i, stride);
+    const char *text = oi_buf_to_arena(&at, x->c->arena);
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s && i%u < %" PRId64 "; i%u++)",
+                    i, x->start[i], i, x->start[i], x->count[i], i, x->v->most[i], i);
+    oi_out_line(&x->c->out, "s->keep.%s_written[%s] = %d;", x->t->name, text, value);
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        oi_out_close(&x->c->out, "");
+}
+
+/* Growable sizes from the entries that are left. */
+static void measure(access *x)
+{
+    if (!x->v->has_marks)
+        return;
+    oi_buf at = {0};
+    int64_t stride = 1;
+    for (uint32_t i = x->v->n_table; i-- > 0; stride *= x->v->most[i])
+        oi_buf_printf(&at, "%si%u * %" PRId64, at.n ? " + " : "", i, stride);
+    const char *text = oi_buf_to_arena(&at, x->c->arena);
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        if (is_counted(x, i))
+            oi_out_line(&x->c->out, "%s = 0;", x->size[i]);
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        oi_out_open(&x->c->out, "for (int64_t i%u = 0; i%u < %" PRId64 "; i%u++)", i, i,
+                    x->v->most[i], i);
+    oi_out_open(&x->c->out, "if (s->keep.%s_written[%s])", x->t->name, text);
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        if (is_counted(x, i)) {
+            oi_out_line(&x->c->out, "if (i%u >= %s)", i, x->size[i]);
+            oi_out_line(&x->c->out, "    %s = i%u + 1;", x->size[i], i);
+        }
+    oi_out_close(&x->c->out, "");
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        oi_out_close(&x->c->out, "");
+}
+
+/* -- the operations -- */
+
+static void read_cache(access *x)
+{
+    const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
+    oi_c_check_entry(x->c, &x->s->b);
+    check_shape(x, to);
+    oi_out_line(&x->c->out, "%s *to = %s;", oi_c_type(to->dtype), oi_c_address(x->c, &x->s->b));
+    if (oi_dtype_bits(to->dtype) < 8)
+        oi_out_line(&x->c->out, "int64_t e = 0;");
+    walk(x, read_run);
+}
+
+static void write_cache(access *x)
+{
+    const oi_tensor *from = &x->c->u->tensors.at[x->s->b.tensor];
+    oi_c_check_entry(x->c, &x->s->b);
+    check_shape(x, from);
+    oi_out_line(&x->c->out, "const %s *from = %s;", oi_c_type(from->dtype),
+                oi_c_address(x->c, &x->s->b));
+    if (oi_dtype_bits(from->dtype) < 8)
+        oi_out_line(&x->c->out, "int64_t e = 0;");
+    walk(x, write_run);
+    mark(x, 1);
+    for (uint32_t i = 0; i < x->v->rank && i < x->t->var->n_axes; i++) {
+        if (!is_counted(x, i) || x->start[i] == x->size[i])
+            continue;
+        oi_out_line(&x->c->out, "if (%s + %s > %s)", x->start[i], x->count[i], x->size[i]);
+        oi_out_line(&x->c->out, "    %s = %s + %s;", x->size[i], x->start[i], x->count[i]);
+    }
+}
+
+static bool is_whole(const oi_paccess *a)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!a->sels[i].is_slice || a->sels[i].start.n || a->sels[i].end.n)
+            return false;
+    return true;
+}
+
+static void reset_cache(access *x)
+{
+    if (is_whole(x->a)) { /* all that is stored, and the first sizes */
+        for (uint32_t i = 0; i < x->v->rank; i++) {
+            x->start[i] = "0";
+            x->fixed_start[i] = 0;
+            x->fixed_count[i] = x->v->most[i];
+            x->count[i] = number(x, x->v->most[i]);
+        }
+        walk(x, reset_run);
+        mark(x, 0);
+        for (uint32_t i = 0; i < x->v->rank; i++)
+            if (is_counted(x, i))
+                oi_out_line(&x->c->out, "%s = %" PRId64 ";", x->size[i], x->v->first[i]);
+        return;
+    }
+    walk(x, reset_run);
+    mark(x, 0);
+    measure(x);
+}
+
+static void count_cache(access *x)
+{
+    const oi_pnode *n = x->s->node;
+    bool down = n->kind == OI_NODE_CACHE_DECREMENT;
+    const char *amount = oi_arena_printf(x->c->arena, "%" PRIu64, n->as.move.amount);
+    if (n->as.move.amount_is_index)
+        amount = oi_c_index(x->c, n->as.move.amount_var);
+    else if (n->as.move.amount_var != OI_NO_ID)
+        amount = oi_c_number(x->c, n->as.move.amount_var);
+    const char *place = oi_arena_printf(x->c->arena, "s->keep.%s", x->t->name);
+    oi_dtype t = x->t->dtype;
+    if (!oi_dtype_is_float(t))
+        oi_out_line(&x->c->out, "%s = (%s)((uint64_t)%s %c (uint64_t)%s);", place, oi_c_type(t),
+                    place, down ? '-' : '+', amount);
+    else if (oi_form_of(t) != t)
+        oi_out_line(&x->c->out, "%s = oi_near_%s_f64((double)oi_f32_of_%s(%s) %c (double)%s);",
+                    place, oi_dtype_name(t), oi_dtype_name(t), place, down ? '-' : '+', amount);
+    else
+        oi_out_line(&x->c->out, "%s = (%s)((double)%s %c (double)%s);", place, oi_c_type(t), place,
+                    down ? '-' : '+', amount);
+}
+
+void oi_c_cache(oi_cprog *c, const oi_stmt *s)
+{
+    access x = {
+        .c = c, .s = s, .v = oi_unit_store(c->u, s->a.tensor), .a = &s->node->as.move.cache};
+    x.t = &c->u->tensors.at[s->a.tensor];
+    x.writes = s->node->kind == OI_NODE_CACHE_WRITE;
+    x.resets = s->node->kind == OI_NODE_CACHE_RESET;
+    oi_out_brace(&c->out);
+    if (s->node->kind == OI_NODE_CACHE_INCREMENT || s->node->kind == OI_NODE_CACHE_DECREMENT) {
+        count_cache(&x);
+    } else {
+        make_selection(&x);
+        if (s->node->kind == OI_NODE_CACHE_READ)
+            read_cache(&x);
+        else if (x.writes)
+            write_cache(&x);
+        else
+            reset_cache(&x);
+    }
+    oi_out_close(&c->out, "");
+}

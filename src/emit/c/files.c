@@ -1,0 +1,366 @@
+/* files.c: the files of a C program: NAME.h, NAME.c, main.c, Makefile, CMakeLists.txt. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+static void put_banner(oi_cprog *c, oi_out *o, const char *what)
+{
+    oi_out_line(o, "/* %s", what);
+    oi_out_line(o,
+                " * Synthesized by openinfer %s for %s; do not edit: change the graph instead. */",
+                oi_version(), c->u->target->name);
+}
+
+/* -- NAME.h -- */
+
+static void put_certificate(oi_cprog *c, oi_out *o)
+{
+    const oi_unit *u = c->u;
+    oi_out_line(o,
+                "/* Memory: weights %" PRIu64 " bytes (read only), state %" PRIu64
+                " bytes, working memory %" PRIu64 " bytes.",
+                u->weights_bytes, u->state_bytes, u->arena_bytes);
+    oi_out_line(
+        o, " * Nothing is allocated. All that changes is in the caller's struct %s: use as many",
+        c->name);
+    oi_out_line(o, " * of them side by side as you like. */");
+}
+
+static const char *step_name(oi_cprog *c, size_t graph)
+{
+    return c->u->graphs.n > 1
+               ? oi_arena_printf(c->arena, "%s_%s_step", c->name, c->u->graphs.at[graph].name)
+               : oi_arena_printf(c->arena, "%s_step", c->name);
+}
+
+static void put_functions(oi_cprog *c, oi_out *o)
+{
+    const char *n = c->name;
+    oi_out_line(
+        o,
+        "/* Clears everything and takes the weights, which must stay where they are, aligned to");
+    oi_out_line(o, " * %u bytes. 0, or -1 when they do not belong to this program. */", OI_ALIGN);
+    oi_out_line(o, "int %s_init(%s *s, const void *weights, size_t size);", n, n);
+    oi_out_line(o, "/* One step: 0, or the number of the error (44 is E044); what lasts is then as "
+                   "before. */");
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        oi_out_line(o, "int %s(%s *s);", step_name(c, g), n);
+    oi_out_line(o, "/* What lasts from step to step goes back to its beginning. */");
+    oi_out_line(o, "void %s_reset(%s *s);", n, n);
+    oi_out_line(o, "/* It, as %s_SAVED bytes; load gives -1 when they are not this program's. */",
+                n);
+    oi_out_line(o, "#define %s_SAVED (16 + sizeof ((%s *)0)->keep)", n, n);
+    oi_out_line(o, "void %s_save(const %s *s, void *to);", n, n);
+    oi_out_line(o, "int %s_load(%s *s, const void *from, size_t size);", n, n);
+}
+
+static void put_header(oi_cprog *c, oi_emitted *files)
+{
+    oi_out o = {0};
+    put_banner(c, &o,
+               oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
+    put_certificate(c, &o);
+    oi_out_line(&o, "#ifndef %s_H", c->name);
+    oi_out_line(&o, "#define %s_H", c->name);
+    oi_out_line(&o, "%s", "");
+    oi_out_line(&o, "#include <stddef.h>");
+    oi_out_line(&o, "#include <stdint.h>");
+    oi_out_line(&o, "%s", "");
+    oi_out_open(&o, "typedef struct %s", c->name);
+    oi_c_members(c, &o);
+    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++)
+        oi_c_async_members(c, &o);
+    if (c->u->per_node) {
+        oi_out_line(&o, "/* called after every node with what it wrote */");
+        oi_out_line(&o, "void (*check)(void *ctx, uint64_t node, void *data, size_t size);");
+        oi_out_line(&o, "void *check_ctx;");
+    }
+    oi_out_line(&o, "const unsigned char *weights;");
+    oi_out_line(&o, "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
+                OI_ALIGN, c->u->arena_bytes ? c->u->arena_bytes : 1);
+    if (c->keeps_copy)
+        oi_out_line(
+            &o, "_Alignas(%u) unsigned char before[%" PRIu64 "]; /* to take a failed step back */",
+            OI_ALIGN, c->keep_bytes);
+    oi_out_close(&o, oi_arena_printf(c->arena, " %s;", c->name));
+    oi_out_line(&o, "%s", "");
+    put_functions(c, &o);
+    oi_out_line(&o, "%s", "");
+    oi_out_line(&o, "#endif");
+    oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.h", c->name), &o);
+}
+
+/* -- NAME.c -- */
+
+static const char plain_helpers[] =
+    "/* An index found in data: negative ones count from the end; -1 when it is out of range. */\n"
+    "static inline int64_t oi_position(int64_t i, int64_t n)\n"
+    "{\n"
+    "    if (i < 0)\n"
+    "        i += n;\n"
+    "    return i < n ? (i < 0 ? -1 : i) : -1;\n"
+    "}\n\n"
+    "/* The end of a slice: a negative one counts from the size. */\n"
+    "static inline int64_t oi_end(int64_t end, int64_t size)\n"
+    "{\n"
+    "    return end < 0 ? end + size : end;\n"
+    "}\n\n"
+    "/* Index arithmetic: division that floors, and its remainder; 0 where the divisor is. */\n"
+    "static inline int64_t oi_floor_mod(int64_t a, int64_t b)\n"
+    "{\n"
+    "    const int64_t r = b == 0 || b == -1 ? 0 : a % b;\n"
+    "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n"
+    "}\n\n"
+    "static inline int64_t oi_floor_quotient(int64_t a, int64_t b)\n"
+    "{\n"
+    "    return b == 0 ? 0 : b == -1 ? -a : (a - oi_floor_mod(a, b)) / b;\n"
+    "}\n\n";
+
+static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *place)
+{
+    uint64_t n = t->size_bytes / (oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8);
+    uint64_t bits = t->init;
+    for (unsigned w = oi_dtype_bits(t->dtype); w < 8; w *= 2)
+        bits |= bits << w;
+    bool is_zero = t->init == 0 && !(oi_dtype_bits(t->dtype) < 8 && bits);
+    if (t->rank == 0 && is_zero) {
+        oi_out_line(o, "%s = 0;", place);
+    } else if (is_zero) {
+        oi_out_line(o, "memset(%s, 0, %" PRIu64 ");", place, t->size_bytes);
+    } else {
+        bool packed = oi_dtype_bits(t->dtype) < 8;
+        const char *v = oi_bits_text(c->arena, &oi_lang_c, t->dtype, t->init);
+        if (packed || oi_form_of(t->dtype) != t->dtype) /* stored as bits */
+            v = oi_arena_printf(c->arena, "%" PRIu64, packed ? bits & 255 : bits);
+        if (t->rank == 0) {
+            oi_out_line(o, "%s = %s;", place, v);
+            return;
+        }
+        oi_out_line(o, "for (size_t e = 0; e < %" PRIu64 "; e++)", n);
+        oi_out_line(o, "    %s[e] = %s;", place, v);
+    }
+}
+
+/* What a tensor holds before anything writes it. */
+static void put_start(oi_cprog *c, oi_out *o, uint32_t id)
+{
+    const oi_tensor *t = &c->u->tensors.at[id];
+    const char *at = oi_c_address(c, &(oi_port){.tensor = id});
+    bool by_name = t->rank == 0 && t->space != OI_SPACE_ARENA && t->space != OI_SPACE_WEIGHTS;
+    if (t->start == OI_START_MODEL)
+        oi_out_line(o, "memcpy(%s, %s, %" PRIu64 ");", at,
+                    oi_c_address(c, &(oi_port){.tensor = t->from}), oi_tensor_bytes(t));
+    else if (t->space == OI_SPACE_ARENA && t->rank == 0)
+        put_fill(c, o, t, oi_arena_printf(c->arena, "*%s", at));
+    else if (t->space == OI_SPACE_ARENA)
+        put_fill(c, o, t, oi_arena_printf(c->arena, "(%s)", at));
+    else
+        put_fill(c, o, t, by_name ? at + 1 : at);
+}
+
+static void put_reset(oi_cprog *c)
+{
+    oi_out *o = &c->out;
+    oi_out_line(o, "void %s_reset(%s *s)", c->name, c->name);
+    oi_out_brace(o);
+    if (c->u->stores.n == 0)
+        oi_out_line(o, "(void)s;");
+    for (size_t i = 0; i < c->u->stores.n; i++) {
+        const oi_store_var *v = &c->u->stores.at[i];
+        const oi_tensor *t = &c->u->tensors.at[v->tensor];
+        put_start(c, o, v->tensor);
+        for (uint32_t a = 0; a < v->rank; a++)
+            if (v->grows)
+                oi_out_line(o, "s->keep.%s_size[%u] = %" PRId64 ";", t->name, a, v->first[a]);
+        if (v->has_marks)
+            oi_out_line(o, "memset(s->keep.%s_written, 0, sizeof s->keep.%s_written);", t->name,
+                        t->name);
+    }
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+static void put_init(oi_cprog *c)
+{
+    oi_out *o = &c->out;
+    oi_out_line(o, "int %s_init(%s *s, const void *weights, size_t size)", c->name, c->name);
+    oi_out_brace(o);
+    oi_out_line(o, "const unsigned char *w = weights;");
+    oi_out_line(o, "uint64_t hash, bytes;");
+    oi_out_line(o, "if (size < %" PRIu64 " || memcmp(w, \"OIWEIGHT\", 8) != 0)",
+                c->u->weights_bytes);
+    oi_out_line(o, "    return -1;");
+    oi_out_line(o, "memcpy(&hash, w + 8, 8);");
+    oi_out_line(o, "memcpy(&bytes, w + 16, 8);");
+    oi_out_line(o, "if (hash != 0x%016" PRIx64 "u || bytes != %" PRIu64 ")", c->hash,
+                c->u->weights_bytes);
+    oi_out_line(o, "    return -1;");
+    oi_out_line(o, "memset(s, 0, sizeof *s);");
+    oi_out_line(o, "s->weights = w;");
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        for (size_t i = 0; i < c->u->graphs.at[g].inputs.n; i++)
+            if (c->u->tensors.at[c->u->graphs.at[g].inputs.at[i]].init)
+                put_start(c, o, c->u->graphs.at[g].inputs.at[i]);
+    oi_out_line(o, "%s_reset(s);", c->name);
+    oi_out_line(o, "return 0;");
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+static void put_save(oi_cprog *c)
+{
+    oi_out *o = &c->out;
+    oi_out_line(o, "void %s_save(const %s *s, void *to)", c->name, c->name);
+    oi_out_brace(o);
+    oi_out_line(o, "const uint64_t head[2] = {0x%016" PRIx64 "u, sizeof s->keep};", c->hash);
+    oi_out_line(o, "memcpy(to, head, sizeof head);");
+    oi_out_line(o, "memcpy((unsigned char *)to + sizeof head, &s->keep, sizeof s->keep);");
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+    oi_out_line(o, "int %s_load(%s *s, const void *from, size_t size)", c->name, c->name);
+    oi_out_brace(o);
+    oi_out_line(o, "uint64_t head[2];");
+    oi_out_line(o, "if (size != %s_SAVED)", c->name);
+    oi_out_line(o, "    return -1;");
+    oi_out_line(o, "memcpy(head, from, sizeof head);");
+    oi_out_line(o, "if (head[0] != 0x%016" PRIx64 "u || head[1] != sizeof s->keep)", c->hash);
+    oi_out_line(o, "    return -1;");
+    oi_out_line(o, "memcpy(&s->keep, (const unsigned char *)from + sizeof head, sizeof s->keep);");
+    oi_out_line(o, "return 0;");
+    oi_out_close(o, "");
+}
+
+static void put_step(oi_cprog *c)
+{
+    oi_out *o = &c->out;
+    const oi_sgraph *g = &c->u->graphs.at[c->graph];
+    oi_out_line(o, "int %s(%s *s)", step_name(c, c->graph), c->name);
+    oi_out_brace(o);
+    for (size_t i = 0; i < c->u->tensors.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[i];
+        bool works = t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT;
+        if (works && t->graph == c->graph && t->var && t->start != OI_START_NONE)
+            put_start(c, o, (uint32_t)i);
+    }
+    const char *entry = oi_arena_printf(c->arena, "%s(s)", oi_c_block_name(c, g->program->entry));
+    if (c->keeps_copy) {
+        oi_out_line(o, "memcpy(s->before, &s->keep, sizeof s->keep);");
+        oi_out_line(o, "const int failed = %s;", entry);
+        oi_out_line(o, "if (failed)");
+        oi_out_line(o, "    memcpy(&s->keep, s->before, sizeof s->keep);");
+        oi_out_line(o, "return failed;");
+    } else {
+        oi_out_line(o, "return %s;", entry);
+    }
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+static void put_holes(oi_cprog *c)
+{
+    for (size_t i = 0; i < c->u->tensors.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[i];
+        bool holes = false;
+        for (uint64_t e = 0; t->n_table && t->sources && e < t->n_entries; e++)
+            holes |= t->sources[e] == OI_NO_SOURCE;
+        if (!holes)
+            continue;
+        oi_buf list = {0};
+        for (uint64_t e = 0; e < t->n_entries; e++)
+            oi_buf_printf(&list, "%s%d", e ? ", " : "", t->sources[e] != OI_NO_SOURCE);
+        oi_out_line(&c->out, "/* which entries of %s the model has */", t->name);
+        oi_out_line(&c->out, "static const uint8_t %s_has_%s[] = {%s};", c->name, t->name,
+                    oi_buf_to_arena(&list, c->arena));
+        oi_out_line(&c->out, "%s", "");
+    }
+}
+
+static void put_source(oi_cprog *c, oi_emitted *files)
+{
+    oi_out o = {0};
+    put_holes(c);
+    for (size_t i = 0; i < c->u->kernels.n; i++)
+        oi_c_kernel(c, &c->u->kernels.at[i]);
+    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
+        oi_c_blocks(c);
+        put_step(c);
+    }
+    c->graph = 0;
+    put_reset(c);
+    put_init(c);
+    put_save(c);
+    oi_buf_putc(&c->out.buf, '\0');
+    put_banner(
+        c, &o,
+        oi_arena_printf(c->arena, "%s.c: the kernels, and the steps made of them.", c->name));
+    oi_out_line(&o, "#include \"%s.h\"", c->name);
+    oi_out_line(&o, "%s", "");
+    oi_out_line(&o, "#include <math.h>");
+    oi_out_line(&o, "#include <string.h>");
+    oi_out_line(&o, "%s", "");
+    oi_helpers_for(c->arena, c->out.buf.text, &o.buf);
+    static const char *const plain[] = {"oi_position(", "oi_end(", "oi_floor_mod(",
+                                        "oi_floor_quotient("};
+    bool any = false;
+    for (size_t i = 0; i < OI_COUNT(plain); i++)
+        any |= strstr(c->out.buf.text, plain[i]) != NULL;
+    if (any)
+        oi_out_text(&o, plain_helpers);
+    oi_out_text(&o, c->out.buf.text);
+    oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.c", c->name), &o);
+    oi_buf_free(&c->out.buf);
+}
+
+void oi_c_checkpoint(oi_cprog *c, const oi_pnode *n)
+{
+    oi_port ports[64];
+    uint32_t n_ports = 0;
+    if (n->kind == OI_NODE_OP)
+        for (uint32_t i = 0; i < n->as.op.n_out && i < 64; i++)
+            ports[n_ports++] =
+                (oi_port){.tensor = c->u->graphs.at[c->graph].tensor_of[n->as.op.out[i].var],
+                          .entry = n->as.op.out[i].codes,
+                          .n_entry = n->as.op.out[i].n_codes};
+    else
+        ports[n_ports++] =
+            (oi_port){.tensor = c->u->graphs.at[c->graph].tensor_of[n->as.move.to.var],
+                      .entry = n->as.move.to.codes,
+                      .n_entry = n->as.move.to.n_codes};
+    for (uint32_t i = 0; i < n_ports; i++)
+        oi_out_line(&c->out, "s->check(s->check_ctx, %" PRIu64 ", %s, %" PRIu64 ");",
+                    n->source->index, oi_c_address(c, &ports[i]),
+                    c->u->tensors.at[ports[i].tensor].size_bytes);
+}
+
+void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)
+{
+    size_t n = o->buf.n;
+    char *text = oi_buf_to_arena(&o->buf, c->arena);
+    *OI_PUSH(c->arena, files) = (oi_emitted_file){name, text, n};
+}
+
+/* A step is taken back by copying what lasts; that is needed only where one can fail. */
+static void plan_undo(oi_cprog *c)
+{
+    c->keeps_copy = c->u->stores.n > 0;
+    c->keep_bytes = 0;
+    for (size_t i = 0; i < c->u->stores.n; i++) {
+        const oi_store_var *v = &c->u->stores.at[i];
+        uint64_t marks = 1;
+        for (uint32_t a = 0; a < v->n_table; a++)
+            marks *= (uint64_t)v->most[a];
+        c->keep_bytes += oi_tensor_bytes(&c->u->tensors.at[v->tensor]) + 2 * OI_ALIGN +
+                         (v->grows ? 8 * v->rank : 0) + (v->has_marks ? marks : 0);
+    }
+    c->keep_bytes = (c->keep_bytes / OI_ALIGN + 2) * OI_ALIGN;
+}
+
+void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files)
+{
+    oi_cprog c = {.u = u, .arena = u->arena, .name = u->name, .hash = hash};
+    plan_undo(&c);
+    put_header(&c, files);
+    put_source(&c, files);
+    oi_c_main(&c, files);
+    oi_c_build_files(&c, files);
+}

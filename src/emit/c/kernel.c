@@ -1,0 +1,139 @@
+/* kernel.c: a kernel as a C function, and calls of it. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+/* -- names -- */
+
+static const char **port_names(oi_cprog *c, const oi_skernel *k)
+{
+    const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        const char *name = t->var ? t->var->name : t->name;
+        unsigned same = 0;
+        for (size_t j = 0; j < i; j++)
+            same += strcmp(names[j], name) == 0;
+        /* single letters are loop counters, v0 ... are values */
+        bool clashes = strlen(name) == 1 || !strcmp(name, "acc") || !strcmp(name, "best") || same;
+        names[i] = clashes ? oi_arena_printf(c->arena, "%s_%zu", name, i) : name;
+    }
+    return names;
+}
+
+/* The statement as written, without its line end. */
+static const char *source_line(oi_cprog *c, const oi_pnode *n)
+{
+    const oi_graph *g = c->u->graphs.at[c->graph].program->graph;
+    if (!g->source.name || !n->source->span.line)
+        return NULL;
+    oi_bytes line = oi_source_line(&g->source, n->source->span.line);
+    const char *p = (const char *)line.ptr;
+    size_t len = line.size;
+    while (len && (*p == ' ' || *p == '\t'))
+        p++, len--;
+    const char *text = oi_arena_text(c->arena, p, len);
+    for (char *q = strstr(text, "//"); q; q = NULL)
+        *q = '\0';
+    for (char *q = strstr(text, "*/"); q; q = strstr(q, "*/"))
+        *q = ' ';
+    return text;
+}
+
+static void put_source(oi_cprog *c, const oi_skernel *k)
+{
+    const oi_graph *g = c->u->graphs.at[k->graph].program->graph;
+    for (size_t i = 0; i < k->nodes.n; i++) {
+        const char *line = source_line(c, k->nodes.at[i]);
+        if (line)
+            oi_out_line(&c->out, "/* %s:%u: %s */", g->source.name,
+                        k->nodes.at[i]->source->span.line, line);
+    }
+}
+
+static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *names)
+{
+    oi_buf text = {0};
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        oi_buf_printf(&text, "%s%s%s *%s%s", i ? ", " : "",
+                      k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype),
+                      k->ports.at[i].is_written ? "" : "", names[i]);
+    }
+    for (size_t i = 0; i < k->scalars.n; i++)
+        oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
+                      oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
+                      k->scalars.at[i].name);
+    const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
+    oi_out_line(&c->out, "static %s %s(%s)", k->can_fail ? "int" : "void", k->name, list);
+}
+
+void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
+{
+    c->graph = k->graph;
+    const char **names = port_names(c, k);
+    oi_nest_printer p = {.arena = c->arena,
+                         .out = &c->out,
+                         .lang = &oi_lang_c,
+                         .unit = c->u,
+                         .kernel = k,
+                         .ports = names,
+                         .fail = "return %d;"};
+    put_source(c, k);
+    put_parameters(c, k, names);
+    oi_out_brace(&c->out);
+    for (size_t i = 0; i < k->nests.n; i++) {
+        if (k->nests.n > 1)
+            oi_out_brace(&c->out);
+        oi_nest_print(&p, &k->nests.at[i]);
+        if (k->nests.n > 1)
+            oi_out_close(&c->out, "");
+    }
+    if (k->can_fail)
+        oi_out_line(&c->out, "return 0;");
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "%s", "");
+}
+
+/* -- calls -- */
+
+static const char *scalar_text(oi_cprog *c, const oi_kscalar *s)
+{
+    const oi_program *p = c->u->graphs.at[c->graph].program;
+    const oi_pvalue *v = &s->value;
+    const char *text = "0";
+    if (v->kind == OI_PV_INDEX) {
+        text = oi_c_index(c, v->id);
+    } else if (v->kind == OI_PV_CODE) {
+        text = oi_c_code(c, &v->code, NULL);
+    } else if (v->kind == OI_PV_VAR && oi_dtype_is_float(p->vars[v->id].dtype)) {
+        oi_port port = {.tensor = c->u->graphs.at[c->graph].tensor_of[v->id]};
+        oi_dtype t = p->vars[v->id].dtype;
+        const char *at = oi_arena_printf(c->arena, "*(%s)", oi_c_address(c, &port));
+        text = oi_form_of(t) == t
+                   ? at
+                   : oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), at);
+    } else if (v->kind == OI_PV_VAR) {
+        text = oi_c_number(c, v->id);
+    }
+    return oi_arena_printf(c->arena, "(%s)(%s)", oi_dialect_c.types[oi_form_of(s->dtype)], text);
+}
+
+void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
+{
+    oi_buf text = {0};
+    for (size_t i = 0; i < k->ports.n; i++) {
+        oi_c_check_entry(c, &k->ports.at[i]);
+        oi_buf_printf(&text, "%s%s", i ? ", " : "", oi_c_address(c, &k->ports.at[i]));
+    }
+    for (size_t i = 0; i < k->scalars.n; i++)
+        oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
+    const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
+    if (!k->can_fail) {
+        oi_out_line(&c->out, "%s(%s);", k->name, list);
+        return;
+    }
+    oi_out_line(&c->out, "failed = %s(%s);", k->name, list);
+    oi_out_line(&c->out, "if (failed)");
+    oi_out_line(&c->out, "    return failed;");
+}

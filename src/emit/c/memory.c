@@ -1,0 +1,275 @@
+/* memory.c: how C names the place of a tensor: members of the program's struct for inputs, outputs
+ * and state, offsets for weights and working memory. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+const char *oi_c_type(oi_dtype t)
+{
+    return oi_dtype_bits(t) < 8 ? "uint8_t" : oi_dialect_c.types[t];
+}
+
+static const oi_program *program(const oi_cprog *c)
+{
+    return c->u->graphs.at[c->graph].program;
+}
+
+const char *oi_c_index(oi_cprog *c, uint32_t index)
+{
+    const oi_program *p = program(c);
+    return oi_arena_printf(c->arena, "%s", p->symbols->list.at[p->n_vars + index].name);
+}
+
+/* -- expressions -- */
+
+typedef struct spelled {
+    const char *text;
+    bool is_leaf;
+} spelled;
+
+static const char *operand(oi_arena *a, spelled s)
+{
+    return s.is_leaf ? s.text : oi_arena_printf(a, "(%s)", s.text);
+}
+
+const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
+{
+    static const char *const signs[] = {[OI_INS_ADD] = "+", [OI_INS_SUB] = "-", [OI_INS_MUL] = "*"};
+    spelled stack[OI_MAX_EXPR_DEPTH + 2];
+    size_t n = 0;
+    oi_arena *a = c->arena;
+    for (uint32_t k = 0; k < code->n; k++) {
+        const oi_ins *i = &code->at[k];
+        switch (i->kind) {
+        case OI_INS_INT:
+            stack[n++] = (spelled){oi_arena_printf(a, "%" PRId64, i->value), i->value >= 0};
+            break;
+        case OI_INS_INDEX: stack[n++] = (spelled){oi_c_index(c, i->id), true}; break;
+        case OI_INS_VAR: stack[n++] = (spelled){oi_c_number(c, i->id), true}; break;
+        case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true}; break;
+        case OI_INS_NEG:
+            stack[n - 1] = (spelled){oi_arena_printf(a, "-%s", operand(a, stack[n - 1])), false};
+            break;
+        case OI_INS_DIV:
+        case OI_INS_MOD:
+            n--;
+            stack[n - 1] = (spelled){oi_arena_printf(a, "oi_floor_%s(%s, %s)",
+                                                     i->kind == OI_INS_DIV ? "quotient" : "mod",
+                                                     stack[n - 1].text, stack[n].text),
+                                     true};
+            break;
+        default:
+            n--;
+            stack[n - 1] = (spelled){oi_arena_printf(a, "%s %s %s", operand(a, stack[n - 1]),
+                                                     signs[i->kind], operand(a, stack[n])),
+                                     false};
+            break;
+        }
+    }
+    return n ? stack[0].text : "0";
+}
+
+/* -- places -- */
+
+static const char *base_address(oi_cprog *c, const oi_tensor *t)
+{
+    const char *type = oi_c_type(t->dtype);
+    switch (t->space) {
+    case OI_SPACE_WEIGHTS:
+        return oi_arena_printf(c->arena, "(const %s *)(s->weights + %" PRIu64, type, t->offset);
+    case OI_SPACE_ARENA:
+        return oi_arena_printf(c->arena, "(%s *)(s->arena + %" PRIu64, type, t->offset);
+    case OI_SPACE_STATE: return oi_arena_printf(c->arena, "s->keep.%s", t->name);
+    default: return oi_arena_printf(c->arena, "s->%s", t->name);
+    }
+}
+
+static bool is_member(const oi_tensor *t)
+{
+    return t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT || t->space == OI_SPACE_STATE;
+}
+
+/* The entry's place in its table, as text; NULL for the first. */
+static const char *entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
+{
+    const char *text = NULL;
+    for (uint32_t i = 0; i < p->n_entry; i++) {
+        const char *own = oi_c_code(c, &p->entry[i], NULL);
+        if (p->entry[i].n > 1)
+            own = oi_arena_printf(c->arena, "(%s)", own);
+        text = text ? oi_arena_printf(c->arena, "(%s * %" PRId64 " + %s)", text, t->table[i], own)
+                    : own;
+    }
+    return text;
+}
+
+const char *oi_c_address(oi_cprog *c, const oi_port *p)
+{
+    const oi_tensor *t = &c->u->tensors.at[p->tensor];
+    const char *base = base_address(c, t), *entry = entry_text(c, t, p);
+    if (is_member(t)) {
+        const char *amp = t->rank == 0 ? "&" : "";
+        return oi_arena_printf(c->arena, "%s%s", amp, base);
+    }
+    if (!entry)
+        return oi_arena_printf(c->arena, "%s)", base);
+    return oi_arena_printf(c->arena, "%s + %s * %" PRIu64 ")", base, entry, t->stride_bytes);
+}
+
+static const char *value_text(oi_cprog *c, uint32_t var, bool truth)
+{
+    const oi_program *p = program(c);
+    oi_port port = {.tensor = c->u->graphs.at[c->graph].tensor_of[var]};
+    oi_dtype t = p->vars[var].dtype;
+    const oi_tensor *tensor = &c->u->tensors.at[port.tensor];
+    const char *at = oi_c_address(c, &port);
+    const char *raw =
+        is_member(tensor) && tensor->rank == 0 ? at + 1 : oi_arena_printf(c->arena, "*%s", at);
+    if (oi_dtype_bits(t) < 8)
+        raw = oi_arena_printf(c->arena, "oi_get_%s((const uint8_t *)%s, 0)", oi_dtype_name(t), at);
+    else if (truth && oi_form_of(t) != t)
+        raw = oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), raw);
+    return truth ? oi_arena_printf(c->arena, "%s != 0", raw)
+                 : oi_arena_printf(c->arena, "(int64_t)%s", raw);
+}
+
+const char *oi_c_number(oi_cprog *c, uint32_t var)
+{
+    return value_text(c, var, false);
+}
+
+const char *oi_c_truth(oi_cprog *c, uint32_t var)
+{
+    return value_text(c, var, true);
+}
+
+/* -- checks -- */
+
+/* Whether the code is a number, or a loop's index, that stays below n. */
+static bool is_below(const oi_cprog *c, const oi_code *code, int64_t n)
+{
+    int64_t v;
+    if (oi_code_is_int(code, &v))
+        return v >= 0 && v < n;
+    if (code->n != 1 || code->at[0].kind != OI_INS_INDEX)
+        return false;
+    const oi_program *p = program(c);
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const oi_pnode *node = &p->nodes[i];
+        int64_t from, to;
+        if (node->kind != OI_NODE_LOOP || node->as.loop.index != code->at[0].id)
+            continue;
+        if (!oi_code_is_int(&node->as.loop.start, &from) ||
+            !oi_code_is_int(&node->as.loop.end, &to) || from < 0 || to > n)
+            return false;
+    }
+    return true;
+}
+
+static bool has_holes(const oi_tensor *t)
+{
+    for (uint64_t e = 0; t->sources && e < t->n_entries; e++)
+        if (t->sources[e] == OI_NO_SOURCE)
+            return true;
+    return false;
+}
+
+void oi_c_check_entry(oi_cprog *c, const oi_port *p)
+{
+    const oi_tensor *t = &c->u->tensors.at[p->tensor];
+    for (uint32_t i = 0; i < p->n_entry; i++) {
+        if (is_below(c, &p->entry[i], t->table[i]))
+            continue;
+        const char *e = oi_c_code(c, &p->entry[i], NULL);
+        oi_out_line(&c->out, "if (%s < 0)", e);
+        oi_out_line(&c->out, "    return 42; /* E042: a negative index */");
+        oi_out_line(&c->out, "if (%s >= %" PRId64 ")", e, t->table[i]);
+        oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
+    }
+    if (p->n_entry && has_holes(t)) {
+        oi_out_line(&c->out, "if (!%s_has_%s[%s])", c->name, t->name, entry_text(c, t, p));
+        oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
+    }
+}
+
+/* -- members -- */
+
+static void put_shape(oi_buf *b, const oi_tensor *t)
+{
+    oi_buf_printf(b, "%s[", oi_dtype_name(t->dtype));
+    for (uint32_t d = 0; d < t->rank; d++)
+        oi_buf_printf(b, "%s%" PRId64, d ? ", " : "", t->dims[d]);
+    oi_buf_puts(b, "]");
+}
+
+static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
+{
+    oi_buf shape = {0};
+    put_shape(&shape, t);
+    const char *text = oi_buf_to_arena(&shape, c->arena);
+    uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
+    uint64_t n = t->size_bytes / each;
+    if (t->rank == 0 && oi_dtype_bits(t->dtype) >= 8)
+        oi_out_line(o, "%s %s;", oi_c_type(t->dtype), t->name);
+    else if (t->rank == 0) /* kept addressable like all others */
+        oi_out_line(o, "uint8_t %s; /* %s, packed */", t->name, oi_dtype_name(t->dtype));
+    else
+        oi_out_line(o, "_Alignas(%u) %s %s[%" PRIu64 "]; /* %s */", OI_ALIGN, oi_c_type(t->dtype),
+                    t->name, n ? n : 1, text);
+}
+
+static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)
+{
+    const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    member(c, o, t);
+    if (v->grows)
+        oi_out_line(o, "int64_t %s_size[%u]; /* current sizes */", t->name, v->rank);
+    if (v->has_marks) {
+        uint64_t n = 1;
+        for (uint32_t a = 0; a < v->n_table; a++)
+            n *= (uint64_t)v->most[a];
+        oi_out_line(o, "uint8_t %s_written[%" PRIu64 "]; /* which entries exist */", t->name,
+                    n ? n : 1);
+    }
+}
+
+static bool is_listed(const uint32_t *ids, size_t n, uint32_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+void oi_c_members(oi_cprog *c, oi_out *o)
+{
+    for (size_t g = 0; g < c->u->graphs.n; g++) {
+        const oi_sgraph *graph = &c->u->graphs.at[g];
+        for (size_t i = 0; i < graph->inputs.n; i++) {
+            if (i == 0)
+                oi_out_line(o, "/* inputs%s%s: the caller fills them before every step */",
+                            c->u->graphs.n > 1 ? " of " : "",
+                            c->u->graphs.n > 1 ? graph->name : "");
+            member(c, o, &c->u->tensors.at[graph->inputs.at[i]]);
+        }
+        bool first = true;
+        for (size_t i = 0; i < graph->outputs.n; i++) {
+            uint32_t id = graph->outputs.at[i];
+            if (c->u->tensors.at[id].space != OI_SPACE_OUTPUT ||
+                is_listed(graph->outputs.at, i, id))
+                continue;
+            if (first)
+                oi_out_line(o, "/* results%s%s, good until the next step */",
+                            c->u->graphs.n > 1 ? " of " : "",
+                            c->u->graphs.n > 1 ? graph->name : "");
+            first = false;
+            member(c, o, &c->u->tensors.at[id]);
+        }
+    }
+    oi_out_open(o, "struct");
+    for (size_t i = 0; i < c->u->stores.n; i++)
+        store_members(c, o, &c->u->stores.at[i]);
+    if (c->u->stores.n == 0)
+        oi_out_line(o, "uint8_t nothing;");
+    oi_out_close(o, " keep; /* what lasts from step to step */");
+}

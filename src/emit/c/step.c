@@ -1,0 +1,220 @@
+/* step.c: statements: blocks become functions, loops loops and branches ifs. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+static const oi_sgraph *graph_of(const oi_cprog *c)
+{
+    return &c->u->graphs.at[c->graph];
+}
+
+/* -- loop indices that a block's code mentions are its parameters -- */
+
+static void mention(uint64_t *mask, const oi_code *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->at[i].kind == OI_INS_INDEX)
+            mask[c->at[i].id / 64] |= 1ull << c->at[i].id % 64;
+}
+
+static void mention_value(uint64_t *mask, const oi_pvalue *v)
+{
+    if (v->kind == OI_PV_INDEX)
+        mask[v->id / 64] |= 1ull << v->id % 64;
+    else if (v->kind == OI_PV_CODE)
+        mention(mask, &v->code);
+}
+
+static void mention_port(uint64_t *mask, const oi_port *p)
+{
+    for (uint32_t i = 0; i < p->n_entry; i++)
+        mention(mask, &p->entry[i]);
+}
+
+static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        const oi_pnode *n = s->node;
+        mention_port(mask, &s->a);
+        mention_port(mask, &s->b);
+        mention_value(mask, &s->value);
+        if (s->kind == OI_STMT_KERNEL) {
+            const oi_skernel *k = &c->u->kernels.at[s->kernel];
+            for (size_t j = 0; j < k->ports.n; j++)
+                mention_port(mask, &k->ports.at[j]);
+            for (size_t j = 0; j < k->scalars.n; j++)
+                mention_value(mask, &k->scalars.at[j].value);
+        } else if (s->kind == OI_STMT_CACHE) {
+            for (uint32_t j = 0; j < n->as.move.cache.n; j++) {
+                mention(mask, &n->as.move.cache.sels[j].start);
+                mention(mask, &n->as.move.cache.sels[j].end);
+            }
+            bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
+            if (counts && n->as.move.amount_is_index)
+                mask[n->as.move.amount_var / 64] |= 1ull << n->as.move.amount_var % 64;
+        } else if (s->kind == OI_STMT_LOOP) {
+            mention(mask, &n->as.loop.start);
+            mention(mask, &n->as.loop.end);
+            mention_stmts(c, mask, &s->body);
+            mask[n->as.loop.index / 64] &= ~(1ull << n->as.loop.index % 64);
+        } else if (s->kind == OI_STMT_BRANCH) {
+            const uint32_t to[2] = {n->as.branch.then_block, n->as.branch.else_block};
+            for (int j = 0; j < 2; j++)
+                for (uint32_t w = 0; to[j] != OI_NO_ID && w <= graph_of(c)->program->n_indices / 64;
+                     w++)
+                    mask[w] |= c->mentions[to[j]][w];
+            if (n->as.branch.cond_is_index)
+                mask[n->as.branch.cond / 64] |= 1ull << n->as.branch.cond % 64;
+        }
+    }
+}
+
+/* Calls have no cycles: as many rounds as there are blocks reach every caller. */
+static void find_mentions(oi_cprog *c)
+{
+    const oi_sgraph *g = graph_of(c);
+    uint32_t n = g->program->n_blocks, words = g->program->n_indices / 64 + 1;
+    c->mentions = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->mentions);
+    for (uint32_t b = 0; b < n; b++)
+        c->mentions[b] = oi_arena_alloc(c->arena, words * sizeof **c->mentions);
+    for (uint32_t round = 0; round < n; round++)
+        for (uint32_t b = 0; b < n; b++)
+            if (g->blocks[b].is_used)
+                mention_stmts(c, c->mentions[b], &g->blocks[b].stmts);
+}
+
+static const char *block_name(oi_cprog *c, uint32_t block)
+{
+    const oi_sgraph *g = graph_of(c);
+    const char *own = g->program->blocks[block].source->name.text;
+    return c->u->graphs.n > 1 ? oi_arena_printf(c->arena, "%s_%s", g->name, own)
+                              : oi_arena_printf(c->arena, "block_%s", own);
+}
+
+/* "s, l, h", or with types. */
+static const char *parameters(oi_cprog *c, uint32_t block, bool typed)
+{
+    oi_buf b = {0};
+    oi_buf_printf(&b, "%ss", typed ? oi_arena_printf(c->arena, "%s *", c->name) : "");
+    for (uint32_t i = 0; i < graph_of(c)->program->n_indices; i++)
+        if (c->mentions[block][i / 64] >> i % 64 & 1)
+            oi_buf_printf(&b, ", %s%s", typed ? "int64_t " : "", oi_c_index(c, i));
+    return oi_buf_to_arena(&b, c->arena);
+}
+
+/* -- statements -- */
+
+static void put_call(oi_cprog *c, uint32_t block)
+{
+    oi_out_line(&c->out, "failed = %s(%s);", block_name(c, block), parameters(c, block, false));
+    oi_out_line(&c->out, "if (failed)");
+    oi_out_line(&c->out, "    return failed;");
+    c->fails = true;
+}
+
+static void put_branch(oi_cprog *c, const oi_pnode *n)
+{
+    if (n->as.branch.cond == OI_NO_ID) {
+        put_call(c, n->as.branch.then_block);
+        return;
+    }
+    const char *cond = n->as.branch.cond_is_index
+                           ? oi_arena_printf(c->arena, "%s != 0", oi_c_index(c, n->as.branch.cond))
+                           : oi_c_truth(c, n->as.branch.cond);
+    oi_out_open(&c->out, "if (%s)", cond);
+    put_call(c, n->as.branch.then_block);
+    oi_out_close(&c->out, " else {");
+    c->out.depth++;
+    put_call(c, n->as.branch.else_block);
+    oi_out_close(&c->out, "");
+}
+
+static void put_set(oi_cprog *c, const oi_stmt *s)
+{
+    const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
+    const char *v = s->value.kind == OI_PV_INDEX ? oi_c_index(c, s->value.id)
+                                                 : oi_c_code(c, &s->value.code, NULL);
+    oi_c_check_entry(c, &s->a);
+    oi_out_line(&c->out, "*%s = %s;", oi_c_address(c, &s->a),
+                t->dtype == OI_I64 ? v
+                                   : oi_arena_printf(c->arena, "(%s)%s", oi_c_type(t->dtype), v));
+}
+
+static void put_stmts(oi_cprog *c, const oi_stmts *list);
+
+static void put_loop(oi_cprog *c, const oi_stmt *s)
+{
+    const oi_pnode *n = s->node;
+    const char *i = oi_c_index(c, n->as.loop.index), *end = oi_c_code(c, &n->as.loop.end, NULL);
+    int64_t fixed;
+    oi_out_line(&c->out, "/* loop %s */", n->source->name.text);
+    if (!oi_code_is_int(&n->as.loop.end, &fixed)) { /* evaluated once */
+        oi_out_open(&c->out, "for (int64_t %s = %s, %s_end = %s; %s < %s_end; %s++)", i,
+                    oi_c_code(c, &n->as.loop.start, NULL), i, end, i, i, i);
+    } else {
+        oi_out_open(&c->out, "for (int64_t %s = %s; %s < %s; %s++)", i,
+                    oi_c_code(c, &n->as.loop.start, NULL), i, end, i);
+    }
+    put_stmts(c, &s->body);
+    oi_out_close(&c->out, "");
+}
+
+static void put_stmts(oi_cprog *c, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        switch (s->kind) {
+        case OI_STMT_KERNEL: oi_c_kernel_call(c, &c->u->kernels.at[s->kernel]); break;
+        case OI_STMT_CACHE: oi_c_cache(c, s); break;
+        case OI_STMT_SET: put_set(c, s); break;
+        case OI_STMT_LOOP: put_loop(c, s); break;
+        case OI_STMT_BRANCH: put_branch(c, s->node); break;
+        case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
+        case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
+        case OI_STMT_CHECK: oi_c_checkpoint(c, s->node); break;
+        case OI_STMT_BARRIER:
+        case OI_STMT_RETURN: break;
+        }
+    }
+}
+
+/* -- blocks -- */
+
+static void put_block(oi_cprog *c, uint32_t block)
+{
+    const oi_sgraph *g = graph_of(c);
+    oi_out_line(&c->out, "static int %s(%s)", block_name(c, block), parameters(c, block, true));
+    oi_out_brace(&c->out);
+    size_t before = c->out.buf.n;
+    put_stmts(c, &g->blocks[block].stmts);
+    /* declared only where it is used */
+    if (strstr(c->out.buf.text + before, "failed = ")) {
+        const char *rest = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+        c->out.buf.n = before;
+        oi_out_line(&c->out, "int failed;");
+        oi_out_text(&c->out, rest);
+    }
+    oi_out_line(&c->out, "return 0;");
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "%s", "");
+}
+
+void oi_c_blocks(oi_cprog *c)
+{
+    const oi_sgraph *g = graph_of(c);
+    find_mentions(c);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        if (g->blocks[b].is_used && b != g->program->entry)
+            oi_out_line(&c->out, "static int %s(%s);", block_name(c, b), parameters(c, b, true));
+    if (g->program->n_blocks > 1)
+        oi_out_line(&c->out, "%s", "");
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        if (g->blocks[b].is_used)
+            put_block(c, b);
+}
+
+const char *oi_c_block_name(oi_cprog *c, uint32_t block)
+{
+    return block_name(c, block);
+}

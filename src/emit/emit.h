@@ -1,0 +1,82 @@
+/* emit.h: spelling a plan. Emitters decide nothing: what runs, in which order and where it lies is
+ * in the unit (src/synth/synth.h). Grouped by the file that implements it. */
+#ifndef OI_EMIT_H
+#define OI_EMIT_H
+
+#include "kernel/meaning.h"
+#include "synth/synth.h"
+
+/* -- out.c: text with indentation -- */
+
+typedef struct oi_out {
+    oi_buf buf;
+    unsigned depth;
+} oi_out;
+
+void oi_out_line(oi_out *o, const char *fmt, ...) OI_PRINTF(2, 3); /* "" is an empty line */
+void oi_out_open(oi_out *o, const char *fmt, ...) OI_PRINTF(2, 3); /* "TEXT {", then deeper */
+void oi_out_brace(oi_out *o);                                      /* "{" alone */
+void oi_out_close(oi_out *o, const char *after);                   /* "}AFTER" */
+void oi_out_text(oi_out *o, const char *text);                     /* lines as they are */
+
+/* -- helpers.c: functions that emitted code calls -- */
+
+typedef struct oi_helper {
+    const char *name, *text;
+} oi_helper;
+
+extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name; callees come first */
+
+/* The helpers that the text calls, and those they call, in an order that C accepts. */
+void oi_helpers_for(oi_arena *a, const char *text, oi_buf *out);
+
+/* -- nest.c: loops in a C-like language -- */
+
+/* How a language differs; expressions are its dialect's. */
+typedef struct oi_lang {
+    const oi_dialect *dialect;
+    const char *index; /* type of positions */
+    /* How the element at text `at` of port `name` reads, in the form it is computed in. */
+    void (*load)(oi_buf *out, oi_dtype t, bool is_raw, const char *name, const char *at);
+    void (*store)(oi_buf *out, oi_dtype t, bool is_raw, const char *name, const char *at,
+                  const char *value);
+} oi_lang;
+
+extern const oi_lang oi_lang_c;
+
+typedef struct oi_nest_printer {
+    oi_arena *arena;
+    oi_out *out;
+    const oi_lang *lang;
+    const oi_unit *unit;
+    const oi_skernel *kernel;
+    const char *const *ports; /* by port: what it is called */
+    const char *fail;         /* statement for an index out of range, with one %d: its code */
+    bool is_split;            /* the outermost axis runs from `first` to `last` */
+} oi_nest_printer;
+
+void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
+/* A code as an expression; `var` spells a variable's value. */
+typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
+char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,
+                    const char *const *own);
+const char *oi_bits_text(oi_arena *a, const oi_lang *l, oi_dtype t, uint64_t bits); /* a literal */
+
+/* -- c/ -- */
+
+typedef struct oi_emitted_file {
+    const char *name;
+    char *text;
+    size_t size;
+} oi_emitted_file;
+typedef OI_VEC(oi_emitted_file) oi_emitted;
+
+void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files);
+
+/* -- weights.c -- */
+
+oi_status oi_weights_hash(oi_unit *u, uint64_t *out);
+oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd);
+oi_status oi_weights_text(oi_unit *u, uint64_t hash, oi_buf *out); /* as bytes of a C array */
+
+#endif

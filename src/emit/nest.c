@@ -1,0 +1,520 @@
+/* nest.c: a loop nest as text in a C-like language. The loops and the arithmetic come from the
+ * nest; the language says how types, elements and helpers are spelled. */
+#include "emit/emit.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+typedef struct printer {
+    const oi_nest_printer *p;
+    const oi_snest *n;
+    const char **values; /* by instruction: how its value is spelled */
+    oi_dtype *forms;     /* by instruction: the type it is held in */
+    unsigned n_names;
+} printer;
+
+/* -- positions -- */
+
+static const char *axis_name(const printer *x, uint32_t a)
+{
+    static const char letters[] = "ijklmnopq";
+    if (a < sizeof letters - 1)
+        return oi_arena_printf(x->p->arena, "%c", letters[a]);
+    return oi_arena_printf(x->p->arena, "i%u", a);
+}
+
+/* "i * 8 + j - 3": the sum of steps over the axes, with what data adds. */
+typedef struct sum {
+    oi_buf text;
+} sum;
+
+static void add_term(sum *s, int64_t factor, const char *what)
+{
+    if (factor == 0)
+        return;
+    bool first = s->text.n == 0;
+    uint64_t size = factor < 0 ? 0 - (uint64_t)factor : (uint64_t)factor;
+    oi_buf_puts(&s->text, first ? (factor < 0 ? "-" : "") : factor < 0 ? " - " : " + ");
+    if (!what)
+        oi_buf_printf(&s->text, "%" PRIu64, size);
+    else if (size == 1)
+        oi_buf_puts(&s->text, what);
+    else
+        oi_buf_printf(&s->text, "%s * %" PRIu64, what, size);
+}
+
+static const char *sum_text(const printer *x, sum *s)
+{
+    if (s->text.n == 0)
+        oi_buf_puts(&s->text, "0");
+    return oi_buf_to_arena(&s->text, x->p->arena);
+}
+
+static const char *coord_text(const printer *x, const oi_nest_coord *c)
+{
+    sum s = {{0}};
+    for (uint32_t a = 0; a < x->n->n_axes; a++)
+        if (x->n->axes[a].extent != 1)
+            add_term(&s, c->step[a], axis_name(x, a));
+    if (c->index != OI_NEST_NONE)
+        add_term(&s, 1, x->values[c->index]);
+    add_term(&s, c->base, NULL);
+    return sum_text(x, &s);
+}
+
+static const oi_tensor *tensor_of(const printer *x, const oi_sop *op)
+{
+    return &x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor];
+}
+
+/* Where the element lies, counted in elements. */
+static const char *place_text(const printer *x, const oi_sop *op)
+{
+    const oi_tensor *t = tensor_of(x, op);
+    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0};
+    sum s = {{0}};
+    int64_t strides[OI_MAX_RANK];
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
+        strides[d] = stride;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        base += strides[d] * op->at[d].base;
+        for (uint32_t a = 0; a < x->n->n_axes; a++)
+            steps[a] += strides[d] * op->at[d].step[a];
+    }
+    for (uint32_t a = 0; a < x->n->n_axes; a++)
+        if (x->n->axes[a].extent != 1)
+            add_term(&s, steps[a], axis_name(x, a));
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (op->at[d].index != OI_NEST_NONE)
+            add_term(&s, strides[d], x->values[op->at[d].index]);
+    add_term(&s, base, NULL);
+    return sum_text(x, &s);
+}
+
+/* "a >= 0 && a < 5 && ...": the element exists. */
+static const char *inside_text(const printer *x, const oi_sop *op)
+{
+    const oi_tensor *t = tensor_of(x, op);
+    oi_buf out = {0};
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (!op->at[d].may_leave)
+            continue;
+        const char *c = coord_text(x, &op->at[d]);
+        oi_buf_printf(&out, "%s%s >= 0 && %s < %" PRId64, out.n ? " && " : "", c, c, t->dims[d]);
+    }
+    return out.n ? oi_buf_to_arena(&out, x->p->arena) : "1";
+}
+
+/* -- values -- */
+
+const char *oi_bits_text(oi_arena *a, const oi_lang *l, oi_dtype t, uint64_t bits)
+{
+    char text[40];
+    oi_dtype form = oi_form_of(t);
+    if (oi_dtype_is_float(t)) {
+        double v = oi_float_decode(t, bits);
+        char digits[OI_NUMBER_TEXT];
+        if (v != v)
+            return form == OI_F32 ? "NAN" : "(double)NAN";
+        if (v == INFINITY || v == -INFINITY)
+            return oi_arena_printf(a, "%sINFINITY", v < 0 ? "-" : "");
+        if (form == OI_F32)
+            oi_print_f32(digits, (float)v);
+        else
+            oi_print_f64(digits, v);
+        bool plain = !strpbrk(digits, ".e");
+        return oi_arena_printf(a, "%s%s%s", digits, plain ? ".0" : "", form == OI_F32 ? "f" : "");
+    }
+    (void)l;
+    if (t == OI_U64)
+        snprintf(text, sizeof text, "%" PRIu64 "u", bits);
+    else {
+        int64_t v = oi_element_i64(t, &bits, 0);
+        if (v == INT64_MIN)
+            return "INT64_MIN";
+        snprintf(text, sizeof text, "%" PRId64, v);
+    }
+    return oi_arena_text(a, text, strlen(text));
+}
+
+/* -- evaluating -- */
+
+static const char *new_name(printer *x, const char *stem)
+{
+    return oi_arena_printf(x->p->arena, "%s%u", stem, x->n_names++);
+}
+
+#define MAX_NAMES 24
+
+typedef struct binding {
+    oi_m_name names[MAX_NAMES];
+    size_t n;
+} binding;
+
+static void bind_name(binding *b, const char *name, oi_dtype type, const char *spell)
+{
+    if (b->n < MAX_NAMES)
+        b->names[b->n++] = (oi_m_name){.name = name, .type = type, .spell = spell};
+}
+
+static int word_index(const oi_op_attr *a, const char *word)
+{
+    int i = 0;
+    while (a->values && a->values[i] && strcmp(a->values[i], word) != 0)
+        i++;
+    return i;
+}
+
+static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
+{
+    oi_arena *a = x->p->arena;
+    for (uint32_t i = 0; i < c->op->n_attrs && b->n < MAX_NAMES; i++) {
+        const oi_op_attr *attr = &c->op->attrs[i];
+        const oi_op_value *v = &c->attrs[i];
+        oi_m_name *name = &b->names[b->n];
+        *name = (oi_m_name){.name = attr->name, .is_absent = v->tag == OI_VALUE_NONE};
+        switch (attr->kind) {
+        case OI_ATTR_NUMBER: name->type = oi_form_of(c->in0); break;
+        case OI_ATTR_INT: name->type = OI_I64; break;
+        case OI_ATTR_BOOL: name->type = OI_BOOL; break;
+        case OI_ATTR_STRING: name->type = OI_I32; break;
+        default: continue;
+        }
+        b->n++;
+        name->words = attr->values;
+        if (c->scalars && c->scalars[i] != OI_NO_ID) {
+            name->spell = x->p->kernel->scalars.at[c->scalars[i]].name;
+            name->is_absent = false;
+        } else if (name->is_absent) {
+            name->spell = "0";
+        } else if (attr->kind == OI_ATTR_BOOL || attr->kind == OI_ATTR_STRING) {
+            name->is_bound = true;
+            name->value = attr->kind == OI_ATTR_BOOL ? v->b : word_index(attr, v->s);
+        } else if (attr->kind == OI_ATTR_INT) {
+            name->spell = oi_arena_printf(a, "%" PRId64, v->i);
+        } else {
+            name->spell = oi_bits_text(a, x->p->lang, c->in0, oi_kernel_number(c->in0, v));
+        }
+    }
+}
+
+/* The text of an expression; its definitions are printed as lines before. */
+static const char *expression(printer *x, const char *text, binding *b, oi_dtype want)
+{
+    oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
+    const oi_dialect *d = x->p->lang->dialect;
+    if (!oi_meaning_parse(text, m) || !oi_meaning_bind(m, b->names, b->n, want))
+        return oi_arena_printf(x->p->arena, "#error \"%s\"", m->error);
+    size_t cap = 4096;
+    for (size_t i = 0; i <= m->n_lets; i++) {
+        oi_m_text out = {oi_arena_alloc(x->p->arena, cap), 0, cap, false};
+        uint16_t node = i < m->n_lets ? m->lets[i].node : m->root;
+        if (!oi_meaning_print(m, node, b->names, b->n, d, &out))
+            return "#error \"too long\"";
+        if (i == m->n_lets)
+            return out.at;
+        /* definitions of two expressions may bear one name */
+        const char *own = oi_arena_text(x->p->arena, m->lets[i].text, m->lets[i].len);
+        const char *name = new_name(x, own);
+        oi_out_line(x->p->out, "const %s %s = %s;", d->types[m->nodes[node].type], name, out.at);
+        if (b->n < MAX_NAMES)
+            b->names[b->n++] = (oi_m_name){.name = own, .type = m->nodes[node].type, .spell = name};
+    }
+    return "0";
+}
+
+static const char *part_text(const oi_scall *c, oi_op_part part, oi_dtype of, oi_dtype to)
+{
+    const char *text = oi_op_meaning_find(c->op, part, of, to);
+    return text ? text : "0";
+}
+
+static const char *widen(const printer *x, oi_dtype t, const char *bits)
+{
+    return oi_form_of(t) == t
+               ? bits
+               : oi_arena_printf(x->p->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), bits);
+}
+
+/* What the op `cast` makes of a value when it neither saturates nor rounds but as it must. */
+static const char *convert_text(printer *x, const oi_sop *op)
+{
+    static const oi_op_value no = {.tag = OI_VALUE_BOOL},
+                             trunc = {.tag = OI_VALUE_STRING, .s = "trunc"};
+    const oi_op *cast = oi_op_find("cast");
+    const char *v = x->values[op->args[0]];
+    oi_arena *a = x->p->arena;
+    if (oi_form_of(op->from) != op->from) /* narrower than what it is held in: round first */
+        v = oi_arena_printf(a, "oi_f32_of_%s(oi_near_%s_f32(%s))", oi_dtype_name(op->from),
+                            oi_dtype_name(op->from), v);
+    if (op->from == op->type || oi_form_source(op->from) == oi_form_source(op->type))
+        if (oi_form_of(op->type) == op->type)
+            return v;
+    oi_op_value attrs[3] = {{.tag = OI_VALUE_DTYPE, .dtype = op->type}, trunc, no};
+    oi_scall call = {.op = cast, .attrs = attrs, .in0 = op->from};
+    binding b = {.n = 0};
+    oi_dtype source = oi_form_source(op->from);
+    bind_name(&b, "x", source, v);
+    bind_attrs(x, &b, &call);
+    return widen(x, op->type,
+                 expression(x, part_text(&call, OI_PART_EXPR, source, op->type), &b, op->type));
+}
+
+static const char *eval_text(printer *x, const oi_sop *op)
+{
+    const oi_scall *c = op->call;
+    bool is_cast = c->op->outputs[0].out_rule == OI_OUT_ATTR && op->part == OI_PART_EXPR;
+    oi_dtype want = is_cast ? op->type : oi_form_of(op->type), of = OI_NONE;
+    binding b = {.n = 0};
+    if (op->part == OI_PART_FINISH) {
+        of = x->forms[op->args[0]];
+        bind_name(&b, "acc", of, x->values[op->args[0]]);
+        bind_name(&b, "n", OI_I64, "n");
+    }
+    for (uint32_t i = 0; op->part == OI_PART_EXPR && i < OI_SOP_ARGS && i < c->op->n_inputs; i++) {
+        if (op->args[i] == OI_NO_ID)
+            continue;
+        oi_dtype t = x->forms[op->args[i]];
+        t = is_cast ? oi_form_source(t) : t;
+        of = of == OI_NONE ? t : of;
+        bind_name(&b, c->op->inputs[i].name, t, x->values[op->args[i]]);
+    }
+    bind_attrs(x, &b, c);
+    const char *text = expression(x, part_text(c, op->part, of ? of : want, want), &b, want);
+    return is_cast ? widen(x, op->type, text) : text;
+}
+
+/* -- instructions -- */
+
+static bool is_leaf(const char *text)
+{
+    for (; *text; text++)
+        if (*text == ' ' || *text == '(' || *text == '?')
+            return false;
+    return true;
+}
+
+/* Values that are used more than once, or are not plain, get a name. */
+static void name_value(printer *x, uint32_t id, oi_dtype form, const char *text, bool must)
+{
+    x->forms[id] = form;
+    if (!must || is_leaf(text)) {
+        x->values[id] = text;
+        return;
+    }
+    const char *name = new_name(x, "v");
+    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->dialect->types[form], name, text);
+    x->values[id] = name;
+}
+
+/* An index found in data: negative counts from the end, anything else out of range is an error. */
+static void print_index(printer *x, uint32_t id, const oi_sop *by, uint32_t dim)
+{
+    const oi_tensor *t = tensor_of(x, by);
+    const char *name = new_name(x, "at");
+    oi_out_line(x->p->out, "const %s %s = oi_position((int64_t)%s, %" PRId64 ");",
+                x->p->lang->index, name, x->values[id], t->dims[dim]);
+    oi_out_open(x->p->out, "if (%s < 0)", name);
+    oi_out_line(x->p->out, x->p->fail, 47);
+    oi_out_close(x->p->out, "");
+    x->values[id] = name;
+}
+
+static void print_load(printer *x, uint32_t id, const oi_sop *op)
+{
+    oi_buf text = {0};
+    x->p->lang->load(&text, op->type, op->is_raw, x->p->ports[op->port], place_text(x, op));
+    const char *t = oi_buf_to_arena(&text, x->p->arena);
+    oi_dtype form = op->is_raw ? op->type : oi_form_of(op->type);
+    if (op->may_leave && !x->n->skips)
+        t = oi_arena_printf(x->p->arena, "%s ? %s : %s", inside_text(x, op), t,
+                            op->is_raw ? oi_arena_printf(x->p->arena, "%" PRIu64 "u", op->fill)
+                                       : oi_bits_text(x->p->arena, x->p->lang, op->type, op->fill));
+    name_value(x, id, form, t, true);
+}
+
+static void print_store(printer *x, const oi_sop *op)
+{
+    oi_buf text = {0};
+    x->p->lang->store(&text, op->type, op->is_raw, x->p->ports[op->port], place_text(x, op),
+                      x->values[op->args[0]]);
+    oi_out_line(x->p->out, "%s;", oi_buf_to_arena(&text, x->p->arena));
+}
+
+/* Which instruction, if any, takes this one as an index along which dim. */
+static const oi_sop *index_user(const printer *x, uint32_t id, uint32_t *dim)
+{
+    for (int post = 0; post < 2; post++) {
+        const oi_sops *ops = post ? &x->n->post : &x->n->pre;
+        for (size_t i = 0; i < ops->n; i++) {
+            const oi_sop *op = &ops->at[i];
+            if (!op->at)
+                continue;
+            for (uint32_t d = 0; d < tensor_of(x, op)->rank; d++)
+                if (op->at[d].index == id) {
+                    *dim = d;
+                    return op;
+                }
+        }
+    }
+    return NULL;
+}
+
+static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char *acc)
+{
+    for (size_t i = 0; i < ops->n; i++) {
+        const oi_sop *op = &ops->at[i];
+        uint32_t id = base + (uint32_t)i, dim;
+        bool feeds_store = i + 1 < ops->n && ops->at[i + 1].kind == OI_SOP_STORE;
+        switch (op->kind) {
+        case OI_SOP_LOAD: {
+            print_load(x, id, op);
+            const oi_sop *user = index_user(x, id, &dim);
+            if (user)
+                print_index(x, id, user, dim);
+            break;
+        }
+        case OI_SOP_EVAL:
+            name_value(x, id, oi_form_of(op->type), eval_text(x, op), !feeds_store);
+            break;
+        case OI_SOP_CONVERT:
+            name_value(x, id, oi_form_of(op->type), convert_text(x, op), !feeds_store);
+            break;
+        case OI_SOP_ACC:
+            x->values[id] = acc;
+            x->forms[id] = oi_form_of(op->type);
+            break;
+        case OI_SOP_COUNT:
+            x->values[id] = "n";
+            x->forms[id] = OI_I64;
+            break;
+        case OI_SOP_STORE: print_store(x, op); break;
+        }
+    }
+}
+
+/* -- loops -- */
+
+static void open_loops(printer *x, uint32_t from, uint32_t to)
+{
+    for (uint32_t a = from; a < to; a++) {
+        const char *i = axis_name(x, a);
+        if (x->p->is_split && a == 0)
+            oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", x->p->lang->index, i, i,
+                        i);
+        else if (x->n->axes[a].extent != 1)
+            oi_out_open(x->p->out, "for (%s %s = 0; %s < %" PRId64 "; %s++)", x->p->lang->index, i,
+                        i, x->n->axes[a].extent, i);
+    }
+}
+
+static void close_loops(printer *x, uint32_t from, uint32_t to)
+{
+    for (uint32_t a = from; a < to; a++)
+        if (x->n->axes[a].extent != 1 || (x->p->is_split && a == 0))
+            oi_out_close(x->p->out, "");
+}
+
+static const char *guard_text(const printer *x)
+{
+    oi_buf out = {0};
+    for (size_t i = 0; i < x->n->pre.n; i++) {
+        const oi_sop *op = &x->n->pre.at[i];
+        if (op->kind == OI_SOP_LOAD && op->may_leave)
+            oi_buf_printf(&out, "%s%s", out.n ? " && " : "", inside_text(x, op));
+    }
+    return oi_buf_to_arena(&out, x->p->arena);
+}
+
+/* acc after one more element. */
+static void print_combine(printer *x, const char *acc, const char *element)
+{
+    const oi_scall *c = x->n->reduce;
+    oi_dtype form = oi_form_of(x->n->acc);
+    binding b = {.n = 0};
+    bind_name(&b, "acc", form, acc);
+    bind_name(&b, "x", form, element);
+    bind_name(&b, "p", form, element);
+    bind_attrs(x, &b, c);
+    if (x->n->finds_position) {
+        const char *k = axis_name(x, x->n->n_axes - 1);
+        const char *first = x->n->axes[x->n->n_axes - 1].extent == 1
+                                ? "1"
+                                : oi_arena_printf(x->p->arena, "%s == 0", k);
+        oi_out_open(x->p->out, "if (%s || (%s))", first,
+                    expression(x, part_text(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
+        oi_out_line(x->p->out, "acc = %s;", element);
+        oi_out_line(x->p->out, "best = %s;", x->n->axes[x->n->n_axes - 1].extent == 1 ? "0" : k);
+        oi_out_close(x->p->out, "");
+        return;
+    }
+    oi_out_line(x->p->out, "%s = %s;", acc,
+                expression(x, part_text(c, OI_PART_COMBINE, form, form), &b, form));
+}
+
+static const char *init_text(printer *x)
+{
+    binding b = {.n = 0};
+    oi_dtype form = oi_form_of(x->n->acc);
+    bind_attrs(x, &b, x->n->reduce);
+    return expression(x, part_text(x->n->reduce, OI_PART_INIT, form, form), &b, form);
+}
+
+static bool counts(const oi_snest *n)
+{
+    for (size_t i = 0; i < n->post.n; i++)
+        if (n->post.at[i].kind == OI_SOP_EVAL && n->post.at[i].part == OI_PART_FINISH)
+            return true;
+    return false;
+}
+
+static void print_reduce(printer *x, uint32_t n_out)
+{
+    const oi_snest *n = x->n;
+    oi_out *o = x->p->out;
+    const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)];
+    int64_t all = 1;
+    for (uint32_t a = n_out; a < n->n_axes; a++)
+        all *= n->axes[a].extent;
+    open_loops(x, 0, n_out);
+    oi_out_line(o, "%s acc = %s;", type, n->finds_position ? "0" : init_text(x));
+    if (n->finds_position)
+        oi_out_line(o, "int64_t best = 0;");
+    if (counts(n))
+        oi_out_line(o, n->skips ? "int64_t n = 0;" : "const int64_t n = %" PRId64 ";", all);
+    open_loops(x, n_out, n->n_axes);
+    if (n->skips)
+        oi_out_open(o, "if (%s)", guard_text(x));
+    print_sops(x, &n->pre, 0, NULL);
+    if (n->is_scan && n->excludes)
+        print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
+    print_combine(x, "acc", x->values[n->element]);
+    if (n->skips && counts(n))
+        oi_out_line(o, "n++;");
+    if (n->is_scan && !n->excludes)
+        print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
+    if (n->skips)
+        oi_out_close(o, "");
+    close_loops(x, n_out, n->n_axes);
+    if (!n->is_scan)
+        print_sops(x, &n->post, (uint32_t)n->pre.n, n->finds_position ? "best" : "acc");
+    close_loops(x, 0, n_out);
+}
+
+void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
+{
+    printer x = {.p = p, .n = n};
+    size_t all = n->pre.n + n->post.n + 1;
+    uint32_t n_out = 0;
+    x.values = oi_arena_alloc(p->arena, all * sizeof *x.values);
+    x.forms = oi_arena_alloc(p->arena, all * sizeof *x.forms);
+    while (n_out < n->n_axes && !n->axes[n_out].is_reduced)
+        n_out++;
+    if (n->kind != OI_NEST_MAP) {
+        print_reduce(&x, n_out);
+        return;
+    }
+    open_loops(&x, 0, n->n_axes);
+    print_sops(&x, &n->pre, 0, NULL);
+    close_loops(&x, 0, n->n_axes);
+}

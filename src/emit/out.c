@@ -1,0 +1,68 @@
+/* out.c: lines of source text; indentation is four spaces per open brace. */
+#include "emit/emit.h"
+
+static void indent(oi_out *o)
+{
+    oi_buf_fill(&o->buf, ' ', (size_t)4 * o->depth);
+}
+
+static void add(oi_out *o, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    char small[512], *text = n < (int)sizeof small ? small : malloc((size_t)n + 1);
+    if (text) {
+        vsnprintf(text, (size_t)n + 1, fmt, again);
+        oi_buf_add(&o->buf, text, (size_t)n);
+    } else {
+        o->buf.failed = true;
+    }
+    if (text != small)
+        free(text);
+    va_end(again);
+}
+
+void oi_out_line(oi_out *o, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (*fmt) {
+        indent(o);
+        add(o, fmt, args);
+    }
+    oi_buf_putc(&o->buf, '\n');
+    va_end(args);
+}
+
+void oi_out_open(oi_out *o, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    indent(o);
+    add(o, fmt, args);
+    va_end(args);
+    oi_buf_puts(&o->buf, " {\n");
+    o->depth++;
+}
+
+void oi_out_brace(oi_out *o)
+{
+    indent(o);
+    oi_buf_puts(&o->buf, "{\n");
+    o->depth++;
+}
+
+void oi_out_close(oi_out *o, const char *after)
+{
+    o->depth--;
+    indent(o);
+    oi_buf_putc(&o->buf, '}');
+    oi_buf_puts(&o->buf, after);
+    oi_buf_putc(&o->buf, '\n');
+}
+
+void oi_out_text(oi_out *o, const char *text)
+{
+    oi_buf_puts(&o->buf, text);
+}

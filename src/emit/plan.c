@@ -1,0 +1,181 @@
+/* plan.c: the public face of the synthesizer: from graphs and a device to a folder of source. */
+#include "emit/emit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct oi_plan {
+    oi_unit unit;
+    oi_program **programs;
+    size_t n_programs;
+};
+
+void oi_plan_free(oi_plan *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n_programs; i++)
+        oi_program_free(p->programs[i]);
+    free(p->programs);
+    oi_arena_free(p->unit.arena);
+    free(p);
+}
+
+/* -- making -- */
+
+typedef struct making {
+    oi_plan *plan;
+    const oi_synth_graph *graphs;
+} making;
+
+static void make(void *ctx)
+{
+    making *m = ctx;
+    oi_unit *u = &m->plan->unit;
+    u->name = oi_unit_identifier(u, u->name);
+    for (size_t i = 0; i < m->plan->n_programs && u->status == OI_OK; i++)
+        u->status = oi_unit_add_graph(
+            u, m->plan->programs[i],
+            oi_unit_identifier(u, m->graphs[i].name ? m->graphs[i].name : "graph"));
+    if (u->status == OI_OK)
+        u->status = oi_pass_memory(u);
+}
+
+static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
+                            const oi_synth_options *o, oi_diag *d)
+{
+    oi_check_options check = {.model = model, .sizes = o->sizes, .n_sizes = o->n_sizes};
+    OI_TRY(oi_graph_check(g, &check, d));
+    OI_TRY(oi_program_bind(g, model, o->sizes, o->n_sizes, &p->programs[p->n_programs], d));
+    p->n_programs++;
+    return OI_OK;
+}
+
+oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth_graph *graphs,
+                        size_t n_graphs, const oi_synth_options *options, oi_plan **out,
+                        oi_diag *diag)
+{
+    static const oi_synth_options standard;
+    const oi_synth_options *o = options ? options : &standard;
+    oi_plan *p = calloc(1, sizeof *p);
+    oi_status status = OI_OK;
+    if (p) {
+        p->unit = (oi_unit){.arena = oi_arena_new(),
+                            .device = device,
+                            .target = oi_device_get(device),
+                            .name = o->name ? o->name : "model",
+                            .diag = diag,
+                            .per_node = o->per_node};
+        p->unit.names.arena = p->unit.arena;
+        p->programs = calloc(n_graphs + 1, sizeof *p->programs);
+    }
+    if (!p || !p->unit.arena || !p->programs) {
+        oi_plan_free(p);
+        return oi_diag_env(diag, "synthesizer", "out of memory");
+    }
+    for (size_t i = 0; i < n_graphs && status == OI_OK; i++)
+        status = bind_graph(p, model, graphs[i].graph, o, diag);
+    making m = {p, graphs};
+    if (status == OI_OK && oi_arena_guard(p->unit.arena, make, &m) != OI_OK)
+        status = oi_diag_env(diag, "synthesizer", "out of memory");
+    if (status == OI_OK)
+        status = p->unit.status;
+    if (status != OI_OK) {
+        oi_plan_free(p);
+        return status;
+    }
+    *out = p;
+    return OI_OK;
+}
+
+/* -- writing: into a folder beside, which then takes the place -- */
+
+typedef struct writing {
+    oi_plan *plan;
+    const char *dir;
+    uint64_t hash;
+    oi_emitted files;
+    oi_diag *diag;
+} writing;
+
+static void spell(void *ctx)
+{
+    writing *w = ctx;
+    w->files.n = 0;
+    oi_emit_c(&w->plan->unit, w->hash, &w->files);
+}
+
+static oi_status put_weights(void *ctx, int fd, oi_diag *d)
+{
+    writing *w = ctx;
+    oi_status status = oi_weights_write(&w->plan->unit, w->hash, fd);
+    return status == OI_ERR_ENV ? oi_diag_env(d, "weights.bin", "%s", strerror(errno)) : status;
+}
+
+static void remove_folder(const char *dir)
+{
+    DIR *d = opendir(dir);
+    char path[4096];
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < (int)sizeof path)
+            (void)unlink(path);
+    if (d)
+        closedir(d);
+    (void)rmdir(dir);
+}
+
+static oi_status write_into(writing *w, const char *dir)
+{
+    char path[4096];
+    for (size_t i = 0; i < w->files.n; i++) {
+        const oi_emitted_file *f = &w->files.at[i];
+        if (snprintf(path, sizeof path, "%s/%s", dir, f->name) >= (int)sizeof path)
+            return oi_diag_env(w->diag, dir, "the path is too long");
+        OI_TRY(oi_file_write(path, f->text, f->size, w->diag));
+    }
+    if (snprintf(path, sizeof path, "%s/weights.bin", dir) >= (int)sizeof path)
+        return oi_diag_env(w->diag, dir, "the path is too long");
+    return oi_file_write_with(path, put_weights, w, w->diag);
+}
+
+/* Files of an earlier run are replaced one by one; others in the folder stay. */
+static oi_status move_into_place(writing *w, const char *from)
+{
+    char a[4096], b[4096];
+    if (rename(from, w->dir) == 0)
+        return OI_OK;
+    for (size_t i = 0; i <= w->files.n; i++) {
+        const char *name = i < w->files.n ? w->files.at[i].name : "weights.bin";
+        if (snprintf(a, sizeof a, "%s/%s", from, name) >= (int)sizeof a ||
+            snprintf(b, sizeof b, "%s/%s", w->dir, name) >= (int)sizeof b)
+            return oi_diag_env(w->diag, w->dir, "the path is too long");
+        if (rename(a, b) != 0)
+            return oi_diag_env(w->diag, b, "cannot write: %s", strerror(errno));
+    }
+    return rmdir(from) == 0 ? OI_OK : oi_diag_env(w->diag, from, "%s", strerror(errno));
+}
+
+oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
+{
+    writing w = {.plan = p, .dir = dir, .diag = diag};
+    char beside[4096];
+    p->unit.diag = diag;
+    OI_TRY(oi_weights_hash(&p->unit, &w.hash));
+    if (oi_arena_guard(p->unit.arena, spell, &w) != OI_OK)
+        return oi_diag_env(diag, dir, "out of memory");
+    if (snprintf(beside, sizeof beside, "%s.XXXXXX", dir) >= (int)sizeof beside)
+        return oi_diag_env(diag, dir, "the path is too long");
+    if (!mkdtemp(beside))
+        return oi_diag_env(diag, dir, "cannot make a folder: %s", strerror(errno));
+    (void)chmod(beside, 0755);
+    oi_status status = write_into(&w, beside);
+    if (status == OI_OK)
+        status = move_into_place(&w, beside);
+    if (status != OI_OK)
+        remove_folder(beside);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* weights.c: the contents of weights.bin: a header, then every tensor at its offset, zeros between.
+ *
+ *   0  "OIWEIGHT"   8  hash of all that follows the header   16  size of the file   24  zeros
+ *
+ * Code and weights belong together: the hash is also a constant of the emitted code. */
+#include "emit/emit.h"
+
+typedef struct sink {
+    oi_unit *u;
+    oi_status (*put)(void *ctx, const void *data, size_t n);
+    void *ctx;
+    uint64_t at;
+} sink;
+
+static oi_status put(sink *s, const void *data, uint64_t n)
+{
+    s->at += n;
+    return n ? s->put(s->ctx, data, (size_t)n) : OI_OK;
+}
+
+static oi_status put_zeros(sink *s, uint64_t n)
+{
+    static const char zeros[4096];
+    while (n) {
+        uint64_t part = n < sizeof zeros ? n : sizeof zeros;
+        OI_TRY(put(s, zeros, part));
+        n -= part;
+    }
+    return OI_OK;
+}
+
+static oi_status put_source(sink *s, const oi_tensor *t, size_t source)
+{
+    oi_view view;
+    const char *name = oi_model_tensor_name(t->model, source);
+    OI_TRY(oi_model_tensor(t->model, name, &view, s->u->diag));
+    oi_status status = put(s, view.data, t->size_bytes);
+    oi_model_release(t->model, name);
+    return status;
+}
+
+/* A constant that is all one value. */
+static oi_status put_filled(sink *s, const oi_tensor *t)
+{
+    uint8_t chunk[4096];
+    uint64_t n = sizeof chunk * 8 / oi_dtype_bits(t->dtype), left = t->size_bytes;
+    memset(chunk, 0, sizeof chunk);
+    for (uint64_t e = 0; e < n; e++) {
+        unsigned bits = oi_dtype_bits(t->dtype);
+        if (bits >= 8)
+            memcpy(chunk + e * bits / 8, &t->init, bits / 8);
+        else
+            chunk[e * bits / 8] |= (uint8_t)(t->init << e * bits % 8);
+    }
+    while (left) {
+        uint64_t part = left < sizeof chunk ? left : sizeof chunk;
+        OI_TRY(put(s, chunk, part));
+        left -= part;
+    }
+    return OI_OK;
+}
+
+static oi_status put_tensor(sink *s, const oi_tensor *t)
+{
+    OI_TRY(put_zeros(s, t->offset - s->at));
+    for (uint64_t e = 0; e < t->n_entries; e++) {
+        OI_TRY(put_zeros(s, t->offset + e * t->stride_bytes - s->at));
+        if (t->sources && t->sources[e] != OI_NO_SOURCE)
+            OI_TRY(put_source(s, t, t->sources[e]));
+        else if (t->bytes)
+            OI_TRY(put(s, t->bytes, t->size_bytes));
+        else
+            OI_TRY(put_filled(s, t));
+    }
+    return OI_OK;
+}
+
+static oi_status put_all(sink *s)
+{
+    s->at = OI_ALIGN;
+    for (size_t i = 0; i < s->u->tensors.n; i++)
+        if (s->u->tensors.at[i].space == OI_SPACE_WEIGHTS)
+            OI_TRY(put_tensor(s, &s->u->tensors.at[i]));
+    return put_zeros(s, s->u->weights_bytes - s->at);
+}
+
+static oi_status hash_part(void *ctx, const void *data, size_t n)
+{
+    uint64_t *hash = ctx;
+    *hash = oi_hash64(data, n, *hash);
+    return OI_OK;
+}
+
+oi_status oi_weights_hash(oi_unit *u, uint64_t *out)
+{
+    sink s = {.u = u, .put = hash_part, .ctx = out};
+    *out = u->weights_bytes;
+    return put_all(&s);
+}
+
+static oi_status write_part(void *ctx, const void *data, size_t n)
+{
+    return oi_file_put(*(const int *)ctx, data, n) ? OI_OK : OI_ERR_ENV;
+}
+
+oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd)
+{
+    uint8_t header[OI_ALIGN] = "OIWEIGHT";
+    memcpy(header + 8, &hash, 8);
+    memcpy(header + 16, &u->weights_bytes, 8);
+    sink s = {.u = u, .put = write_part, .ctx = &fd};
+    if (!oi_file_put(fd, header, sizeof header))
+        return OI_ERR_ENV;
+    return put_all(&s);
+}
+
+typedef struct text_sink {
+    oi_buf *out;
+    unsigned column;
+} text_sink;
+
+static oi_status text_part(void *ctx, const void *data, size_t n)
+{
+    text_sink *t = ctx;
+    const uint8_t *p = data;
+    for (size_t i = 0; i < n; i++) {
+        oi_buf_printf(t->out, "%s%u,", t->column == 0 ? "    " : "", p[i]);
+        t->column = (t->column + 1) % 24;
+        if (t->column == 0)
+            oi_buf_putc(t->out, '\n');
+    }
+    return OI_OK;
+}
+
+oi_status oi_weights_text(oi_unit *u, uint64_t hash, oi_buf *out)
+{
+    uint8_t header[OI_ALIGN] = "OIWEIGHT";
+    text_sink t = {out, 0};
+    memcpy(header + 8, &hash, 8);
+    memcpy(header + 16, &u->weights_bytes, 8);
+    sink s = {.u = u, .put = text_part, .ctx = &t};
+    text_part(&t, header, sizeof header);
+    OI_TRY(put_all(&s));
+    oi_buf_putc(out, '\n');
+    return OI_OK;
+}

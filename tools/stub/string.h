@@ -1,0 +1,1 @@
+/* empty on purpose: tools/helpergen.c reads our own text only */

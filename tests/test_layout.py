@@ -23,8 +23,10 @@ MAY_INCLUDE = {
     "device": {"base"},
     "dsl": {"base", "graph"},
     "check": {"base", "graph", "oinf"},
-    "program": {"base", "graph", "oinf"},
+    "program": {"base", "graph", "oinf", "kernel"},
     "sim": {"base", "graph", "oinf", "dsl", "program", "kernel"},
+    "synth": {"base", "graph", "oinf", "program", "kernel", "device"},
+    "emit": {"base", "graph", "oinf", "program", "kernel", "device", "synth"},
 }
 
 

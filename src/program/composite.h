@@ -10,16 +10,16 @@
 #include "kernel/kernel.h"
 #include "program/program.h"
 
-typedef enum oi_value_kind {
+typedef enum oi_exp_kind {
     OI_VALUE_OF_INPUT,  /* input `index` of the composite: read only */
     OI_VALUE_OF_OUTPUT, /* output `index`; written by one call, maybe read by later ones */
     OI_VALUE_OF_TEMP,
     OI_VALUE_OF_CONST, /* `bytes` */
     OI_VALUE_OF_ATTR   /* attribute `index`, whose value only the run knows */
-} oi_value_kind;
+} oi_exp_kind;
 
 typedef struct oi_exp_value {
-    oi_value_kind kind;
+    oi_exp_kind kind;
     uint32_t index;
     oi_operand type;   /* inputs and outputs as the query has them; others are contiguous */
     const void *bytes; /* OI_VALUE_OF_CONST: elements as they are stored */

@@ -56,7 +56,6 @@ void kg_row(const char *table, const kg_kernel *k, const char *symbol);
 /* -- kernelgen_map.c, kernelgen_reduce.c -- */
 
 void kg_map(const oi_op *op);
-void kg_move(const oi_op *op);
 void kg_reduce(const oi_op *op);
 void kg_contract(const oi_op *op);
 void kg_fold(const oi_op *op); /* a map that can also tell about all elements at once */

@@ -1,4 +1,4 @@
-/* kernelgen_map.c: kernels of maps and index maps: one row, element by element. */
+/* kernelgen_map.c: kernels of maps: one row, element by element. */
 #include "kernelgen.h"
 
 /* A truth may be any byte but 0. */
@@ -113,32 +113,4 @@ void kg_map(const oi_op *op)
         }
     if (oi_op_meaning_find(op, OI_PART_COMBINE, OI_BOOL, OI_BOOL))
         kg_fold(op);
-}
-
-/* move: the positions along the axis, as i64; `n` is the axis' length. */
-void kg_move(const oi_op *op)
-{
-    kg_kernel k = {.op = op, .in = {OI_I64}, .out = OI_I64};
-    const char *text = kg_text(op, OI_PART_EXPR, OI_I64, OI_I64);
-    const char *index = op->inputs[1].name;
-    char spell[80], name[96], *body = NULL;
-    size_t size = 0;
-    snprintf(spell, sizeof spell, "%s[i]", index);
-    kg_add_name(&k, index, OI_I64, spell);
-    kg_add_name(&k, "n", OI_I64, "n");
-    FILE *f = open_memstream(&body, &size);
-    if (!f)
-        exit(3);
-    fprintf(f, "/* %s */\nvoid OI_KERNEL(@)(const oi_map_row *row)\n{\n", text);
-    fprintf(f,
-            "    const int64_t *%s = row->in[0], n = row->attrs[0].i64;\n    int64_t *out = "
-            "row->out;\n",
-            index);
-    fputs("    OI_ROW_LOOP\n    for (size_t i = 0; i < row->n; i++) {\n", f);
-    kg_expression(f, &k, text, OI_I64, "        ", "out[i] = ");
-    fputs("    }\n}\n", f);
-    fclose(f);
-    kg_name(&k, name);
-    kg_row("MAP", &k, kg_symbol(name, body, "map"));
-    free(body);
 }

@@ -205,6 +205,14 @@ bool oi_parse_f64(const char *text, size_t n, double *out);
 bool oi_parse_f32(const char *text, size_t n, float *out); /* one rounding, not through f64 */
 bool oi_parse_u64(const char *text, size_t n, unsigned base, uint64_t *out); /* false: overflow */
 
+/* -- slice.c: where slices and splits of an axis begin and how long they are -- */
+
+/* ONNX Slice: negative counts from the end, then clamped into the axis. step is not 0. */
+int64_t oi_slice_start(int64_t dim, int64_t start, int64_t step);
+int64_t oi_slice_length(int64_t dim, int64_t start, int64_t end, int64_t step);
+/* Part i of n equal ones; the last may be short. */
+int64_t oi_split_length(int64_t dim, size_t n_parts, size_t part);
+
 /* -- hash.c -- */
 
 void oi_sha1(const oi_bytes *parts, size_t n_parts, uint8_t out[20]); /* of their concatenation */

@@ -294,15 +294,6 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
     return c->form == oi_form_of(acc) || c->store.cut;
 }
 
-static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k, const char **name)
-{
-    oi_dtype t = q->in[1].dtype;
-    k->in[0] = k->out = OI_I64;
-    c->map = oi_table_map(k, c->cpu, name);
-    c->run = oi_gather_run;
-    return c->map && oi_choose_load(&c->load[1], t, t == OI_U64 ? OI_U64 : OI_I64, c->cpu);
-}
-
 /* Ops with a kernel file of their own. */
 static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
     [OI_OP_SDPA] = oi_sdpa_choose,
@@ -317,7 +308,7 @@ static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     case OI_OP_CLASS_MAP: return choose_map(q, c, k, name);
     case OI_OP_CLASS_REDUCE: return choose_reduce(q, c, k, name);
     case OI_OP_CLASS_CONTRACT: return choose_contract(q, c, k, name);
-    case OI_OP_CLASS_MOVE: return choose_move(q, c, k, name);
+    case OI_OP_CLASS_MOVE: c->run = oi_nest_run; return true;
     case OI_OP_CLASS_COMPOSITE:
     case OI_OP_CLASS_CUSTOM: return custom[q->op->id] && custom[q->op->id](q, c);
     default: return false;
@@ -425,6 +416,6 @@ bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
     if (!c->run(&q2, c, &io2, fault))
         return false;
     for (size_t o = 0; o < q->n_out; o++)
-        oi_copy(&q->out[o], io->out[o], io->out_at ? io->out_at[o] : 0, &apart[o], made[o], 0);
+        oi_copy(&q->out[o], io->out[o], io->out_at ? io->out_at[o] : 0, &apart[o], made[o], 0, io);
     return true;
 }

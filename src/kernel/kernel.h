@@ -184,7 +184,7 @@ void oi_walk_join(oi_walk *w);
 void oi_walk_seek(const oi_walk *w, uint32_t rank, int64_t index, int64_t *at);
 int64_t oi_walk_count(const oi_walk *w, uint32_t rank); /* product of the first `rank` dims */
 
-/* -- map.c, reduce.c, contract.c, move.c: the drivers -- */
+/* -- map.c, reduce.c, contract.c: the drivers -- */
 
 #define OI_CHUNK                                                                     \
     512 /* elements converted at a time: four buffers of f64 stay in the first cache \
@@ -199,8 +199,9 @@ bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
 bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                    oi_kernel_fault *fault);
 size_t oi_matmul_scratch(const oi_kernel_query *q, const oi_choice *c);
-bool oi_gather_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
-                   oi_kernel_fault *fault);
+/* nest_run.c: any op that is loops (nest.h) */
+bool oi_nest_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
+                 oi_kernel_fault *fault);
 
 /* attention.c */
 bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
@@ -218,8 +219,17 @@ void oi_store_row(const oi_store *s, void *data, int64_t at, int64_t step, const
                   size_t n);
 void oi_parallel(const oi_kernel_io *io, size_t n_tasks, void (*task)(void *ctx, size_t i),
                  void *ctx);
+
+/* -- copy.c: bits, whatever the dtype -- */
+
+oi_dtype oi_copy_dtype(oi_dtype t); /* unsigned, as wide */
+void oi_copy_row(oi_dtype raw, void *to, int64_t to_at, int64_t to_step, const void *from,
+                 int64_t from_at, int64_t from_step, size_t n);
+/* Operand 0 of the walk is written, operand 1 read. */
+void oi_copy_walk(const oi_walk *w, oi_dtype t, void *to, int64_t to_at, const void *from,
+                  int64_t from_at, const oi_kernel_io *io);
 /* dst[...] = src[...], same dtype and dims. */
 void oi_copy(const oi_operand *dst, void *to, int64_t to_at, const oi_operand *src,
-             const void *from, int64_t from_at);
+             const void *from, int64_t from_at, const oi_kernel_io *io);
 
 #endif

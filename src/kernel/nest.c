@@ -11,6 +11,14 @@ static const family families[OI_LOOPS_COUNT] = {
     [OI_LOOPS_REDUCE] = {oi_nest_reduce, NULL},
     [OI_LOOPS_MATMUL] = {oi_nest_matmul, NULL},
     [OI_LOOPS_GATHER] = {oi_nest_gather, NULL},
+    [OI_LOOPS_RESHAPE] = {oi_nest_reshape, NULL},
+    [OI_LOOPS_TRANSPOSE] = {oi_nest_transpose, NULL},
+    [OI_LOOPS_EXPAND] = {oi_nest_expand, NULL},
+    [OI_LOOPS_TILE] = {oi_nest_tile, NULL},
+    [OI_LOOPS_CONCAT] = {oi_nest_concat, oi_nest_per_input},
+    [OI_LOOPS_SPLIT] = {oi_nest_split, oi_nest_per_output},
+    [OI_LOOPS_SLICE] = {oi_nest_slice, NULL},
+    [OI_LOOPS_PAD] = {oi_nest_pad, NULL},
 };
 
 size_t oi_nest_count(const oi_kernel_query *q)

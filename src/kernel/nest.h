@@ -17,7 +17,7 @@
 
 #include "kernel/kernel.h"
 
-#define OI_NEST_AXES  24 /* output axes and reduced ones: rank 16, and a window of up to 8 */
+#define OI_NEST_AXES  32 /* rank 16 tiled; or output axes and the reduced ones of a window */
 #define OI_NEST_READS 6  /* qlinear: x, w, scale, offset, bias, and one to spare */
 #define OI_NEST_NONE  UINT32_MAX
 
@@ -26,13 +26,24 @@ typedef struct oi_nest_axis {
     bool is_reduced; /* reduced axes come after all others; their order is the order of sums */
 } oi_nest_axis;
 
+/* How a coordinate outside its dim comes back into it: pad, roll. */
+typedef enum oi_nest_bend {
+    OI_BEND_NONE,
+    OI_BEND_EDGE,    /* the nearest */
+    OI_BEND_REFLECT, /* mirrored at the first and last, which are not repeated */
+    OI_BEND_WRAP     /* modulo the length */
+} oi_nest_bend;
+
 /* Along one dim of an operand: base + sum of step[a] * axis a. */
 typedef struct oi_nest_coord {
     int64_t base;
     int64_t step[OI_NEST_AXES];
     uint32_t index; /* plus the element that this read finds (an integer; negative counts from the
-                       end; out of range is E047), or OI_NEST_NONE */
-    bool may_leave; /* can lie outside the operand: padding. See oi_nest.leave */
+                       end; out of range is E047 unless it may leave), or OI_NEST_NONE */
+    int64_t index_last; /* added to the last coordinate of that read: which of a tuple */
+    oi_nest_bend bend;
+    int64_t bend_from, bend_to; /* with a bend: the part of the dim that it comes back to */
+    bool may_leave;             /* can lie outside the operand: padding. See oi_nest.leave */
 } oi_nest_coord;
 
 typedef struct oi_nest_ref {
@@ -40,6 +51,9 @@ typedef struct oi_nest_ref {
     uint32_t operand; /* which input or output of the op */
     uint32_t name;    /* which input of the row the expression calls it by: its place there, or
                          OI_NEST_NONE for a read that only serves as an index */
+    bool is_flat;     /* one coordinate: the row-major number of the element */
+    bool is_position; /* no operand: the value is the one coordinate, an i64 that the expression
+                         calls `i` */
     uint32_t rank;
     oi_nest_coord at[OI_KERNEL_RANK];
 } oi_nest_ref;
@@ -66,11 +80,13 @@ typedef struct oi_nest {
     oi_nest_ref write; /* over output axes only; with an index: scatter */
     oi_dtype acc;      /* what it accumulates in; of a map: what it computes in */
     oi_nest_leave leave;
-    oi_op_value fill;
-    bool is_copy;   /* no arithmetic: bits move, whatever the dtype */
-    bool is_serial; /* several iterations may write one element: axes run in order */
-    bool is_scan;   /* one reduced axis, and the write runs over it too: every prefix is written */
-    bool excludes;  /* a scan writes before it combines */
+    oi_op_value fill; /* a number in the dtype of what it stands for */
+    bool has_guard;
+    oi_nest_coord guard; /* with has_guard: below 0 the reads count as outside (trilu) */
+    bool is_copy;        /* no arithmetic: bits move, whatever the dtype; without reads: `fill` */
+    bool is_serial;      /* several iterations may write one element: axes run in order */
+    bool is_scan;  /* one reduced axis, and the write runs over it too: every prefix is written */
+    bool excludes; /* a scan writes before it combines */
     bool combines_out; /* scatter with a reduction: write = combine(write, x) */
 } oi_nest;
 
@@ -83,8 +99,17 @@ void oi_nest_make(const oi_kernel_query *q, size_t i, oi_nest *out);
 typedef void oi_nest_lower(const oi_kernel_query *q, size_t i, oi_nest *out);
 oi_nest_lower oi_nest_elementwise, oi_nest_reduce, oi_nest_matmul,
     oi_nest_gather; /* nest_basic.c */
+oi_nest_lower oi_nest_reshape, oi_nest_transpose, oi_nest_expand, oi_nest_tile, oi_nest_concat,
+    oi_nest_split, oi_nest_slice, oi_nest_pad; /* nest_move.c */
+size_t oi_nest_per_input(const oi_kernel_query *q);
+size_t oi_nest_per_output(const oi_kernel_query *q);
 
 /* -- for those files -- */
+
+/* The integers of an attribute: a list, or one; 0 of them when absent. */
+size_t oi_kernel_ints(const oi_kernel_query *q, const char *name, const int64_t **out);
+/* The attribute `axis`, from the end when negative. */
+uint32_t oi_kernel_axis(const oi_kernel_query *q, uint32_t rank);
 
 /* An axis; returns its number. */
 uint32_t oi_nest_add_axis(oi_nest *n, int64_t extent, bool is_reduced);

@@ -72,34 +72,3 @@ void oi_walk_seek(const oi_walk *w, uint32_t rank, int64_t index, int64_t *at)
             at[k] += here * w->steps[k][a];
     }
 }
-
-/* -- copying -- */
-
-void oi_copy(const oi_operand *dst, void *to, int64_t to_at, const oi_operand *src,
-             const void *from, int64_t from_at)
-{
-    oi_walk w;
-    oi_walk_init(&w, dst, (const oi_operand *const[]){dst, src}, 2);
-    const oi_form_fns *f = oi_forms[OI_CPU_SCALAR];
-    /* the bits themselves: a narrow float is not rounded again */
-    unsigned bits = oi_dtype_bits(dst->dtype);
-    oi_dtype raw = bits == 16 ? OI_U16 : bits == 8 ? OI_U8 : dst->dtype;
-    raw = dst->dtype == OI_T2 ? OI_U2 : dst->dtype == OI_T1 ? OI_U1 : raw;
-    uint64_t buffer[OI_CHUNK];
-    int64_t rows = oi_walk_count(&w, w.rank - 1), n = w.dims[w.rank - 1];
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t at[2] = {to_at, from_at},
-                *step = (int64_t[]){w.steps[0][w.rank - 1], w.steps[1][w.rank - 1]};
-        oi_walk_seek(&w, w.rank - 1, r, at);
-        if (bits >= 8 && step[0] == 1 && step[1] == 1) {
-            memcpy((char *)to + at[0] * (bits / 8), (const char *)from + at[1] * (bits / 8),
-                   (size_t)n * (bits / 8));
-            continue;
-        }
-        for (int64_t i = 0; i < n; i += OI_CHUNK) {
-            size_t m = (size_t)(n - i < OI_CHUNK ? n - i : OI_CHUNK);
-            f->load[raw](buffer, from, at[1] + i * step[1], step[1], m);
-            f->store[raw](to, at[0] + i * step[0], step[0], buffer, m);
-        }
-    }
-}

@@ -38,6 +38,7 @@ class Case:
     label: str
     inplace: int = None  # the input whose memory the output takes
     base: "Case" = None  # elementwise and large: this one, repeated along the last axis
+    more: tuple = ()  # further outputs: (dtype, shape)
     summed: tuple = None  # (element type, number of terms) that the tolerance goes by, when the row does not tell
 
     def __str__(self):

@@ -109,9 +109,9 @@ def _dims(shape, keep):
     return dims.ctypes.data
 
 
-def run(op, inputs, attrs, out_dtype, out_shape, device="cpu", threads=1, inplace=None):
-    """Inputs are Tensors; the answer is one. A tensor's `slice` makes it a view into a larger one.
-    inplace: the number of the input whose memory the output takes."""
+def run(op, inputs, attrs, outputs, device="cpu", threads=1, inplace=None):
+    """Inputs are Tensors, outputs (dtype, shape); the answer is a list of Tensors. A tensor's `slice` makes
+    it a view into a larger one. inplace: the number of the input whose memory the first output takes."""
     keep = []
     views = (View * max(1, len(inputs)))()
     strides, offsets, sliced = [], [], False
@@ -125,11 +125,12 @@ def run(op, inputs, attrs, out_dtype, out_shape, device="cpu", threads=1, inplac
         sliced |= step is not None or at != 0
         keep.append(data)
         if inplace is not None and len(strides) - 1 == inplace:
-            result = data
-    if inplace is None:
-        result = np.full(DTYPES[out_dtype].n_bytes(int(np.prod(out_shape, dtype=np.int64))), 0xA5, np.uint8)
-    out = Out(dtype=TAGS[out_dtype], rank=len(out_shape), dims=_dims(out_shape, keep),
-              data=result.ctypes.data if result.size else None)
+            own = data
+    results = [own if inplace is not None and i == 0 else np.full(DTYPES[t].n_bytes(int(np.prod(s, dtype=np.int64))), 0xA5, np.uint8)
+               for i, (t, s) in enumerate(outputs)]
+    out = (Out * len(outputs))(*[
+        Out(dtype=TAGS[t], rank=len(s), dims=_dims(s, keep), data=r.ctypes.data if r.size else None)
+        for (t, s), r in zip(outputs, results)])
     args = (Arg * max(1, len(attrs)))(*[_argument(k, v, keep) for k, v in attrs.items()])
     options = Options(device=device.encode(), threads=threads)
     if sliced:
@@ -138,10 +139,10 @@ def run(op, inputs, attrs, out_dtype, out_shape, device="cpu", threads=1, inplac
         options.input_strides = ctypes.cast(table, ctypes.c_void_p)
         options.input_offsets = ctypes.cast(at, ctypes.c_void_p)
     lib.oi_diag_clear(diag)
-    status = lib.oi_op_run(op.encode(), views, len(inputs), args, len(attrs), ctypes.byref(out), 1,
+    status = lib.oi_op_run(op.encode(), views, len(inputs), args, len(attrs), out, len(outputs),
                            ctypes.byref(options), diag)
     if status != 0:
         message = lib.oi_diag_at(diag, 0) if lib.oi_diag_count(diag) else None
         raise OpError(message.code.decode() if message else f"status {status}",
                       message.text.decode() if message else "")
-    return Tensor.from_storage(out_dtype, tuple(out_shape), result)
+    return [Tensor.from_storage(t, tuple(s), r) for (t, s), r in zip(outputs, results)]

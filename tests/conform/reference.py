@@ -1,6 +1,7 @@
 """What every op means, in numpy, written by hand from the op catalog. Slow and plain on purpose.
 
-REFERENCE[op](inputs, attrs, out_dtype, out_shape) takes and gives Tensors. Narrow floats are computed in
+REFERENCE[op](inputs, attrs, out_dtype, out_shape) takes and gives Tensors; of several outputs these are
+lists. Narrow floats are computed in
 f32 and rounded once; integers of up to 32 bits exactly in 64, then wrapped; 64-bit ones wrap by themselves.
 """
 

@@ -1,5 +1,6 @@
 """Every op of the registry against numpy, on every kind of instructions this machine has."""
 
+import dataclasses
 import os
 import time
 
@@ -21,29 +22,44 @@ tally = {"cases": 0, "runs": 0, "seconds": 0.0}
 
 
 def run(case, device, threads=1):
-    return library.run(case.op, case.inputs, case.attrs, case.out_dtype, case.out_shape, device, threads, case.inplace)
+    outputs = [(case.out_dtype, case.out_shape), *case.more]
+    return library.run(case.op, case.inputs, case.attrs, outputs, device, threads, case.inplace)
 
 
 def expected(case):
     c = case.base or case
-    want = REFERENCE[c.op](c.inputs, c.attrs, c.out_dtype, c.out_shape)
+    dtypes, shapes = zip((c.out_dtype, c.out_shape), *c.more)
+    want = REFERENCE[c.op](c.inputs, c.attrs, *([list(dtypes), list(shapes)] if c.more else [c.out_dtype, c.out_shape]))
     if case.base:
         want.values = np.tile(want.values, (1,) * (want.values.ndim - 1) + (REPEATS,))
-    return want
+    return want if isinstance(want, list) else [want]
+
+
+def compare_all(case, got, want, exact):
+    """Every output."""
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        wrong = compare(dataclasses.replace(case, out_dtype=a.dtype), a, b, exact)
+        if wrong:
+            return f"output {i}: {wrong}" if i else wrong
+    return None
+
+
+def bits(tensors):
+    return [t.storage()[0].tobytes() for t in tensors]
 
 
 def check(case):
     """What is wrong with a case, or None."""
     scalar = run(case, "cpu:scalar")
     # sums run in index order on both sides, so only what uses exp has an excuse
-    wrong = compare(case, scalar, expected(case), OPS[case.op]["class"] not in ("composite", "custom"))
+    wrong = compare_all(case, scalar, expected(case), OPS[case.op]["class"] not in ("composite", "custom"))
     if wrong:
         return f"scalar against numpy: {wrong}"
     tally["runs"] += 1
     for device in DEVICES[1:]:
         got = run(case, device)
         tally["runs"] += 1
-        wrong = compare(case, got, scalar, is_exact(case))
+        wrong = compare_all(case, got, scalar, is_exact(case))
         if wrong:
             return f"{device} against scalar: {wrong}"
     if case.label.startswith("large"):
@@ -51,7 +67,7 @@ def check(case):
             alone = run(case, device)
             for threads in (2, 3, 8):
                 tally["runs"] += 1
-                if run(case, device, threads).storage()[0].tobytes() != alone.storage()[0].tobytes():
+                if bits(run(case, device, threads)) != bits(alone):
                     return f"{device}: {threads} threads give other bits than one"
     return None
 

@@ -1,8 +1,15 @@
 /* memory.c: where everything lies.
- * needs:  every tensor's space and size, statements in their order
+ * needs:  every tensor's space and size, statements in their final order
  * keeps:  statements, kernels
- * makes:  offsets of weights and working memory, their totals; the bound that liveness proves */
-#include "synth/synth.h"
+ * makes:  offsets of weights and working memory; drops first values that nobody reads
+ *
+ * Tensors that never live at the same time share working memory. Placing them best is NP-hard; the
+ * usual greedy (largest first, lowest gap that fits) is tried in a few orders and the smallest
+ * result taken. Liveness proves the bound it is compared with: the most bytes alive at one
+ * position. */
+#include "synth/live.h"
+
+#define OI_UNPLACED UINT64_MAX
 
 static uint64_t aligned(uint64_t n)
 {
@@ -14,27 +21,160 @@ static bool add(uint64_t *total, uint64_t n)
     return !__builtin_add_overflow(*total, aligned(n), total) && *total <= INT64_MAX;
 }
 
-oi_status oi_pass_memory(oi_unit *u)
+/* -- placing -- */
+
+typedef struct block {
+    uint32_t tensor, first, last;
+    uint64_t size, offset;
+} block;
+
+typedef int order_fn(const void *a, const void *b);
+
+static int by_position(const block *a, const block *b)
 {
-    uint64_t weights = OI_ALIGN, arena = 0, state = 0; /* weights begin after their header */
+    return a->first != b->first ? (a->first < b->first ? -1 : 1)
+                                : (a->tensor > b->tensor) - (a->tensor < b->tensor);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+    return x->size != y->size ? (x->size > y->size ? -1 : 1) : by_position(x, y);
+}
+
+static int by_span(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+    uint64_t i = (uint64_t)(x->last - x->first + 1) * x->size,
+             j = (uint64_t)(y->last - y->first + 1) * y->size;
+    return i != j ? (i > j ? -1 : 1) : by_position(x, y);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    return by_position(a, b);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const block *x = *(const block *const *)a, *y = *(const block *const *)b;
+    return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : by_position(x, y);
+}
+
+/* The lowest gap among the blocks placed before that live at the same time. */
+static uint64_t find_gap(const block *b, const block *placed, size_t n, const block **near)
+{
+    size_t n_near = 0;
+    uint64_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        if (placed[i].first <= b->last && b->first <= placed[i].last)
+            near[n_near++] = &placed[i];
+    qsort(near, n_near, sizeof *near, by_offset);
+    for (size_t i = 0; i < n_near; i++) {
+        if (near[i]->offset >= at + b->size)
+            break;
+        if (near[i]->offset + near[i]->size > at)
+            at = near[i]->offset + near[i]->size;
+    }
+    return at;
+}
+
+static uint64_t place(block *blocks, size_t n, order_fn *order, const block **near)
+{
+    uint64_t most = 0;
+    qsort(blocks, n, sizeof *blocks, order);
+    for (size_t i = 0; i < n; i++) {
+        blocks[i].offset = find_gap(&blocks[i], blocks, i, near);
+        if (blocks[i].offset + blocks[i].size > most)
+            most = blocks[i].offset + blocks[i].size;
+    }
+    return most;
+}
+
+/* The most bytes alive at one position: no placement can do with less. */
+static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_positions)
+{
+    int64_t *change = oi_arena_alloc(a, (n_positions + 2) * sizeof *change), now = 0, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        change[blocks[i].first] += (int64_t)blocks[i].size;
+        change[blocks[i].last + 1] -= (int64_t)blocks[i].size;
+    }
+    for (uint32_t i = 0; i <= n_positions; i++) {
+        now += change[i];
+        most = now > most ? now : most;
+    }
+    return (uint64_t)most;
+}
+
+static void place_graph(oi_unit *u, uint32_t graph)
+{
+    static order_fn *const orders[] = {by_size, by_span, by_start};
+    oi_lifetimes live = {.n_positions = 0};
+    oi_live_find(u, graph, &live);
+    block *blocks = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *blocks);
+    block *best = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *best);
+    const block **near = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *near);
+    size_t n = 0;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < u->tensors.n; i++) { /* what no statement uses needs nothing */
+        oi_tensor *t = &u->tensors.at[i];
+        if (t->space == OI_SPACE_ARENA && t->graph == graph)
+            t->offset = OI_UNPLACED;
+    }
+    for (size_t i = 0; i < live.list.n; i++) {
+        const oi_lifetime *x = &live.list.at[i];
+        oi_tensor *t = &u->tensors.at[x->tensor];
+        if (!x->needs_start)
+            t->start = OI_START_NONE;
+        if (t->space == OI_SPACE_ARENA)
+            blocks[n++] = (block){x->tensor, x->first, x->last, aligned(oi_tensor_bytes(t)), 0};
+    }
+    for (size_t i = 0; i < OI_COUNT(orders); i++) {
+        uint64_t size = place(blocks, n, orders[i], near);
+        if (size < least) {
+            least = size;
+            memcpy(best, blocks, n * sizeof *best);
+        }
+    }
+    uint64_t proved = bound(u->arena, blocks, n, live.n_positions);
+    for (size_t i = 0; i < n; i++)
+        u->tensors.at[best[i].tensor].offset = best[i].offset;
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].space == OI_SPACE_ARENA && u->tensors.at[i].offset == OI_UNPLACED)
+            u->tensors.at[i].space = OI_SPACE_NONE;
+    u->arena_bytes = least > u->arena_bytes ? least : u->arena_bytes;
+    u->arena_bound = proved > u->arena_bound ? proved : u->arena_bound;
+}
+
+/* -- everything -- */
+
+static bool fits_anywhere(oi_unit *u)
+{
+    uint64_t weights = OI_ALIGN, working = 0, state = 0; /* weights begin after their header */
     bool fits = true;
     for (size_t i = 0; i < u->tensors.n; i++) {
         oi_tensor *t = &u->tensors.at[i];
         uint64_t n = oi_tensor_bytes(t);
+        fits &= n <= INT64_MAX;
         if (t->space == OI_SPACE_WEIGHTS) {
             t->offset = weights;
             fits &= add(&weights, n);
-        } else if (t->space == OI_SPACE_ARENA) {
-            t->offset = arena;
-            fits &= add(&arena, n);
-        } else if (t->space == OI_SPACE_STATE) {
-            fits &= add(&state, n);
+        } else {
+            fits &= add(t->space == OI_SPACE_STATE ? &state : &working, n);
         }
     }
-    if (!fits)
-        return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062", "the graph needs more memory than any machine has");
     u->weights_bytes = weights;
-    u->arena_bytes = arena;
     u->state_bytes = state;
+    return fits;
+}
+
+oi_status oi_pass_memory(oi_unit *u)
+{
+    if (!fits_anywhere(u))
+        return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
+                              "the graph needs more memory than any machine has");
+    u->arena_bytes = u->arena_bound = 0;
+    for (uint32_t g = 0; g < u->graphs.n; g++)
+        place_graph(u, g);
     return OI_OK;
 }

@@ -1,0 +1,239 @@
+/* live.c: when tensors of the working memory hold something that is still wanted.
+ *
+ * Statements get positions in the order they run, called blocks at each of their calls. A tensor
+ * lives from its first use to its last; a loop that it enters, leaves, or crosses from one
+ * iteration to the next counts as a whole. A tensor that is written completely before anything
+ * reads it needs no first value. */
+#include "synth/live.h"
+
+typedef struct loop_range {
+    uint32_t first, last; /* positions */
+} loop_range;
+
+typedef struct use {
+    uint32_t tensor, at;
+    bool writes_all; /* and reads nothing of it */
+    bool is_certain; /* not under a branch */
+} use;
+
+typedef struct living {
+    oi_unit *u;
+    uint32_t graph;
+    uint32_t position;
+    uint32_t branches;        /* around the present statement */
+    OI_VEC(loop_range) loops; /* inner ones first */
+    OI_VEC(use) uses;
+} living;
+
+static void add_use(living *l, uint32_t tensor, bool writes_all)
+{
+    *OI_PUSH(l->u->arena, &l->uses) = (use){tensor, l->position, writes_all, l->branches == 0};
+}
+
+static void use_code(living *l, const oi_code *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->at[i].kind == OI_INS_VAR)
+            add_use(l, l->u->graphs.at[l->graph].tensor_of[c->at[i].id], false);
+}
+
+static void use_value(living *l, const oi_pvalue *v)
+{
+    if (v->kind == OI_PV_VAR)
+        add_use(l, l->u->graphs.at[l->graph].tensor_of[v->id], false);
+    else if (v->kind == OI_PV_CODE)
+        use_code(l, &v->code);
+}
+
+static void use_port(living *l, const oi_port *p, bool writes_all)
+{
+    for (uint32_t i = 0; i < p->n_entry; i++)
+        use_code(l, &p->entry[i]);
+    add_use(l, p->tensor, writes_all && p->n_entry == 0);
+}
+
+/* Whether a kernel's loads touch the tensor; its stores cover it, because an op gives all of its
+ * result. */
+static bool reads(const oi_skernel *k, uint32_t tensor)
+{
+    for (size_t n = 0; n < k->nests.n; n++)
+        for (int post = 0; post < 2; post++) {
+            const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
+            for (size_t i = 0; i < ops->n; i++)
+                if (ops->at[i].kind == OI_SOP_LOAD && k->ports.at[ops->at[i].port].tensor == tensor)
+                    return true;
+            if (k->nests.at[n].combines_out)
+                return true;
+        }
+    return false;
+}
+
+static void use_kernel(living *l, const oi_skernel *k)
+{
+    for (size_t i = 0; i < k->scalars.n; i++)
+        use_value(l, &k->scalars.at[i].value);
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (!k->ports.at[i].is_written || reads(k, k->ports.at[i].tensor))
+            use_port(l, &k->ports.at[i], false);
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].is_written && !reads(k, k->ports.at[i].tensor))
+            use_port(l, &k->ports.at[i], true);
+}
+
+static void use_cache(living *l, const oi_stmt *s)
+{
+    const oi_pnode *n = s->node;
+    for (uint32_t i = 0; i < n->as.move.cache.n; i++) {
+        use_code(l, &n->as.move.cache.sels[i].start);
+        use_code(l, &n->as.move.cache.sels[i].end);
+    }
+    if (n->kind == OI_NODE_CACHE_READ || n->kind == OI_NODE_CACHE_WRITE)
+        use_port(l, &s->b, n->kind == OI_NODE_CACHE_READ);
+    bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
+    if (counts && n->as.move.amount_var != OI_NO_ID && !n->as.move.amount_is_index)
+        add_use(l, l->u->graphs.at[l->graph].tensor_of[n->as.move.amount_var], false);
+}
+
+static void use_check(living *l, const oi_pnode *n)
+{
+    const uint32_t *of = l->u->graphs.at[l->graph].tensor_of;
+    if (n->kind != OI_NODE_OP)
+        add_use(l, of[n->as.move.to.var], false);
+    for (uint32_t i = 0; n->kind == OI_NODE_OP && i < n->as.op.n_out; i++)
+        add_use(l, of[n->as.op.out[i].var], false);
+}
+
+static void walk(living *l, const oi_stmts *list);
+
+static void walk_block(living *l, uint32_t block)
+{
+    l->branches++;
+    walk(l, &l->u->graphs.at[l->graph].blocks[block].stmts);
+    l->branches--;
+}
+
+/* Consumers run where they become ready: at one of entry's yields. */
+static void walk_yield(living *l, const oi_pnode *n)
+{
+    const oi_program *p = l->u->graphs.at[l->graph].program;
+    if (n->source->block != p->entry)
+        return;
+    for (uint32_t k = 0; k < p->n_consumers; k++) {
+        const oi_pblock *b = &p->blocks[p->consumers[k]];
+        bool wakes = false;
+        for (uint32_t i = 0; i < b->n_awaited; i++)
+            for (uint32_t j = 0; j < n->as.list.n; j++)
+                wakes |= b->awaited[i] == n->as.list.vars[j];
+        if (wakes)
+            walk_block(l, p->consumers[k]);
+    }
+}
+
+static void walk_branch(living *l, const oi_pnode *n)
+{
+    if (n->as.branch.cond != OI_NO_ID && !n->as.branch.cond_is_index)
+        add_use(l, l->u->graphs.at[l->graph].tensor_of[n->as.branch.cond], false);
+    if (n->as.branch.cond == OI_NO_ID) { /* a plain call */
+        walk(l, &l->u->graphs.at[l->graph].blocks[n->as.branch.then_block].stmts);
+        return;
+    }
+    walk_block(l, n->as.branch.then_block);
+    walk_block(l, n->as.branch.else_block);
+}
+
+static void walk_loop(living *l, const oi_stmt *s)
+{
+    int64_t from, to;
+    use_code(l, &s->node->as.loop.start);
+    use_code(l, &s->node->as.loop.end);
+    loop_range r = {.first = ++l->position};
+    bool runs = oi_code_is_int(&s->node->as.loop.start, &from) &&
+                oi_code_is_int(&s->node->as.loop.end, &to) && from < to;
+    l->branches += !runs; /* may run no time at all */
+    walk(l, &s->body);
+    l->branches -= !runs;
+    r.last = ++l->position;
+    *OI_PUSH(l->u->arena, &l->loops) = r;
+}
+
+static void walk(living *l, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        l->position++;
+        switch (s->kind) {
+        case OI_STMT_KERNEL: use_kernel(l, &l->u->kernels.at[s->kernel]); break;
+        case OI_STMT_CACHE: use_cache(l, s); break;
+        case OI_STMT_SET:
+            use_value(l, &s->value);
+            use_port(l, &s->a, true);
+            break;
+        case OI_STMT_LOOP: walk_loop(l, s); break;
+        case OI_STMT_BRANCH: walk_branch(l, s->node); break;
+        case OI_STMT_YIELD: walk_yield(l, s->node); break;
+        case OI_STMT_CHECK: use_check(l, s->node); break;
+        default: break;
+        }
+    }
+}
+
+/* -- ranges -- */
+
+/* The first use inside the loop shows whether an iteration needs what the one before left. */
+static bool crosses(const living *l, const uint32_t *own, size_t n, const loop_range *r)
+{
+    bool outside = false, first = true, carried = false;
+    for (size_t i = 0; i < n; i++) {
+        const use *x = &l->uses.at[own[i]];
+        if (x->at < r->first || x->at > r->last) {
+            outside = true;
+            continue;
+        }
+        if (first)
+            carried = !x->writes_all || !x->is_certain;
+        first = false;
+    }
+    return !first && (outside || carried);
+}
+
+static void set_range(living *l, uint32_t tensor, const uint32_t *own, size_t n, oi_lifetime *out)
+{
+    const use *first = &l->uses.at[own[0]], *last = &l->uses.at[own[n - 1]];
+    *out = (oi_lifetime){.tensor = tensor, .first = first->at, .last = last->at};
+    out->needs_start = !first->writes_all || !first->is_certain;
+    if (out->needs_start)
+        out->first = 0;
+    for (size_t i = 0; i < l->loops.n; i++)
+        if (crosses(l, own, n, &l->loops.at[i])) {
+            out->first = l->loops.at[i].first < out->first ? l->loops.at[i].first : out->first;
+            out->last = l->loops.at[i].last > out->last ? l->loops.at[i].last : out->last;
+        }
+}
+
+void oi_live_find(oi_unit *u, uint32_t graph, oi_lifetimes *out)
+{
+    living l = {.u = u, .graph = graph};
+    const oi_sgraph *g = &u->graphs.at[graph];
+    walk(&l, &g->blocks[g->program->entry].stmts);
+    l.position++;
+    out->n_positions = l.position + 1;
+    /* uses by tensor, in order */
+    uint32_t *count = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *count);
+    uint32_t *own = oi_arena_alloc(u->arena, (l.uses.n + 1) * sizeof *own);
+    for (size_t i = 0; i < l.uses.n; i++)
+        count[l.uses.at[i].tensor + 1]++;
+    for (size_t i = 1; i <= u->tensors.n; i++)
+        count[i] += count[i - 1];
+    uint32_t *next = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *next);
+    memcpy(next, count, (u->tensors.n + 1) * sizeof *next);
+    for (size_t i = 0; i < l.uses.n; i++)
+        own[next[l.uses.at[i].tensor]++] = (uint32_t)i;
+    for (uint32_t t = 0; t < u->tensors.n; t++) {
+        uint32_t n = count[t + 1] - count[t];
+        bool works =
+            u->tensors.at[t].space == OI_SPACE_ARENA || u->tensors.at[t].space == OI_SPACE_OUTPUT;
+        if (n == 0 || !works || u->tensors.at[t].graph != graph)
+            continue;
+        set_range(&l, t, own + count[t], n, OI_PUSH(u->arena, &out->list));
+    }
+}

@@ -51,7 +51,6 @@ typedef struct oi_nest_printer {
     const oi_unit *unit;
     const oi_skernel *kernel;
     const char *const *ports; /* by port: what it is called */
-    const char *fail;         /* statement for an index out of range, with one %d: its code */
     bool is_split;            /* the outermost axis runs from `first` to `last` */
 } oi_nest_printer;
 

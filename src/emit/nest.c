@@ -52,6 +52,8 @@ static const char *sum_text(const printer *x, sum *s)
 
 static const char *coord_text(const printer *x, const oi_nest_coord *c)
 {
+    static const char *const bends[] = {
+        [OI_BEND_EDGE] = "edge", [OI_BEND_REFLECT] = "reflect", [OI_BEND_WRAP] = "wrap"};
     sum s = {{0}};
     for (uint32_t a = 0; a < x->n->n_axes; a++)
         if (x->n->axes[a].extent != 1)
@@ -59,7 +61,11 @@ static const char *coord_text(const printer *x, const oi_nest_coord *c)
     if (c->index != OI_NEST_NONE)
         add_term(&s, 1, x->values[c->index]);
     add_term(&s, c->base, NULL);
-    return sum_text(x, &s);
+    const char *text = sum_text(x, &s);
+    if (c->bend == OI_BEND_NONE)
+        return text;
+    return oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %" PRId64 ", %" PRId64 ")", bends[c->bend],
+                           text, c->bend_from, c->bend_to);
 }
 
 static const oi_tensor *tensor_of(const printer *x, const oi_sop *op)
@@ -71,12 +77,15 @@ static const oi_tensor *tensor_of(const printer *x, const oi_sop *op)
 static const char *place_text(const printer *x, const oi_sop *op)
 {
     const oi_tensor *t = tensor_of(x, op);
-    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0};
+    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0}, strides[OI_MAX_RANK];
     sum s = {{0}};
-    int64_t strides[OI_MAX_RANK];
+    if (op->is_flat)
+        return coord_text(x, &op->at[0]);
     for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
         strides[d] = stride;
     for (uint32_t d = 0; d < t->rank; d++) {
+        if (op->at[d].bend != OI_BEND_NONE)
+            continue;
         base += strides[d] * op->at[d].base;
         for (uint32_t a = 0; a < x->n->n_axes; a++)
             steps[a] += strides[d] * op->at[d].step[a];
@@ -84,9 +93,12 @@ static const char *place_text(const printer *x, const oi_sop *op)
     for (uint32_t a = 0; a < x->n->n_axes; a++)
         if (x->n->axes[a].extent != 1)
             add_term(&s, steps[a], axis_name(x, a));
-    for (uint32_t d = 0; d < t->rank; d++)
-        if (op->at[d].index != OI_NEST_NONE)
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (op->at[d].bend != OI_BEND_NONE)
+            add_term(&s, strides[d], coord_text(x, &op->at[d]));
+        else if (op->at[d].index != OI_NEST_NONE)
             add_term(&s, strides[d], x->values[op->at[d].index]);
+    }
     add_term(&s, base, NULL);
     return sum_text(x, &s);
 }
@@ -96,12 +108,14 @@ static const char *inside_text(const printer *x, const oi_sop *op)
 {
     const oi_tensor *t = tensor_of(x, op);
     oi_buf out = {0};
-    for (uint32_t d = 0; d < t->rank; d++) {
+    for (uint32_t d = 0; d < (op->is_flat ? 1 : t->rank); d++) {
         if (!op->at[d].may_leave)
             continue;
         const char *c = coord_text(x, &op->at[d]);
         oi_buf_printf(&out, "%s%s >= 0 && %s < %" PRId64, out.n ? " && " : "", c, c, t->dims[d]);
     }
+    if (op->guard)
+        oi_buf_printf(&out, "%s%s >= 0", out.n ? " && " : "", coord_text(x, op->guard));
     return out.n ? oi_buf_to_arena(&out, x->p->arena) : "1";
 }
 
@@ -279,6 +293,8 @@ static const char *eval_text(printer *x, const oi_sop *op)
         of = of == OI_NONE ? t : of;
         bind_name(&b, c->op->inputs[i].name, t, x->values[op->args[i]]);
     }
+    if (op->part == OI_PART_EXPR && op->place != OI_NO_ID)
+        bind_name(&b, "i", OI_I64, x->values[op->place]);
     bind_attrs(x, &b, c);
     const char *text = expression(x, part_text(c, op->part, of ? of : want, want), &b, want);
     return is_cast ? widen(x, op->type, text) : text;
@@ -307,17 +323,31 @@ static void name_value(printer *x, uint32_t id, oi_dtype form, const char *text,
     x->values[id] = name;
 }
 
-/* An index found in data: negative counts from the end, anything else out of range is an error. */
-static void print_index(printer *x, uint32_t id, const oi_sop *by, uint32_t dim)
+/* An index found in data: negative counts from the end; out of range is an error, or outside. An
+ * unsigned one beyond any length must not turn negative. */
+static void print_index(printer *x, uint32_t id, const oi_sop *op)
 {
-    const oi_tensor *t = tensor_of(x, by);
-    const char *name = new_name(x, "at");
-    oi_out_line(x->p->out, "const %s %s = oi_position((int64_t)%s, %" PRId64 ");",
-                x->p->lang->index, name, x->values[id], t->dims[dim]);
-    oi_out_open(x->p->out, "if (%s < 0)", name);
-    oi_out_line(x->p->out, x->p->fail, 47);
-    oi_out_close(x->p->out, "");
+    oi_buf text = {0};
+    x->p->lang->load(&text, op->type, false, x->p->ports[op->port], place_text(x, op));
+    const char *v = oi_buf_to_arena(&text, x->p->arena), *name = new_name(x, "at");
+    if (op->type == OI_U64)
+        v = oi_arena_printf(x->p->arena, "%s > INT64_MAX ? INT64_MAX : (int64_t)%s", v, v);
+    oi_out_line(x->p->out, "const %s %s = oi_position(%s, %" PRId64 ");", x->p->lang->index, name,
+                v, op->length);
+    if (!op->may_leave) {
+        oi_out_line(x->p->out, "if (%s < 0)", name);
+        oi_out_line(x->p->out, "    return 47; /* E047: an index out of range */");
+    }
     x->values[id] = name;
+    x->forms[id] = OI_I64;
+}
+
+/* A literal as a stored element. */
+static const char *raw_text(const printer *x, oi_dtype t, uint64_t bits)
+{
+    if (oi_form_of(t) != t) /* narrow floats are stored as their bits */
+        return oi_arena_printf(x->p->arena, "%" PRIu64, bits);
+    return oi_bits_text(x->p->arena, x->p->lang, t, bits);
 }
 
 static void print_load(printer *x, uint32_t id, const oi_sop *op)
@@ -328,7 +358,7 @@ static void print_load(printer *x, uint32_t id, const oi_sop *op)
     oi_dtype form = op->is_raw ? op->type : oi_form_of(op->type);
     if (op->may_leave && !x->n->skips)
         t = oi_arena_printf(x->p->arena, "%s ? %s : %s", inside_text(x, op), t,
-                            op->is_raw ? oi_arena_printf(x->p->arena, "%" PRIu64 "u", op->fill)
+                            op->is_raw ? raw_text(x, op->type, op->fill)
                                        : oi_bits_text(x->p->arena, x->p->lang, op->type, op->fill));
     name_value(x, id, form, t, true);
 }
@@ -341,39 +371,20 @@ static void print_store(printer *x, const oi_sop *op)
     oi_out_line(x->p->out, "%s;", oi_buf_to_arena(&text, x->p->arena));
 }
 
-/* Which instruction, if any, takes this one as an index along which dim. */
-static const oi_sop *index_user(const printer *x, uint32_t id, uint32_t *dim)
-{
-    for (int post = 0; post < 2; post++) {
-        const oi_sops *ops = post ? &x->n->post : &x->n->pre;
-        for (size_t i = 0; i < ops->n; i++) {
-            const oi_sop *op = &ops->at[i];
-            if (!op->at)
-                continue;
-            for (uint32_t d = 0; d < tensor_of(x, op)->rank; d++)
-                if (op->at[d].index == id) {
-                    *dim = d;
-                    return op;
-                }
-        }
-    }
-    return NULL;
-}
-
 static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char *acc)
 {
     for (size_t i = 0; i < ops->n; i++) {
         const oi_sop *op = &ops->at[i];
-        uint32_t id = base + (uint32_t)i, dim;
+        uint32_t id = base + (uint32_t)i;
         bool feeds_store = i + 1 < ops->n && ops->at[i + 1].kind == OI_SOP_STORE;
         switch (op->kind) {
-        case OI_SOP_LOAD: {
-            print_load(x, id, op);
-            const oi_sop *user = index_user(x, id, &dim);
-            if (user)
-                print_index(x, id, user, dim);
+        case OI_SOP_LOAD: print_load(x, id, op); break;
+        case OI_SOP_INDEX: print_index(x, id, op); break;
+        case OI_SOP_PLACE: name_value(x, id, OI_I64, coord_text(x, &op->at[0]), true); break;
+        case OI_SOP_CONST:
+            x->forms[id] = op->type;
+            x->values[id] = raw_text(x, op->type, op->fill);
             break;
-        }
         case OI_SOP_EVAL:
             name_value(x, id, oi_form_of(op->type), eval_text(x, op), !feeds_store);
             break;

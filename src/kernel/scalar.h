@@ -524,4 +524,49 @@ OI_PACKED(u4, 4, uint8_t, oi_cut_u4, oi_bits_whole)
 OI_PACKED(t1, 1, int8_t, oi_value_t1, oi_bits_t1)
 OI_PACKED(t2, 2, int8_t, oi_value_t2, oi_bits_whole)
 
+/* -- positions -- */
+
+/* An index found in data: a negative one counts from the end; -1 when it is out of range. */
+static inline int64_t oi_position(int64_t i, int64_t n)
+{
+    i = i < 0 ? i + n : i;
+    return i < n && i >= 0 ? i : -1;
+}
+
+/* The end of a slice: a negative one counts from the size. */
+static inline int64_t oi_end(int64_t end, int64_t size)
+{
+    return end < 0 ? end + size : end;
+}
+
+static inline int64_t oi_floor_mod(int64_t a, int64_t b) /* 0 where b is */
+{
+    int64_t r = b == 0 || b == -1 ? 0 : a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+static inline int64_t oi_floor_quotient(int64_t a, int64_t b) /* 0 where b is */
+{
+    return b == 0 ? 0 : b == -1 ? -a : (a - oi_floor_mod(a, b)) / b;
+}
+
+/* Coordinates outside from ... to come back into it. */
+static inline int64_t oi_bend_edge(int64_t v, int64_t from, int64_t to)
+{
+    return v < from ? from : v >= to ? to - 1 : v;
+}
+
+static inline int64_t oi_bend_wrap(int64_t v, int64_t from, int64_t to)
+{
+    return from + oi_floor_mod(v - from, to - from);
+}
+
+/* Mirrored at the first and the last, which are not repeated. */
+static inline int64_t oi_bend_reflect(int64_t v, int64_t from, int64_t to)
+{
+    int64_t n = to - from, period = n > 1 ? 2 * (n - 1) : 1;
+    int64_t r = oi_floor_mod(v - from, period);
+    return from + (r < n ? r : period - r);
+}
+
 #endif

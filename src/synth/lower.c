@@ -13,7 +13,6 @@ typedef struct lowering {
     const oi_port *in, *to; /* by operand */
     oi_skernel *kernel;
     oi_snest *loops;
-    uint32_t index_at[OI_NEST_READS]; /* by read: the instruction that found the index */
 } lowering;
 
 /* -- ports -- */
@@ -49,27 +48,57 @@ static uint32_t push(lowering *x, oi_sops *to, oi_sop op)
     return base + (uint32_t)to->n - 1;
 }
 
-static const oi_nest_coord *coords(lowering *x, const oi_nest_ref *r)
+static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_coord *c, int64_t length);
+
+/* The coordinates of a reference; an index from data is loaded first. */
+static const oi_nest_coord *coords(lowering *x, const oi_nest *n, const oi_nest_ref *r,
+                                   const oi_operand *o)
 {
     oi_nest_coord *at = oi_arena_alloc(x->u->arena, (r->rank + 1) * sizeof *at);
     memcpy(at, r->at, r->rank * sizeof *at);
     for (uint32_t d = 0; d < r->rank; d++)
-        if (at[d].index != OI_NEST_NONE) {
-            at[d].index = x->index_at[at[d].index];
-            x->kernel->can_fail = true;
-        }
+        if (at[d].index != OI_NEST_NONE)
+            at[d].index = load_index(x, n, &r->at[d], o->dims[d]);
     return at;
+}
+
+static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_coord *c, int64_t length)
+{
+    oi_nest_ref by = n->reads[c->index];
+    const oi_operand *o = &x->q->in[by.operand];
+    if (by.rank)
+        by.at[by.rank - 1].base += c->index_last;
+    x->kernel->can_fail |= !c->may_leave;
+    return push(x, &x->loops->pre,
+                (oi_sop){.kind = OI_SOP_INDEX,
+                         .type = o->dtype,
+                         .port = port_of(x, &x->in[by.operand]),
+                         .at = coords(x, n, &by, o),
+                         .is_flat = by.is_flat,
+                         .may_leave = c->may_leave,
+                         .length = length});
 }
 
 static uint32_t load(lowering *x, const oi_nest *n, const oi_nest_ref *r)
 {
+    const oi_operand *o = &x->q->in[r->operand];
+    if (r->is_position)
+        return push(x, &x->loops->pre,
+                    (oi_sop){.kind = OI_SOP_PLACE, .type = OI_I64, .at = coords(x, n, r, NULL)});
     oi_sop op = {.kind = OI_SOP_LOAD,
-                 .type = x->q->in[r->operand].dtype,
+                 .type = o->dtype,
                  .port = port_of(x, &x->in[r->operand]),
-                 .at = coords(x, r),
+                 .at = coords(x, n, r, o),
+                 .is_flat = r->is_flat,
                  .is_raw = n->is_copy && r->name != OI_NEST_NONE};
     for (uint32_t d = 0; d < r->rank; d++)
         op.may_leave |= r->at[d].may_leave && n->leave != OI_LEAVE_NEVER;
+    if (n->has_guard) {
+        oi_nest_coord *guard = oi_arena_alloc(x->u->arena, sizeof *guard);
+        *guard = n->guard;
+        op.guard = guard;
+        op.may_leave = true;
+    }
     if (n->leave == OI_LEAVE_SKIP)
         x->loops->skips |= op.may_leave;
     if (n->leave == OI_LEAVE_FILL)
@@ -94,7 +123,8 @@ static void store(lowering *x, oi_sops *to, const oi_nest *n, uint32_t value)
          (oi_sop){.kind = OI_SOP_STORE,
                   .type = x->q->out[n->write.operand].dtype,
                   .port = port_of(x, &p),
-                  .at = coords(x, &n->write),
+                  .at = coords(x, n, &n->write, &x->q->out[n->write.operand]),
+                  .is_flat = n->write.is_flat,
                   .is_raw = n->is_copy,
                   .args = {value},
                   .n_args = 1});
@@ -106,15 +136,8 @@ static oi_sop evaluate(lowering *x, oi_op_part part, oi_dtype type)
     for (uint32_t i = 0; i < OI_SOP_ARGS; i++)
         op.args[i] = OI_NO_ID;
     op.n_args = OI_SOP_ARGS;
+    op.place = OI_NO_ID;
     return op;
-}
-
-/* The reads that only tell where others are. */
-static void load_indices(lowering *x, const oi_nest *n)
-{
-    for (uint32_t r = 0; r < n->n_reads; r++)
-        if (n->reads[r].name == OI_NEST_NONE)
-            x->index_at[r] = load(x, n, &n->reads[r]);
 }
 
 /* The expression over all named reads, each converted to `compute`, or as it is (OI_NONE). */
@@ -123,7 +146,9 @@ static uint32_t expression(lowering *x, const oi_nest *n, oi_dtype compute, oi_d
     oi_sop op = evaluate(x, OI_PART_EXPR, type);
     for (uint32_t r = 0; r < n->n_reads; r++) {
         const oi_nest_ref *ref = &n->reads[r];
-        if (ref->name == OI_NEST_NONE)
+        if (ref->is_position)
+            op.place = load(x, n, ref);
+        if (ref->name == OI_NEST_NONE || ref->is_position)
             continue;
         oi_dtype own = x->q->in[ref->operand].dtype;
         uint32_t v = load(x, n, ref);
@@ -143,12 +168,14 @@ static oi_dtype result_of_map(const lowering *x, oi_dtype compute)
 static void lower_map(lowering *x, const oi_nest *n)
 {
     oi_sops *pre = &x->loops->pre;
-    load_indices(x, n);
     if (n->is_copy) {
         uint32_t r = 0;
-        while (n->reads[r].name == OI_NEST_NONE)
+        while (r < n->n_reads && n->reads[r].name == OI_NEST_NONE)
             r++;
-        store(x, pre, n, load(x, n, &n->reads[r]));
+        oi_dtype t = x->q->out[n->write.operand].dtype;
+        oi_sop fill = {
+            .kind = OI_SOP_CONST, .type = t, .is_raw = true, .fill = oi_kernel_bits(t, &n->fill)};
+        store(x, pre, n, r < n->n_reads ? load(x, n, &n->reads[r]) : push(x, pre, fill));
         return;
     }
     oi_dtype acc = oi_kernel_accumulator(x->q), o = x->q->out[n->write.operand].dtype;
@@ -175,7 +202,6 @@ static void finish(lowering *x, const oi_nest *n, oi_dtype cut)
 static void lower_reduce(lowering *x, const oi_nest *n)
 {
     oi_snest *l = x->loops;
-    load_indices(x, n);
     l->reduce = x->call;
     if (x->q->op->cls == OI_OP_CLASS_MAP) { /* is_nan and its like over all elements */
         l->acc = OI_BOOL;
@@ -199,7 +225,6 @@ static void lower_reduce(lowering *x, const oi_nest *n)
 static void lower_contract(lowering *x, const oi_nest *n)
 {
     oi_snest *l = x->loops;
-    load_indices(x, n);
     l->reduce = x->call;
     l->acc = oi_kernel_sums_in(n->acc);
     l->element = expression(x, n, l->acc, l->acc);
@@ -257,8 +282,8 @@ static void operand_of(const oi_unit *u, const oi_port *p, oi_operand *o)
 static bool same_coords(const oi_sop *a, const oi_sop *b, uint32_t rank)
 {
     for (uint32_t d = 0; d < rank; d++)
-        if (a->at[d].base != b->at[d].base || a->at[d].index != OI_NEST_NONE ||
-            b->at[d].index != OI_NEST_NONE ||
+        if (a->is_flat || b->is_flat || a->at[d].base != b->at[d].base || a->at[d].bend ||
+            a->may_leave || a->at[d].index != OI_NEST_NONE || b->at[d].index != OI_NEST_NONE ||
             memcmp(a->at[d].step, b->at[d].step, sizeof a->at[d].step) != 0)
             return false;
     return true;
@@ -273,8 +298,8 @@ static bool works_in_place(const oi_unit *u, const oi_skernel *k, uint32_t port)
     const oi_sops *pre = &k->nests.at[0].pre;
     const oi_sop *write = &pre->at[pre->n - 1];
     for (size_t i = 0; i + 1 < pre->n; i++)
-        if (pre->at[i].kind == OI_SOP_LOAD && pre->at[i].port == port &&
-            !same_coords(&pre->at[i], write, rank))
+        if ((pre->at[i].kind == OI_SOP_LOAD || pre->at[i].kind == OI_SOP_INDEX) &&
+            pre->at[i].port == port && !same_coords(&pre->at[i], write, rank))
             return false;
     return true;
 }

@@ -85,6 +85,9 @@ typedef struct oi_scall {
 
 typedef enum oi_sop_kind {
     OI_SOP_LOAD,    /* an element of a port, in the form it is computed in */
+    OI_SOP_INDEX,   /* the same, as a position along `dim` of another port */
+    OI_SOP_PLACE,   /* the coordinate at[0] itself */
+    OI_SOP_CONST,   /* `fill` */
     OI_SOP_EVAL,    /* expression `part` of a call */
     OI_SOP_CONVERT, /* what the op `cast` makes of it */
     OI_SOP_ACC,     /* what the reduction found */
@@ -98,15 +101,19 @@ typedef struct oi_sop {
     oi_sop_kind kind;
     oi_dtype type; /* of the result, as stored in a tensor; LOAD, STORE: the port's dtype */
     uint32_t port;
-    const oi_nest_coord *at; /* LOAD, STORE: one per dim of the port */
-    bool is_raw;             /* LOAD, STORE: the bits themselves */
-    oi_dtype from;           /* CONVERT */
-    bool may_leave;          /* LOAD: `fill` where a coordinate leaves */
-    uint64_t fill;           /* bits */
+    const oi_nest_coord *at;    /* LOAD, STORE: one per dim of the port */
+    bool is_raw;                /* LOAD, STORE: the bits themselves */
+    oi_dtype from;              /* CONVERT */
+    bool is_flat;               /* LOAD, STORE: at[0] alone, the row-major number of the element */
+    bool may_leave;             /* LOAD: `fill` where a coordinate leaves; INDEX: -1 */
+    int64_t length;             /* INDEX: of the dim it is for */
+    const oi_nest_coord *guard; /* LOAD: below 0 it counts as outside; may be NULL */
+    uint64_t fill;              /* bits */
     const oi_scall *call;
     oi_op_part part;
     uint32_t args[OI_SOP_ARGS]; /* earlier instructions; EVAL: by input of the row, or OI_NO_ID */
     uint32_t n_args;
+    uint32_t place; /* EVAL: what the expression calls `i`, or OI_NO_ID */
 } oi_sop;
 typedef OI_VEC(oi_sop) oi_sops;
 

@@ -92,30 +92,6 @@ static void put_header(oi_cprog *c, oi_emitted *files)
 
 /* -- NAME.c -- */
 
-static const char plain_helpers[] =
-    "/* An index found in data: negative ones count from the end; -1 when it is out of range. */\n"
-    "static inline int64_t oi_position(int64_t i, int64_t n)\n"
-    "{\n"
-    "    if (i < 0)\n"
-    "        i += n;\n"
-    "    return i < n ? (i < 0 ? -1 : i) : -1;\n"
-    "}\n\n"
-    "/* The end of a slice: a negative one counts from the size. */\n"
-    "static inline int64_t oi_end(int64_t end, int64_t size)\n"
-    "{\n"
-    "    return end < 0 ? end + size : end;\n"
-    "}\n\n"
-    "/* Index arithmetic: division that floors, and its remainder; 0 where the divisor is. */\n"
-    "static inline int64_t oi_floor_mod(int64_t a, int64_t b)\n"
-    "{\n"
-    "    const int64_t r = b == 0 || b == -1 ? 0 : a % b;\n"
-    "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n"
-    "}\n\n"
-    "static inline int64_t oi_floor_quotient(int64_t a, int64_t b)\n"
-    "{\n"
-    "    return b == 0 ? 0 : b == -1 ? -a : (a - oi_floor_mod(a, b)) / b;\n"
-    "}\n\n";
-
 static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *place)
 {
     uint64_t n = t->size_bytes / (oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8);
@@ -299,13 +275,6 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "#include <string.h>");
     oi_out_line(&o, "%s", "");
     oi_helpers_for(c->arena, c->out.buf.text, &o.buf);
-    static const char *const plain[] = {"oi_position(", "oi_end(", "oi_floor_mod(",
-                                        "oi_floor_quotient("};
-    bool any = false;
-    for (size_t i = 0; i < OI_COUNT(plain); i++)
-        any |= strstr(c->out.buf.text, plain[i]) != NULL;
-    if (any)
-        oi_out_text(&o, plain_helpers);
     oi_out_text(&o, c->out.buf.text);
     oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.c", c->name), &o);
     oi_buf_free(&c->out.buf);

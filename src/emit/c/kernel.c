@@ -77,8 +77,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
                          .lang = &oi_lang_c,
                          .unit = c->u,
                          .kernel = k,
-                         .ports = names,
-                         .fail = "return %d;"};
+                         .ports = names};
     put_source(c, k);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);

@@ -80,7 +80,10 @@ static void check_ports(const oi_op *op)
     }
     if (!op->inputs[op->n_inputs - 1].variadic)
         assert_null(oi_op_input_at(op, op->n_inputs));
-    assert_true(op->inputs[0].shares_dtype);
+    size_t n_shared = 0;
+    for (uint32_t i = 0; i < op->n_inputs; i++)
+        n_shared += op->inputs[i].shares_dtype;
+    assert_true(n_shared > 0);
 }
 
 static bool listed(const char *word, const char *const *words)

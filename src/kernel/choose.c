@@ -199,12 +199,20 @@ oi_dtype oi_kernel_accumulator(const oi_kernel_query *q)
     return v->tag == OI_VALUE_DTYPE ? v->dtype : v->dtypes[0];
 }
 
+oi_dtype oi_kernel_shared(const oi_kernel_query *q)
+{
+    for (size_t i = 0; i < q->n_in; i++)
+        if (oi_op_input_at(q->op, i)->shares_dtype)
+            return q->in[i].dtype;
+    return q->n_in ? q->in[0].dtype : q->out[0].dtype;
+}
+
 /* -- by class -- */
 
 static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k, const char **name)
 {
     const oi_op_output *rule = &q->op->outputs[0];
-    oi_dtype acc = oi_kernel_accumulator(q), t = q->in[0].dtype, o = q->out[0].dtype;
+    oi_dtype acc = oi_kernel_accumulator(q), t = oi_kernel_shared(q), o = q->out[0].dtype;
     oi_dtype compute = acc != OI_NONE ? acc : t;
     bool converts = rule->out_rule == OI_OUT_ATTR;
     if (q->n_in > 3)

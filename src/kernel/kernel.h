@@ -123,6 +123,8 @@ bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
 const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name);
 /* acc=[a] or [a, o]; OI_NONE when it was not given. */
 oi_dtype oi_kernel_accumulator(const oi_kernel_query *q);
+/* The dtype that the inputs share, which maps compute in; without inputs that of the output. */
+oi_dtype oi_kernel_shared(const oi_kernel_query *q);
 /* What a reduction accumulates in: acc, what the row says for the dtype, or the dtype itself. */
 oi_dtype oi_kernel_reduces_in(const oi_kernel_query *q);
 /* Sums of products: integers in 32 or 64 bits, which wrap alike and are cut in the end. */

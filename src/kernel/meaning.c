@@ -22,11 +22,17 @@ static const oi_m_helper helpers[] = {
     {"floor", 1, OI_M_ARITH},      {"ceil", 1, OI_M_ARITH},       {"trunc", 1, OI_M_ARITH},
     {"round_even", 1, OI_M_ARITH}, {"round_away", 1, OI_M_ARITH}, {"fma", 3, OI_M_ARITH},
     {"fmod", 2, OI_M_ARITH},       {"idiv", 2, OI_M_ARITH},       {"floor_div", 2, OI_M_ARITH},
-    {"irem", 2, OI_M_ARITH},       {"exp", 1, OI_M_ARITH},        {"sqrt", 1, OI_M_ARITH},
-    {"is_nan", 1, OI_M_TEST},      {"is_inf", 1, OI_M_TEST},      {"is_finite", 1, OI_M_TEST},
-    {"sat", 1, OI_M_CONVERT},      {"wrap", 1, OI_M_CONVERT},     {"near", 1, OI_M_CONVERT},
-    {"i64", 1, OI_M_INDEX},        {"lowest", 0, OI_M_LIMIT},     {"highest", 0, OI_M_LIMIT},
-    {"given", 1, OI_M_GIVEN},
+    {"irem", 2, OI_M_ARITH},       {"sqrt", 1, OI_M_ARITH},       {"exp", 1, OI_M_ARITH},
+    {"expm1", 1, OI_M_ARITH},      {"log", 1, OI_M_ARITH},        {"log1p", 1, OI_M_ARITH},
+    {"sigmoid", 1, OI_M_ARITH},    {"softplus", 1, OI_M_ARITH},   {"tanh", 1, OI_M_ARITH},
+    {"erf", 1, OI_M_ARITH},        {"sin", 1, OI_M_ARITH},        {"cos", 1, OI_M_ARITH},
+    {"tan", 1, OI_M_ARITH},        {"asin", 1, OI_M_ARITH},       {"acos", 1, OI_M_ARITH},
+    {"atan", 1, OI_M_ARITH},       {"sinh", 1, OI_M_ARITH},       {"cosh", 1, OI_M_ARITH},
+    {"asinh", 1, OI_M_ARITH},      {"acosh", 1, OI_M_ARITH},      {"atanh", 1, OI_M_ARITH},
+    {"pow", 2, OI_M_ARITH},        {"atan2", 2, OI_M_ARITH},      {"is_nan", 1, OI_M_TEST},
+    {"is_inf", 1, OI_M_TEST},      {"is_finite", 1, OI_M_TEST},   {"sat", 1, OI_M_CONVERT},
+    {"wrap", 1, OI_M_CONVERT},     {"near", 1, OI_M_CONVERT},     {"i64", 1, OI_M_INDEX},
+    {"lowest", 0, OI_M_LIMIT},     {"highest", 0, OI_M_LIMIT},    {"given", 1, OI_M_GIVEN},
 };
 
 static const oi_m_helper *find_helper(const char *name, size_t n)

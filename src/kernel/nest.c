@@ -33,7 +33,7 @@ void oi_nest_make(const oi_kernel_query *q, size_t i, oi_nest *out)
 {
     memset(out, 0, sizeof *out);
     out->op = q->op;
-    out->acc = q->n_in ? q->in[0].dtype : q->out[0].dtype;
+    out->acc = oi_kernel_shared(q);
     families[q->op->loops].lower(q, i, out);
 }
 

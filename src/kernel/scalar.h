@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernel/math.h"
+
 /* -- floats -- */
 
 /* The bits that both, or either, of two floats have. */
@@ -115,10 +117,6 @@ OI_FLOAT_BITS(f64, double, uint64_t)
     {                                                                                              \
         return fmod##f(x, y);                                                                      \
     }                                                                                              \
-    static inline T oi_exp_##t(T x)                                                                \
-    {                                                                                              \
-        return exp##f(x);                                                                          \
-    }                                                                                              \
     static inline T oi_sqrt_##t(T x)                                                               \
     {                                                                                              \
         return sqrt##f(x);                                                                         \
@@ -128,20 +126,6 @@ OI_FLOAT_HELPERS(f32, float, f)
 OI_FLOAT_HELPERS(f64, double, )
 
 /* -- narrow floats: stored bits, nearest even, overflow to infinity, NaN canonical -- */
-
-static inline uint32_t oi_bits_f32(float v)
-{
-    uint32_t u;
-    memcpy(&u, &v, sizeof u);
-    return u;
-}
-
-static inline float oi_float_f32(uint32_t u)
-{
-    float v;
-    memcpy(&v, &u, sizeof v);
-    return v;
-}
 
 /* Mantissa and exponent moved into place read as a float that is 2^112 too small, subnormals
  * included; infinity and NaN keep their exponent. */

@@ -166,6 +166,50 @@ static void test_predicates(void **state)
     refuse("is_neg(u4[4]) >> bool[4]", "E060", "input 'x' cannot be u4 (takes F S U i4 i2 i1)");
 }
 
+/* One input, floats only. */
+static void test_functions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < oi_op_count(); i++) {
+        const oi_op *op = oi_op_at(i);
+        if (op->cls != OI_OP_CLASS_MAP || op->shape_rule != OI_SHAPE_SAME || op->n_inputs != 1 ||
+            strcmp(op->dtypes_text, "F") != 0 || op->outputs[0].out_rule != OI_OUT_LIKE)
+            continue;
+        char text[120];
+        snprintf(text, sizeof text, "%s(f16[B,4]) >> f16[B,4]", op->name);
+        accept(text);
+        snprintf(text, sizeof text, "%s(f16[B,4]) >> f16[4]", op->name);
+        refuse(text, "E051", "declared [4], result is [B, 4]");
+        snprintf(text, sizeof text, "%s(i32[4]) >> i32[4]", op->name);
+        refuse(text, "E060", "input 'x' cannot be i32 (takes F)");
+    }
+    accept("swish(f32[4]; alpha=2) >> f32[4]");
+    refuse("gelu(f32[4]; approximate=\"fast\") >> f32[4]", "E053",
+           "attribute 'approximate' wants \"none\" or \"tanh\", found \"fast\"");
+}
+
+static void test_mixed_maps(void **state)
+{
+    (void)state;
+    accept("square(i4[3]) >> i4[3]");
+    refuse("square(bool[3]) >> bool[3]", "E060", "input 'x' cannot be bool (takes N)");
+    accept("identity(bitset[B,3]) >> bitset[B,3]");
+    refuse("copy(f32[B,3]) >> f16[B,3]", "E050", "the output is declared f16, the result is f32");
+    accept("where(bool[4,1], t2[4,1], t2[3]) >> t2[4,3]");
+    accept("where(bool[], f32[2], f32[5,1]) >> f32[5,2]");
+    refuse("where(u8[4], f32[4], f32[4]) >> f32[4]", "E060",
+           "input 'cond' cannot be u8 (takes bool)");
+    refuse("where(bool[4], f32[4], f16[4]) >> f32[4]", "E050", "input 'b' is f16 but 'a' is f32");
+    static const char *const names[] = {"prelu", "pow", "mod", "atan2"};
+    for (size_t i = 0; i < OI_COUNT(names); i++) {
+        char text[80];
+        snprintf(text, sizeof text, "%s(f32[B,4], f32[4]) >> f32[B,4]", names[i]);
+        accept(text);
+        snprintf(text, sizeof text, "%s(f32[2,4], f32[3]) >> f32[2,4]", names[i]);
+        refuse(text, "E051", "cannot broadcast [2, 4] with [3]");
+    }
+}
+
 static void test_fill(void **state)
 {
     (void)state;
@@ -461,6 +505,8 @@ int main(void)
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_predicates),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_mixed_maps),
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_argreduce),

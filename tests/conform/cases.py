@@ -124,7 +124,7 @@ def shapes_for(n_in):
 
 # -- attributes
 
-BIG = {"f8": 1e9, "f16": 1e9}
+ATTRIBUTES = {}  # of maps, from the files of families; the same for every element type
 
 
 def attribute_sets(op, dtype):
@@ -156,6 +156,8 @@ def attribute_sets(op, dtype):
         return sets + ([{"value": True}] if d.kind == "B" else [{"value": d.highest}, {"value": d.lowest}])
     if op == "fill_nan_like":
         return [{}, {"value": -1.5}, {"value": float("inf")}]
+    if op in ATTRIBUTES:
+        return ATTRIBUTES[op]
     if op in ("shl", "shr"):
         return [{"bits": n} for n in (0, 1, d.bits - 1, d.bits, d.bits + 3, 70, 1 << 40)]
     return [{}]
@@ -190,7 +192,7 @@ def rng_for(*key):
 
 def out_dtypes(row, dtype):
     rule = row["out"]
-    if rule in ("same", "acc"):
+    if rule in ("same", "acc") or rule.startswith("like:"):
         return [dtype]
     return list(dict.fromkeys(dtype if w == "same" else w for w in rule.split()))
 
@@ -204,7 +206,7 @@ def map_inputs(row, rng, dtype, shapes, make=tensor):
     for port, shape in zip(row["inputs"], shapes):
         own = dtype
         if isinstance(port, dict):
-            allowed = [dtype if w == "same" else w for w in dtypes_of(port["dtypes"].replace("same", "")) + ["same"]]
+            allowed = dtypes_of(port["dtypes"].replace("same", "")) + [dtype] * ("same" in port["dtypes"])
             own = allowed[int(rng.integers(len(allowed)))]
         inputs.append(make(rng, own, shape))
     return inputs
@@ -220,7 +222,7 @@ def map_cases(op, row):
                     inputs = map_inputs(row, rng, dtype, shapes)
                     shape = out_shape_of(shapes)
                     yield Case(op, inputs, attrs, out, shape, name)
-                    if n == 0 and out == dtype and inputs[0].values.shape == shape:
+                    if n == 0 and out == inputs[0].dtype and inputs[0].values.shape == shape:
                         yield Case(op, map_inputs(row, rng, dtype, shapes), attrs, out, shape, f"{name}, in place", 0)
             attrs = attribute_sets(op, dtype)[0]
             for name in ("odd", "row", "both", "rank4"):

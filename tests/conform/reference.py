@@ -14,6 +14,7 @@ import numpy as np
 from tensors import DTYPES, Tensor
 
 REFERENCE = {}
+ROUNDED = {}  # maps no two libraries round alike: ulps allowed by element type (else 1), or None: the catalog's tolerance
 np.seterr(all="ignore")
 
 

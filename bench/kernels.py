@@ -43,6 +43,9 @@ def numpy_figures():
         figures[what] = 2 * n**3 / best(lambda: np.matmul(a, b, out=out), 20) / 1e9
     x = rng.random(16 << 20).astype(np.float32)
     figures["sum_axis f32 64 MB"] = x.nbytes / best(lambda: x.sum(), 5) / 1e9
+    row, w, out = x[:4096].reshape(1, -1), x.reshape(4096, 4096), np.empty((1, 4096), np.float32)
+    figures["row times matrix"] = w.nbytes / best(lambda: np.matmul(row, w, out=out), 5) / 1e9
+    figures["row times matrix^T"] = w.nbytes / best(lambda: np.matmul(row, w.T, out=out), 5) / 1e9
     return figures
 
 

@@ -949,6 +949,7 @@ typedef struct oi_synth_options {
     const oi_size *sizes;    /* other values for the model's sizes */
     size_t n_sizes;
     bool per_node;           /* code that lets the host compare after every node */
+    oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
 } oi_synth_options;
 

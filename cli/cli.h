@@ -162,6 +162,7 @@ typedef struct cli_array {
     oi_view view; /* of what follows */
     uint64_t dims[CLI_MAX_RANK];
     void *data;
+    bool by_columns; /* how the file had it; `data` is in row order */
 } cli_array;
 
 void cli_array_free(cli_array *a);
@@ -169,8 +170,27 @@ oi_status cli_npy_read(const char *path, cli_array *out);
 /* The same, where stored bytes of a type that numpy lacks become elements of the variable. */
 oi_status cli_npy_read_as(const char *path, const oi_var_info *var, cli_array *out);
 oi_status cli_npy_write(const char *path, const oi_view *v);
+/* One inside a larger file: `size` bytes from `start`, called `name` in messages. */
+oi_status cli_npy_read_from(const char *path, const char *name, FILE *from, uint64_t start,
+                            uint64_t size, cli_array *out);
 /* What `--set NAME=TEXT` means for a variable in a step. */
 oi_status cli_value(const oi_var_info *var, const char *text, uint64_t step, cli_array *out);
+
+/* -- npz.c -- */
+
+typedef struct cli_npz_member cli_npz_member;
+typedef struct cli_npz {
+    const char *path; /* the caller's */
+    FILE *from;
+    uint64_t size;
+    cli_npz_member *members;
+    size_t n;
+} cli_npz;
+
+oi_status cli_npz_open(const char *path, cli_npz *out); /* close it also after a failure */
+void cli_npz_close(cli_npz *z);
+const char *cli_npz_name(const cli_npz *z, size_t i); /* NULL past the end */
+oi_status cli_npz_read(const cli_npz *z, size_t i, cli_array *out);
 
 /* -- run.c -- */
 
@@ -191,6 +211,8 @@ typedef struct cli_session {
     oi_exec *exec;
     oi_diag *diag;
     uint64_t step; /* the one that is fed next */
+    /* Where else a value may come from when --set gives none: OI_NOT_FOUND when nowhere. */
+    oi_status (*find_value)(const oi_var_info *var, uint64_t step, cli_array *out);
 } cli_session;
 
 /* The options that every command with a session takes. */

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,11 +161,32 @@ static oi_status parse_header(const char *path, const char *text, cli_array *out
     if (out->view.dtype == OI_NONE)
         return cli_fail(OI_ERR_INPUT, "%s: element type %.*s is not supported", path, (int)n,
                         descr + 1);
-    if (!strncmp(fortran, "True", 4) && out->view.rank > 1)
-        return bad(path, "in Fortran order; save it in C order (numpy.ascontiguousarray)");
+    out->by_columns = !strncmp(fortran, "True", 4) && out->view.rank > 1;
     if (!oi_dtype_bytes(out->view.dtype, out->view.n_elements, &out->view.size_bytes))
         return bad(path, "too large");
     return OI_OK;
+}
+
+/* Column order to row order: element i of the file has its first index running fastest. */
+static bool turn(cli_array *a)
+{
+    size_t width = oi_dtype_bits(a->view.dtype) / 8;
+    unsigned char *to = malloc(a->view.size_bytes ? (size_t)a->view.size_bytes : 1);
+    const unsigned char *from = a->data;
+    uint64_t index[CLI_MAX_RANK] = {0};
+    for (uint64_t i = 0; to && i < a->view.n_elements; i++) {
+        uint64_t at = 0;
+        for (uint32_t k = 0; k < a->view.rank; k++)
+            at = at * a->dims[k] + index[k];
+        memcpy(to + at * width, from + i * width, width);
+        for (uint32_t k = 0; k < a->view.rank && ++index[k] == a->dims[k]; k++)
+            index[k] = 0;
+    }
+    if (!to)
+        return false;
+    free(a->data);
+    a->data = to;
+    return true;
 }
 
 static oi_status read_data(const char *path, FILE *from, cli_array *out)
@@ -184,6 +206,8 @@ static oi_status read_data(const char *path, FILE *from, cli_array *out)
         return cli_fail(OI_ERR_ENV, "no memory for %s", path);
     if (fread(out->data, 1, n, from) != n)
         return bad(path, "the file is shorter than its header says");
+    if (out->by_columns && !turn(out))
+        return cli_fail(OI_ERR_ENV, "no memory for %s", path);
     out->view.dims = out->dims;
     out->view.data = out->data;
     return OI_OK;
@@ -219,6 +243,22 @@ oi_status cli_npy_read(const char *path, cli_array *out)
         return cli_fail(OI_ERR_ENV, "cannot open %s: %s", path, strerror(errno));
     oi_status status = read_file(path, from, out);
     fclose(from);
+    if (status != OI_OK)
+        cli_array_free(out);
+    return status;
+}
+
+oi_status cli_npy_read_from(const char *path, const char *name, FILE *from, uint64_t start,
+                            uint64_t size, cli_array *out)
+{
+    char what[512];
+    snprintf(what, sizeof what, "%s: %s", path, name);
+    *out = (cli_array){0};
+    if (start > LONG_MAX || fseek(from, (long)start, SEEK_SET) != 0)
+        return bad(what, "cannot be read");
+    oi_status status = read_file(what, from, out);
+    if (status == OI_OK && (uint64_t)ftell(from) != start + size)
+        status = bad(what, "its header does not agree with its size");
     if (status != OI_OK)
         cli_array_free(out);
     return status;

@@ -122,8 +122,9 @@ static const char *given_for(const cli_session *s, const char *name)
 
 static oi_status insert(cli_session *s, const oi_var_info *var, const char *text)
 {
-    cli_array value;
-    oi_status status = cli_value(var, text, s->step, &value);
+    cli_array value = {0};
+    oi_status status =
+        text ? cli_value(var, text, s->step, &value) : s->find_value(var, s->step, &value);
     if (status == OI_OK)
         status = oi_insert(s->exec, var->name, &value.view, s->diag);
     cli_array_free(&value);
@@ -155,6 +156,12 @@ oi_status cli_session_feed(cli_session *s)
         if (var.kind != OI_DYNAMIC)
             continue;
         const char *text = given_for(s, var.name);
+        if (!text && s->find_value) {
+            status = insert(s, &var, NULL);
+            if (status != OI_NOT_FOUND)
+                continue;
+            status = OI_OK;
+        }
         if (!text && (s->strict || var.has_init))
             continue; /* the executor refuses, or @init serves */
         bool is_float = oi_dtype_name(var.dtype)[0] == 'f' || var.dtype == OI_BF16;

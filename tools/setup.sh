@@ -12,9 +12,10 @@ test) groups="build python test style fuzz" ;;
 fuzz) groups="build fuzz" ;;
 coverage) groups="build python test cover" ;;
 sanitize) groups="build python test" ;;
+models) groups="build python test models" ;;
 format) groups="style" ;;
-all) groups="build python test style fuzz cover" ;;
-*) echo "usage: tools/setup.sh build|demo|test|fuzz|coverage|sanitize|format|all" >&2; exit 2 ;;
+all) groups="build python test style fuzz cover models" ;;
+*) echo "usage: tools/setup.sh build|demo|test|fuzz|coverage|sanitize|models|format|all" >&2; exit 2 ;;
 esac
 
 venv=build/venv

@@ -67,6 +67,8 @@ pytest_in() {
 unit() { unit_in build; }
 # every op against numpy has its own process: its helpers share names with those of other tests
 system() { pytest_in build tests --ignore=tests/conform; }
+# the real models in full; system runs what is quick of it
+models() { OPENINFER_MODELS=all pytest_in build tests/test_models.py tests/test_chat.py; }
 conform() { pytest_in build tests/conform; }
 python() { pytest_in build -c python/pyproject.toml python/tests; }
 asan() {

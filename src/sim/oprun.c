@@ -126,16 +126,13 @@ static oi_status report(const run *r, const oi_kernel_fault *f)
                          (long long)f->limit, (long long)f->limit - 1);
 }
 
-static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c,
-                      const oi_op_run_options *options)
+static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c, unsigned n_threads)
 {
     oi_status status = OI_OK;
-    unsigned n_threads = options && !options->team ? options->threads : 1;
-    oi_threads *own = n_threads > 1 ? oi_threads_new(n_threads) : NULL;
-    oi_threads *threads = options && options->team ? options->team : own;
+    oi_threads *threads = n_threads > 1 ? oi_threads_new(n_threads) : NULL;
     void *scratch = c->scratch_bytes ? aligned_alloc(64, (c->scratch_bytes + 63) / 64 * 64) : NULL;
     oi_kernel_fault fault = {0};
-    if ((n_threads > 1 && !own) || (c->scratch_bytes && !scratch)) {
+    if ((n_threads > 1 && !threads) || (c->scratch_bytes && !scratch)) {
         status = oi_diag_env(r->diag, "op", "no memory or threads to run %s", r->op->name);
         goto done;
     }
@@ -150,7 +147,7 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c,
         status = report(r, &fault);
 done:
     free(scratch);
-    oi_threads_free(own);
+    oi_threads_free(threads);
     return status;
 }
 
@@ -210,5 +207,5 @@ oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs, cons
     oi_choice c;
     if (!oi_kernel_choose(&q, cpu, &c))
         return fail(&r, "E060", "no kernel does this", "");
-    return call(&r, &q, &c, options);
+    return call(&r, &q, &c, options ? options->threads : 1);
 }

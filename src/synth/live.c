@@ -168,6 +168,7 @@ static void walk(living *l, const oi_stmts *list)
             use_value(l, &s->value);
             use_port(l, &s->a, true);
             break;
+        case OI_STMT_LIMIT: use_port(l, &s->a, false); break;
         case OI_STMT_LOOP: walk_loop(l, s); break;
         case OI_STMT_BRANCH: walk_branch(l, s->node); break;
         case OI_STMT_YIELD: walk_yield(l, s->node); break;

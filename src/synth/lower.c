@@ -1,7 +1,7 @@
 /* lower.c: an op call becomes a kernel: its nests (src/kernel/nest.h) with the row's expressions as
  * scalar instructions: load, convert to what it is computed in, evaluate, convert, store. The types
  * on the way are those of the simulator's drivers (src/kernel/choose.c). */
-#include "synth/synth.h"
+#include "synth/lower.h"
 
 typedef struct lowering {
     oi_unit *u;
@@ -268,7 +268,7 @@ static oi_skernel *new_kernel(oi_unit *u, const char *what, const oi_pnode *n)
     return k;
 }
 
-static void operand_of(const oi_unit *u, const oi_port *p, oi_operand *o)
+void oi_lower_operand(const oi_unit *u, const oi_port *p, oi_operand *o)
 {
     const oi_tensor *t = &u->tensors.at[p->tensor];
     int64_t stride = 1;
@@ -348,10 +348,10 @@ static void split_overlap(lowering *x, uint32_t kernel)
     }
 }
 
-static void lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_kernel_query *q,
-                       const uint32_t *scalars, const oi_kscalar *numbers, uint32_t n_numbers,
-                       const oi_port *in, const oi_port *to, oi_stmts *out)
+void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lowered *lowered,
+                   oi_stmts *out)
 {
+    const oi_kernel_query *q = lowered->q;
     size_t n = oi_nest_count(q);
     if (n == 0) {
         oi_unit_refuse(u, graph, node, node->source->name.span, "E060",
@@ -359,13 +359,14 @@ static void lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const o
         return;
     }
     oi_scall *call = oi_arena_alloc(u->arena, sizeof *call);
-    *call = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = scalars, .node = node};
+    *call = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = lowered->scalars, .node = node};
     call->in0 = q->n_in ? q->in[0].dtype : q->out[0].dtype;
-    lowering x = {
-        .u = u, .graph = graph, .n = node, .out = out, .q = q, .call = call, .in = in, .to = to};
+    lowering x = {.u = u, .graph = graph, .n = node, .out = out, .q = q, .call = call};
+    x.in = lowered->in;
+    x.to = lowered->to;
     x.kernel = new_kernel(u, q->op->name, node);
-    for (uint32_t i = 0; i < n_numbers; i++)
-        *OI_PUSH(u->arena, &x.kernel->scalars) = numbers[i];
+    for (uint32_t i = 0; i < lowered->n_numbers; i++)
+        *OI_PUSH(u->arena, &x.kernel->scalars) = lowered->numbers[i];
     for (size_t i = 0; i < n; i++) {
         oi_nest nest;
         oi_nest_make(q, i, &nest);
@@ -380,8 +381,8 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
                    oi_stmts *out)
 {
     oi_operand from, to;
-    operand_of(u, &src, &from);
-    operand_of(u, &dst, &to);
+    oi_lower_operand(u, &src, &from);
+    oi_lower_operand(u, &dst, &to);
     oi_kernel_query q = {.op = oi_op_find("fill"), .in = &from, .n_in = 1, .out = &to, .n_out = 1};
     oi_nest nest = {.op = q.op, .kind = OI_NEST_MAP, .is_copy = true, .acc = from.dtype};
     oi_nest_over_output(&nest, &q, 0);
@@ -416,22 +417,11 @@ static oi_port port_from(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi
     return p;
 }
 
-void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
+/* The attributes of a node: known values, and numbers that the kernel is handed. */
+static bool set_attrs(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_op_value *attrs,
+                      uint32_t *scalars, oi_kscalar *numbers, uint32_t *n_numbers, oi_dtype in0)
 {
     const oi_op *op = n->as.op.op;
-    oi_port *in = oi_arena_alloc(u->arena, (n->as.op.n_in + n->as.op.n_out + 1) * sizeof *in);
-    oi_port *to = in + n->as.op.n_in;
-    oi_operand *ops = oi_arena_alloc(u->arena, (n->as.op.n_in + n->as.op.n_out + 1) * sizeof *ops);
-    oi_op_value *attrs = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *attrs);
-    uint32_t *scalars = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *scalars);
-    oi_kscalar *numbers = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *numbers);
-    uint32_t n_numbers = 0;
-    for (uint32_t i = 0; i < n->as.op.n_in; i++)
-        in[i] = port_from(u, graph, n, &n->as.op.in[i], out);
-    for (uint32_t i = 0; i < n->as.op.n_out; i++)
-        to[i] = port_from(u, graph, n, &n->as.op.out[i], out);
-    for (uint32_t i = 0; i < n->as.op.n_in + n->as.op.n_out; i++)
-        operand_of(u, &in[i], &ops[i]);
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         attrs[i] = op->attrs[i].def;
         scalars[i] = OI_NO_ID;
@@ -443,27 +433,69 @@ void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
             attrs[at] = a->one.value;
             continue;
         }
-        bool is_number = a->attr->kind == OI_ATTR_NUMBER || a->attr->kind == OI_ATTR_INT;
+        bool is_number = a->attr->kind == OI_ATTR_NUMBER || a->attr->kind == OI_ATTR_INT ||
+                         a->attr->kind == OI_ATTR_LENGTH;
         if (a->items || !is_number) {
             oi_unit_refuse(u, graph, n, a->span, "E062",
                            "attribute '%s' of '%s' is only known when the graph runs",
                            a->attr->name, op->name);
-            return;
+            return false;
         }
         attrs[at] = (oi_op_value){.tag = OI_VALUE_INT};
-        scalars[at] = n_numbers;
-        numbers[n_numbers++] =
+        scalars[at] = *n_numbers;
+        numbers[(*n_numbers)++] =
             (oi_kscalar){.name = a->attr->name,
-                         .dtype = a->attr->kind == OI_ATTR_INT ? OI_I64 : ops[0].dtype,
+                         .dtype = a->attr->kind == OI_ATTR_NUMBER ? in0 : OI_I64,
                          .value = a->one};
     }
+    return true;
+}
+
+/* The types of attributes that only the run knows, for composites. */
+static const oi_operand *run_types(oi_unit *u, uint32_t graph, const oi_op *op,
+                                   const uint32_t *scalars, const oi_kscalar *numbers)
+{
+    const oi_program *p = u->graphs.at[graph].program;
+    oi_operand *types = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *types);
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        if (scalars[i] == OI_NO_ID)
+            continue;
+        const oi_pvalue *v = &numbers[scalars[i]].value;
+        types[i].dtype = OI_I64;
+        if (v->kind != OI_PV_VAR)
+            continue;
+        types[i].dtype = p->vars[v->id].dtype;
+        types[i].rank = p->vars[v->id].rank;
+        for (uint32_t d = 0; d < types[i].rank; d++)
+            types[i].dims[d] = (int64_t)p->vars[v->id].dims[d];
+        if (types[i].rank == 1)
+            types[i].strides[0] = 1;
+    }
+    return types;
+}
+
+void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
+{
+    const oi_op *op = n->as.op.op;
+    uint32_t n_in = n->as.op.n_in, n_out = n->as.op.n_out, n_numbers = 0;
+    oi_port *ports = oi_arena_alloc(u->arena, (n_in + n_out + 1) * sizeof *ports);
+    oi_operand *ops = oi_arena_alloc(u->arena, (n_in + n_out + 1) * sizeof *ops);
+    oi_op_value *attrs = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *attrs);
+    uint32_t *scalars = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *scalars);
+    oi_kscalar *numbers = oi_arena_alloc(u->arena, (op->n_attrs + 1) * sizeof *numbers);
+    for (uint32_t i = 0; i < n_in + n_out; i++) {
+        ports[i] =
+            port_from(u, graph, n, i < n_in ? &n->as.op.in[i] : &n->as.op.out[i - n_in], out);
+        oi_lower_operand(u, &ports[i], &ops[i]);
+    }
+    if (!set_attrs(u, graph, n, attrs, scalars, numbers, &n_numbers, ops[0].dtype))
+        return;
     oi_kernel_query *q = oi_arena_alloc(u->arena, sizeof *q);
-    *q = (oi_kernel_query){.op = op,
-                           .in = ops,
-                           .n_in = n->as.op.n_in,
-                           .out = ops + n->as.op.n_in,
-                           .n_out = n->as.op.n_out,
-                           .attrs = attrs};
+    *q = (oi_kernel_query){
+        .op = op, .in = ops, .n_in = n_in, .out = ops + n_in, .n_out = n_out, .attrs = attrs};
+    if (n_numbers)
+        q->run_attrs = run_types(u, graph, op, scalars, numbers);
+    oi_lowered call = {q, scalars, numbers, n_numbers, ports, ports + n_in};
     if (u->status == OI_OK)
-        lower_call(u, graph, n, q, scalars, numbers, n_numbers, in, to, out);
+        oi_lower_call(u, graph, n, &call, out);
 }

@@ -68,8 +68,6 @@ typedef struct oi_store_var {
     int64_t first[2 * OI_MAX_RANK]; /* sizes at the beginning */
     uint32_t grows;                 /* bit per axis: its size is counted at run time */
     bool has_marks;                 /* growable table: which entries were written */
-    /* how a failed step is taken back */
-    enum { OI_UNDO_NONE, OI_UNDO_WHOLE } undo;
 } oi_store_var;
 
 /* -- scalar instructions -- */
@@ -178,6 +176,7 @@ typedef enum oi_stmt_kind {
     OI_STMT_YIELD,
     OI_STMT_AWAIT,
     OI_STMT_BARRIER,
+    OI_STMT_LIMIT, /* every element of a is in 0 ... limit, or the step fails: E047 */
     OI_STMT_CHECK, /* per-node runs: the host compares what the node gave */
     OI_STMT_RETURN
 } oi_stmt_kind;
@@ -191,6 +190,7 @@ struct oi_stmt {
     uint32_t kernel; /* KERNEL */
     oi_port a, b;    /* CACHE: the variable's side in a; SET: into a */
     oi_pvalue value; /* SET */
+    int64_t limit;   /* LIMIT */
     oi_stmts body;   /* LOOP */
 };
 

@@ -42,6 +42,7 @@ void oi_c_yield(oi_cprog *c, const oi_pnode *n)
     const oi_program *p = program(c);
     if (n->source->block != p->entry)
         return; /* the end of a consumer, or of a called block */
+    c->fails = true;
     for (uint32_t i = 0; i < n->as.list.n; i++) {
         oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 71; /* E071: already lent */");
@@ -93,4 +94,18 @@ void oi_c_async_members(oi_cprog *c, oi_out *o)
             }
     for (uint32_t k = 0; k < p->n_consumers; k++)
         oi_out_line(o, "uint8_t ran_%s;", p->blocks[p->consumers[k]].source->name.text);
+}
+
+/* A step that failed may have left things lent. */
+void oi_c_async_reset(oi_cprog *c)
+{
+    const oi_program *p = program(c);
+    for (uint32_t v = 0; v < p->n_vars; v++)
+        for (uint32_t k = 0; k < p->n_consumers; k++)
+            if (awaits(&p->blocks[p->consumers[k]], v)) {
+                oi_out_line(&c->out, "%s = 0;", lent(c, v));
+                break;
+            }
+    for (uint32_t k = 0; k < p->n_consumers; k++)
+        oi_out_line(&c->out, "s->ran_%s = 0;", p->blocks[p->consumers[k]].source->name.text);
 }

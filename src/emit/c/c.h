@@ -13,10 +13,14 @@ typedef struct oi_cprog {
     uint32_t graph; /* whose code is being written */
     /* by block of the graph: bit per loop index that its code mentions */
     uint64_t **mentions;
-    bool fails;      /* some statement of the graph may */
-    uint64_t hash;   /* of the weights */
-    bool keeps_copy; /* of what lasts, to take a failed step back */
-    uint64_t keep_bytes;
+    bool fails;    /* some statement of the graph may */
+    uint64_t hash; /* of the weights */
+    /* how a failed step is taken back: not at all, since none fails; by a copy of what lasts; or by
+     * a log of what changed, when that has a bound and is shorter */
+    enum { OI_UNDO_NONE, OI_UNDO_COPY, OI_UNDO_LOG } undo;
+    uint64_t keep_bytes, log_bytes;
+    uint64_t times;        /* how often a step runs the present statement, at most */
+    uint64_t *block_times; /* by block */
 } oi_cprog;
 
 /* -- memory.c: where tensors lie -- */
@@ -35,8 +39,9 @@ void oi_c_members(oi_cprog *c, oi_out *o); /* of the program's struct */
 
 /* -- kernel.c -- */
 
-void oi_c_kernel(oi_cprog *c, const oi_skernel *k);      /* the function */
-void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k); /* a call of it */
+void oi_c_kernel(oi_cprog *c, const oi_skernel *k);       /* the function */
+void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);  /* a call of it */
+const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v); /* a number that the run knows */
 
 /* -- cache.c -- */
 
@@ -45,6 +50,7 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s);
 /* -- step.c -- */
 
 void oi_c_blocks(oi_cprog *c);
+uint64_t oi_c_times(uint64_t times, const oi_pnode *loop); /* of its body */
 const char *oi_c_block_name(oi_cprog *c, uint32_t block);
 
 /* -- async.c -- */
@@ -52,6 +58,13 @@ const char *oi_c_block_name(oi_cprog *c, uint32_t block);
 void oi_c_yield(oi_cprog *c, const oi_pnode *n);
 void oi_c_await(oi_cprog *c, const oi_pnode *n);
 void oi_c_async_members(oi_cprog *c, oi_out *o);
+void oi_c_async_reset(oi_cprog *c); /* at the beginning of a step */
+
+/* -- undo.c -- */
+
+void oi_c_undo_plan(oi_cprog *c);
+void oi_c_undo_members(oi_cprog *c, oi_out *o);
+void oi_c_undo_functions(oi_cprog *c);
 
 /* -- files.c -- */
 

@@ -30,6 +30,27 @@ static void fail_if(access *x, int code, const char *what, const char *fmt, ...)
     va_end(args);
     oi_out_line(&x->c->out, "if (%s)", cond);
     oi_out_line(&x->c->out, "    return %d; /* E%03d: %s */", code, code, what);
+    x->c->fails = true;
+}
+
+/* Before n bytes change that a failed step must take back; `runs` times per access, at most. */
+static void note(access *x, uint64_t runs, uint64_t most_bytes, const char *at, const char *n)
+{
+    uint64_t each = (most_bytes + 7) / 8 * 8 + 16, all;
+    bool fits = x->c->times != UINT64_MAX && !__builtin_mul_overflow(runs, each, &all) &&
+                !__builtin_mul_overflow(all, x->c->times, &all) &&
+                !__builtin_add_overflow(x->c->log_bytes, all, &x->c->log_bytes);
+    if (!fits)
+        x->c->log_bytes = UINT64_MAX / 2;
+    if (x->c->undo == OI_UNDO_LOG)
+        oi_out_line(&x->c->out, "note(s, %s, %s);", at, n);
+}
+
+static void note_sizes(access *x)
+{
+    if (x->v->grows)
+        note(x, 1, 8 * x->v->rank, oi_arena_printf(x->c->arena, "s->keep.%s_size", x->t->name),
+             oi_arena_printf(x->c->arena, "sizeof s->keep.%s_size", x->t->name));
 }
 
 static const char *number(access *x, int64_t v)
@@ -172,6 +193,8 @@ static void make_selection(access *x)
     set_sizes(x);
     x->grows_whole = !x->resets && is_growth(var, x->a);
     if (x->grows_whole)
+        note_sizes(x);
+    if (x->grows_whole)
         grow_auto(x);
     for (uint32_t i = 0; i < x->v->rank; i++) {
         bool given = i < x->a->n && !(x->grows_whole && i >= var->n_table);
@@ -304,9 +327,31 @@ static void read_run(access *x, const char *at, const char *n, const char *beyon
     oi_out_line(o, "to += %s;", n);
 }
 
+/* The contents of a run, noted before they change. */
+static void note_run(access *x, const char *at, const char *n)
+{
+    uint32_t q = run_axis(x);
+    uint64_t runs = 1, bytes = 1;
+    for (uint32_t i = 0; i < x->v->rank; i++) {
+        uint64_t most = (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
+        *(i < q ? &runs : &bytes) *= most;
+    }
+    if (oi_dtype_bits(x->t->dtype) < 8) {
+        note(x, runs, 1,
+             oi_arena_printf(x->c->arena, "%s + (%s) * %u / 8", storage(x), at,
+                             oi_dtype_bits(x->t->dtype)),
+             "1");
+        return;
+    }
+    bytes *= oi_dtype_bits(x->t->dtype) / 8;
+    note(x, runs, bytes, oi_arena_printf(x->c->arena, "%s + %s", storage(x), at),
+         oi_arena_printf(x->c->arena, "(size_t)(%s) * sizeof *%s", n, storage(x)));
+}
+
 static void write_run(access *x, const char *at, const char *n, const char *beyond)
 {
     (void)beyond; /* writes were checked */
+    note_run(x, at, n);
     if (oi_dtype_bits(x->t->dtype) < 8) {
         const char *t = oi_dtype_name(x->t->dtype);
         oi_out_line(&x->c->out, "oi_put_%s(%s, %s, oi_get_%s(from, e++));", t, storage(x), at, t);
@@ -322,6 +367,7 @@ static void reset_run(access *x, const char *at, const char *n, const char *beyo
     if (beyond) {
         oi_out_open(&x->c->out, "if (!(%s))", beyond);
     }
+    note_run(x, at, n);
     if (oi_dtype_bits(x->t->dtype) < 8)
         oi_out_line(&x->c->out, "oi_put_%s(%s, %s, %s);", oi_dtype_name(x->t->dtype), storage(x),
                     at, init_text(x));
@@ -348,6 +394,11 @@ static void mark(access *x, int value)
     for (uint32_t i = 0; i < x->v->n_table; i++)
         oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s && i%u < %" PRId64 "; i%u++)",
                     i, x->start[i], i, x->start[i], x->count[i], i, x->v->most[i], i);
+    uint64_t runs = 1;
+    for (uint32_t i = 0; i < x->v->n_table; i++)
+        runs *= (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
+    note(x, runs, 1, oi_arena_printf(x->c->arena, "&s->keep.%s_written[%s]", x->t->name, text),
+         "1");
     oi_out_line(&x->c->out, "s->keep.%s_written[%s] = %d;", x->t->name, text, value);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         oi_out_close(&x->c->out, "");
@@ -404,6 +455,8 @@ static void write_cache(access *x)
         oi_out_line(&x->c->out, "int64_t e = 0;");
     walk(x, write_run);
     mark(x, 1);
+    if (!x->grows_whole)
+        note_sizes(x);
     for (uint32_t i = 0; i < x->v->rank && i < x->t->var->n_axes; i++) {
         if (!is_counted(x, i) || x->start[i] == x->size[i])
             continue;
@@ -422,6 +475,7 @@ static bool is_whole(const oi_paccess *a)
 
 static void reset_cache(access *x)
 {
+    note_sizes(x);
     if (is_whole(x->a)) { /* all that is stored, and the first sizes */
         for (uint32_t i = 0; i < x->v->rank; i++) {
             x->start[i] = "0";
@@ -452,6 +506,8 @@ static void count_cache(access *x)
         amount = oi_c_number(x->c, n->as.move.amount_var);
     const char *place = oi_arena_printf(x->c->arena, "s->keep.%s", x->t->name);
     oi_dtype t = x->t->dtype;
+    note(x, 1, 8, oi_arena_printf(x->c->arena, "&%s", place),
+         oi_arena_printf(x->c->arena, "sizeof %s", place));
     if (!oi_dtype_is_float(t))
         oi_out_line(&x->c->out, "%s = (%s)((uint64_t)%s %c (uint64_t)%s);", place, oi_c_type(t),
                     place, down ? '-' : '+', amount);

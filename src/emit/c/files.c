@@ -78,10 +78,7 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "const unsigned char *weights;");
     oi_out_line(&o, "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
                 OI_ALIGN, c->u->arena_bytes ? c->u->arena_bytes : 1);
-    if (c->keeps_copy)
-        oi_out_line(
-            &o, "_Alignas(%u) unsigned char before[%" PRIu64 "]; /* to take a failed step back */",
-            OI_ALIGN, c->keep_bytes);
+    oi_c_undo_members(c, &o);
     oi_out_close(&o, oi_arena_printf(c->arena, " %s;", c->name));
     oi_out_line(&o, "%s", "");
     put_functions(c, &o);
@@ -219,11 +216,15 @@ static void put_step(oi_cprog *c)
             put_start(c, o, (uint32_t)i);
     }
     const char *entry = oi_arena_printf(c->arena, "%s(s)", oi_c_block_name(c, g->program->entry));
-    if (c->keeps_copy) {
-        oi_out_line(o, "memcpy(s->before, &s->keep, sizeof s->keep);");
+    if (g->program->n_consumers)
+        oi_c_async_reset(c);
+    if (c->undo != OI_UNDO_NONE) {
+        bool logs = c->undo == OI_UNDO_LOG;
+        oi_out_line(o, logs ? "s->noted = 0;" : "memcpy(s->before, &s->keep, sizeof s->keep);");
         oi_out_line(o, "const int failed = %s;", entry);
         oi_out_line(o, "if (failed)");
-        oi_out_line(o, "    memcpy(&s->keep, s->before, sizeof s->keep);");
+        oi_out_line(o, logs ? "    take_back(s);"
+                            : "    memcpy(&s->keep, s->before, sizeof s->keep);");
         oi_out_line(o, "return failed;");
     } else {
         oi_out_line(o, "return %s;", entry);
@@ -255,6 +256,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
     put_holes(c);
+    oi_c_undo_functions(c);
     for (size_t i = 0; i < c->u->kernels.n; i++)
         oi_c_kernel(c, &c->u->kernels.at[i]);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
@@ -308,26 +310,10 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)
     *OI_PUSH(c->arena, files) = (oi_emitted_file){name, text, n};
 }
 
-/* A step is taken back by copying what lasts; that is needed only where one can fail. */
-static void plan_undo(oi_cprog *c)
-{
-    c->keeps_copy = c->u->stores.n > 0;
-    c->keep_bytes = 0;
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_store_var *v = &c->u->stores.at[i];
-        uint64_t marks = 1;
-        for (uint32_t a = 0; a < v->n_table; a++)
-            marks *= (uint64_t)v->most[a];
-        c->keep_bytes += oi_tensor_bytes(&c->u->tensors.at[v->tensor]) + 2 * OI_ALIGN +
-                         (v->grows ? 8 * v->rank : 0) + (v->has_marks ? marks : 0);
-    }
-    c->keep_bytes = (c->keep_bytes / OI_ALIGN + 2) * OI_ALIGN;
-}
-
 void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files)
 {
     oi_cprog c = {.u = u, .arena = u->arena, .name = u->name, .hash = hash};
-    plan_undo(&c);
+    oi_c_undo_plan(&c);
     put_header(&c, files);
     put_source(&c, files);
     oi_c_main(&c, files);

@@ -96,26 +96,28 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 
 /* -- calls -- */
 
-static const char *scalar_text(oi_cprog *c, const oi_kscalar *s)
+const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v)
 {
     const oi_program *p = c->u->graphs.at[c->graph].program;
-    const oi_pvalue *v = &s->value;
-    const char *text = "0";
-    if (v->kind == OI_PV_INDEX) {
-        text = oi_c_index(c, v->id);
-    } else if (v->kind == OI_PV_CODE) {
-        text = oi_c_code(c, &v->code, NULL);
-    } else if (v->kind == OI_PV_VAR && oi_dtype_is_float(p->vars[v->id].dtype)) {
-        oi_port port = {.tensor = c->u->graphs.at[c->graph].tensor_of[v->id]};
-        oi_dtype t = p->vars[v->id].dtype;
-        const char *at = oi_arena_printf(c->arena, "*(%s)", oi_c_address(c, &port));
-        text = oi_form_of(t) == t
-                   ? at
-                   : oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), at);
-    } else if (v->kind == OI_PV_VAR) {
-        text = oi_c_number(c, v->id);
-    }
-    return oi_arena_printf(c->arena, "(%s)(%s)", oi_dialect_c.types[oi_form_of(s->dtype)], text);
+    if (v->kind == OI_PV_INDEX)
+        return oi_c_index(c, v->id);
+    if (v->kind == OI_PV_CODE)
+        return oi_arena_printf(c->arena, "(%s)", oi_c_code(c, &v->code, NULL));
+    if (v->kind != OI_PV_VAR)
+        return "0";
+    oi_dtype t = p->vars[v->id].dtype;
+    if (!oi_dtype_is_float(t))
+        return oi_c_number(c, v->id);
+    oi_port port = {.tensor = c->u->graphs.at[c->graph].tensor_of[v->id]};
+    const char *at = oi_arena_printf(c->arena, "*(%s)", oi_c_address(c, &port));
+    return oi_form_of(t) == t ? at
+                              : oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), at);
+}
+
+static const char *scalar_text(oi_cprog *c, const oi_kscalar *s)
+{
+    return oi_arena_printf(c->arena, "(%s)%s", oi_dialect_c.types[oi_form_of(s->dtype)],
+                           oi_c_scalar(c, &s->value));
 }
 
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
@@ -132,6 +134,7 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         oi_out_line(&c->out, "%s(%s);", k->name, list);
         return;
     }
+    c->fails = true;
     oi_out_line(&c->out, "failed = %s(%s);", k->name, list);
     oi_out_line(&c->out, "if (failed)");
     oi_out_line(&c->out, "    return failed;");

@@ -181,12 +181,14 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
         if (is_below(c, &p->entry[i], t->table[i]))
             continue;
         const char *e = oi_c_code(c, &p->entry[i], NULL);
+        c->fails = true;
         oi_out_line(&c->out, "if (%s < 0)", e);
         oi_out_line(&c->out, "    return 42; /* E042: a negative index */");
         oi_out_line(&c->out, "if (%s >= %" PRId64 ")", e, t->table[i]);
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }
     if (p->n_entry && has_holes(t)) {
+        c->fails = true;
         oi_out_line(&c->out, "if (!%s_has_%s[%s])", c->name, t->name, entry_text(c, t, p));
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }

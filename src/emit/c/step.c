@@ -84,6 +84,50 @@ static void find_mentions(oi_cprog *c)
                 mention_stmts(c, c->mentions[b], &g->blocks[b].stmts);
 }
 
+/* -- how often a step runs a block, at most; UINT64_MAX when nothing bounds it -- */
+
+static uint64_t times_of(uint64_t a, uint64_t b)
+{
+    uint64_t n;
+    return a == UINT64_MAX || b == UINT64_MAX || __builtin_mul_overflow(a, b, &n) ? UINT64_MAX : n;
+}
+
+uint64_t oi_c_times(uint64_t times, const oi_pnode *loop)
+{
+    int64_t from, to;
+    if (!oi_code_is_int(&loop->as.loop.start, &from) || !oi_code_is_int(&loop->as.loop.end, &to))
+        return UINT64_MAX;
+    return times_of(times, to > from ? (uint64_t)(to - from) : 0);
+}
+
+static void count_calls(oi_cprog *c, const oi_stmts *list, uint64_t times);
+
+static void count_block(oi_cprog *c, uint32_t block, uint64_t times)
+{
+    uint64_t *own = &c->block_times[block];
+    if (__builtin_add_overflow(*own, times, own) || times == UINT64_MAX)
+        *own = UINT64_MAX;
+    count_calls(c, &graph_of(c)->blocks[block].stmts, times);
+}
+
+static void count_calls(oi_cprog *c, const oi_stmts *list, uint64_t times)
+{
+    const oi_program *p = graph_of(c)->program;
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_pnode *n = list->at[i].node;
+        if (list->at[i].kind == OI_STMT_LOOP)
+            count_calls(c, &list->at[i].body, oi_c_times(times, n));
+        if (list->at[i].kind == OI_STMT_BRANCH) {
+            count_block(c, n->as.branch.then_block, times);
+            if (n->as.branch.else_block != OI_NO_ID)
+                count_block(c, n->as.branch.else_block, times);
+        }
+        if (list->at[i].kind == OI_STMT_YIELD && n->source->block == p->entry)
+            for (uint32_t k = 0; k < p->n_consumers; k++) /* each at most once per yield */
+                count_block(c, p->consumers[k], times);
+    }
+}
+
 static const char *block_name(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
@@ -110,7 +154,6 @@ static void put_call(oi_cprog *c, uint32_t block)
     oi_out_line(&c->out, "failed = %s(%s);", block_name(c, block), parameters(c, block, false));
     oi_out_line(&c->out, "if (failed)");
     oi_out_line(&c->out, "    return failed;");
-    c->fails = true;
 }
 
 static void put_branch(oi_cprog *c, const oi_pnode *n)
@@ -133,12 +176,23 @@ static void put_branch(oi_cprog *c, const oi_pnode *n)
 static void put_set(oi_cprog *c, const oi_stmt *s)
 {
     const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
-    const char *v = s->value.kind == OI_PV_INDEX ? oi_c_index(c, s->value.id)
-                                                 : oi_c_code(c, &s->value.code, NULL);
+    const char *v = oi_c_scalar(c, &s->value);
     oi_c_check_entry(c, &s->a);
     oi_out_line(&c->out, "*%s = %s;", oi_c_address(c, &s->a),
                 t->dtype == OI_I64 ? v
                                    : oi_arena_printf(c->arena, "(%s)%s", oi_c_type(t->dtype), v));
+}
+
+static void put_limit(oi_cprog *c, const oi_stmt *s)
+{
+    const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
+    const char *at = oi_c_address(c, &s->a);
+    uint64_t n = t->rank ? (uint64_t)t->dims[0] : 1;
+    c->fails = true;
+    oi_out_line(&c->out, "for (int64_t e = 0; e < %" PRIu64 "; e++)", n);
+    oi_out_line(&c->out, "    if ((%s)[e] < 0 || (int64_t)(%s)[e] > %" PRId64 ")", at, at,
+                s->limit);
+    oi_out_line(&c->out, "        return 47; /* E047: out of range */");
 }
 
 static void put_stmts(oi_cprog *c, const oi_stmts *list);
@@ -156,7 +210,10 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
         oi_out_open(&c->out, "for (int64_t %s = %s; %s < %s; %s++)", i,
                     oi_c_code(c, &n->as.loop.start, NULL), i, end, i);
     }
+    uint64_t times = c->times;
+    c->times = oi_c_times(c->times, n);
     put_stmts(c, &s->body);
+    c->times = times;
     oi_out_close(&c->out, "");
 }
 
@@ -172,6 +229,7 @@ static void put_stmts(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_BRANCH: put_branch(c, s->node); break;
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
+        case OI_STMT_LIMIT: put_limit(c, s); break;
         case OI_STMT_CHECK: oi_c_checkpoint(c, s->node); break;
         case OI_STMT_BARRIER:
         case OI_STMT_RETURN: break;
@@ -187,6 +245,7 @@ static void put_block(oi_cprog *c, uint32_t block)
     oi_out_line(&c->out, "static int %s(%s)", block_name(c, block), parameters(c, block, true));
     oi_out_brace(&c->out);
     size_t before = c->out.buf.n;
+    c->times = c->block_times[block];
     put_stmts(c, &g->blocks[block].stmts);
     /* declared only where it is used */
     if (strstr(c->out.buf.text + before, "failed = ")) {
@@ -204,6 +263,8 @@ void oi_c_blocks(oi_cprog *c)
 {
     const oi_sgraph *g = graph_of(c);
     find_mentions(c);
+    c->block_times = oi_arena_alloc(c->arena, (g->program->n_blocks + 1) * sizeof *c->block_times);
+    count_block(c, g->program->entry, 1);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used && b != g->program->entry)
             oi_out_line(&c->out, "static int %s(%s);", block_name(c, b), parameters(c, b, true));

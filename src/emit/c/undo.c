@@ -1,0 +1,83 @@
+/* undo.c: a step that fails leaves what lasts as it was: from a log of what it changed when that
+ * has a bound and is shorter than all that lasts, else from a copy made before. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+static const char log_text[] =
+    "/* What is about to change, so that a failed step can be taken back. */\n"
+    "static void note(@ *s, void *at, size_t n)\n"
+    "{\n"
+    "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char *)&s->keep), "
+    "n};\n"
+    "    memcpy(s->before + s->noted, at, n);\n"
+    "    s->noted += (n + 7) / 8 * 8;\n"
+    "    memcpy(s->before + s->noted, head, sizeof head);\n"
+    "    s->noted += sizeof head;\n"
+    "}\n\n"
+    "static void take_back(@ *s)\n"
+    "{\n"
+    "    while (s->noted > 0) {\n"
+    "        uint64_t head[2];\n"
+    "        s->noted -= sizeof head;\n"
+    "        memcpy(head, s->before + s->noted, sizeof head);\n"
+    "        s->noted -= (head[1] + 7) / 8 * 8;\n"
+    "        memcpy((unsigned char *)&s->keep + head[0], s->before + s->noted, head[1]);\n"
+    "    }\n"
+    "}\n\n";
+
+void oi_c_undo_functions(oi_cprog *c)
+{
+    for (const char *p = log_text; c->undo == OI_UNDO_LOG && *p; p++) {
+        if (*p == '@')
+            oi_out_text(&c->out, c->name);
+        else
+            oi_buf_putc(&c->out.buf, *p);
+    }
+}
+
+/* At least the size of the struct `keep`, whatever the padding. */
+static uint64_t keep_size(const oi_unit *u)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < u->stores.n; i++) {
+        const oi_store_var *v = &u->stores.at[i];
+        uint64_t marks = 1;
+        for (uint32_t a = 0; a < v->n_table; a++)
+            marks *= (uint64_t)v->most[a];
+        n += oi_tensor_bytes(&u->tensors.at[v->tensor]) + 2 * OI_ALIGN +
+             (v->grows ? 8 * v->rank : 0) + (v->has_marks ? marks : 0);
+    }
+    return (n / OI_ALIGN + 2) * OI_ALIGN;
+}
+
+/* The blocks are spelled once to learn whether a step can fail and how much it changes. */
+void oi_c_undo_plan(oi_cprog *c)
+{
+    c->keep_bytes = keep_size(c->u);
+    c->undo = OI_UNDO_LOG;
+    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
+        uint64_t before = c->log_bytes;
+        c->log_bytes = 0;
+        oi_c_blocks(c);
+        c->log_bytes = c->log_bytes > before ? c->log_bytes : before;
+    }
+    oi_buf_free(&c->out.buf);
+    c->out = (oi_out){0};
+    if (!c->fails || c->log_bytes == 0)
+        c->undo = OI_UNDO_NONE;
+    else if (c->log_bytes >= c->keep_bytes)
+        c->undo = OI_UNDO_COPY;
+    c->log_bytes = (c->log_bytes + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
+}
+
+void oi_c_undo_members(oi_cprog *c, oi_out *o)
+{
+    if (c->undo == OI_UNDO_NONE)
+        return;
+    oi_out_line(o, "/* to take a failed step back */");
+    oi_out_line(o, "_Alignas(%u) unsigned char before[%" PRIu64 "];", OI_ALIGN,
+                c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);
+    if (c->undo == OI_UNDO_LOG)
+        oi_out_line(o, "size_t noted;");
+}

@@ -1,0 +1,22 @@
+/* lower.h: what lower.c and expand.c share. */
+#ifndef OI_LOWER_H
+#define OI_LOWER_H
+
+#include "synth/synth.h"
+
+/* A call whose operands are ports. */
+typedef struct oi_lowered {
+    const oi_kernel_query *q;
+    const uint32_t *scalars;   /* per attribute: the number that only the run knows, or OI_NO_ID */
+    const oi_kscalar *numbers; /* those */
+    uint32_t n_numbers;
+    const oi_port *in, *to;
+} oi_lowered;
+
+void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                   oi_stmts *out);
+void oi_lower_composite(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                        oi_stmts *out);
+void oi_lower_operand(const oi_unit *u, const oi_port *p, oi_operand *o); /* one entry, dense */
+
+#endif

@@ -1,119 +1,19 @@
 /* build.c: a bound graph becomes statements over tensors. Loops, branches and blocks stay as they
  * are written; ops become kernels (lower.c). */
-#include "synth/synth.h"
+#include "synth/consumers.h"
+
+/* A consumer's write that others must not see before entry's await. */
+typedef struct hidden {
+    uint32_t consumer, var, shared, own; /* tensors */
+} hidden;
 
 typedef struct building {
     oi_unit *u;
     uint32_t graph;
     const oi_program *p;
-    uint8_t *is_used, *is_written; /* by variable */
-    uint8_t *seen;                 /* by block */
+    oi_uses uses;
+    OI_VEC(hidden) hidden;
 } building;
-
-/* -- what is used -- */
-
-static void use_code(building *b, const oi_code *c)
-{
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i].kind == OI_INS_VAR)
-            b->is_used[c->at[i].id] = 1;
-}
-
-static void use_ref(building *b, const oi_pref *r, bool writes)
-{
-    if (r->is_index)
-        return;
-    b->is_used[r->var] = 1;
-    b->is_written[r->var] |= writes;
-    for (uint32_t i = 0; i < r->n_codes; i++)
-        use_code(b, &r->codes[i]);
-}
-
-static void use_value(building *b, const oi_pvalue *v)
-{
-    if (v->kind == OI_PV_VAR)
-        b->is_used[v->id] = 1;
-    else if (v->kind == OI_PV_CODE)
-        use_code(b, &v->code);
-}
-
-static void use_op(building *b, const oi_pnode *n)
-{
-    for (uint32_t i = 0; i < n->as.op.n_in; i++)
-        use_ref(b, &n->as.op.in[i], false);
-    for (uint32_t i = 0; i < n->as.op.n_out; i++)
-        use_ref(b, &n->as.op.out[i], true);
-    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
-        const oi_pattr *a = &n->as.op.attrs[i];
-        use_value(b, &a->one);
-        for (uint32_t k = 0; a->items && k < a->n_items; k++)
-            use_value(b, &a->items[k]);
-    }
-}
-
-static void use_cache(building *b, const oi_pnode *n)
-{
-    const oi_paccess *a = &n->as.move.cache;
-    b->is_used[a->var] = 1;
-    b->is_written[a->var] |= n->kind != OI_NODE_CACHE_READ;
-    for (uint32_t i = 0; i < a->n; i++) {
-        use_code(b, &a->sels[i].start);
-        use_code(b, &a->sels[i].end);
-    }
-    if (n->kind == OI_NODE_CACHE_READ)
-        use_ref(b, &n->as.move.to, true);
-    if (n->kind == OI_NODE_CACHE_WRITE)
-        use_ref(b, &n->as.move.from, false);
-    bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
-    if (counts && n->as.move.amount_var != OI_NO_ID && !n->as.move.amount_is_index)
-        b->is_used[n->as.move.amount_var] = 1;
-}
-
-static void use_block(building *b, uint32_t block);
-
-static void use_nodes(building *b, const oi_ids *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_pnode *n = &b->p->nodes[list->at[i]];
-        switch (n->kind) {
-        case OI_NODE_OP: use_op(b, n); break;
-        case OI_NODE_TRANSFER:
-            use_ref(b, &n->as.move.from, false);
-            use_ref(b, &n->as.move.to, true);
-            break;
-        case OI_NODE_LOOP:
-            use_code(b, &n->as.loop.start);
-            use_code(b, &n->as.loop.end);
-            use_nodes(b, &n->source->as.loop.body);
-            break;
-        case OI_NODE_BRANCH:
-            if (n->as.branch.cond != OI_NO_ID && !n->as.branch.cond_is_index)
-                b->is_used[n->as.branch.cond] = 1;
-            use_block(b, n->as.branch.then_block);
-            if (n->as.branch.else_block != OI_NO_ID)
-                use_block(b, n->as.branch.else_block);
-            break;
-        case OI_NODE_YIELD:
-        case OI_NODE_AWAIT:
-        case OI_NODE_RETURN:
-            for (uint32_t k = 0; k < n->as.list.n; k++)
-                b->is_used[n->as.list.vars[k]] = 1;
-            break;
-        case OI_NODE_ASSIGN:
-        case OI_NODE_BARRIER:
-        case OI_NODE_DEP: break;
-        default: use_cache(b, n); break;
-        }
-    }
-}
-
-static void use_block(building *b, uint32_t block)
-{
-    if (b->seen[block])
-        return;
-    b->seen[block] = 1;
-    use_nodes(b, &b->p->blocks[block].source->nodes);
-}
 
 /* -- statements -- */
 
@@ -162,6 +62,8 @@ static void add_check(building *b, const oi_pnode *n, oi_stmts *out)
         *OI_PUSH(b->u->arena, out) = (oi_stmt){.kind = OI_STMT_CHECK, .node = n};
 }
 
+static void publish(building *b, const oi_pnode *n, oi_stmts *out);
+
 static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
 {
     static const oi_stmt_kind kinds[OI_NODE_KIND_COUNT] = {
@@ -188,8 +90,79 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
         case OI_NODE_DEP: break; /* storage, and an order that statements keep anyway */
         default: *OI_PUSH(b->u->arena, out) = (oi_stmt){.kind = kinds[n->kind], .node = n}; break;
         }
+        if (n->kind == OI_NODE_AWAIT)
+            publish(b, n, out);
         add_check(b, n, out);
     }
+}
+
+/* -- consumers -- */
+
+/* A private tensor for every write of a consumer that others must not see yet. */
+static void hide_writes(building *b)
+{
+    oi_unit *u = b->u;
+    const oi_program *p = b->p;
+    for (uint32_t k = 0; k < p->n_consumers && u->status == OI_OK; k++) {
+        const oi_pblock *block = &p->blocks[p->consumers[k]];
+        oi_consumer_check(u, b->graph, p->consumers[k]);
+        for (uint32_t v = 0; v < p->n_vars; v++) {
+            bool writes = oi_mask_has(block->writes, v) && p->vars[v].kind != OI_SYM_PERSISTENT;
+            if (!writes || !oi_consumer_hides(u, b->graph, p->consumers[k], v))
+                continue;
+            uint32_t shared = u->graphs.at[b->graph].tensor_of[v];
+            oi_tensor t = u->tensors.at[shared];
+            t = (oi_tensor){
+                .name = oi_arena_printf(u->arena, "%s_of_%s", t.name, block->source->name.text),
+                .dtype = t.dtype,
+                .rank = t.rank,
+                .space = OI_SPACE_ARENA,
+                .graph = b->graph,
+                .is_written = true};
+            memcpy(t.dims, u->tensors.at[shared].dims, sizeof t.dims);
+            *OI_PUSH(u->arena, &b->hidden) =
+                (hidden){p->consumers[k], v, shared, oi_unit_add_tensor(u, &t)};
+        }
+    }
+}
+
+static void copy_hidden(building *b, const oi_pnode *n, const hidden *h, bool publish,
+                        oi_stmts *out)
+{
+    oi_port from = {.tensor = publish ? h->own : h->shared};
+    oi_port to = {.tensor = publish ? h->shared : h->own, .is_written = true};
+    oi_lower_copy(b->u, b->graph, n, from, to, out);
+}
+
+/* Entry's await shows what the consumers that waited for it have written. */
+static void publish(building *b, const oi_pnode *n, oi_stmts *out)
+{
+    for (size_t i = 0; n->source->block == b->p->entry && i < b->hidden.n; i++) {
+        const oi_pblock *c = &b->p->blocks[b->hidden.at[i].consumer];
+        bool waited = false;
+        for (uint32_t k = 0; k < n->as.list.n; k++)
+            for (uint32_t j = 0; j < c->n_awaited; j++)
+                waited |= n->as.list.vars[k] == c->awaited[j];
+        if (waited)
+            copy_hidden(b, n, &b->hidden.at[i], true, out);
+    }
+}
+
+static void add_block(building *b, uint32_t block)
+{
+    oi_sgraph *g = &b->u->graphs.at[b->graph];
+    const oi_ids *nodes = &b->p->blocks[block].source->nodes;
+    oi_stmts *out = &g->blocks[block].stmts;
+    for (size_t i = 0; i < b->hidden.n; i++)
+        if (b->hidden.at[i].consumer == block) {
+            copy_hidden(b, &b->p->nodes[nodes->at[0]], &b->hidden.at[i], false, out);
+            g->tensor_of[b->hidden.at[i].var] = b->hidden.at[i].own;
+        }
+    add_nodes(b, nodes, out);
+    g = &b->u->graphs.at[b->graph];
+    for (size_t i = 0; i < b->hidden.n; i++)
+        if (b->hidden.at[i].consumer == block)
+            g->tensor_of[b->hidden.at[i].var] = b->hidden.at[i].shared;
 }
 
 /* -- the graph -- */
@@ -212,7 +185,7 @@ static void set_ports(building *b)
             continue;
         if (v->kind == OI_SYM_DYNAMIC)
             *OI_PUSH(b->u->arena, &g->inputs) = g->tensor_of[i];
-        if (!lists && b->is_written[i] && !v->is_prefix &&
+        if (!lists && b->uses.is_written[i] && !v->is_prefix &&
             (v->kind == OI_SYM_VOLATILE || v->kind == OI_SYM_DYNAMIC))
             *OI_PUSH(b->u->arena, &g->outputs) = g->tensor_of[i];
     }
@@ -229,12 +202,10 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
 {
     building b = {.u = u, .graph = (uint32_t)u->graphs.n, .p = p};
     oi_arena *a = u->arena;
-    b.is_used = oi_arena_alloc(a, p->n_vars + 1);
-    b.is_written = oi_arena_alloc(a, p->n_vars + 1);
-    b.seen = oi_arena_alloc(a, p->n_blocks + 1);
-    use_block(&b, p->entry);
+    b.uses = oi_uses_new(a, p);
+    oi_uses_of_block(&b.uses, p->entry);
     for (uint32_t i = 0; i < p->n_consumers; i++)
-        use_block(&b, p->consumers[i]);
+        oi_uses_of_block(&b.uses, p->consumers[i]);
     oi_sgraph g = {.program = p, .name = name};
     g.blocks = oi_arena_alloc(a, (p->n_blocks + 1) * sizeof *g.blocks);
     g.tensor_of = oi_arena_alloc(a, (p->n_vars + 1) * sizeof *g.tensor_of);
@@ -243,16 +214,17 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
         /* inputs and state are the program's face, used or not */
         bool shows = p->vars[i].kind == OI_SYM_DYNAMIC || p->vars[i].kind == OI_SYM_PERSISTENT;
         g.tensor_of[i] = OI_NO_ID;
-        if (b.is_used[i] || shows)
-            g.tensor_of[i] = oi_unit_add_var(u, b.graph, i, b.is_written[i]);
+        if (b.uses.is_used[i] || shows)
+            g.tensor_of[i] = oi_unit_add_var(u, b.graph, i, b.uses.is_written[i]);
     }
     if (u->status == OI_OK)
         set_ports(&b);
+    hide_writes(&b);
     for (uint32_t i = 0; i < p->n_blocks && u->status == OI_OK; i++) {
         g.blocks[i].source = &p->blocks[i];
-        g.blocks[i].is_used = b.seen[i];
-        if (b.seen[i])
-            add_nodes(&b, &p->blocks[i].source->nodes, &g.blocks[i].stmts);
+        g.blocks[i].is_used = b.uses.seen[i];
+        if (b.uses.seen[i])
+            add_block(&b, i);
     }
     return u->status;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
@@ -272,3 +273,18 @@ def test_progress(capsys):
     quiet.add("w", 10)
     quiet.close()
     assert capsys.readouterr().err == ""
+
+
+def test_resident_memory(tmp_path):
+    """The whole process, numpy included, stays far below a file of 256 MB."""
+    n = 256 << 20
+    header = json.dumps({"w": {"dtype": "F32", "shape": [n // 4096, 1024], "data_offsets": [0, n]}}).encode()
+    with open(tmp_path / "x.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header)
+        f.truncate(8 + len(header) + n)  # a hole: nothing of it is on the disk
+    script = "import resource, sys; from openinfer_oinf.convert import main; main(sys.argv[1:]); " \
+             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"  # fmt: skip
+    args = [str(tmp_path / "x.safetensors"), "-q", "-o", str(tmp_path / "o"), "--dtype", "f16"]
+    done = subprocess.run([sys.executable, "-c", script, *args], env=command_env(), capture_output=True, text=True)
+    assert (tmp_path / "o").stat().st_size > n // 2
+    assert int(done.stdout) < 96 << 10, done.stdout  # kilobytes

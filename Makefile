@@ -56,7 +56,7 @@ sanitize: ## the whole suite under address+undefined, then under thread sanitize
 bench: ## set up, build, and measure kernels beside numpy and memcpy
 	@tools/setup.sh demo
 	@tools/build.sh default
-	@cmake --build build --target bench_kernels
+	@cmake --build build --target bench_kernels bench_steps
 	@build/venv/bin/python bench/kernels.py
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR if given

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const char *model_path, *target, *output, *name;
+static const char *model_path, *target, *output, *name, *weights;
 static bool per_node;
 
 static const cli_option options[] = {
@@ -13,6 +13,8 @@ static const cli_option options[] = {
     OPT_TEXT("output", 'o', "DIR", &output, "the folder to write"),
     OPT_TEXT("name", 0, "NAME", &name,
              "what the program is called; default: the graph's file name"),
+    OPT_TEXT("weights", 0, "file|embed", &weights,
+             "a file beside the program, or compiled in; default: as the device prefers"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_END,
 };
@@ -50,7 +52,11 @@ static oi_status synthesize(work *w, cli_args args)
         stem(args.at[i], w->names[i], sizeof w->names[i]);
         graphs[i] = (oi_synth_graph){w->graphs[i], w->names[i]};
     }
-    oi_synth_options o = {.name = name ? name : w->names[0], .per_node = per_node};
+    oi_synth_options o = {.name = name ? name : w->names[0],
+                          .per_node = per_node,
+                          .weights = !weights                        ? OI_EMBED_AUTO
+                                     : strcmp(weights, "embed") == 0 ? OI_EMBED_ALWAYS
+                                                                     : OI_EMBED_NEVER};
     if (status == OI_OK)
         status = oi_synthesize(w->device, w->model, graphs, args.n, &o, &w->plan, w->diag);
     if (status == OI_OK)
@@ -63,6 +69,8 @@ static oi_status run(cli_args args)
     work w = {.diag = oi_diag_new()};
     if (!output)
         return cli_usage_error("-o DIR is missing: where to write the program");
+    if (weights && strcmp(weights, "file") != 0 && strcmp(weights, "embed") != 0)
+        return cli_usage_error("--weights %s: it is file or embed", weights);
     if (args.n > MAX_GRAPHS)
         return cli_usage_error("more than %d graphs", MAX_GRAPHS);
     oi_status status = synthesize(&w, args);

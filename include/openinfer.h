@@ -392,9 +392,16 @@ typedef struct oi_op_out { /* a tensor of the caller's that is written */
     void *data;
 } oi_op_out;
 
+/* A team of n threads in all, the caller's included, for many calls of oi_op_run; NULL when that
+ * fails. One call at a time uses it. */
+typedef struct oi_threads oi_threads;
+OI_API oi_threads *oi_threads_new(unsigned n);
+OI_API void oi_threads_free(oi_threads *t);
+
 typedef struct oi_op_run_options {
     const char *device; /* "cpu", or one kind of instructions: "cpu:scalar", "cpu:avx2" ...; NULL: "cpu" */
     unsigned threads;   /* 0 and 1: the calling thread alone. The result does not depend on it */
+    oi_threads *team;   /* instead of threads made for this call; NULL: those */
     /* Slices: per tensor the distance in elements between neighbours along each axis (NULL:
      * row-major), and the first element. Each array may be NULL. */
     const int64_t *const *input_strides, *const *output_strides;
@@ -942,6 +949,7 @@ typedef struct oi_synth_options {
     const oi_size *sizes;    /* other values for the model's sizes */
     size_t n_sizes;
     bool per_node;           /* code that lets the host compare after every node */
+    oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
 } oi_synth_options;
 

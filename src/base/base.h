@@ -234,10 +234,7 @@ bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false wit
 
 /* -- threads.c -- */
 
-/* A fixed team of threads. Tasks are numbered by the plan, not by who runs them. */
-typedef struct oi_threads oi_threads;
-oi_threads *oi_threads_new(unsigned n); /* n in all, the caller's included; NULL when that fails */
-void oi_threads_free(oi_threads *t);
+/* A fixed team of threads (openinfer.h). Tasks are numbered by the plan, not by who runs them. */
 unsigned oi_threads_count(const oi_threads *t); /* 1 for NULL */
 /* task(ctx, 0) ... task(ctx, n_tasks - 1), in any order, each once; returns when all are done. One
  * call at a time; a task must not call it. `threads` is an oi_threads, or NULL: in order, here. */

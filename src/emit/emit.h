@@ -76,6 +76,6 @@ void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files);
 
 oi_status oi_weights_hash(oi_unit *u, uint64_t *out);
 oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd);
-oi_status oi_weights_text(oi_unit *u, uint64_t hash, oi_buf *out); /* as bytes of a C array */
+oi_status oi_weights_write_c(oi_unit *u, uint64_t hash, int fd); /* the same as a C array */
 
 #endif

@@ -54,6 +54,13 @@ static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
     return OI_OK;
 }
 
+static bool embeds(const oi_device *device, const oi_synth_options *o)
+{
+    oi_embed wish =
+        o->weights != OI_EMBED_AUTO ? o->weights : oi_device_get(device)->preferences.embed_weights;
+    return wish == OI_EMBED_ALWAYS;
+}
+
 oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth_graph *graphs,
                         size_t n_graphs, const oi_synth_options *options, oi_plan **out,
                         oi_diag *diag)
@@ -68,7 +75,8 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .target = oi_device_get(device),
                             .name = o->name ? o->name : "model",
                             .diag = diag,
-                            .per_node = o->per_node};
+                            .per_node = o->per_node,
+                            .embeds = embeds(device, o)};
         p->unit.names.arena = p->unit.arena;
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }
@@ -108,11 +116,18 @@ static void spell(void *ctx)
     oi_emit_c(&w->plan->unit, w->hash, &w->files);
 }
 
+static const char *weights_name(const writing *w)
+{
+    return w->plan->unit.embeds ? "weights.c" : "weights.bin";
+}
+
 static oi_status put_weights(void *ctx, int fd, oi_diag *d)
 {
     writing *w = ctx;
-    oi_status status = oi_weights_write(&w->plan->unit, w->hash, fd);
-    return status == OI_ERR_ENV ? oi_diag_env(d, "weights.bin", "%s", strerror(errno)) : status;
+    oi_unit *u = &w->plan->unit;
+    oi_status status =
+        u->embeds ? oi_weights_write_c(u, w->hash, fd) : oi_weights_write(u, w->hash, fd);
+    return status == OI_ERR_ENV ? oi_diag_env(d, weights_name(w), "%s", strerror(errno)) : status;
 }
 
 static void remove_folder(const char *dir)
@@ -137,7 +152,7 @@ static oi_status write_into(writing *w, const char *dir)
             return oi_diag_env(w->diag, dir, "the path is too long");
         OI_TRY(oi_file_write(path, f->text, f->size, w->diag));
     }
-    if (snprintf(path, sizeof path, "%s/weights.bin", dir) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/%s", dir, weights_name(w)) >= (int)sizeof path)
         return oi_diag_env(w->diag, dir, "the path is too long");
     return oi_file_write_with(path, put_weights, w, w->diag);
 }
@@ -149,7 +164,7 @@ static oi_status move_into_place(writing *w, const char *from)
     if (rename(from, w->dir) == 0)
         return OI_OK;
     for (size_t i = 0; i <= w->files.n; i++) {
-        const char *name = i < w->files.n ? w->files.at[i].name : "weights.bin";
+        const char *name = i < w->files.n ? w->files.at[i].name : weights_name(w);
         if (snprintf(a, sizeof a, "%s/%s", from, name) >= (int)sizeof a ||
             snprintf(b, sizeof b, "%s/%s", w->dir, name) >= (int)sizeof b)
             return oi_diag_env(w->diag, w->dir, "the path is too long");

@@ -5,6 +5,9 @@
  * Code and weights belong together: the hash is also a constant of the emitted code. */
 #include "emit/emit.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 typedef struct sink {
     oi_unit *u;
     oi_status (*put)(void *ctx, const void *data, size_t n);
@@ -114,33 +117,59 @@ oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd)
     return put_all(&s);
 }
 
+/* -- as a C array -- */
+
 typedef struct text_sink {
-    oi_buf *out;
-    unsigned column;
+    int fd;
+    unsigned column; /* bytes in this line */
+    size_t n;
+    char text[4096];
 } text_sink;
+
+static oi_status flush_text(text_sink *t)
+{
+    size_t n = t->n;
+    t->n = 0;
+    return oi_file_put(t->fd, t->text, n) ? OI_OK : OI_ERR_ENV;
+}
 
 static oi_status text_part(void *ctx, const void *data, size_t n)
 {
     text_sink *t = ctx;
     const uint8_t *p = data;
     for (size_t i = 0; i < n; i++) {
-        oi_buf_printf(t->out, "%s%u,", t->column == 0 ? "    " : "", p[i]);
+        if (t->n + 16 > sizeof t->text)
+            OI_TRY(flush_text(t));
         t->column = (t->column + 1) % 24;
-        if (t->column == 0)
-            oi_buf_putc(t->out, '\n');
+        t->n += (size_t)snprintf(t->text + t->n, sizeof t->text - t->n, "%s%u,%s",
+                                 t->column == 1 ? "    " : "", p[i], t->column == 0 ? "\n" : "");
     }
     return OI_OK;
 }
 
-oi_status oi_weights_text(oi_unit *u, uint64_t hash, oi_buf *out)
+oi_status oi_weights_write_c(oi_unit *u, uint64_t hash, int fd)
 {
     uint8_t header[OI_ALIGN] = "OIWEIGHT";
-    text_sink t = {out, 0};
+    text_sink t = {.fd = fd};
+    const char *section = u->target->mcu.flash_section;
     memcpy(header + 8, &hash, 8);
     memcpy(header + 16, &u->weights_bytes, 8);
+    t.n = (size_t)snprintf(t.text, sizeof t.text,
+                           "/* weights.c: the weights of %s, in the order %s.c reads them. */\n"
+                           "#include \"%s.h\"\n\n",
+                           u->name, u->name, u->name);
+    OI_TRY(flush_text(&t));
+    if (section && *section)
+        t.n =
+            (size_t)snprintf(t.text, sizeof t.text, "__attribute__((section(\"%s\")))\n", section);
+    OI_TRY(flush_text(&t));
+    t.n = (size_t)snprintf(t.text, sizeof t.text,
+                           "_Alignas(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n",
+                           OI_ALIGN, u->name, u->weights_bytes);
+    OI_TRY(flush_text(&t));
     sink s = {.u = u, .put = text_part, .ctx = &t};
-    text_part(&t, header, sizeof header);
+    OI_TRY(text_part(&t, header, sizeof header));
     OI_TRY(put_all(&s));
-    oi_buf_putc(out, '\n');
-    return OI_OK;
+    OI_TRY(flush_text(&t));
+    return oi_file_put(fd, "};\n", 3) ? OI_OK : OI_ERR_ENV;
 }

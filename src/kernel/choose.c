@@ -299,7 +299,10 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
     }
     c->store.size = (uint8_t)oi_form_size(c->form);
     c->scratch_bytes = oi_matmul_scratch(q, c);
-    return c->form == oi_form_of(acc) || c->store.cut;
+    if (c->form != oi_form_of(acc) && !c->store.cut)
+        return false;
+    (void)oi_gemv_choose(q, c); /* a few rows: the other operand is read once, in place */
+    return true;
 }
 
 /* Ops with a kernel file of their own. */

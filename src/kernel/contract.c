@@ -22,10 +22,9 @@ typedef struct matmul_job {
     const oi_kernel_io *io;
     const oi_tile_fns *tile;
     size_t size; /* of an element in the kernel's form */
-    int64_t m, n, k;
-    int64_t x_m, x_k, y_k, y_n, out_m, out_n; /* strides */
-    int64_t x_at, y_at, out_at;               /* of the present pair of matrices */
-    bool writes_out;                          /* tiles go straight into the result */
+    oi_matrices mats;
+    int64_t x_at, y_at, out_at; /* of the present pair of matrices */
+    bool writes_out;            /* tiles go straight into the result */
     char *packed_y, *sums;
     /* the present block */
     int64_t n0, n_cols, m0, n_rows, k0, k_len;
@@ -61,31 +60,55 @@ static oi_operand leading(const oi_operand *o, uint32_t n_matrix_axes)
     return lead;
 }
 
+/* Stacked rows against one matrix are one taller matrix. */
+static void join_stack(oi_matrices *m)
+{
+    oi_walk *w = &m->stack;
+    int64_t x_step = w->steps[0][0], out_step = w->steps[2][0];
+    if (w->rank != 1 || w->steps[1][0] != 0 || w->dims[0] < 2)
+        return;
+    if (m->m == 1) {
+        m->x_m = x_step;
+        m->out_m = out_step;
+    } else if (x_step != m->m * m->x_m || out_step != m->m * m->out_m) {
+        return;
+    }
+    m->m *= w->dims[0];
+    w->dims[0] = 1;
+}
+
+void oi_matmul_matrices(const oi_kernel_query *q, const oi_choice *c, oi_matrices *m)
+{
+    const oi_operand *x = &q->in[0], *y = &q->in[1], *out = &q->out[0];
+    int64_t k;
+    matrix_strides(x, c->attrs[1].u8, true, &m->m, &m->k, &m->x_m, &m->x_k);
+    matrix_strides(y, c->attrs[2].u8, false, &k, &m->n, &m->y_k, &m->y_n);
+    uint32_t last = out->rank;
+    m->out_n = y->rank > 1 ? out->strides[--last] : 1;
+    m->out_m = x->rank > 1 ? out->strides[--last] : 0;
+    oi_operand x_lead = leading(x, 2), y_lead = leading(y, 2);
+    oi_operand out_lead = leading(out, out->rank - last);
+    oi_walk_init(&m->stack, &out_lead, (const oi_operand *const[]){&x_lead, &y_lead, &out_lead}, 3);
+    join_stack(m);
+}
+
 static void set_job(matmul_job *j, const oi_kernel_query *q, const oi_choice *c,
                     const oi_kernel_io *io)
 {
-    const oi_operand *x = &q->in[0], *y = &q->in[1], *out = &q->out[0];
-    bool transpose_x = c->attrs[1].u8, transpose_y = c->attrs[2].u8;
-    int64_t k;
     *j = (matmul_job){.c = c, .io = io, .tile = c->tile, .size = oi_form_size(c->form)};
-    matrix_strides(x, transpose_x, true, &j->m, &j->k, &j->x_m, &j->x_k);
-    matrix_strides(y, transpose_y, false, &k, &j->n, &j->y_k, &j->y_n);
-    uint32_t last = out->rank;
-    j->out_n = y->rank > 1 ? out->strides[--last] : 1;
-    j->out_m = x->rank > 1 ? out->strides[--last] : 0;
-    j->writes_out = c->store.is_direct && j->out_n == 1 && (j->out_m > 0 || j->m == 1) &&
-                    (uintptr_t)io->out[0] % j->size == 0;
+    oi_matmul_matrices(q, c, &j->mats);
+    j->writes_out = c->store.is_direct && j->mats.out_n == 1 &&
+                    (j->mats.out_m > 0 || j->mats.m == 1) && (uintptr_t)io->out[0] % j->size == 0;
     j->packed_y = io->scratch;
     j->sums = (char *)io->scratch + (size_t)K_BLOCK * N_BLOCK * j->size;
 }
 
 size_t oi_matmul_scratch(const oi_kernel_query *q, const oi_choice *c)
 {
-    int64_t m = 1, k;
-    int64_t step;
-    matrix_strides(&q->in[0], c->attrs[1].u8, true, &m, &k, &step, &step);
-    size_t rows = (size_t)(m < M_BLOCK ? m : M_BLOCK), size = oi_form_size(c->form);
-    return (K_BLOCK + rows) * (size_t)N_BLOCK * size;
+    oi_matrices m;
+    oi_matmul_matrices(q, c, &m);
+    size_t rows = (size_t)(m.m < M_BLOCK ? m.m : M_BLOCK);
+    return (K_BLOCK + rows) * (size_t)N_BLOCK * oi_form_size(c->form);
 }
 
 /* -- packing -- */
@@ -159,7 +182,8 @@ static void pack_y_task(void *ctx, size_t task)
     size_t width = j->tile->cols, first = task * width;
     size_t used = (size_t)j->n_cols - first < width ? (size_t)j->n_cols - first : width;
     matrix m = {&j->c->load[1], j->io->in[1],
-                j->y_at + j->k0 * j->y_k + (j->n0 + (int64_t)first) * j->y_n, j->y_k, j->y_n};
+                j->y_at + j->k0 * j->mats.y_k + (j->n0 + (int64_t)first) * j->mats.y_n, j->mats.y_k,
+                j->mats.y_n};
     pack(&m, (size_t)j->k_len, width, used, j->size,
          j->packed_y + first * (size_t)j->k_len * j->size);
 }
@@ -170,8 +194,8 @@ static void pack_y_task(void *ctx, size_t task)
 static char *sum_at(const matmul_job *j, size_t row, size_t col, size_t *ld)
 {
     if (j->writes_out) {
-        *ld = (size_t)j->out_m;
-        int64_t at = j->out_at + (j->m0 + (int64_t)row) * j->out_m + j->n0 + (int64_t)col;
+        *ld = (size_t)j->mats.out_m;
+        int64_t at = j->out_at + (j->m0 + (int64_t)row) * j->mats.out_m + j->n0 + (int64_t)col;
         return (char *)j->io->out[0] + at * (int64_t)j->size;
     }
     *ld = N_BLOCK;
@@ -228,7 +252,8 @@ static void tile_task(void *ctx, size_t task)
     for (; row < end; row += height) {
         size_t used = least((size_t)j->n_rows - row, height);
         matrix m = {&j->c->load[0], j->io->in[0],
-                    j->x_at + (j->m0 + (int64_t)row) * j->x_m + j->k0 * j->x_k, j->x_k, j->x_m};
+                    j->x_at + (j->m0 + (int64_t)row) * j->mats.x_m + j->k0 * j->mats.x_k,
+                    j->mats.x_k, j->mats.x_m};
         pack(&m, (size_t)j->k_len, height, used, j->size, (char *)panel);
         run_panel(j, (char *)panel, row, col, least(col + N_TASK, (size_t)j->n_cols));
     }
@@ -239,8 +264,8 @@ static void store_task(void *ctx, size_t row)
     const matmul_job *j = ctx;
     size_t ld;
     oi_store_row(&j->c->store, j->io->out[0],
-                 j->out_at + (j->m0 + (int64_t)row) * j->out_m + j->n0 * j->out_n, j->out_n,
-                 sum_at(j, row, 0, &ld), (size_t)j->n_cols);
+                 j->out_at + (j->m0 + (int64_t)row) * j->mats.out_m + j->n0 * j->mats.out_n,
+                 j->mats.out_n, sum_at(j, row, 0, &ld), (size_t)j->n_cols);
 }
 
 /* -- blocks -- */
@@ -252,21 +277,21 @@ static void run_block(matmul_job *j, const oi_kernel_io *storing)
     size_t down = ((size_t)j->n_rows + M_TASK - 1) / M_TASK;
     j->k0 = 0;
     do { /* once even for k = 0: a sum of nothing */
-        j->k_len = j->k - j->k0 < K_BLOCK ? j->k - j->k0 : K_BLOCK;
+        j->k_len = j->mats.k - j->k0 < K_BLOCK ? j->mats.k - j->k0 : K_BLOCK;
         oi_parallel(j->io, panels, pack_y_task, j);
         oi_parallel(j->io, across * down, tile_task, j);
         j->k0 += K_BLOCK;
-    } while (j->k0 < j->k);
+    } while (j->k0 < j->mats.k);
     if (!j->writes_out)
         oi_parallel(storing, (size_t)j->n_rows, store_task, j);
 }
 
 static void run_matrix(matmul_job *j, const oi_kernel_io *storing)
 {
-    for (j->n0 = 0; j->n0 < j->n; j->n0 += N_BLOCK) {
-        j->n_cols = j->n - j->n0 < N_BLOCK ? j->n - j->n0 : N_BLOCK;
-        for (j->m0 = 0; j->m0 < j->m; j->m0 += M_BLOCK) {
-            j->n_rows = j->m - j->m0 < M_BLOCK ? j->m - j->m0 : M_BLOCK;
+    for (j->n0 = 0; j->n0 < j->mats.n; j->n0 += N_BLOCK) {
+        j->n_cols = j->mats.n - j->n0 < N_BLOCK ? j->mats.n - j->n0 : N_BLOCK;
+        for (j->m0 = 0; j->m0 < j->mats.m; j->m0 += M_BLOCK) {
+            j->n_rows = j->mats.m - j->m0 < M_BLOCK ? j->mats.m - j->m0 : M_BLOCK;
             run_block(j, storing);
         }
     }
@@ -277,24 +302,20 @@ bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
 {
     (void)fault;
     matmul_job j;
-    oi_walk w;
     set_job(&j, q, c, io);
-    oi_operand x = leading(&q->in[0], 2), y = leading(&q->in[1], 2);
-    uint32_t matrix_axes = (q->in[0].rank > 1) + (q->in[1].rank > 1);
-    oi_operand out = leading(&q->out[0], matrix_axes);
-    oi_walk_init(&w, &out, (const oi_operand *const[]){&x, &y, &out}, 3);
     oi_kernel_io team = *io, storing;
-    if ((double)j.m * (double)j.n * (double)j.k < WORTH_THREADS)
+    if ((double)j.mats.m * (double)j.mats.n * (double)j.mats.k < WORTH_THREADS)
         team.parallel = NULL;
     j.io = &team;
     storing = team;
     if (oi_dtype_bits(q->out[0].dtype) < 8) /* threads may not meet in a byte */
         storing.parallel = NULL;
-    int64_t n = oi_walk_count(&w, w.rank);
+    const oi_walk *w = &j.mats.stack;
+    int64_t n = oi_walk_count(w, w->rank);
     for (int64_t i = 0; i < n; i++) {
         int64_t at[3] = {0};
         if (i > 0)
-            oi_walk_seek(&w, w.rank, i, at);
+            oi_walk_seek(w, w->rank, i, at);
         j.x_at = at[0] + (io->in_at ? io->in_at[0] : 0);
         j.y_at = at[1] + (io->in_at ? io->in_at[1] : 0);
         j.out_at = at[2] + (io->out_at ? io->out_at[0] : 0);

@@ -161,7 +161,7 @@ typedef struct oi_form_fns {
 } oi_form_fns;
 
 extern const oi_form_fns *const oi_forms[OI_CPU_COUNT];
-extern const oi_dot_fns *const oi_dots[OI_CPU_COUNT]; /* [0] f32, [1] f64 */
+extern const oi_dot_fns *const oi_dots[OI_CPU_COUNT]; /* [0] f32, [1] f64, [2] i32, [3] i64 */
 extern const oi_qdot_fns *const oi_qdots[OI_CPU_COUNT];
 oi_dtype oi_form_of(oi_dtype t);     /* f16 -> f32; others are computed as themselves */
 size_t oi_form_size(oi_dtype t);     /* bytes of one element in its form */
@@ -201,6 +201,15 @@ bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
 bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                    oi_kernel_fault *fault);
 size_t oi_matmul_scratch(const oi_kernel_query *q, const oi_choice *c);
+/* A product's matrices: sizes and strides, and the walk over stacks of them (x, y, result). */
+typedef struct oi_matrices {
+    int64_t m, n, k;
+    int64_t x_m, x_k, y_k, y_n, out_m, out_n;
+    oi_walk stack;
+} oi_matrices;
+void oi_matmul_matrices(const oi_kernel_query *q, const oi_choice *c, oi_matrices *out);
+/* gemv.c: takes over a product of a few rows. False: it stays as it was chosen. */
+bool oi_gemv_choose(const oi_kernel_query *q, oi_choice *c);
 /* nest_run.c: any op that is loops (nest.h) */
 bool oi_nest_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                  oi_kernel_fault *fault);

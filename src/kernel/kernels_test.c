@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#define MAX_ELEMENTS 70000
+#define MAX_ELEMENTS 140000 /* a row long enough to be folded in parts */
 #define MAX_BYTES    (MAX_ELEMENTS * 8)
 
 typedef struct call {
@@ -21,6 +21,7 @@ typedef struct call {
 } call;
 
 static uint8_t data[4][MAX_BYTES];
+static oi_threads *team_of_three;
 
 static uint64_t count(const uint64_t *dims, uint32_t rank)
 {
@@ -57,7 +58,8 @@ static void add_input(call *c, oi_dtype t, uint32_t rank, const uint64_t *dims, 
 
 static void set_out(call *c, oi_dtype t, uint32_t rank, const uint64_t *dims)
 {
-    memcpy(c->dims[4], dims, rank * sizeof *dims);
+    if (rank)
+        memcpy(c->dims[4], dims, rank * sizeof *dims);
     c->out = (oi_op_out){.dtype = t, .rank = rank, .dims = c->dims[4]};
 }
 
@@ -75,12 +77,12 @@ static uint64_t out_bytes(const call *c)
     return n;
 }
 
-static void run_on(call *c, const char *device, unsigned threads, void *to)
+static void run_on(call *c, const char *device, oi_threads *team, void *to)
 {
     oi_diag *d = oi_diag_new();
     c->out.data = to;
-    memset(to, 0, MAX_BYTES);
-    oi_op_run_options options = {.device = device, .threads = threads};
+    memset(to, 0, out_bytes(c));
+    oi_op_run_options options = {.device = device, .team = team};
     if (oi_op_run(c->op->name, c->in, c->n_in, c->attrs, c->n_attrs, &c->out, 1, &options, d) !=
         OI_OK) {
         oi_diag_print(d, stderr, false);
@@ -106,16 +108,16 @@ static void compare(const call *c, const uint8_t *a, const uint8_t *b, const cha
 static void check(call *c)
 {
     static uint8_t reference[MAX_BYTES], other[MAX_BYTES];
-    run_on(c, "cpu:scalar", 1, reference);
+    run_on(c, "cpu:scalar", NULL, reference);
     for (size_t i = 0; oi_cpu_at(i); i++) {
         char device[32];
         snprintf(device, sizeof device, "cpu:%s", oi_cpu_at(i));
-        run_on(c, device, 1, other);
+        run_on(c, device, NULL, other);
         compare(c, other, reference, device);
     }
     static uint8_t alone[MAX_BYTES];
-    run_on(c, "cpu", 1, alone);
-    run_on(c, "cpu", 3, other);
+    run_on(c, "cpu", NULL, alone);
+    run_on(c, "cpu", team_of_three, other);
     assert_memory_equal(alone, other, out_bytes(c));
 }
 
@@ -173,10 +175,36 @@ static void try_matmul(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed
     check(&c);
 }
 
+/* Few rows, many columns; the matrix lies either way. */
+static void try_thin(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    for (int transposed = 0; transposed < 2; transposed++) {
+        call c = {.op = op};
+        uint64_t x[2] = {rows, 33}, y[2] = {33, 4109}, out[2] = {rows, 4109},
+                 swapped[2] = {4109, 33};
+        add_input(&c, t, 2, x, &seed);
+        add_input(&c, t, 2, transposed ? swapped : y, &seed);
+        c.attrs[c.n_attrs++] =
+            (oi_op_arg){"transpose_b", {.tag = OI_VALUE_BOOL, .b = transposed != 0}};
+        set_out(&c, t, 2, out);
+        check(&c);
+    }
+}
+
+static void try_long(const oi_op *op, oi_dtype t, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t dims[1] = {MAX_ELEMENTS};
+    add_input(&c, t, 1, dims, &seed);
+    c.attrs[c.n_attrs++] = (oi_op_arg){op->attrs[0].name, int_value(0)};
+    set_out(&c, result_dtype(op, t), 0, NULL);
+    check(&c);
+}
+
 static void try_gather(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
 {
     call c = {.op = op};
-    uint64_t x[2] = {3, 11}, idx[1] = {rows}, out[2] = {rows, 11};
+    uint64_t x[2] = {3, rows > 3 ? 260 : 11}, idx[1] = {rows}, out[2] = {rows, x[1]};
     add_input(&c, t, 2, x, &seed);
     add_input(&c, OI_U8, 1, idx, &seed);
     set_out(&c, t, 2, out);
@@ -236,9 +264,17 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
                 try_elementwise(op, t, (oi_dtype)to, rows > 100 ? 100 : rows, seed);
         break;
     case OI_SHAPE_REDUCE:
-    case OI_SHAPE_ARGREDUCE: try_reduce(op, t, rows > 900 ? 900 : rows, seed); break;
-    case OI_SHAPE_MATMUL: try_matmul(op, t, rows > 200 ? 200 : rows, seed); break;
-    case OI_SHAPE_GATHER: try_gather(op, t, rows > 700 ? 700 : rows, seed); break;
+    case OI_SHAPE_ARGREDUCE:
+        try_reduce(op, t, rows > 900 ? 900 : rows, seed);
+        if (rows == 1)
+            try_long(op, t, seed);
+        break;
+    case OI_SHAPE_MATMUL:
+        try_matmul(op, t, rows > 200 ? 200 : rows, seed);
+        if (rows < 4)
+            try_thin(op, t, rows, seed);
+        break;
+    case OI_SHAPE_GATHER: try_gather(op, t, rows > 500 ? 500 : rows, seed); break;
     case OI_SHAPE_SDPA: try_sdpa(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_ATTN: try_attn(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_QLINEAR: try_qlinear(op, t, rows > 90 ? 90 : rows, seed); break;
@@ -324,5 +360,8 @@ int main(void)
         cmocka_unit_test(mistakes),
         cmocka_unit_test(an_index_out_of_range),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    team_of_three = oi_threads_new(3);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    oi_threads_free(team_of_three);
+    return failed;
 }

@@ -2,10 +2,12 @@
  *
  * The axes of x are kept or reduced. When the last one is reduced, a row of x folds into one
  * accumulator; when it is kept, a row of x meets a row of accumulators. Either way an accumulator
- * meets its elements in ascending index order. */
+ * meets its elements in ascending index order. But in the reference, a long row is folded in parts
+ * that threads share; how many there are depends on its length alone. */
 #include "kernel/kernel.h"
 
-#define BLOCK 32768 /* elements of x per task, roughly */
+#define BLOCK     32768 /* elements of x per task, roughly */
+#define MAX_PARTS 256   /* of one accumulator */
 
 typedef struct reduce_job {
     const oi_choice *c;
@@ -94,32 +96,88 @@ static void finish(const reduce_job *j, void *acc, int64_t *at, size_t n, int64_
 
 /* -- the last axis is reduced -- */
 
-/* One accumulator over everything below x_at. */
-static void fold_one(const reduce_job *j, void *acc, int64_t *position, int64_t x_at)
+/* One accumulator over the elements [from, to) below x_at. */
+static void fold_range(const reduce_job *j, void *acc, int64_t *position, int64_t x_at,
+                       int64_t from, int64_t to)
 {
     const oi_choice *c = j->c;
     uint64_t buffer[2 * OI_CHUNK];
     uint32_t last = j->reduced.rank - 1;
-    int64_t rows = oi_walk_count(&j->reduced, last), n = j->reduced.dims[last];
-    int64_t step = j->reduced.steps[0][last];
+    int64_t n = j->reduced.dims[last], step = j->reduced.steps[0][last];
     bool direct = c->load[0].is_direct && !c->load[0].cast && step == 1 &&
                   (uintptr_t)j->io->in[0] % c->load[0].form_size == 0;
-    int64_t chunk = direct ? n : OI_CHUNK;
     oi_reduce_row r = {.n = 1, .acc = acc, .at = position, .attrs = c->attrs};
-    if (j->finds_position)
-        r.x = oi_load_row(&c->load[0], j->io->in[0], x_at, 1, 1, buffer);
-    c->reduce->init(&r);
-    for (int64_t i = 0; i < rows; i++) {
+    if (j->finds_position) {
         int64_t at = x_at;
-        oi_walk_seek(&j->reduced, last, i, &at);
-        for (int64_t k = 0; k < n; k += chunk) {
-            r.n = (size_t)(n - k < chunk ? n - k : chunk);
-            r.first = i * n + k;
-            r.x = oi_load_row(&c->load[0], j->io->in[0], at + k * step, step, r.n, buffer);
-            c->reduce->fold(&r);
-        }
+        oi_walk_seek(&j->reduced, j->reduced.rank, from, &at);
+        r.x = oi_load_row(&c->load[0], j->io->in[0], at, 1, 1, buffer);
+    }
+    c->reduce->init(&r);
+    if (j->finds_position)
+        *position = from;
+    while (from < to) {
+        int64_t at = x_at, k = from % n, len = n - k < to - from ? n - k : to - from;
+        len = direct || len < OI_CHUNK ? len : OI_CHUNK;
+        oi_walk_seek(&j->reduced, last, from / n, &at);
+        r.n = (size_t)len;
+        r.first = from;
+        r.x = oi_load_row(&c->load[0], j->io->in[0], at + k * step, step, r.n, buffer);
+        c->reduce->fold(&r);
+        from += len;
     }
 }
+
+/* -- long rows -- */
+
+typedef struct long_row {
+    const reduce_job *job;
+    int64_t x_at, per_part;
+    uint64_t accs[MAX_PARTS];
+    int64_t positions[MAX_PARTS];
+} long_row;
+
+static void part_task(void *ctx, size_t part)
+{
+    long_row *l = ctx;
+    const reduce_job *j = l->job;
+    int64_t from = (int64_t)part * l->per_part, to = from + l->per_part;
+    fold_range(j, (char *)l->accs + part * j->c->store.size, &l->positions[part], l->x_at, from,
+               to < j->n_reduced ? to : j->n_reduced);
+}
+
+/* The parts' accumulators fold like elements; positions are tried one by one. */
+static void join_parts(const long_row *l, size_t n, void *acc, int64_t *position)
+{
+    const reduce_job *j = l->job;
+    size_t size = j->c->store.size, at_once = j->finds_position ? 1 : n - 1;
+    memcpy(acc, l->accs, size);
+    *position = l->positions[0];
+    for (size_t i = 1; i < n; i += at_once)
+        j->c->reduce->fold(&(oi_reduce_row){.n = at_once,
+                                            .acc = acc,
+                                            .at = position,
+                                            .x = (const char *)l->accs + i * size,
+                                            .first = l->positions[i],
+                                            .attrs = j->c->attrs});
+}
+
+static void run_long(const reduce_job *j, const oi_kernel_io *io)
+{
+    long_row l = {.job = j, .per_part = (j->n_reduced + MAX_PARTS - 1) / MAX_PARTS};
+    l.per_part = l.per_part > BLOCK ? l.per_part : BLOCK;
+    size_t n_parts = (size_t)((j->n_reduced + l.per_part - 1) / l.per_part);
+    for (int64_t i = 0; i < j->n_out; i++) {
+        int64_t at[2] = {j->x_at, j->out_at}, position = 0;
+        uint64_t acc;
+        oi_walk_seek(&j->kept, j->kept.rank, i, at);
+        l.x_at = at[0];
+        oi_parallel(io, n_parts, part_task, &l);
+        join_parts(&l, n_parts, &acc, &position);
+        finish(j, &acc, &position, 1, at[1], 1);
+    }
+}
+
+/* -- many rows -- */
 
 static void fold_task(void *ctx, size_t task)
 {
@@ -136,8 +194,8 @@ static void fold_task(void *ctx, size_t task)
         n = n < OI_CHUNK ? n : OI_CHUNK;
         oi_walk_seek(&j->kept, last, from / inner, at);
         for (int64_t i = 0; i < n; i++)
-            fold_one(j, (char *)accs + i * j->c->store.size, &positions[i],
-                     at[0] + (start + i) * j->kept.steps[0][last]);
+            fold_range(j, (char *)accs + i * j->c->store.size, &positions[i],
+                       at[0] + (start + i) * j->kept.steps[0][last], 0, j->n_reduced);
         int64_t step = j->kept.steps[1][last];
         finish(j, accs, positions, (size_t)n, at[1] + start * step, step);
         from += n;
@@ -177,6 +235,13 @@ static void each_task(void *ctx, size_t task)
 
 /* -- the whole -- */
 
+/* Few long rows. Sums of floats keep index order in the reference. */
+static bool folds_in_parts(const reduce_job *j)
+{
+    bool regroups = j->c->cpu != OI_CPU_SCALAR || !oi_dtype_is_float(j->c->form);
+    return regroups && j->n_out < 8 && j->n_reduced >= 4 * BLOCK;
+}
+
 bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                    oi_kernel_fault *fault)
 {
@@ -195,6 +260,10 @@ bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
     oi_kernel_io alone = *io;
     if (packed || j.n_out * (j.n_reduced + 1) < 2 * BLOCK)
         alone.parallel = NULL;
+    if (last_reduced && folds_in_parts(&j)) {
+        run_long(&j, io);
+        return true;
+    }
     if (last_reduced || j.n_reduced == 0) {
         int64_t per = j.n_reduced ? BLOCK / j.n_reduced : BLOCK;
         j.outs_per_task = per > 1 ? per : 1;

@@ -78,10 +78,13 @@ typedef struct oi_tile_fns {
     uint32_t rows, cols;
 } oi_tile_fns;
 
-/* Rows in f32 or f64: *sum += x . y; sum += *factor * x; softmax in place. */
+/* Rows in f32, f64, i32 or i64: *sum += x . y; sum += *factor * x; the same with four rows, for
+ * sums[k] += x . rows[k] and sum += factors[k] * rows[k]; softmax of floats in place. */
 typedef struct oi_dot_fns {
     void (*dot)(size_t n, const void *x, const void *y, void *sum);
     void (*add_scaled)(size_t n, const void *factor, const void *x, void *sum);
+    void (*dot_four)(size_t n, const void *x, const void *const *rows, void *sums);
+    void (*add_four)(size_t n, const void *factors, const void *const *rows, void *sum);
     void (*softmax)(size_t n, void *row);
 } oi_dot_fns;
 

@@ -126,13 +126,16 @@ static oi_status report(const run *r, const oi_kernel_fault *f)
                          (long long)f->limit, (long long)f->limit - 1);
 }
 
-static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c, unsigned n_threads)
+static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c,
+                      const oi_op_run_options *options)
 {
     oi_status status = OI_OK;
-    oi_threads *threads = n_threads > 1 ? oi_threads_new(n_threads) : NULL;
+    unsigned n_threads = options && !options->team ? options->threads : 1;
+    oi_threads *own = n_threads > 1 ? oi_threads_new(n_threads) : NULL;
+    oi_threads *threads = options && options->team ? options->team : own;
     void *scratch = c->scratch_bytes ? aligned_alloc(64, (c->scratch_bytes + 63) / 64 * 64) : NULL;
     oi_kernel_fault fault = {0};
-    if ((n_threads > 1 && !threads) || (c->scratch_bytes && !scratch)) {
+    if ((n_threads > 1 && !own) || (c->scratch_bytes && !scratch)) {
         status = oi_diag_env(r->diag, "op", "no memory or threads to run %s", r->op->name);
         goto done;
     }
@@ -147,7 +150,7 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c, unsi
         status = report(r, &fault);
 done:
     free(scratch);
-    oi_threads_free(threads);
+    oi_threads_free(own);
     return status;
 }
 
@@ -207,5 +210,5 @@ oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs, cons
     oi_choice c;
     if (!oi_kernel_choose(&q, cpu, &c))
         return fail(&r, "E060", "no kernel does this", "");
-    return call(&r, &q, &c, options ? options->threads : 1);
+    return call(&r, &q, &c, options);
 }

@@ -231,6 +231,7 @@ struct oi_unit {
     OI_VEC(oi_pass_note) notes;
     oi_map names; /* taken identifiers */
     bool per_node;
+    bool embeds; /* weights are compiled in */
     uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
 };
 

@@ -309,7 +309,7 @@ def reduce_cases(op, row):
             rng = rng_for(op, dtype, name, shape, str(axes))
             yield Case(op, [sliced(rng, dtype, shape, True)], {"axes": axes}, dtype, reduced_shape(shape, axes, False), name)
         rng = rng_for(op, dtype, "large")
-        for shape, axes in (((40, 3001), [1]), ((300, 700), [0]), ((120011,), [0])):
+        for shape, axes in (((40, 3001), [1]), ((300, 700), [0]), ((150011,), [0])):
             yield Case(op, [tensor(rng, dtype, shape, True)], {"axes": axes}, dtype, reduced_shape(shape, axes, False), "large")
         yield Case(op, [tensor(rng, dtype, (4, 1), True)], {"axes": [1], "keepdims": True}, dtype, (4, 1), "in place", 0)
         if "acc" in row.get("flags", []):
@@ -332,6 +332,9 @@ def position_cases(op, row):
                         rng = rng_for(op, dtype, out, name, str(attrs), plain)
                         x = tensor(rng, dtype, shape, plain)
                         yield Case(op, [x], {"axis": axis, **attrs}, out, reduced_shape(shape, axis, "keepdims" in attrs), name)
+            for attrs in ({}, {"select_first": False}):
+                rng = rng_for(op, dtype, out, "large", str(attrs))
+                yield Case(op, [tensor(rng, dtype, (150011,), True)], {"axis": 0, **attrs}, out, (), "large")
             rng = rng_for(op, dtype, out, "sliced")
             yield Case(op, [sliced(rng, dtype, (5, 6))], {"axis": 1}, out, (5,), "sliced")
             yield Case(op, [sliced(rng, dtype, (5, 6))], {"axis": 0}, out, (6,), "sliced")
@@ -342,7 +345,8 @@ MATMUL = {
     "vector right": ((5, 7), (7,)), "no rows": ((0, 3), (3, 4)), "no columns": ((2, 3), (3, 0)), "nothing summed": ((2, 0), (0, 3)),
     "stacked": ((3, 4, 5), (3, 5, 2)), "broadcast": ((2, 1, 3, 4), (5, 4, 3)), "broadcast right": ((4, 3, 5), (5, 6)),
     "broadcast left": ((3, 5), (4, 5, 6)), "stacked vector": ((3, 4, 5), (5,)), "tiles": ((29, 33), (33, 67)),
-    "long k": ((3, 531), (531, 18)), "wide": ((3, 5), (5, 531)),
+    "long k": ((3, 531), (531, 18)), "wide": ((3, 5), (5, 531)), "row": ((1, 301), (301, 201)), "row and column": ((1, 67), (67, 1)),
+    "stacked rows": ((3, 1, 41), (41, 70)), "rows, stacked": ((3, 2, 41), (3, 41, 70)), "stacked as one": ((5, 3, 4), (4, 9)),
 }
 
 
@@ -368,6 +372,9 @@ def matmul_cases(op, row):
         yield Case(op, [sliced(rng, dtype, (5, 6), True), sliced(rng, dtype, (6, 4), True)], {}, dtype, (5, 4), "sliced")
         yield Case(op, [tensor(rng, dtype, (4, 4), True), tensor(rng, dtype, (4, 4), True)], {}, dtype, (4, 4), "in place", 0)
         yield Case(op, [tensor(rng, dtype, (150, 200), True), tensor(rng, dtype, (200, 600), True)], {}, dtype, (150, 600), "large")
+        yield Case(op, [tensor(rng, dtype, (3, 130), True), tensor(rng, dtype, (130, 2101), True)], {}, dtype, (3, 2101), "large, few rows")
+        yield Case(op, [tensor(rng, dtype, (2, 130), True), tensor(rng, dtype, (1101, 130), True)], {"transpose_b": True}, dtype, (2, 1101),
+                   "large, few rows")
         for acc, out in accumulators(op, dtype):
             for name in ("odd", "vector right", "stacked", "long k"):
                 a, b = MATMUL[name]
@@ -392,6 +399,9 @@ def gather_cases(op, row):
             i = rng.integers(0, 5, (2, 4)).astype(DTYPES[own].array)
             yield Case(op, [sliced(rng, dtype, (5, 6)), Tensor(own, i[:, ::2], i, (slice(None), slice(None, None, 2)))], {}, dtype,
                        (2, 2, 6), "sliced")
+        rng = rng_for(op, dtype, "large")
+        i = rng.integers(0, 40, 300)
+        yield Case(op, [tensor(rng, dtype, (40, 600)), Tensor("i64", i)], {}, dtype, (300, 600), "large")
         rng = rng_for(op, dtype, "in place")
         i = Tensor("i64", np.array([2, 0, 1]))
         yield Case(op, [tensor(rng, dtype, (3, 5)), i], {}, dtype, (3, 5), "in place", 0)

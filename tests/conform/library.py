@@ -37,7 +37,7 @@ class Arg(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("device", ctypes.c_char_p), ("threads", ctypes.c_uint),
+    _fields_ = [("device", ctypes.c_char_p), ("threads", ctypes.c_uint), ("team", ctypes.c_void_p),
                 ("input_strides", ctypes.c_void_p), ("output_strides", ctypes.c_void_p),
                 ("input_offsets", ctypes.c_void_p), ("output_offsets", ctypes.c_void_p)]
 
@@ -56,6 +56,7 @@ lib.oi_diag_at.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 lib.oi_diag_count.argtypes = [ctypes.c_void_p]
 lib.oi_diag_count.restype = ctypes.c_size_t
 lib.oi_diag_clear.argtypes = [ctypes.c_void_p]
+lib.oi_threads_new.restype = ctypes.c_void_p
 lib.oi_cpu_at.restype = ctypes.c_char_p
 lib.oi_cpu_at.argtypes = [ctypes.c_size_t]
 lib.oi_op_run.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t,
@@ -103,6 +104,15 @@ def _argument(name, value, keep):
     return a
 
 
+TEAMS = {}  # by number of threads: one for all calls
+
+
+def _team(threads):
+    if threads > 1 and threads not in TEAMS:
+        TEAMS[threads] = lib.oi_threads_new(threads)
+    return TEAMS.get(threads)
+
+
 def _dims(shape, keep):
     dims = np.array(shape, np.uint64)
     keep.append(dims)
@@ -132,7 +142,7 @@ def run(op, inputs, attrs, outputs, device="cpu", threads=1, inplace=None):
         Out(dtype=TAGS[t], rank=len(s), dims=_dims(s, keep), data=r.ctypes.data if r.size else None)
         for (t, s), r in zip(outputs, results)])
     args = (Arg * max(1, len(attrs)))(*[_argument(k, v, keep) for k, v in attrs.items()])
-    options = Options(device=device.encode(), threads=threads)
+    options = Options(device=device.encode(), threads=threads, team=_team(threads))
     if sliced:
         table = (ctypes.c_void_p * len(strides))(*strides)
         at = (ctypes.c_int64 * len(offsets))(*offsets)

@@ -81,6 +81,12 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     oi_c_undo_members(c, &o);
     oi_out_close(&o, oi_arena_printf(c->arena, " %s;", c->name));
     oi_out_line(&o, "%s", "");
+    if (c->u->embeds) {
+        oi_out_line(&o, "/* What %s_init takes. */", c->name);
+        oi_out_line(&o, "extern const unsigned char %s_weights[%" PRIu64 "];", c->name,
+                    c->u->weights_bytes);
+        oi_out_line(&o, "%s", "");
+    }
     put_functions(c, &o);
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "#endif");

@@ -110,3 +110,43 @@ def test_mutants(tmp_path):
             except OinfError as e:
                 assert "\n" not in str(e)
     assert 0 < ok < 3000
+
+
+# ---- several files, graphs ----------------------------------------------------------------
+
+
+def test_index(tmp_path):
+    from openinfer_oinf import read_oinf
+    from openinfer_oinf.convert.command import main
+
+    for i in range(2):
+        entry = {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}
+        (tmp_path / f"m-{i}.safetensors").write_bytes(safetensors_bytes({f"t{i}": entry}, bytes([i])))
+    index = {"metadata": {}, "weight_map": {"t0": "m-0.safetensors", "t1": "m-1.safetensors"}}
+    (tmp_path / "m.safetensors.index.json").write_text(json.dumps(index))
+    assert main([str(tmp_path / "m.safetensors.index.json"), "-o", str(tmp_path / "o")]) == 0
+    with read_oinf(tmp_path / "o", strict=True) as p:
+        assert [p.tensors[f"t{i}"].tolist() for i in range(2)] == [[0], [1]]
+
+
+@pytest.mark.parametrize("names", [None, {}, [], {"a": 5}, {"a": "../x"}, {"a": "/etc/passwd"}, {"a": ".."}, {"a": ""}, {"a": "x\0y"}])
+def test_broken_indexes(names, tmp_path, capsys):
+    from openinfer_oinf.convert.command import main
+
+    path = tmp_path / "m.index.json"
+    path.write_text(json.dumps({"weight_map": names}))
+    assert main([str(path), "-o", str(tmp_path / "o")]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"oinf: {path}: ") and err.count("\n") == 1
+
+
+def test_graphs(tmp_path):
+    text = "block entry { return; }\n"
+    for name in ("a.oi", "b.oi", "c.json"):
+        (tmp_path / name).write_text(text)
+    graphs = [str(tmp_path / "a.oi"), f"decode={tmp_path / 'b.oi'}", str(tmp_path / "c.json")]
+    with converted(tmp_path, EMPTY, "x.safetensors", graph=graphs) as p:
+        assert [p.meta_text(k) for k in ("oi.graph", "oi.graph.decode", "oi.graph.json")] == [text] * 3
+    for wrong in (f"json={tmp_path / 'b.oi'}", f"x={tmp_path / 'c.json'}"):
+        with pytest.raises(OinfError, match="--graph"):
+            converted(tmp_path, EMPTY, "x.safetensors", graph=[wrong])

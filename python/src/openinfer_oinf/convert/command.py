@@ -16,6 +16,7 @@ from .onnx import open_onnx
 from .plan import Options, Plan, make_plan
 from .progress import Progress
 from .safetensors import open_safetensors
+from .side_files import shards
 from .weights import Weights, need_numpy, shown
 
 READERS: Dict[str, Callable[[str], Weights]] = {
@@ -51,12 +52,17 @@ def kind_of(path: str) -> str:
 def open_all(paths: List[str], kind: Optional[str] = None) -> List[Weights]:
     opened: List[Weights] = []
     try:
-        for path in paths:
+        for path in expand(paths):
             opened.append(READERS[kind or kind_of(path)](path))
     except BaseException:
         close_all(opened)
         raise
     return opened
+
+
+def expand(paths: List[str]) -> List[str]:
+    """The files to read: an index stands for those it names."""
+    return [p for path in paths for p in (shards(path) if path.endswith(".index.json") else [path])]
 
 
 def close_all(opened: List[Weights]) -> None:
@@ -101,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add: Any = p.add_argument
-    add("inputs", nargs="+", metavar="FILE", help="GGUF, safetensors, ONNX, .npz or .npy file; several are joined")
+    add("inputs", nargs="+", metavar="FILE", help="GGUF, safetensors (or its index.json), ONNX, .npz or .npy file; several are joined")
     add("-o", "--output", metavar="PATH", help="package to write")
     add("--list", action="store_true", help="print what would be written, write nothing")
     add("--rename", action="append", default=[], metavar="RULE|FILE", help="select, rename or drop tensors (repeatable)")
@@ -116,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tokenizer", action="append", default=[], metavar="FILE",
         help="tokenizer.json, tokenizer_config.json or vocab.txt (repeatable)")  # fmt: skip
     add("--meta", action="append", default=[], metavar="KEY=VALUE", help="more metadata (repeatable)")
+    add("--graph", action="append", default=[], metavar="[NAME=]FILE", help="put a graph into the package (repeatable)")
     add("--drop-metadata", action="append", default=[], metavar="PATTERN", help="metadata keys to leave out (repeatable)")
     add("--format", choices=sorted(READERS), help="instead of looking at the file")
     add("-q", "--quiet", action="store_true", help="no summary, no progress bar")
@@ -129,7 +136,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         parser.error("--output or --list is wanted")
     options = Options(
         args.rename, args.unmatched, args.dtype, args.lossy, args.dequantize, args.sizevar, args.meta,
-        args.drop_metadata, args.metadata, args.tokenizer,
+        args.drop_metadata, args.metadata, args.tokenizer, args.graph,
     )  # fmt: skip
     try:
         return _run(args, options)
@@ -165,7 +172,7 @@ def _run(args: argparse.Namespace, options: Options) -> int:
         for note in plan.notes:
             print(f"oinf: {note}", file=sys.stderr)
     if not args.quiet and not args.list:
-        read = sum(os.path.getsize(p) for p in args.inputs)
+        read = sum(os.path.getsize(p) for p in expand(args.inputs))
         written = os.path.getsize(args.output)
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(plan.kinds.items()))
         print(f"{args.output}: {len(plan.tensors)} tensors from {sum(plan.kinds.values())} ({kinds}), "

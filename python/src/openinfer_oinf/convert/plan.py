@@ -18,7 +18,7 @@ from ..types import OinfError, ScalarValue
 from ..values import numel_of, plain
 from .cast import cast_part
 from .rename import Rule, apply_rules, compile_pattern, load_rules
-from .side_files import config_metadata, tokenizer_metadata
+from .side_files import config_metadata, read_text, tokenizer_metadata
 from .tokenizer import flat, gguf_key
 from .weights import Part, SourceTensor, Weights, legal_name, shape_text, shown
 
@@ -37,6 +37,7 @@ class Options:
     drop_metadata: List[str] = field(default_factory=list)
     metadata: List[str] = field(default_factory=list)
     tokenizer: List[str] = field(default_factory=list)
+    graph: List[str] = field(default_factory=list)
 
 
 @dataclass
@@ -179,6 +180,12 @@ def _metadata(plan: Plan, inputs: List[Weights], options: Options) -> None:
         if skipped:
             plan.notes.append(f"{path}: no form for {_some(skipped)}")
     plan.metadata.update(flat(tokenizer_metadata(options.tokenizer)))
+    for item in options.graph:
+        name, equals, path = item.rpartition("=")
+        if equals and (path.endswith(".json") or name == "json"):
+            raise OinfError(f"--graph {item}: a graph with a name is text, and its name is not json")
+        key = f"oi.graph.{name}" if equals else "oi.graph.json" if path.endswith(".json") else "oi.graph"
+        plan.metadata[key] = read_text(path)
     for item in options.meta:
         key, equals, text = item.partition("=")
         if not equals:

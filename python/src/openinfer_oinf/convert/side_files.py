@@ -4,6 +4,7 @@
     tokenizer.json          vocabulary, merges, scores, special tokens
     tokenizer_config.json   special ids, chat template, lower case
     vocab.txt               one token a line (WordPiece)
+    *.index.json            which files the weights are in
 
 The form is described in tokenizer.py.
 """
@@ -22,7 +23,7 @@ NORMAL, CONTROL, USER, UNUSED = 1, 3, 4, 5
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask", "eot")
 
 
-def _text(path: str) -> str:
+def read_text(path: str) -> str:
     if os.path.getsize(path) > MAX_BYTES:
         raise OinfError(f"more than {MAX_BYTES} bytes", path)
     with open(path, "rb") as f:
@@ -52,7 +53,7 @@ def config_metadata(path: str) -> Tuple[Dict[str, Any], List[str]]:
     """Metadata, and the keys that have no form as such (mixed lists, nulls are left out silently)."""
     out: Dict[str, Any] = {}
     skipped: List[str] = []
-    todo: List[Tuple[str, Any]] = [("", _json(_text(path), path))]
+    todo: List[Tuple[str, Any]] = [("", _json(read_text(path), path))]
     while todo:
         key, value = todo.pop()
         if isinstance(value, dict):
@@ -98,6 +99,20 @@ def _is_text(text: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
+# ---- model.safetensors.index.json ---------------------------------------------------------
+
+
+def shards(path: str) -> List[str]:
+    """The files an index names, all of them beside it."""
+    names = _json(read_text(path), path).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise OinfError("no weight_map: not the index of a model in several files", path)
+    for name in names.values():
+        if not isinstance(name, str) or not name or os.path.basename(name) != name or name in (".", "..") or "\0" in name:
+            raise OinfError(f"the index names {shown(str(name))!r}, which is not a file beside it", path)
+    return [os.path.join(os.path.dirname(path), name) for name in sorted(set(names.values()))]
+
+
 # ---- tokenizers ---------------------------------------------------------------------------
 
 
@@ -113,7 +128,7 @@ class Tokenizer:
         self.plain: Dict[str, Any] = {}
 
     def add(self, path: str) -> None:
-        text = _text(path)
+        text = read_text(path)
         try:
             if not text.lstrip().startswith("{"):
                 self.vocabulary(text, path)

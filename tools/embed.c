@@ -1,6 +1,6 @@
-/* embed.c: turns files into a C table of bytes: embed OUT.c FILE... The name of an entry is that of
- * its file, without folder and ending. Entries come out sorted, so the output depends on the files
- * only. */
+/* embed.c: turns files into a C table of bytes: embed OUT.c TABLE FILE... The name of an entry is
+ * that of its file, without folder and ending. Entries come out sorted, so the output depends on
+ * the files only. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,22 +45,23 @@ static void put_bytes(FILE *out, const char *path, int index)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) {
-        fputs("usage: embed OUT.c FILE...\n", stderr);
+    if (argc < 4) {
+        fputs("usage: embed OUT.c TABLE FILE...\n", stderr);
         return 2;
     }
-    int n = argc - 2;
-    char **files = argv + 2;
+    int n = argc - 3;
+    char **files = argv + 3;
     qsort(files, (size_t)n, sizeof *files, by_name);
     FILE *out = fopen(argv[1], "w");
     if (!out)
         stop("cannot create", argv[1]);
-    fputs("/* generated from devices/ by tools/embed.c, do not edit */\n"
-          "#include \"device/device.h\"\n",
-          out);
+    fprintf(out,
+            "/* generated from files by tools/embed.c, do not edit */\n"
+            "#include \"device/device.h\"\n\nextern const oi_embedded %s[];\n",
+            argv[2]);
     for (int i = 0; i < n; i++)
         put_bytes(out, files[i], i);
-    fputs("\nconst oi_embedded oi_device_profiles[] = {\n", out);
+    fprintf(out, "\nconst oi_embedded %s[] = {\n", argv[2]);
     for (int i = 0; i < n; i++)
         fprintf(out, "    {\"%.*s\", text_%d, sizeof text_%d},\n", (int)stem_size(files[i]),
                 base_name(files[i]), i, i);

@@ -42,7 +42,7 @@ typedef struct oi_lang {
                   const char *value);
 } oi_lang;
 
-extern const oi_lang oi_lang_c;
+extern const oi_lang oi_lang_c, oi_lang_c32; /* positions of 64 bits, or of 32 */
 
 typedef struct oi_nest_printer {
     oi_arena *arena;

@@ -77,4 +77,9 @@ void oi_c_main(oi_cprog *c, oi_emitted *files);
 void oi_c_build_files(oi_cprog *c, oi_emitted *files);
 const char *oi_c_flags(oi_cprog *c); /* of the compiler, for the target's instructions */
 
+/* -- mcu.c: programs without a C library -- */
+
+bool oi_c_is_freestanding(const oi_cprog *c);
+void oi_c_mcu_files(oi_cprog *c, oi_emitted *files); /* instead of hal.c, Makefile ... */
+
 #endif

@@ -279,8 +279,12 @@ static void put_source(oi_cprog *c, oi_emitted *files)
         oi_arena_printf(c->arena, "%s.c: the kernels, and the steps made of them.", c->name));
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     oi_out_line(&o, "%s", "");
-    oi_out_line(&o, "#include <math.h>");
-    oi_out_line(&o, "#include <string.h>");
+    if (oi_c_is_freestanding(c)) {
+        oi_out_line(&o, "#include \"freestanding.h\"");
+    } else {
+        oi_out_line(&o, "#include <math.h>");
+        oi_out_line(&o, "#include <string.h>");
+    }
     oi_out_line(&o, "%s", "");
     oi_helpers_for(c->arena, c->out.buf.text, &o.buf);
     oi_out_text(&o, c->out.buf.text);

@@ -74,7 +74,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     const char **names = port_names(c, k);
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
-                         .lang = &oi_lang_c,
+                         .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
                          .unit = c->u,
                          .kernel = k,
                          .ports = names};

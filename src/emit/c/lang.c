@@ -31,3 +31,5 @@ static void store(oi_buf *out, oi_dtype t, bool is_raw, const char *name, const 
 
 const oi_lang oi_lang_c = {
     .dialect = &oi_dialect_c, .index = "int64_t", .load = load, .store = store};
+const oi_lang oi_lang_c32 = {
+    .dialect = &oi_dialect_c, .index = "int32_t", .load = load, .store = store};

@@ -146,6 +146,9 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     oi_out_line(&o, "#include \"hal.h\"");
     oi_out_line(&o, "%s", "");
+    const char *section = c->u->target->mcu.ram_section;
+    if (section && *section)
+        oi_out_line(&o, "__attribute__((section(\"%s\")))", section);
     oi_out_line(&o, "static %s program;", c->name);
     oi_out_line(&o, "%s", "");
     for (size_t g = 0; g < c->u->graphs.n; g++)
@@ -214,6 +217,10 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     oi_out o = {0};
     oi_out_text(&o, hal_h);
     oi_c_add_file(c, files, "hal.h", &o);
+    if (oi_c_is_freestanding(c)) {
+        oi_c_mcu_files(c, files);
+        return;
+    }
     o = (oi_out){0};
     oi_out_text(&o, hal_c);
     oi_c_add_file(c, files, "hal.c", &o);

@@ -1,0 +1,179 @@
+/* mcu.c: what a program without a C library needs around it: startup, a HAL over semihosting, the
+ * linker script, the Makefile. The C files are real ones under mcu/, carried along as they are. */
+#include "emit/c/c.h"
+
+#include "device/device.h"
+
+#include <inttypes.h>
+
+extern const oi_embedded oi_mcu_files[]; /* generated */
+
+/* -- cores -- */
+
+/* What a core asks of the compiler, and the machine of qemu that has it. */
+typedef struct core {
+    const char *flags, *fpu[OI_MCU_FPU_COUNT], *machine;
+} core;
+
+#define SOFT "-mfloat-abi=soft"
+#define HARD "-mfloat-abi=hard -mfpu="
+
+static const core cores[OI_MCU_CORE_COUNT] = {
+    [OI_CORE_M0] = {"-mcpu=cortex-m0 -mthumb", {SOFT}, NULL},
+    [OI_CORE_M0PLUS] = {"-mcpu=cortex-m0plus -mthumb", {SOFT}, NULL},
+    [OI_CORE_M3] = {"-mcpu=cortex-m3 -mthumb", {SOFT}, "mps2-an385"},
+    [OI_CORE_M4] = {"-mcpu=cortex-m4 -mthumb", {SOFT, HARD "fpv4-sp-d16"}, "mps2-an386"},
+    [OI_CORE_M7] = {"-mcpu=cortex-m7 -mthumb",
+                    {SOFT, HARD "fpv5-sp-d16", HARD "fpv5-d16"},
+                    "mps2-an500"},
+    [OI_CORE_M23] = {"-mcpu=cortex-m23 -mthumb", {SOFT}, NULL},
+    [OI_CORE_M33] = {"-mcpu=cortex-m33 -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL},
+    [OI_CORE_M35P] = {"-mcpu=cortex-m35p -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL},
+    [OI_CORE_M52] = {"-mcpu=cortex-m52 -mthumb", {SOFT, HARD "auto", HARD "auto"}, NULL},
+    [OI_CORE_M55] = {"-mcpu=cortex-m55 -mthumb", {SOFT, HARD "auto", HARD "auto"}, NULL},
+    [OI_CORE_M85] = {"-mcpu=cortex-m85 -mthumb", {SOFT, HARD "auto", HARD "auto"}, NULL},
+    [OI_CORE_RV32IMC] = {"-march=rv32imc -mabi=ilp32", {""}, "virt"},
+    [OI_CORE_RV32IMAC] = {"-march=rv32imac -mabi=ilp32", {""}, "virt"},
+};
+
+typedef enum family { NO_FAMILY, ARM, RISCV } family;
+
+static family family_of(const oi_device_info *t)
+{
+    const char *flags = cores[t->mcu.core].flags;
+    return !flags ? NO_FAMILY : strncmp(flags, "-march=rv", 9) == 0 ? RISCV : ARM;
+}
+
+/* Where memory lies on the machines that qemu has; real boards replace link.ld. */
+static const struct {
+    uint64_t flash, ram;
+} origins[] = {[ARM] = {0, 0x20000000}, [RISCV] = {0x20000000, 0x80000000}};
+
+bool oi_c_is_freestanding(const oi_cprog *c)
+{
+    return c->u->target->type == OI_DEVICE_MCU && !c->u->target->cpu.libc;
+}
+
+/* -- files -- */
+
+static void add_text(oi_cprog *c, oi_emitted *files, const char *template, const char *name)
+{
+    for (const oi_embedded *e = oi_mcu_files; e->name; e++)
+        if (strcmp(e->name, template) == 0)
+            *OI_PUSH(c->arena, files) = (oi_emitted_file){
+                name, oi_arena_text(c->arena, (const char *)e->text, e->size), e->size};
+}
+
+/* Sections that the device file names have a place of their own. */
+static const char *own_section(oi_cprog *c, const char *name)
+{
+    return name && *name ? oi_arena_printf(c->arena, " *(%s)", name) : "";
+}
+
+static void put_sections(oi_cprog *c, oi_out *o, family f)
+{
+    const oi_device_info *t = c->u->target;
+    oi_out_open(o, "SECTIONS");
+    if (f == RISCV)
+        oi_out_line(o, ".entry : { KEEP(*(.entry)) } > ram");
+    oi_out_line(o, ".text : { KEEP(*(.vectors)) KEEP(*(.reset)) *(.text*) } > flash");
+    oi_out_line(o, ".weights : ALIGN(%u) {%s *(.rodata*) *(.srodata*) . = ALIGN(4); } > flash",
+                OI_ALIGN, own_section(c, t->mcu.flash_section));
+    oi_out_line(o, "data_from = LOADADDR(.data);");
+    oi_out_line(o, ".data : ALIGN(4) { data_begin = .; *(.data*) *(.sdata*) . = ALIGN(4); "
+                   "data_end = .; } > ram AT > flash");
+    oi_out_line(o,
+                ".bss (NOLOAD) : ALIGN(%u) { bss_begin = .;%s *(.bss*) *(.sbss*) *(COMMON) "
+                ". = ALIGN(4); bss_end = .; } > ram",
+                OI_ALIGN, own_section(c, t->mcu.ram_section));
+    oi_out_line(o, "stack_top = ORIGIN(ram) + LENGTH(ram);");
+    oi_out_line(o, "stack_limit = stack_top - %" PRIu64 ";", (t->mcu.stack_bytes + 15) / 16 * 16);
+    oi_out_line(o, "ASSERT(bss_end <= stack_limit, \"state, working memory and stack exceed the "
+                   "RAM\")");
+    oi_out_line(o, "/DISCARD/ : { *(.ARM.exidx*) *(.comment) *(.note*) *(.eh_frame*) }");
+    oi_out_close(o, "");
+}
+
+static void put_script(oi_cprog *c, oi_emitted *files, family f)
+{
+    const oi_device_info *t = c->u->target;
+    oi_out o = {0};
+    uint64_t ram = t->memory.ram_bytes / 16 * 16;
+    oi_out_line(&o, "/* link.ld: memory of %s. */", t->name);
+    oi_out_line(&o, "ENTRY(reset)");
+    oi_out_open(&o, "MEMORY");
+    oi_out_line(&o, "flash (rx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, origins[f].flash,
+                t->memory.flash_bytes);
+    oi_out_line(&o, "ram (rwx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, origins[f].ram, ram);
+    oi_out_close(&o, "");
+    put_sections(c, &o, f);
+    oi_c_add_file(c, files, "link.ld", &o);
+}
+
+static void put_run(oi_cprog *c, oi_out *o, family f)
+{
+    const char *machine = cores[c->u->target->mcu.core].machine;
+    if (!machine)
+        return;
+    oi_out_line(o, "# Steps on an emulated machine: inputs from stdin, results to stdout.");
+    oi_out_line(o, "QEMU ?= %s", f == ARM ? "qemu-system-arm" : "qemu-system-riscv32");
+    oi_out_line(o, "run: %s.elf", c->name);
+    oi_out_line(o,
+                "\t@$(QEMU) -M %s%s -display none -serial null -monitor none "
+                "-semihosting-config enable=on,target=native -kernel %s.elf",
+                machine, f == RISCV ? " -bios none" : "", c->name);
+    oi_out_line(o, ".PHONY: run");
+}
+
+static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
+{
+    const oi_device_info *t = c->u->target;
+    const core *k = &cores[t->mcu.core];
+    const char *n = c->name;
+    oi_out o = {0};
+    oi_out_line(&o, "# %s, freestanding, for %s", n, t->name);
+    if (f != NO_FAMILY)
+        oi_out_line(&o, "CROSS ?= %s", f == ARM ? "arm-none-eabi-" : "riscv64-unknown-elf-");
+    oi_out_line(&o, "CC = $(CROSS)gcc");
+    oi_out_line(&o, "CPU = %s %s", k->flags ? k->flags : "",
+                k->flags && k->fpu[t->mcu.fpu] ? k->fpu[t->mcu.fpu] : "");
+    oi_out_line(&o, "OPTIMIZE ?= -O2");
+    oi_out_line(&o, "CFLAGS = $(CPU) $(OPTIMIZE) -std=c11 -Wall -Wextra -pedantic -ffreestanding "
+                    "-fno-strict-aliasing -ffp-contract=off \\");
+    oi_out_line(&o, "  -fno-math-errno -ffunction-sections -fdata-sections -fstack-usage");
+    oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o%s", n,
+                f != NO_FAMILY ? " main.o hal.o start.o" : "");
+    oi_out_line(&o, "%s", "");
+    if (f != NO_FAMILY) {
+        oi_out_line(&o, "%s.elf: $(OBJECTS) link.ld", n);
+        oi_out_line(&o,
+                    "\t$(CC) $(CPU) -nostdlib -nostartfiles -static -T link.ld -Wl,--gc-sections "
+                    "-Wl,-Map=%s.map -o $@ $(OBJECTS) -lgcc",
+                    n);
+    } else { /* no toolchain is known: the objects are what one links elsewhere */
+        oi_out_line(&o, "all: $(OBJECTS)");
+    }
+    oi_out_line(&o, "%%.o: %%.c %s.h hal.h freestanding.h", n);
+    oi_out_line(&o, "\t$(CC) $(CFLAGS) -c -o $@ $<");
+    oi_out_line(&o, "# the loops in it are not to become calls of themselves");
+    oi_out_line(&o, "freestanding.o: CFLAGS += -fno-builtin -fno-tree-loop-distribute-patterns");
+    if (f != NO_FAMILY)
+        put_run(c, &o, f);
+    oi_out_line(&o, "clean:");
+    oi_out_line(&o, "\trm -f %s.elf %s.map $(OBJECTS) $(OBJECTS:.o=.su)", n, n);
+    oi_out_line(&o, ".PHONY: clean");
+    oi_c_add_file(c, files, "Makefile", &o);
+}
+
+void oi_c_mcu_files(oi_cprog *c, oi_emitted *files)
+{
+    family f = family_of(c->u->target);
+    add_text(c, files, "freestanding_h", "freestanding.h");
+    add_text(c, files, "freestanding", "freestanding.c");
+    if (f != NO_FAMILY) {
+        add_text(c, files, f == ARM ? "start_arm" : "start_riscv", "start.c");
+        add_text(c, files, "hal_semihosting", "hal.c");
+        put_script(c, files, f);
+    }
+    put_makefile(c, files, f);
+}

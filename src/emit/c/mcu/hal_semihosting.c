@@ -1,0 +1,104 @@
+/* hal_semihosting.c: a debugger or an emulator (qemu -semihosting) does input and output. Replace
+ * this file on a real board. */
+#include "hal.h"
+
+#include <stdint.h>
+
+enum { OPEN = 1, WRITE0 = 4, WRITE = 5, READ = 6, EXIT = 0x20 };
+enum { READ_BYTES = 1, WRITE_BYTES = 5 }; /* "rb", "wb" */
+
+static int32_t ask(uint32_t what, const void *arguments)
+{
+#if defined(__arm__)
+    register uint32_t r0 __asm__("r0") = what;
+    register const void *r1 __asm__("r1") = arguments;
+    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+    return (int32_t)r0;
+#else
+    register uint32_t a0 __asm__("a0") = what;
+    register const void *a1 __asm__("a1") = arguments;
+    /* the two instructions around ebreak mark the call; all three in one page, uncompressed */
+    __asm__ volatile(".option push\n"
+                     ".option norvc\n"
+                     ".balign 16\n"
+                     "slli x0, x0, 0x1f\n"
+                     "ebreak\n"
+                     "srai x0, x0, 7\n"
+                     ".option pop\n"
+                     : "+r"(a0)
+                     : "r"(a1)
+                     : "memory");
+    return (int32_t)a0;
+#endif
+}
+
+static int32_t open_file(const char *path, uint32_t path_size, uint32_t mode)
+{
+    const uint32_t arguments[3] = {(uint32_t)(uintptr_t)path, mode, path_size};
+    return ask(OPEN, arguments);
+}
+
+/* Reads or writes all, in as many pieces as the other side makes of it; 0 when it ends early. */
+static int move(uint32_t what, int32_t file, const void *data, size_t size)
+{
+    uintptr_t at = (uintptr_t)data;
+    while (size) {
+        const uint32_t arguments[3] = {(uint32_t)file, (uint32_t)at, (uint32_t)size};
+        int32_t left = ask(what, arguments);
+        if (left < 0 || (uint32_t)left >= size)
+            return 0;
+        at += size - (uint32_t)left;
+        size = (uint32_t)left;
+    }
+    return 1;
+}
+
+static int32_t input = -1, output = -1;
+
+int hal_read(void *to, size_t size)
+{
+    if (input < 0)
+        input = open_file("/dev/stdin", 10, READ_BYTES);
+    return input >= 0 && move(READ, input, to, size);
+}
+
+int hal_write(const void *from, size_t size)
+{
+    if (output < 0)
+        output = open_file("/dev/stdout", 11, WRITE_BYTES);
+    return output >= 0 && move(WRITE, output, from, size);
+}
+
+void hal_flush(void) {}
+
+/* -- the end -- */
+
+static void say_number(uint32_t n)
+{
+    char text[11], *p = text + 10;
+    *p = '\0';
+    do
+        *--p = (char)('0' + n % 10);
+    while ((n /= 10) != 0);
+    ask(WRITE0, p);
+}
+
+void hal_stop(int code, const char *why)
+{
+    extern uint32_t stack_limit[], stack_top[];
+    const uint32_t *p = stack_limit;
+    while (p < stack_top && *p == 0xa5a5a5a5u)
+        p++;
+    ask(WRITE0, "stack: ");
+    say_number((uint32_t)(stack_top - p) * 4);
+    ask(WRITE0, " of ");
+    say_number((uint32_t)(stack_top - stack_limit) * 4);
+    ask(WRITE0, " bytes used\n");
+    if (why) {
+        ask(WRITE0, why);
+        ask(WRITE0, "\n");
+    }
+    const uint32_t arguments[2] = {0x20026, (uint32_t)code}; /* the application ended */
+    for (;;)
+        ask(EXIT, arguments);
+}

@@ -368,6 +368,7 @@ static void generate(const oi_op *op)
     case OI_OP_CLASS_MAP: kg_map(op); break;
     case OI_OP_CLASS_REDUCE: kg_reduce(op); break;
     case OI_OP_CLASS_CONTRACT: kg_contract(op); break;
+    case OI_OP_CLASS_MOVE: kg_scatter(op); break;
     default: kg_complain(op, "its class has no expressions");
     }
 }

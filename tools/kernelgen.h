@@ -58,6 +58,7 @@ void kg_row(const char *table, const kg_kernel *k, const char *symbol);
 void kg_map(const oi_op *op);
 void kg_reduce(const oi_op *op);
 void kg_contract(const oi_op *op);
+void kg_scatter(const oi_op *op);
 void kg_fold(const oi_op *op); /* a map that can also tell about all elements at once */
 
 #endif

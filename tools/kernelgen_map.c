@@ -15,6 +15,12 @@ static void add_input(kg_kernel *k, size_t i, oi_dtype t)
     kg_add_name(k, name, t, spell);
 }
 
+/* Ops that count take no more than the shape from an input. */
+static bool reads(const oi_op *op)
+{
+    return op->loops != OI_LOOPS_COUNT_UP;
+}
+
 static void print_map(kg_kernel *k)
 {
     char name[96], *body = NULL;
@@ -28,6 +34,8 @@ static void print_map(kg_kernel *k)
         if (k->in[i] && kg_mentions(k, text, k->op->inputs[i].name))
             fprintf(f, "    const %s *%s = row->in[%zu];\n", kg_type(k->in[i]),
                     k->op->inputs[i].name, i);
+    if (kg_mentions(k, text, "i"))
+        fprintf(f, "    const int64_t *at = row->in[%u];\n", reads(k->op) ? k->op->n_inputs : 0);
     fprintf(f, "    %s *out = row->out;\n", kg_type(k->out));
     kg_put_attrs(f, k, &text, 1);
     fputs("    OI_ROW_LOOP\n    for (size_t i = 0; i < row->n; i++) {\n", f);
@@ -65,7 +73,7 @@ static oi_dtypes results_of(const oi_op *op, oi_dtype t)
 static void each_input(kg_kernel *k, size_t i, oi_dtype t)
 {
     const oi_op *op = k->op;
-    if (i < op->n_inputs) {
+    if (reads(op) && i < op->n_inputs) {
         oi_dtypes forms = forms_of(op, i, t);
         for (int u = 1; u < OI_DTYPE_COUNT; u++)
             if (forms & OI_DTYPES(u)) {
@@ -76,12 +84,14 @@ static void each_input(kg_kernel *k, size_t i, oi_dtype t)
         if (!op->inputs[i].optional)
             return;
     }
-    kg_add_attrs(k, t);
+    bool numbers_as_out = op->outputs[0].out_rule == OI_OUT_LIST;
     oi_dtypes results = results_of(op, t);
     for (int u = 1; u < OI_DTYPE_COUNT; u++)
         if (results & OI_DTYPES(u)) {
             kg_kernel one = *k;
             one.out = (oi_dtype)u;
+            kg_add_attrs(&one, numbers_as_out ? one.out : t);
+            kg_add_name(&one, "i", OI_I64, "at[i]");
             kg_each_variant(&one, kg_text(op, OI_PART_EXPR, t, one.out), print_map);
         }
 }
@@ -105,7 +115,7 @@ void kg_map(const oi_op *op)
         kg_complain(op, "a map takes at most 3 inputs and 15 attributes");
         return;
     }
-    oi_dtypes forms = sources(op);
+    oi_dtypes forms = reads(op) ? sources(op) : OI_DTYPES(OI_I64);
     for (int t = 1; t < OI_DTYPE_COUNT; t++)
         if (forms & OI_DTYPES(t)) {
             kg_kernel k = {.op = op};

@@ -197,6 +197,33 @@ void kg_fold(const oi_op *op)
     print_reduce(&k);
 }
 
+/* A move that combines what it moves with what is there. */
+static void print_scatter(kg_kernel *k)
+{
+    char name[96], *body = NULL;
+    size_t size = 0;
+    FILE *f = open_body(&body, &size);
+    put_each(f, k);
+    fputs("const oi_reduce_fns OI_KERNEL(@) = {NULL, NULL, @_each, NULL};\n", f);
+    fclose(f);
+    kg_name(k, name);
+    kg_row("REDUCE", k, kg_symbol(name, body, "reduce"));
+    free(body);
+}
+
+void kg_scatter(const oi_op *op)
+{
+    for (int t = 1; t < OI_DTYPE_COUNT; t++) {
+        oi_dtype form = (oi_dtype)t;
+        if (!(kg_forms(op->dtypes) & OI_DTYPES(t)) ||
+            !oi_op_meaning_find(op, OI_PART_COMBINE, form, form))
+            continue;
+        kg_kernel k = {.op = op, .in = {form}, .out = form};
+        kg_add_attrs(&k, form);
+        print_scatter(&k);
+    }
+}
+
 /* -- products -- */
 
 /* The tile of the plain text: small enough for registers, wide enough for a compiler to vectorise.

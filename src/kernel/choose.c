@@ -175,7 +175,7 @@ static void set_attrs(const oi_kernel_query *q, oi_choice *c, uint8_t *values, u
             continue;
         *given |= 1u << i;
         switch (a->kind) {
-        case OI_ATTR_NUMBER: set_number(&c->attrs[i], q->in[0].dtype, v); break;
+        case OI_ATTR_NUMBER: set_number(&c->attrs[i], oi_kernel_numbers_in(q), v); break;
         case OI_ATTR_BOOL: c->attrs[i].u8 = values[i] = v->b; break;
         case OI_ATTR_STRING: c->attrs[i].i32 = values[i] = word_index(a, v->s); break;
         case OI_ATTR_INT:
@@ -183,6 +183,12 @@ static void set_attrs(const oi_kernel_query *q, oi_choice *c, uint8_t *values, u
         default: break;
         }
     }
+}
+
+oi_dtype oi_kernel_numbers_in(const oi_kernel_query *q)
+{
+    return q->op->outputs[0].out_rule == OI_OUT_LIST || q->n_in == 0 ? q->out[0].dtype
+                                                                     : q->in[0].dtype;
 }
 
 const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name)
@@ -208,6 +214,17 @@ oi_dtype oi_kernel_shared(const oi_kernel_query *q)
 }
 
 /* -- by class -- */
+
+/* The place of an element is all that it reads. */
+static bool choose_count(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
+                         const char **name)
+{
+    oi_dtype o = q->out[0].dtype;
+    k->out = c->form = oi_form_of(o);
+    c->map = oi_table_map(k, c->cpu, name);
+    c->run = oi_nest_run;
+    return c->map && oi_choose_store(&c->store, o, o, c->cpu);
+}
 
 static bool choose_map(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k, const char **name)
 {
@@ -262,7 +279,7 @@ static bool choose_reduce(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     oi_dtype acc = oi_kernel_reduces_in(q), t = q->in[0].dtype, o = q->out[0].dtype;
     c->form = k->in[0] = k->out = oi_form_of(acc);
     c->reduce = oi_table_reduce(k, c->cpu, name);
-    c->run = oi_reduce_run;
+    c->run = q->op->loops == OI_LOOPS_SCAN ? oi_nest_run : oi_reduce_run;
     if (!c->reduce || !oi_choose_load(&c->load[0], t, c->form, c->cpu))
         return false;
     if (q->op->shape_rule == OI_SHAPE_ARGREDUCE) {
@@ -305,6 +322,17 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
     return true;
 }
 
+/* Bits move as they are; a scatter that combines computes with them. */
+static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k, const char **name)
+{
+    oi_dtype t = q->out[0].dtype;
+    k->in[0] = k->out = c->form = oi_form_of(t);
+    c->run = oi_nest_run;
+    c->reduce = oi_table_reduce(k, c->cpu, name);
+    return !c->reduce || (oi_choose_load(&c->load[0], t, c->form, c->cpu) &&
+                          oi_choose_store(&c->store, t, t, c->cpu));
+}
+
 /* Ops with a kernel file of their own. */
 static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
     [OI_OP_SDPA] = oi_sdpa_choose,
@@ -316,10 +344,12 @@ static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
                           const char **name)
 {
     switch (q->op->cls) {
-    case OI_OP_CLASS_MAP: return choose_map(q, c, k, name);
+    case OI_OP_CLASS_MAP:
+        return q->op->loops == OI_LOOPS_COUNT_UP ? choose_count(q, c, k, name)
+                                                 : choose_map(q, c, k, name);
     case OI_OP_CLASS_REDUCE: return choose_reduce(q, c, k, name);
     case OI_OP_CLASS_CONTRACT: return choose_contract(q, c, k, name);
-    case OI_OP_CLASS_MOVE: c->run = oi_nest_run; return true;
+    case OI_OP_CLASS_MOVE: return choose_move(q, c, k, name);
     case OI_OP_CLASS_COMPOSITE:
     case OI_OP_CLASS_CUSTOM: return custom[q->op->id] && custom[q->op->id](q, c);
     default: return false;
@@ -343,7 +373,8 @@ static bool needs_copy(const oi_kernel_query *q, const oi_choice *c)
         return true;
     if (!q->overlaps)
         return false;
-    if (c->run != oi_map_run || !(q->op->flags & OI_OP_FLAG_INPLACE) || q->n_out != 1)
+    if ((c->run != oi_map_run && c->run != oi_nest_run) || !(q->op->flags & OI_OP_FLAG_INPLACE) ||
+        q->n_out != 1 || (c->run == oi_nest_run && q->overlaps != 1))
         return true;
     for (size_t i = 0; i < q->n_in; i++) {
         const oi_operand *x = &q->in[i], *y = &q->out[0];

@@ -121,6 +121,8 @@ bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
 
 /* The value of an attribute of the call; NULL when the op has none of that name. */
 const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name);
+/* What attributes of kind number are taken in. */
+oi_dtype oi_kernel_numbers_in(const oi_kernel_query *q);
 /* acc=[a] or [a, o]; OI_NONE when it was not given. */
 oi_dtype oi_kernel_accumulator(const oi_kernel_query *q);
 /* The dtype that the inputs share, which maps compute in; without inputs that of the output. */

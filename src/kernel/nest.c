@@ -19,6 +19,20 @@ static const family families[OI_LOOPS_COUNT] = {
     [OI_LOOPS_SPLIT] = {oi_nest_split, oi_nest_per_output},
     [OI_LOOPS_SLICE] = {oi_nest_slice, NULL},
     [OI_LOOPS_PAD] = {oi_nest_pad, NULL},
+    [OI_LOOPS_REVERSE] = {oi_nest_reverse, NULL},
+    [OI_LOOPS_ROLL] = {oi_nest_roll, NULL},
+    [OI_LOOPS_DEPTH_TO_SPACE] = {oi_nest_depth_to_space, NULL},
+    [OI_LOOPS_SPACE_TO_DEPTH] = {oi_nest_space_to_depth, NULL},
+    [OI_LOOPS_TRILU] = {oi_nest_trilu, NULL},
+    [OI_LOOPS_GATHER_ELEMENTS] = {oi_nest_gather_elements, NULL},
+    [OI_LOOPS_GATHER_ND] = {oi_nest_gather_nd, NULL},
+    [OI_LOOPS_SCATTER] = {oi_nest_scatter, oi_nest_two},
+    [OI_LOOPS_SCATTER_ND] = {oi_nest_scatter_nd, oi_nest_two},
+    [OI_LOOPS_ONE_HOT] = {oi_nest_one_hot, oi_nest_two},
+    [OI_LOOPS_SCAN] = {oi_nest_scan, NULL},
+    [OI_LOOPS_COUNT_UP] = {oi_nest_count_up, NULL},
+    [OI_LOOPS_SHAPE_OF] = {oi_nest_shape_of, oi_nest_per_axis},
+    [OI_LOOPS_SIZE_OF] = {oi_nest_size_of, NULL},
 };
 
 size_t oi_nest_count(const oi_kernel_query *q)

@@ -90,6 +90,8 @@ typedef struct oi_nest {
     bool combines_out; /* scatter with a reduction: write = combine(write, x) */
 } oi_nest;
 
+/* Of a copy, read 0 is what moves. */
+
 /* How many nests the call is; 0 for ops that are none (composite, custom). */
 size_t oi_nest_count(const oi_kernel_query *q);
 /* Nest i of the call, whose types were checked. */
@@ -101,6 +103,12 @@ oi_nest_lower oi_nest_elementwise, oi_nest_reduce, oi_nest_matmul,
     oi_nest_gather; /* nest_basic.c */
 oi_nest_lower oi_nest_reshape, oi_nest_transpose, oi_nest_expand, oi_nest_tile, oi_nest_concat,
     oi_nest_split, oi_nest_slice, oi_nest_pad; /* nest_move.c */
+oi_nest_lower oi_nest_reverse, oi_nest_roll, oi_nest_depth_to_space, oi_nest_space_to_depth,
+    oi_nest_trilu, oi_nest_gather_elements, oi_nest_gather_nd, oi_nest_scatter, oi_nest_scatter_nd,
+    oi_nest_one_hot, oi_nest_scan, oi_nest_count_up, oi_nest_shape_of,
+    oi_nest_size_of; /* nest_index.c */
+size_t oi_nest_two(const oi_kernel_query *q);
+size_t oi_nest_per_axis(const oi_kernel_query *q);
 size_t oi_nest_per_input(const oi_kernel_query *q);
 size_t oi_nest_per_output(const oi_kernel_query *q);
 

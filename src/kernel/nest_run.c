@@ -120,6 +120,16 @@ static bool run_copy(oi_nest_job *j, oi_kernel_fault *fault)
     return run_tasks(j, row_task, fault);
 }
 
+static void run_scan(oi_nest_job *j)
+{
+    oi_kernel_io io = *j->io;
+    if (oi_dtype_bits(j->write.dtype) < 8)
+        io.parallel = NULL;
+    int64_t inner = j->extent[j->n_out_axes - 1];
+    oi_parallel(&io, (size_t)(j->total / inner * ((inner + OI_CHUNK - 1) / OI_CHUNK)),
+                oi_nest_scan_task, j);
+}
+
 static bool run_one(const oi_nest *n, const oi_kernel_query *q, const oi_choice *c,
                     const oi_kernel_io *io, oi_kernel_fault *fault)
 {
@@ -131,6 +141,10 @@ static bool run_one(const oi_nest *n, const oi_kernel_query *q, const oi_choice 
         return false;
     if (n->is_copy)
         return run_copy(&j, fault);
+    if (n->is_scan) {
+        run_scan(&j);
+        return true;
+    }
     return run_tasks(&j, row_task, fault);
 }
 

@@ -75,6 +75,8 @@ void oi_nest_explain(const oi_nest_job *j, oi_kernel_fault *fault);
 
 /* n iterations from pos on: copies, maps, scatter. False when an index is out of range. */
 bool oi_nest_row(const oi_nest_job *j, const int64_t *pos, int64_t n);
+/* A chunk of OI_CHUNK outputs along the last output axis of a scan (nest_scan.c). */
+void oi_nest_scan_task(void *job, size_t task);
 /* Only whether the indices are in range. */
 bool oi_nest_row_check(const oi_nest_job *j, const int64_t *pos, int64_t n);
 

@@ -290,13 +290,11 @@ static bool check_number(const oi_call *c, size_t i, oi_dtype t)
                         attr->name, text, oi_dtype_name(t), range);
 }
 
-bool oi_attrs_check_numbers(const oi_call *c)
+bool oi_attrs_check_numbers(const oi_call *c, oi_dtype t)
 {
-    if (c->n_in == 0)
-        return true;
     for (size_t i = 0; i < c->n_attrs; i++)
         if (c->attrs[i].attr->kind == OI_ATTR_NUMBER && c->attrs[i].known &&
-            !check_number(c, i, c->in[0].dtype))
+            !check_number(c, i, t))
             return false;
     return true;
 }

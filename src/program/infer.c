@@ -198,12 +198,18 @@ static bool infer(const oi_call *c, oi_type *out)
     const oi_op *op = c->op;
     if (!check_count(c, "takes", "input", c->n_in, op->min_inputs, op->max_inputs) ||
         !check_count(c, "gives", "output", c->n_out, op->min_outputs, op->max_outputs) ||
-        !oi_attrs_check(c) || !check_inputs(c) || !oi_attrs_check_numbers(c))
+        !oi_attrs_check(c) || !check_inputs(c))
+        return false;
+    /* an output that names its own element types says what numbers are, else the first input */
+    bool numbers_as_out = op->outputs[0].out_rule == OI_OUT_LIST;
+    if (!numbers_as_out && c->n_in && !oi_attrs_check_numbers(c, c->in[0].dtype))
         return false;
     for (size_t o = 0; o < c->n_out; o++) {
         oi_dtype dtype = OI_NONE;
         oi_shape shape = {0};
-        if (!check_output_dtype(c, o, &dtype) || !oi_shape_infer(c, o, &shape))
+        if (!check_output_dtype(c, o, &dtype) ||
+            (numbers_as_out && o == 0 && !oi_attrs_check_numbers(c, dtype)) ||
+            !oi_shape_infer(c, o, &shape))
             return false;
         if (c->declared && !check_shape(c, o, &shape))
             return false;

@@ -169,7 +169,9 @@ static void read_case(reader *r, const char *text)
     r->p += n;
     want(r, "(");
     while (!take(r, ")")) {
-        r->in[r->n_in++] = read_type(r);
+        blanks(r);
+        if (*r->p != ';')
+            r->in[r->n_in++] = read_type(r);
         take(r, ",");
         if (take(r, ";"))
             while (!take(r, ")")) {

@@ -93,8 +93,8 @@ bool oi_call_fail(const oi_call *c, const char *code, oi_infer_at at, size_t ind
                   ...) OI_PRINTF(5, 6);
 
 bool oi_attrs_check(const oi_call *c); /* kinds, words, minima, missing and doubled ones */
-/* Numbers against the dtype of the first input: integral for integers, in range where asked. */
-bool oi_attrs_check_numbers(const oi_call *c);
+/* Numbers against the dtype they are taken in: integral for integers, in range where asked. */
+bool oi_attrs_check_numbers(const oi_call *c, oi_dtype t);
 
 /* The argument for attribute `name`, or NULL when it was not given. */
 const oi_attr_arg *oi_call_arg(const oi_call *c, const char *name);
@@ -118,6 +118,9 @@ oi_shape_fn oi_shape_qlinear; /* shapes_quant.c */
 oi_shape_fn oi_shape_reshape, oi_shape_flatten, oi_shape_squeeze, oi_shape_unsqueeze,
     oi_shape_transpose, oi_shape_expand, oi_shape_tile, oi_shape_concat, oi_shape_split,
     oi_shape_slice, oi_shape_pad; /* shapes_move.c */
+oi_shape_fn oi_shape_along_axes, oi_shape_matrix, oi_shape_depth_to_space, oi_shape_space_to_depth,
+    oi_shape_gather_elements, oi_shape_gather_nd, oi_shape_scatter, oi_shape_scatter_nd,
+    oi_shape_one_hot, oi_shape_range, oi_shape_shape_of, oi_shape_scalar; /* shapes_index.c */
 
 /* For those files: mistakes about shapes (E051), each recorded, then false. */
 

@@ -960,8 +960,56 @@ OI_API oi_status oi_synthesize(const oi_device *device, oi_model *model,
                                const oi_synth_graph *graphs, size_t n_graphs,
                                const oi_synth_options *options, oi_plan **out, oi_diag *diag);
 OI_API void oi_plan_free(oi_plan *p);
+OI_API const char *oi_plan_name(const oi_plan *p); /* of the program: an identifier */
 /* Writes the program into a folder that need not exist: all or nothing. */
 OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);
+
+/* -- proof ---------------------------------------------------------------------------------------
+ *
+ * Simulates (cpu:scalar, the definition), synthesizes, builds with the target's own compiler, runs
+ * that, and compares every output and everything that lasts, sizes included, after every step. A
+ * step that fails must fail with the same number and leave what lasts as it was. */
+
+/* The value of an input in a step, size bytes; OI_NOT_FOUND leaves it to its @init. */
+typedef oi_status (*oi_fill_fn)(void *ctx, const oi_var_info *var, uint64_t step, void *data,
+                                uint64_t size, oi_diag *diag);
+
+typedef struct oi_verify_options {
+    oi_synth_options synth; /* per_node: judge every node, each on the simulator's inputs */
+    uint64_t steps;         /* 0: 8. Every graph once, then the last of them */
+    bool in_turn;           /* instead: all graphs in turn, so many steps each */
+    oi_fill_fn fill;        /* NULL: random floats in -1..1, new ones in every step; else zeros */
+    void *fill_ctx;
+    const char *keep;  /* the folder for the program, which stays; NULL: a temporary one */
+    const char *cc;    /* NULL: the target's */
+    const char *flags; /* for it, instead of the optimising ones; NULL: those of the Makefile */
+} oi_verify_options;
+
+typedef struct oi_verify_row {
+    const char *graph;
+    const char *what; /* "output", "state", "node" */
+    const char *name;
+    oi_dtype dtype;
+    double worst;            /* the greatest difference */
+    double allowed;          /* there */
+    double wanted, found;
+    uint64_t step, element;
+    uint64_t n_compared;
+    bool agrees;
+} oi_verify_row;
+
+typedef struct oi_verify_report oi_verify_report;
+
+/* OI_OK: they agree. OI_ERR_INPUT: they do not (the diagnostics name the first difference and the
+ * node), or the graph is wrong. OI_ERR_ENV: no compiler, or nothing to run its programs with. */
+OI_API oi_status oi_verify(const oi_device *device, oi_model *model, const oi_synth_graph *graphs,
+                           size_t n_graphs, const oi_verify_options *options,
+                           oi_verify_report **out, oi_diag *diag);
+OI_API bool oi_verify_row_at(const oi_verify_report *r, size_t i, oi_verify_row *out);
+OI_API const char *oi_verify_failure(const oi_verify_report *r); /* the first difference, or "" */
+/* Steps compared; how many of them failed, in both the same way. failed may be NULL. */
+OI_API uint64_t oi_verify_steps(const oi_verify_report *r, uint64_t *failed);
+OI_API void oi_verify_report_free(oi_verify_report *r);
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,7 @@ MAY_INCLUDE = {
     "sim": {"base", "graph", "oinf", "dsl", "program", "kernel"},
     "synth": {"base", "graph", "oinf", "program", "kernel", "device"},
     "emit": {"base", "graph", "oinf", "program", "kernel", "device", "synth"},
+    "verify": {"base"},
 }
 
 
@@ -100,6 +101,7 @@ def test_the_library_never_prints_exits_or_aborts():
         if path.parts[0] != "src" or path.name.endswith("_test.c") or path.name == "embed.c":
             continue
         text = read(path).replace("abort(); /* our own bug", "/*")  # cannot be reached by input
+        text = text.replace("_exit(127); /* a child that could", "/*")  # not our process
         code = re.sub(r"/\*.*?\*/|\"(\\.|[^\"\\])*\"", "", text, flags=re.S)
         found = [m[0] for m in re.finditer(r"\b(printf|puts|putchar|perror|exit|_exit|abort) *\(", code)]
         found += re.findall(r"\b(?:stdout|stderr)\b", code)

@@ -24,6 +24,11 @@ void oi_plan_free(oi_plan *p)
     free(p);
 }
 
+const char *oi_plan_name(const oi_plan *p)
+{
+    return p->unit.name;
+}
+
 /* -- making -- */
 
 typedef struct making {

@@ -56,10 +56,13 @@ static void add_cache(building *b, const oi_pnode *n, oi_stmts *out)
 /* Per-node runs: the host looks at what the node has written. */
 static void add_check(building *b, const oi_pnode *n, oi_stmts *out)
 {
-    bool writes =
-        n->kind == OI_NODE_OP || n->kind == OI_NODE_TRANSFER || n->kind == OI_NODE_CACHE_READ;
-    if (b->u->per_node && writes)
-        *OI_PUSH(b->u->arena, out) = (oi_stmt){.kind = OI_STMT_CHECK, .node = n};
+    bool moves = n->kind == OI_NODE_TRANSFER || n->kind == OI_NODE_CACHE_READ;
+    uint32_t n_out = n->kind == OI_NODE_OP ? n->as.op.n_out : moves;
+    for (uint32_t i = 0; b->u->per_node && i < n_out; i++)
+        *OI_PUSH(b->u->arena, out) =
+            (oi_stmt){.kind = OI_STMT_CHECK,
+                      .node = n,
+                      .a = port_of(b, moves ? &n->as.move.to : &n->as.op.out[i])};
 }
 
 static void publish(building *b, const oi_pnode *n, oi_stmts *out);

@@ -94,15 +94,6 @@ static void use_cache(living *l, const oi_stmt *s)
         add_use(l, l->u->graphs.at[l->graph].tensor_of[n->as.move.amount_var], false);
 }
 
-static void use_check(living *l, const oi_pnode *n)
-{
-    const uint32_t *of = l->u->graphs.at[l->graph].tensor_of;
-    if (n->kind != OI_NODE_OP)
-        add_use(l, of[n->as.move.to.var], false);
-    for (uint32_t i = 0; n->kind == OI_NODE_OP && i < n->as.op.n_out; i++)
-        add_use(l, of[n->as.op.out[i].var], false);
-}
-
 static void walk(living *l, const oi_stmts *list);
 
 static void walk_block(living *l, uint32_t block)
@@ -168,11 +159,11 @@ static void walk(living *l, const oi_stmts *list)
             use_value(l, &s->value);
             use_port(l, &s->a, true);
             break;
-        case OI_STMT_LIMIT: use_port(l, &s->a, false); break;
+        case OI_STMT_LIMIT:
+        case OI_STMT_CHECK: use_port(l, &s->a, false); break;
         case OI_STMT_LOOP: walk_loop(l, s); break;
         case OI_STMT_BRANCH: walk_branch(l, s->node); break;
         case OI_STMT_YIELD: walk_yield(l, s->node); break;
-        case OI_STMT_CHECK: use_check(l, s->node); break;
         default: break;
         }
     }

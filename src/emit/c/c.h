@@ -68,7 +68,7 @@ void oi_c_undo_functions(oi_cprog *c);
 
 /* -- files.c -- */
 
-void oi_c_checkpoint(oi_cprog *c, const oi_pnode *n);
+void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s);
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);
 
 /* -- main_file.c -- */

@@ -72,7 +72,7 @@ static void put_header(oi_cprog *c, oi_emitted *files)
         oi_c_async_members(c, &o);
     if (c->u->per_node) {
         oi_out_line(&o, "/* called after every node with what it wrote */");
-        oi_out_line(&o, "void (*check)(void *ctx, uint64_t node, void *data, size_t size);");
+        oi_out_line(&o, "void (*check)(void *ctx, const char *node, void *data, size_t size);");
         oi_out_line(&o, "void *check_ctx;");
     }
     oi_out_line(&o, "const unsigned char *weights;");
@@ -292,25 +292,12 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_buf_free(&c->out.buf);
 }
 
-void oi_c_checkpoint(oi_cprog *c, const oi_pnode *n)
+void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s)
 {
-    oi_port ports[64];
-    uint32_t n_ports = 0;
-    if (n->kind == OI_NODE_OP)
-        for (uint32_t i = 0; i < n->as.op.n_out && i < 64; i++)
-            ports[n_ports++] =
-                (oi_port){.tensor = c->u->graphs.at[c->graph].tensor_of[n->as.op.out[i].var],
-                          .entry = n->as.op.out[i].codes,
-                          .n_entry = n->as.op.out[i].n_codes};
-    else
-        ports[n_ports++] =
-            (oi_port){.tensor = c->u->graphs.at[c->graph].tensor_of[n->as.move.to.var],
-                      .entry = n->as.move.to.codes,
-                      .n_entry = n->as.move.to.n_codes};
-    for (uint32_t i = 0; i < n_ports; i++)
-        oi_out_line(&c->out, "s->check(s->check_ctx, %" PRIu64 ", %s, %" PRIu64 ");",
-                    n->source->index, oi_c_address(c, &ports[i]),
-                    c->u->tensors.at[ports[i].tensor].size_bytes);
+    const oi_node *n = s->node->source;
+    oi_out_line(&c->out, "s->check(s->check_ctx, \"%s:%" PRIu64 "\", %s, %" PRIu64 ");",
+                c->u->graphs.at[c->graph].program->blocks[n->block].source->name.text, n->index,
+                oi_c_address(c, &s->a), c->u->tensors.at[s->a.tensor].size_bytes);
 }
 
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)

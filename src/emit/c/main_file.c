@@ -3,72 +3,176 @@
 
 #include <inttypes.h>
 
-static void put_transfer(oi_cprog *c, oi_out *o, const char *fn, uint32_t tensor)
+/* Where the host finds a tensor. */
+static const char *place(oi_cprog *c, const oi_tensor *t, uint32_t id)
 {
-    const oi_tensor *t = &c->u->tensors.at[tensor];
-    if (t->size_bytes == 0)
-        return;
-    const char *at = t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA
-                         ? oi_c_address(c, &(oi_port){.tensor = tensor})
-                         : oi_arena_printf(c->arena, "%s%s%s", t->rank ? "s->" : "&s->",
-                                           t->space == OI_SPACE_STATE ? "keep." : "", t->name);
-    oi_out_line(o, "if (!%s(%s, %" PRIu64 "))", fn, at, t->size_bytes);
-    oi_out_line(o, "    return %s;", strcmp(fn, "hal_read") == 0 ? "0" : "-1");
+    if (t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA)
+        return oi_c_address(c, &(oi_port){.tensor = id});
+    return oi_arena_printf(c->arena, "%s%s%s", t->rank ? "s->" : "&s->",
+                           t->space == OI_SPACE_STATE ? "keep." : "", t->name);
 }
 
-static void put_io(oi_cprog *c, oi_out *o, size_t graph)
+static void put_read(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 {
-    const oi_sgraph *g = &c->u->graphs.at[graph];
-    c->graph = (uint32_t)graph;
     oi_out_line(o, "/* 1, or 0 at the end of the inputs. */");
     oi_out_line(o, "static int read_%s(%s *s)", g->name, c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
-    for (size_t i = 0; i < g->inputs.n; i++)
-        put_transfer(c, o, "hal_read", g->inputs.at[i]);
+    for (size_t i = 0; i < g->inputs.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[g->inputs.at[i]];
+        if (t->size_bytes == 0)
+            continue;
+        oi_out_line(o, "if (!hal_read(%s, %" PRIu64 "))", place(c, t, g->inputs.at[i]),
+                    t->size_bytes);
+        oi_out_line(o, "    return 0;");
+    }
     oi_out_line(o, "return 1;");
-    oi_out_close(o, "");
-    oi_out_line(o, "%s", "");
-    oi_out_line(o, "static int write_%s(%s *s)", g->name, c->name);
-    oi_out_brace(o);
-    oi_out_line(o, "(void)s;");
-    for (size_t i = 0; i < g->outputs.n; i++)
-        put_transfer(c, o, "hal_write", g->outputs.at[i]);
-    oi_out_line(o, "return 0;");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }
 
-static void put_state_io(oi_cprog *c, oi_out *o)
+static void put_write(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 {
-    oi_out_line(o, "/* Sizes, marks and contents of what lasts. */");
-    oi_out_line(o, "static int write_state(%s *s)", c->name);
+    oi_out_line(o, "static void write_%s(%s *s)", g->name, c->name);
+    oi_out_brace(o);
+    oi_out_line(o, "(void)s;");
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[g->outputs.at[i]];
+        if (t->space == OI_SPACE_STATE || (t->var && t->var->is_prefix))
+            continue; /* written below; no value of its own */
+        oi_out_line(o, "put('o', \"%s\", 0, NULL, NULL, %s, %" PRIu64 ");",
+                    t->var ? t->var->name : t->name, place(c, t, g->outputs.at[i]), t->size_bytes);
+    }
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+static void put_state(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(o, "/* What lasts: the room for it, how much of that is in use, the contents. */");
+    oi_out_line(o, "static void write_state(%s *s)", c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < c->u->stores.n; i++) {
         const oi_store_var *v = &c->u->stores.at[i];
         const oi_tensor *t = &c->u->tensors.at[v->tensor];
-        if (v->grows)
-            oi_out_line(o, "hal_write(s->keep.%s_size, sizeof s->keep.%s_size);", t->name, t->name);
-        put_transfer(c, o, "hal_write", v->tensor);
+        oi_buf most = {0};
+        for (uint32_t a = 0; a < v->rank; a++)
+            oi_buf_printf(&most, "%s%" PRId64, a ? ", " : "", v->most[a]);
+        const char *room = v->rank ? oi_arena_printf(c->arena, "room_%s", t->name) : "NULL";
+        if (v->rank)
+            oi_out_line(o, "static const int64_t %s[] = {%s};", room,
+                        oi_buf_to_arena(&most, c->arena));
+        oi_out_line(o, "put('s', \"%s\", %u, %s, %s, %s, %" PRIu64 ");", t->var->name, v->rank,
+                    room, v->grows ? oi_arena_printf(c->arena, "s->keep.%s_size", t->name) : room,
+                    place(c, t, v->tensor), oi_tensor_bytes(t));
     }
-    oi_out_line(o, "return 0;");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }
 
+static const char put_text[] =
+    "/* One record: kind, lengths, name, dims in two forms where it has any, contents. */\n"
+    "static void put(char kind, const char *name, uint64_t rank, const int64_t *room,\n"
+    "                const int64_t *used, const void *data, uint64_t size)\n"
+    "{\n"
+    "    uint64_t head[4] = {(uint64_t)kind, 0, rank, size};\n"
+    "    while (name[head[1]])\n"
+    "        head[1]++;\n"
+    "    hal_write(head, sizeof head);\n"
+    "    hal_write(name, (size_t)head[1]);\n"
+    "    if (rank) {\n"
+    "        hal_write(room, (size_t)rank * sizeof *room);\n"
+    "        hal_write(used, (size_t)rank * sizeof *used);\n"
+    "    }\n"
+    "    if (size)\n"
+    "        hal_write(data, (size_t)size);\n"
+    "}\n\n";
+
 static const char check_text[] =
     "/* Per-node runs: what the node gave goes out, what it should have given comes in. */\n"
-    "static void check(void *ctx, uint64_t node, void *data, size_t size)\n"
+    "static void check(void *ctx, const char *node, void *data, size_t size)\n"
     "{\n"
-    "    uint64_t head[2] = {node, size};\n"
     "    (void)ctx;\n"
-    "    hal_write(head, sizeof head);\n"
-    "    hal_write(data, size);\n"
+    "    put('n', node, 0, NULL, NULL, data, size);\n"
     "    hal_flush();\n"
-    "    if (!hal_read(data, size))\n"
+    "    if (size && !hal_read(data, size))\n"
     "        hal_stop(3, \"the other side is gone\");\n"
     "}\n\n";
+
+/* A function that reads a graph's number and its inputs; and one that steps it. */
+static void put_choice(oi_cprog *c, oi_out *o)
+{
+    const oi_unit *u = c->u;
+    oi_out_line(o, "/* Which graph comes next, its inputs read; -1 at the end. */");
+    oi_out_line(o, "static int next_graph(void)");
+    oi_out_brace(o);
+    oi_out_line(o, "uint8_t graph;");
+    oi_out_line(o, "if (!hal_read(&graph, 1))");
+    oi_out_line(o, "    return -1;");
+    oi_out_open(o, "switch (graph)");
+    for (size_t g = 0; g < u->graphs.n; g++)
+        oi_out_line(o, "case %zu: return read_%s(&program) ? graph : -1;", g, u->graphs.at[g].name);
+    oi_out_line(o, "default: return -1;");
+    oi_out_close(o, "");
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+    oi_out_line(o, "static int step_graph(int graph)");
+    oi_out_brace(o);
+    oi_out_open(o, "switch (graph)");
+    for (size_t g = 0; g < u->graphs.n; g++) {
+        const char *own = u->graphs.at[g].name;
+        oi_out_line(o, "case %zu: return %s%s%s_step(&program);", g, c->name,
+                    u->graphs.n > 1 ? "_" : "", u->graphs.n > 1 ? own : "");
+    }
+    oi_out_line(o, "default: return -1;");
+    oi_out_close(o, "");
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+static const char time_text[] =
+    "/* A record with the time of each of n steps on the same inputs, in ns. Memory that is full\n"
+    " * starts anew. */\n"
+    "static void time_steps(int graph, long n)\n"
+    "{\n"
+    "    for (long i = 0; i < n; i++) {\n"
+    "        uint64_t time = hal_clock();\n"
+    "        if (step_graph(graph) != 0) {\n"
+    "            NAME_reset(&program);\n"
+    "            time = hal_clock();\n"
+    "            if (step_graph(graph) != 0)\n"
+    "                return;\n"
+    "        }\n"
+    "        time = hal_clock() - time;\n"
+    "        put('t', \"\", 0, NULL, NULL, &time, sizeof time);\n"
+    "    }\n"
+    "}\n\n";
+
+static const char usage_text[] =
+    "/* NAME: steps as long as there are inputs. For a step the input gives a byte with the "
+    "number\n"
+    " * of the graph (from 0), then its variables, raw and in order. Out come records: the "
+    "outputs,\n"
+    " * what lasts, and the step's result (0, or the number of the error). */\n";
+
+static const char hosted_text[] =
+    "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps instead. */\n";
+
+/* The text with NAME replaced. */
+static void put_named(oi_cprog *c, oi_out *o, const char *text)
+{
+    oi_buf b = {0};
+    for (const char *at = text; *at;) {
+        if (strncmp(at, "NAME", 4) == 0) {
+            oi_buf_puts(&b, c->name);
+            at += 4;
+        } else {
+            oi_buf_putc(&b, *at++);
+        }
+    }
+    oi_out_text(o, oi_buf_to_arena(&b, c->arena));
+}
 
 /* The head of main: weights that are compiled in, or mapped. */
 static void put_weights(oi_cprog *c, oi_out *o)
@@ -79,6 +183,7 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_brace(o);
         oi_out_line(o, "if (%s_init(&program, %s_weights, sizeof %s_weights) != 0)", n, n, n);
     } else {
+        put_named(c, o, hosted_text);
         oi_out_line(o, "int main(int argc, char **argv)");
         oi_out_brace(o);
         oi_out_line(o, "size_t size;");
@@ -92,49 +197,27 @@ static void put_weights(oi_cprog *c, oi_out *o)
 static void put_loop(oi_cprog *c, oi_out *o)
 {
     const oi_unit *u = c->u;
-    const char *n = c->name;
-    oi_out_line(o, "/* %s%s: steps as long as there are inputs. Every step reads its inputs from",
-                n, u->embeds ? "" : " [WEIGHTS]");
-    oi_out_line(o,
-                " * stdin, raw and in order%s, and writes to stdout: the step's result (i32), its",
-                u->graphs.n > 1 ? " after one byte that names the graph" : "");
-    oi_out_line(o, " * outputs, then what lasts. */");
+    put_named(c, o, usage_text);
     put_weights(c, o);
     if (u->per_node)
         oi_out_line(o, "program.check = check;");
-    oi_out_open(o, "for (;;)");
-    oi_out_line(o, "int32_t result;");
-    if (u->graphs.n > 1) {
-        oi_out_line(o, "uint8_t which;");
-        oi_out_line(o, "if (!hal_read(&which, 1))");
-        oi_out_line(o, "    break;");
-        for (size_t g = 0; g < u->graphs.n; g++) {
-            oi_out_open(o, "%sif (which == %zu)", g ? "else " : "", g);
-            oi_out_line(o, "if (!read_%s(&program))", u->graphs.at[g].name);
-            oi_out_line(o, "    break;");
-            oi_out_line(o, "result = %s_%s_step(&program);", n, u->graphs.at[g].name);
-            oi_out_line(o, "hal_write(&result, sizeof result);");
-            oi_out_line(o, "write_%s(&program);", u->graphs.at[g].name);
-            oi_out_close(o, "");
-        }
-        oi_out_line(o, "else");
-        oi_out_line(o, "    break;");
-    } else {
-        if (u->graphs.at[0].inputs.n == 0) {
-            oi_out_line(o, "uint8_t next; /* no inputs: a byte per step */");
-            oi_out_line(o, "if (!hal_read(&next, 1))");
-            oi_out_line(o, "    break;");
-        } else {
-            oi_out_line(o, "if (!read_%s(&program))", u->graphs.at[0].name);
-            oi_out_line(o, "    break;");
-        }
-        oi_out_line(o, "result = %s_step(&program);", n);
-        oi_out_line(o, "hal_write(&result, sizeof result);");
-        oi_out_line(o, "write_%s(&program);", u->graphs.at[0].name);
+    oi_out_open(o, "for (int graph; (graph = next_graph()) >= 0;)");
+    if (!u->embeds) {
+        oi_out_open(o, "if (argc > 2)");
+        oi_out_line(o, "time_steps(graph, strtol(argv[2], NULL, 10));");
+        oi_out_line(o, "break;");
+        oi_out_close(o, "");
+    }
+    oi_out_line(o, "const int32_t result = step_graph(graph);");
+    for (size_t g = 0; g < u->graphs.n; g++) {
+        oi_out_line(o, "if (result == 0 && graph == %zu)", g);
+        oi_out_line(o, "    write_%s(&program);", u->graphs.at[g].name);
     }
     oi_out_line(o, "write_state(&program);");
+    oi_out_line(o, "put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
     oi_out_line(o, "hal_flush();");
     oi_out_close(o, "");
+    oi_out_line(o, "hal_flush();");
     oi_out_line(o, "hal_stop(0, NULL);");
     oi_out_close(o, "");
 }
@@ -146,23 +229,34 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     oi_out_line(&o, "#include \"hal.h\"");
     oi_out_line(&o, "%s", "");
+    if (!c->u->embeds) {
+        oi_out_line(&o, "#include <stdlib.h>");
+        oi_out_line(&o, "%s", "");
+    }
     const char *section = c->u->target->mcu.ram_section;
     if (section && *section)
         oi_out_line(&o, "__attribute__((section(\"%s\")))", section);
     oi_out_line(&o, "static %s program;", c->name);
     oi_out_line(&o, "%s", "");
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        put_io(c, &o, g);
-    put_state_io(c, &o);
+    oi_out_text(&o, put_text);
+    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
+        put_read(c, &o, &c->u->graphs.at[c->graph]);
+        put_write(c, &o, &c->u->graphs.at[c->graph]);
+    }
+    c->graph = 0;
+    put_state(c, &o);
     if (c->u->per_node)
         oi_out_text(&o, check_text);
+    put_choice(c, &o);
+    if (!c->u->embeds)
+        put_named(c, &o, time_text);
     put_loop(c, &o);
     oi_c_add_file(c, files, "main.c", &o);
 }
 
 static const char hal_h[] =
     "/* hal.h: what the program asks of its surroundings. Replace hal.c for another system. */\n"
-    "#ifndef HAL_H\n#define HAL_H\n\n#include <stddef.h>\n\n"
+    "#ifndef HAL_H\n#define HAL_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
     "/* The whole file, read only, aligned to 64 bytes; NULL when it cannot be read. */\n"
     "const void *hal_map(const char *path, size_t *size);\n\n"
     "/* The next bytes of the inputs, all of them; 0 at the end. */\n"
@@ -170,6 +264,8 @@ static const char hal_h[] =
     "/* Results; 0 when they cannot be written. hal_flush sends what is still held back. */\n"
     "int hal_write(const void *from, size_t size);\n"
     "void hal_flush(void);\n\n"
+    "/* Nanoseconds since some moment. */\n"
+    "uint64_t hal_clock(void);\n\n"
     "/* Ends the program, saying why; NULL: nothing to say. */\n"
     "_Noreturn void hal_stop(int code, const char *why);\n\n#endif\n";
 
@@ -178,7 +274,7 @@ static const char hal_c[] =
     "#define _POSIX_C_SOURCE 200809L\n"
     "#include \"hal.h\"\n\n"
     "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n"
-    "#include <sys/stat.h>\n#include <unistd.h>\n\n"
+    "#include <sys/stat.h>\n#include <time.h>\n#include <unistd.h>\n\n"
     "const void *hal_map(const char *path, size_t *size)\n"
     "{\n"
     "    struct stat st;\n"
@@ -204,6 +300,12 @@ static const char hal_c[] =
     "void hal_flush(void)\n"
     "{\n"
     "    fflush(stdout);\n"
+    "}\n\n"
+    "uint64_t hal_clock(void)\n"
+    "{\n"
+    "    struct timespec t;\n"
+    "    clock_gettime(CLOCK_MONOTONIC, &t);\n"
+    "    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;\n"
     "}\n\n"
     "void hal_stop(int code, const char *why)\n"
     "{\n"

@@ -230,7 +230,7 @@ static void put_stmts(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
         case OI_STMT_LIMIT: put_limit(c, s); break;
-        case OI_STMT_CHECK: oi_c_checkpoint(c, s->node); break;
+        case OI_STMT_CHECK: oi_c_checkpoint(c, s); break;
         case OI_STMT_BARRIER:
         case OI_STMT_RETURN: break;
         }

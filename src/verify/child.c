@@ -1,0 +1,121 @@
+/* child.c: a program as a child: a socket is its stdin and stdout, so that one that dies shows as a
+ * failed read or write, never as a signal. */
+#include "verify/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 600000 /* a step of a large model under emulation */
+
+/* In the child, between fork and exec: only what is safe there. */
+static void become(const char *dir, const char *const *argv, int in, int out, int err)
+{
+    if (chdir(dir) == 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && (err < 0 || dup2(err, 2) >= 0))
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(127); /* a child that could not become the program */
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return status;
+}
+
+int oi_child_run(const char *dir, const char *const *argv, const char *log)
+{
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int status = -1;
+    if (in >= 0 && out >= 0) {
+        pid_t pid = fork();
+        if (pid == 0)
+            become(dir, argv, in, out, out);
+        if (pid > 0)
+            status = wait_for(pid);
+    }
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return status;
+}
+
+bool oi_child_start(oi_child *c, const char *dir, const char *const *argv)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+        return false;
+    (void)fcntl(pair[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(pair[1], F_SETFD, FD_CLOEXEC);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(dir, argv, pair[1], pair[1], -1);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return false;
+    }
+    *c = (oi_child){pid, pair[0]};
+    return true;
+}
+
+bool oi_child_write(oi_child *c, const void *data, size_t n)
+{
+    const char *at = data;
+    while (n) {
+        ssize_t k = send(c->fd, at, n, MSG_NOSIGNAL);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        at += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+bool oi_child_read(oi_child *c, void *data, size_t n)
+{
+    char *at = data;
+    while (n) {
+        struct pollfd p = {.fd = c->fd, .events = POLLIN};
+        int ready = poll(&p, 1, PATIENCE_MS);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        ssize_t k = ready > 0 ? read(c->fd, at, n) : -1;
+        if (k <= 0)
+            return false;
+        at += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+void oi_child_end(oi_child *c, char *how, size_t cap)
+{
+    if (!c->pid)
+        return;
+    (void)shutdown(c->fd, SHUT_WR); /* no more inputs: it ends by itself */
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    char rest[256];
+    int ready;
+    while ((ready = poll(&p, 1, 10000)) > 0 && read(c->fd, rest, sizeof rest) > 0)
+        ;
+    if (ready == 0)
+        (void)kill(c->pid, SIGKILL);
+    close(c->fd);
+    int status = wait_for(c->pid);
+    c->pid = 0;
+    if (how && WIFSIGNALED(status))
+        snprintf(how, cap, "it was ended by signal %d", WTERMSIG(status));
+    else if (how)
+        snprintf(how, cap, "it ended with exit code %d", WEXITSTATUS(status));
+}

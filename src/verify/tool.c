@@ -1,0 +1,81 @@
+/* tool.c: which compiler builds a program, and what runs it on this machine. */
+#include "verify/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static bool is_program(const char *name)
+{
+    char path[4096];
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0;
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        size_t n = strcspn(at, ":");
+        if (snprintf(path, sizeof path, "%.*s/%s", (int)n, at, name) < (int)sizeof path &&
+            access(path, X_OK) == 0)
+            return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+static oi_status need(const char *program, const char *package, oi_diag *d)
+{
+    if (is_program(program))
+        return OI_OK;
+    oi_status status = oi_diag_env(d, program, "is not installed");
+    oi_diag_hint(d, "Debian has it in the package %s", package);
+    return status;
+}
+
+static bool runs_here(const oi_device_info *target)
+{
+    struct utsname machine;
+    bool is_arm = target->cpu.isa >> OI_ISA_NEON & 1;
+    bool here = uname(&machine) == 0 && strcmp(machine.machine, "aarch64") == 0;
+    return is_arm == here || target->cpu.isa == 1u << OI_ISA_SCALAR;
+}
+
+oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi_diag *d)
+{
+    const oi_device_info *target = oi_device_get(device);
+    *out = (oi_tool){.cc = cc ? cc : "cc"};
+    if (target->type != OI_DEVICE_CPU || target->api != OI_DEVICE_C) {
+        oi_diag_error(d, (oi_place){.file = target->name}, "",
+                      "programs for this device cannot be run here yet: verify knows C for a cpu");
+        return OI_ERR_ENV;
+    }
+    OI_TRY(need("make", "make", d));
+    if (runs_here(target))
+        return need(out->cc, "gcc", d);
+    if (!cc)
+        out->cc = "aarch64-linux-gnu-gcc";
+    OI_TRY(need(out->cc, "gcc-aarch64-linux-gnu", d));
+    out->runner[0] = "qemu-aarch64";
+    out->runner[1] = "-L";
+    out->runner[2] = "/usr/aarch64-linux-gnu";
+    return need("qemu-aarch64", "qemu-user", d);
+}
+
+oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi_diag *d)
+{
+    char cc[512], own[1024], log[4096];
+    snprintf(cc, sizeof cc, "CC=%s", t->cc);
+    snprintf(own, sizeof own, "CFLAGS=%s", flags ? flags : "");
+    if (snprintf(log, sizeof log, "%s/build.log", dir) >= (int)sizeof log)
+        return oi_diag_env(d, dir, "the path is too long");
+    const char *const plain[] = {"make", cc, NULL};
+    const char *const flagged[] = {"env", own, "make", cc, NULL};
+    if (oi_child_run(dir, flags ? flagged : plain, log) == 0)
+        return OI_OK;
+    char *text = NULL;
+    size_t n = 0;
+    (void)oi_file_read(log, 1u << 20, &text, &n, NULL);
+    oi_diag_error(d, (oi_place){.file = dir}, "", "%s did not build the program:\n%.*s", t->cc,
+                  text ? oi_utf8_fit(text, 2000) : 0, text ? text : "");
+    free(text);
+    return OI_ERR_INPUT;
+}

@@ -1,0 +1,107 @@
+/* verify.h: simulator and synthesized program side by side. Grouped by the file that implements
+ * it. */
+#ifndef OI_VERIFY_H
+#define OI_VERIFY_H
+
+#include "base/base.h"
+
+#include <sys/types.h>
+
+/* -- tool.c: the target's own compiler, and how its programs run on this machine -- */
+
+typedef struct oi_tool {
+    const char *cc;        /* the compiler */
+    const char *runner[4]; /* what comes before the program: qemu and its options; NULL-ended */
+} oi_tool;
+
+/* OI_ERR_ENV, with what to install, when this machine cannot build for the device or run that. */
+oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi_diag *d);
+oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi_diag *d);
+
+/* -- child.c: a program that runs -- */
+
+typedef struct oi_child {
+    pid_t pid; /* 0: none */
+    int fd;    /* its stdin and stdout */
+} oi_child;
+
+/* Runs argv in the folder with both ends on `fd`, or output into the file `log`; waits when there
+ * is a log. -1: could not start. */
+int oi_child_run(const char *dir, const char *const *argv, const char *log);
+bool oi_child_start(oi_child *c, const char *dir, const char *const *argv);
+bool oi_child_write(oi_child *c, const void *data, size_t n);
+bool oi_child_read(oi_child *c, void *data, size_t n); /* false: it ended, or is silent too long */
+void oi_child_end(oi_child *c, char *how,
+                  size_t cap); /* what became of it: "killed by signal 11" */
+
+/* -- judge.c: how far two values may differ -- */
+
+typedef struct oi_rule {
+    bool is_exact;
+    double slack;      /* integers that come from floats: this much */
+    double atol, rtol; /* per element; both 0: `whole` of the greatest element */
+    double whole;
+} oi_rule;
+
+oi_rule oi_rule_node(oi_dtype t, const char *op, uint64_t reduced);
+oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_q8);
+
+typedef struct oi_finding {
+    double worst, allowed, wanted, found; /* where the difference is greatest beside what may be */
+    uint64_t element;
+    bool agrees;
+} oi_finding;
+
+/* n elements, from element 0 on; `at` maps an element of `want` to one of `got` (NULL: the same).
+ */
+typedef uint64_t (*oi_place_fn)(const void *ctx, uint64_t e);
+oi_finding oi_judge(oi_rule r, oi_dtype t, const void *want, const void *got, uint64_t n,
+                    oi_place_fn at, const void *ctx);
+
+/* -- run.c: step by step -- */
+
+typedef struct oi_verify_graph {
+    const char *name;
+    oi_sim *sim;
+    oi_exec *exec;
+    uint8_t *from_floats; /* by variable: a float had a say in it */
+    void **inputs;        /* by variable: what it gets, or NULL */
+    bool is_q8;
+} oi_verify_graph;
+
+typedef OI_VEC(oi_verify_row) oi_verify_rows;
+
+/* Everything of one comparison. */
+typedef struct oi_trial {
+    oi_arena *arena;
+    const oi_verify_options *options;
+    oi_verify_graph *graphs;
+    size_t n_graphs;
+    oi_child child;
+    oi_verify_rows rows;
+    oi_map row_of; /* "graph/kind/name" */
+    bool per_node;
+    oi_diag *diag;              /* the caller's */
+    oi_diag *step_diag;         /* what the simulator says about a failing step */
+    char *failure;              /* the first divergence, or NULL */
+    uint64_t n_steps, n_failed; /* done; of these with an error, the same in both */
+} oi_trial;
+
+/* OI_OK also when they differ: then `failure` is set. */
+oi_status oi_trial_run(oi_trial *t);
+
+/* -- record.c: what the program says -- */
+
+typedef struct oi_record {
+    int kind; /* 'n' node, 'o' output, 's' state, 'e' end */
+    char name[256];
+    uint32_t rank;
+    int64_t room[2 * OI_MAX_RANK], used[2 * OI_MAX_RANK];
+    void *data;
+    uint64_t size, cap;
+} oi_record;
+
+/* False when the program ended or says nonsense. The data stays until the next read. */
+bool oi_record_read(oi_child *c, oi_record *r);
+
+#endif

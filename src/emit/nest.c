@@ -207,7 +207,10 @@ static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
         } else if (attr->kind == OI_ATTR_INT) {
             name->spell = oi_arena_printf(a, "%" PRId64, v->i);
         } else {
-            name->spell = oi_bits_text(a, x->p->lang, c->in0, oi_kernel_number(c->in0, v));
+            uint64_t bits = oi_kernel_number(c->in0, v);
+            name->spell = oi_bits_text(a, x->p->lang, c->in0, bits);
+            name->is_number = oi_dtype_is_float(c->in0);
+            name->number = name->is_number ? oi_float_decode(c->in0, bits) : 0;
         }
     }
 }

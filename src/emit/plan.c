@@ -46,7 +46,7 @@ static void make(void *ctx)
             u, m->plan->programs[i],
             oi_unit_identifier(u, m->graphs[i].name ? m->graphs[i].name : "graph"));
     if (u->status == OI_OK)
-        u->status = oi_pass_memory(u);
+        u->status = oi_passes_run(u);
 }
 
 static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
@@ -81,7 +81,8 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .name = o->name ? o->name : "model",
                             .diag = diag,
                             .per_node = o->per_node,
-                            .embeds = embeds(device, o)};
+                            .embeds = embeds(device, o),
+                            .skip = o->skip};
         p->unit.names.arena = p->unit.arena;
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }

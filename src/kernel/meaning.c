@@ -360,6 +360,50 @@ static void fold_logic(binder *b, oi_m_node *n)
     }
 }
 
+static bool is_known(const binder *b, uint16_t at, double *out)
+{
+    const oi_m_node *n = &b->m->nodes[at];
+    const oi_m_name *name = n->kind == OI_M_NAME ? find_name(b, n) : NULL;
+    if (n->kind != OI_M_NUMBER && !(name && name->is_number))
+        return false;
+    *out = name ? name->number : n->number;
+    return true;
+}
+
+static void fold_compare(binder *b, oi_m_node *n)
+{
+    static const char *const names[] = {"lt", "le", "gt", "ge", "eq", "ne"};
+    double x, y;
+    if (b->m->nodes[n->args[1]].kind == OI_M_WORD) {
+        fold_word(b, n);
+        return;
+    }
+    if (!is_known(b, n->args[0], &x) || !is_known(b, n->args[1], &y))
+        return;
+    const bool truths[] = {x<y, x <= y, x> y, x >= y, x == y, x != y};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(n->helper->name, names[i]) == 0) {
+            become_bool(n, truths[i]);
+            return;
+        }
+}
+
+/* What changes nothing, whatever the other operand, NaN and signs of zero included. */
+static void fold_neutral(binder *b, oi_m_node *n)
+{
+    const char *name = n->helper->name;
+    for (unsigned i = 0; n->n_args == 2 && i < 2; i++) {
+        double v;
+        if (!is_known(b, n->args[i], &v))
+            continue;
+        if ((v == 1 && strcmp(name, "mul") == 0) || (v == -HUGE_VAL && strcmp(name, "max") == 0) ||
+            (v == HUGE_VAL && strcmp(name, "min") == 0)) {
+            *n = b->m->nodes[n->args[1 - i]];
+            return;
+        }
+    }
+}
+
 static void fold(binder *b, uint16_t at)
 {
     oi_m_node *n = &b->m->nodes[at];
@@ -379,7 +423,9 @@ static void fold(binder *b, uint16_t at)
     for (unsigned i = 0; i < n->n_args; i++)
         fold(b, n->args[i]);
     if (n->helper->rule == OI_M_COMPARE)
-        fold_word(b, n);
+        fold_compare(b, n);
+    else if (n->helper->rule == OI_M_ARITH)
+        fold_neutral(b, n);
     else if (n->helper->rule == OI_M_LOGIC)
         fold_logic(b, n);
     else if (n->helper->rule == OI_M_SELECT && b->m->nodes[n->args[0]].kind == OI_M_BOOL)

@@ -74,6 +74,9 @@ typedef struct oi_m_name {
     const char *const *words; /* of a word attribute, NULL-terminated */
     bool is_bound;            /* its value is known now and is `value` (bool, or index of a word) */
     int value;
+    bool
+        is_number; /* its value is known now and is `number`; it is still printed by its spelling */
+    double number;
     bool is_absent;    /* given(name) is false */
     const char *spell; /* how it is printed */
 } oi_m_name;

@@ -5,6 +5,7 @@
  * iteration to the next counts as a whole. A tensor that is written completely before anything
  * reads it needs no first value. */
 #include "synth/live.h"
+#include "synth/pass.h"
 
 typedef struct loop_range {
     uint32_t first, last; /* positions */
@@ -52,31 +53,15 @@ static void use_port(living *l, const oi_port *p, bool writes_all)
     add_use(l, p->tensor, writes_all && p->n_entry == 0);
 }
 
-/* Whether a kernel's loads touch the tensor; its stores cover it, because an op gives all of its
- * result. */
-static bool reads(const oi_skernel *k, uint32_t tensor)
-{
-    for (size_t n = 0; n < k->nests.n; n++)
-        for (int post = 0; post < 2; post++) {
-            const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
-            for (size_t i = 0; i < ops->n; i++)
-                if (ops->at[i].kind == OI_SOP_LOAD && k->ports.at[ops->at[i].port].tensor == tensor)
-                    return true;
-            if (k->nests.at[n].combines_out)
-                return true;
-        }
-    return false;
-}
-
 static void use_kernel(living *l, const oi_skernel *k)
 {
     for (size_t i = 0; i < k->scalars.n; i++)
         use_value(l, &k->scalars.at[i].value);
     for (size_t i = 0; i < k->ports.n; i++)
-        if (!k->ports.at[i].is_written || reads(k, k->ports.at[i].tensor))
+        if (!k->ports.at[i].is_written || oi_kernel_reads(k, k->ports.at[i].tensor))
             use_port(l, &k->ports.at[i], false);
     for (size_t i = 0; i < k->ports.n; i++)
-        if (k->ports.at[i].is_written && !reads(k, k->ports.at[i].tensor))
+        if (k->ports.at[i].is_written && !oi_kernel_reads(k, k->ports.at[i].tensor))
             use_port(l, &k->ports.at[i], true);
 }
 

@@ -39,9 +39,10 @@ typedef struct oi_tensor {
     int64_t dims[OI_MAX_RANK]; /* of one entry; a `?` dim has its greatest length */
     uint64_t size_bytes;       /* of one entry */
     oi_space space;
-    uint64_t offset;    /* in that space */
-    const oi_pvar *var; /* NULL for what lowering made */
-    uint32_t graph;     /* whose variable; state and weights: who brought it first */
+    uint64_t offset;       /* in that space */
+    const oi_pvar *var;    /* NULL for what lowering made */
+    const oi_pvar *origin; /* a value of this variable, under a name of its own */
+    uint32_t graph;        /* whose variable; state and weights: who brought it first */
     /* tables: entries lie one after the other, row-major over these axes */
     uint32_t n_table;
     int64_t table[OI_MAX_RANK];
@@ -145,6 +146,7 @@ typedef struct oi_port {
     const oi_code *entry; /* of a table: one per axis */
     uint32_t n_entry;
     bool is_written;
+    bool is_dropped;    /* by fusion: nothing refers to it */
     const oi_pref *ref; /* as written, for names and places; NULL for temporaries */
 } oi_port;
 
@@ -162,6 +164,7 @@ typedef struct oi_skernel {
     OI_VEC(oi_snest) nests;
     OI_VEC(const oi_pnode *) nodes; /* what it does, in order */
     bool can_fail;                  /* an index comes from data */
+    bool is_used;                   /* some statement runs it */
     uint32_t graph;
 } oi_skernel;
 
@@ -232,6 +235,7 @@ struct oi_unit {
     oi_map names; /* taken identifiers */
     bool per_node;
     bool embeds; /* weights are compiled in */
+    const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
 };
 
@@ -262,6 +266,11 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 
 /* -- passes, in their order -- */
 
+oi_status oi_pass_rename(oi_unit *u);
+oi_status oi_pass_fuse(oi_unit *u);
+oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
+oi_status oi_passes_run(oi_unit *u); /* all of them but those in u->skip */
+const char *oi_pass_name(size_t i);  /* in order; NULL past the end */
 
 #endif

@@ -264,7 +264,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     put_holes(c);
     oi_c_undo_functions(c);
     for (size_t i = 0; i < c->u->kernels.n; i++)
-        oi_c_kernel(c, &c->u->kernels.at[i]);
+        if (c->u->kernels.at[i].is_used)
+            oi_c_kernel(c, &c->u->kernels.at[i]);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
         oi_c_blocks(c);
         put_step(c);

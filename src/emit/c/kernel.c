@@ -10,7 +10,8 @@ static const char **port_names(oi_cprog *c, const oi_skernel *k)
     const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
-        const char *name = t->var ? t->var->name : t->name;
+        const oi_pvar *var = t->var ? t->var : t->origin;
+        const char *name = var ? var->name : t->name;
         unsigned same = 0;
         for (size_t j = 0; j < i; j++)
             same += strcmp(names[j], name) == 0;

@@ -1,0 +1,88 @@
+/* pass.c: the passes in their order, and what they share. */
+#include "synth/pass.h"
+
+typedef struct pass {
+    const char *name;
+    oi_status (*run)(oi_unit *u);
+    bool is_needed; /* cannot be left out */
+} pass;
+
+static const pass passes[] = {
+    {"rename", oi_pass_rename, false},
+    {"fuse", oi_pass_fuse, false},
+    {"schedule", oi_pass_schedule, false},
+    {"memory", oi_pass_memory, true},
+};
+
+static bool is_skipped(const oi_unit *u, const char *name)
+{
+    for (const char *const *s = u->skip; s && *s; s++)
+        if (strcmp(*s, name) == 0)
+            return true;
+    return false;
+}
+
+static void mark_used(oi_unit *u, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->at[i].kind == OI_STMT_KERNEL)
+            u->kernels.at[list->at[i].kernel].is_used = true;
+        mark_used(u, &list->at[i].body);
+    }
+}
+
+oi_status oi_passes_run(oi_unit *u)
+{
+    for (size_t i = 0; i < OI_COUNT(passes) && u->status == OI_OK; i++)
+        if (passes[i].is_needed || !is_skipped(u, passes[i].name))
+            u->status = passes[i].run(u);
+    for (size_t g = 0; g < u->graphs.n; g++)
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
+            mark_used(u, &u->graphs.at[g].blocks[b].stmts);
+    return u->status;
+}
+
+const char *oi_pass_name(size_t i)
+{
+    return i < OI_COUNT(passes) ? passes[i].name : NULL;
+}
+
+bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
+{
+    for (size_t n = 0; n < k->nests.n; n++)
+        for (int post = 0; post < 2; post++) {
+            const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
+            for (size_t i = 0; i < ops->n; i++)
+                if ((ops->at[i].kind == OI_SOP_LOAD || ops->at[i].kind == OI_SOP_INDEX) &&
+                    k->ports.at[ops->at[i].port].tensor == tensor)
+                    return true;
+            if (k->nests.at[n].combines_out)
+                return true;
+        }
+    return false;
+}
+
+bool oi_tensor_is_face(const oi_unit *u, const oi_tensor *t)
+{
+    (void)u;
+    return t->space == OI_SPACE_INPUT || t->space == OI_SPACE_STATE || t->space == OI_SPACE_WEIGHTS;
+}
+
+bool oi_stmts_call(const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->at[i].kind == OI_STMT_BRANCH || list->at[i].kind == OI_STMT_YIELD ||
+            oi_stmts_call(&list->at[i].body))
+            return true;
+    return false;
+}
+
+void oi_unit_note(oi_unit *u, const char *name, uint32_t graph, const oi_pnode *n, const char *fmt,
+                  ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    *OI_PUSH(u->arena, &u->notes) =
+        (oi_pass_note){name, oi_arena_vprintf(u->arena, fmt, args), n, graph};
+    va_end(args);
+}

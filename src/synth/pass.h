@@ -1,0 +1,17 @@
+/* pass.h: what passes share. */
+#ifndef OI_PASS_H
+#define OI_PASS_H
+
+#include "synth/synth.h"
+
+/* -- pass.c -- */
+
+bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load looks at it */
+/* Whether the host sees the tensor: input, output or state of the program. */
+bool oi_tensor_is_face(const oi_unit *u, const oi_tensor *t);
+bool oi_stmts_call(const oi_stmts *list); /* a branch or yield somewhere inside */
+/* A line for the report: why a pass left something as it is. */
+void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,
+                  ...) OI_PRINTF(5, 6);
+
+#endif

@@ -1,0 +1,191 @@
+/* rename.c: one tensor per value. A variable that a list of statements writes several times gets a
+ * tensor of its own for every value but the last, so that later passes see producers and readers.
+ * needs:  statements as lowered
+ * keeps:  order, kernels, what every tensor that outlives its list holds at the end
+ * makes:  tensors with one writer; values that live shorter */
+#include "synth/pass.h"
+
+typedef struct renaming {
+    oi_unit *u;
+    uint32_t graph;
+    uint32_t from, to;
+} renaming;
+
+/* -- references -- */
+
+/* Every port of a statement and of those inside it. */
+static void each_port(oi_unit *u, oi_stmt *s, void (*fn)(void *ctx, oi_port *p, bool writes),
+                      void *ctx)
+{
+    if (s->kind == OI_STMT_KERNEL) {
+        oi_skernel *k = &u->kernels.at[s->kernel];
+        for (size_t i = 0; i < k->ports.n; i++)
+            fn(ctx, &k->ports.at[i], k->ports.at[i].is_written);
+    } else if (s->kind == OI_STMT_CACHE) {
+        if (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE)
+            fn(ctx, &s->b, s->b.is_written);
+    } else if (s->kind == OI_STMT_SET || s->kind == OI_STMT_LIMIT) {
+        fn(ctx, &s->a, s->kind == OI_STMT_SET);
+    }
+    for (size_t i = 0; i < s->body.n; i++)
+        each_port(u, &s->body.at[i], fn, ctx);
+}
+
+typedef struct counting {
+    uint32_t tensor;
+    unsigned reads, writes;
+} counting;
+
+static void count(void *ctx, oi_port *p, bool writes)
+{
+    counting *c = ctx;
+    if (p->tensor == c->tensor) {
+        c->writes += writes;
+        c->reads += !writes;
+    }
+}
+
+/* Whether the statement gives the tensor a whole new value; *reads when it also looks at the old.
+ */
+static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
+{
+    *reads = false;
+    if (s->kind == OI_STMT_CACHE)
+        return s->node->kind == OI_NODE_CACHE_READ && s->b.tensor == tensor && s->b.n_entry == 0;
+    if (s->kind == OI_STMT_SET)
+        return s->a.tensor == tensor && s->a.n_entry == 0;
+    if (s->kind != OI_STMT_KERNEL)
+        return false;
+    const oi_skernel *k = &u->kernels.at[s->kernel];
+    bool writes = false;
+    for (size_t i = 0; i < k->ports.n; i++) {
+        if (k->ports.at[i].tensor != tensor)
+            continue;
+        writes |= k->ports.at[i].is_written && k->ports.at[i].n_entry == 0;
+    }
+    *reads = oi_kernel_reads(k, tensor);
+    return writes;
+}
+
+/* Values that codes, attributes and branches read go by the variable, not by ports. */
+static bool is_read_by_name(const oi_unit *u, const oi_tensor *t)
+{
+    return !t->var || t->rank == 0 || oi_tensor_is_face(u, t);
+}
+
+/* -- renaming -- */
+
+static void rename_port(void *ctx, oi_port *p, bool writes)
+{
+    renaming *r = ctx;
+    (void)writes;
+    if (p->tensor == r->from)
+        p->tensor = r->to;
+}
+
+/* A kernel that reads the old value and writes the new one in place gets a port for each. */
+static void split_ports(renaming *r, oi_skernel *k)
+{
+    for (size_t i = 0, n = k->ports.n; i < n; i++) {
+        if (k->ports.at[i].tensor != r->from || !k->ports.at[i].is_written)
+            continue;
+        oi_port old = k->ports.at[i];
+        old.is_written = false;
+        old.tensor = r->to;
+        uint32_t fresh = (uint32_t)k->ports.n;
+        *OI_PUSH(r->u->arena, &k->ports) = old;
+        for (size_t m = 0; m < k->nests.n; m++)
+            for (int post = 0; post < 2; post++) {
+                oi_sops *ops = post ? &k->nests.at[m].post : &k->nests.at[m].pre;
+                for (size_t s = 0; s < ops->n; s++)
+                    if (ops->at[s].kind != OI_SOP_STORE && ops->at[s].at && ops->at[s].port == i)
+                        ops->at[s].port = fresh;
+            }
+    }
+}
+
+static uint32_t fresh_tensor(oi_unit *u, uint32_t graph, uint32_t of)
+{
+    oi_tensor t = u->tensors.at[of];
+    t.space = OI_SPACE_ARENA;
+    t.start = OI_START_NONE;
+    t.graph = graph;
+    t.origin = t.origin ? t.origin : t.var;
+    t.var = NULL;
+    return oi_unit_add_tensor(u, &t);
+}
+
+/* Statements first ... last read the value that `first` made; `last` replaces it. */
+static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t first, size_t last,
+                         uint32_t tensor, bool last_reads)
+{
+    renaming r = {u, graph, tensor, fresh_tensor(u, graph, tensor)};
+    oi_stmt *w = &list->at[first];
+    if (w->kind == OI_STMT_KERNEL) { /* only its writes: what it read was an earlier value */
+        oi_skernel *k = &u->kernels.at[w->kernel];
+        for (size_t i = 0; i < k->ports.n; i++)
+            if (k->ports.at[i].tensor == tensor && k->ports.at[i].is_written)
+                k->ports.at[i].tensor = r.to;
+    } else {
+        each_port(u, w, rename_port, &r);
+    }
+    for (size_t i = first + 1; i < last; i++)
+        each_port(u, &list->at[i], rename_port, &r);
+    if (last_reads)
+        split_ports(&r, &u->kernels.at[list->at[last].kernel]);
+    if (list->at[last].kind == OI_STMT_KERNEL) {
+        oi_skernel *k = &u->kernels.at[list->at[last].kernel];
+        for (size_t i = 0; i < k->ports.n; i++)
+            if (k->ports.at[i].tensor == tensor && !k->ports.at[i].is_written)
+                k->ports.at[i].tensor = r.to;
+    }
+}
+
+/* Whether nothing between the two hides a use: branches, yields, inner writes. */
+static bool is_plain_between(oi_unit *u, oi_stmts *list, size_t first, size_t last, uint32_t tensor)
+{
+    for (size_t i = first + 1; i < last; i++) {
+        oi_stmt *s = &list->at[i];
+        counting c = {tensor, 0, 0};
+        each_port(u, s, count, &c);
+        if (s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD || s->kind == OI_STMT_AWAIT ||
+            s->kind == OI_STMT_CHECK || c.writes ||
+            (s->kind == OI_STMT_LOOP && oi_stmts_call(&s->body)))
+            return false;
+    }
+    return true;
+}
+
+static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *w = &list->at[i];
+        if (w->kind == OI_STMT_LOOP)
+            rename_in(u, graph, &w->body);
+        if (w->kind != OI_STMT_KERNEL && w->kind != OI_STMT_CACHE)
+            continue;
+        size_t n_ports = w->kind == OI_STMT_KERNEL ? u->kernels.at[w->kernel].ports.n : 1;
+        for (size_t p = 0; p < n_ports; p++) {
+            uint32_t t = w->kind == OI_STMT_KERNEL ? u->kernels.at[w->kernel].ports.at[p].tensor
+                                                   : w->b.tensor;
+            bool reads, last_reads = false;
+            const oi_tensor *tensor = &u->tensors.at[t];
+            bool fits = (tensor->space == OI_SPACE_ARENA || tensor->space == OI_SPACE_OUTPUT) &&
+                        !is_read_by_name(u, tensor) && replaces(u, w, t, &reads);
+            size_t j = i + 1;
+            while (fits && j < list->n && !replaces(u, &list->at[j], t, &last_reads))
+                j++;
+            if (fits && j < list->n && is_plain_between(u, list, i, j, t))
+                rename_value(u, graph, list, i, j, t, last_reads);
+        }
+    }
+}
+
+oi_status oi_pass_rename(oi_unit *u)
+{
+    for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++)
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
+            if (u->graphs.at[g].blocks[b].is_used)
+                rename_in(u, g, &u->graphs.at[g].blocks[b].stmts);
+    return OI_OK;
+}

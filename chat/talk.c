@@ -9,6 +9,7 @@
 typedef struct talk {
     const chat_options *options;
     chat_engine *engine;
+    oi_model *model; /* without an engine: opened for its vocabulary alone */
     chat_vocab *vocab;
     chat_sampler sampler;
     chat_candidate *room; /* (vocab) */
@@ -272,9 +273,21 @@ static int converse(talk *t)
     return code;
 }
 
+/* To see tokens the vocabulary is enough. */
+static bool open_vocab(talk *t)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.oinf", t->options->engine.folder);
+    if (oi_model_open(path, &t->model, NULL) != OI_OK)
+        return chat_fail(&t->why, "%s cannot be opened; openinfer inspect says why", path);
+    return chat_vocab_load(t->model, &t->vocab, &t->why);
+}
+
 /* A vocabulary of another size belongs to another model. */
 static bool open_talk(talk *t)
 {
+    if (t->options->tokenize)
+        return open_vocab(t);
     if (!chat_engine_open(&t->options->engine, &t->engine, &t->why) ||
         !chat_vocab_load(chat_engine_model(t->engine), &t->vocab, &t->why))
         return false;
@@ -297,5 +310,6 @@ int chat_talk(const chat_options *options)
     chat_tokens_free(&t.seen);
     chat_vocab_free(t.vocab);
     chat_engine_close(t.engine);
+    oi_model_close(t.model);
     return code;
 }

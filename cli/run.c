@@ -21,7 +21,8 @@ static const cli_option options[] = {
     OPT_CHOICE("trace-format", 0, "json|chrome", &trace_format,
                "chrome: for chrome://tracing and Perfetto (default: json)"),
     OPT_FLAG("trace-values", 0, &s.options.trace_values, "with statistics of what was written"),
-    OPT_FLAG("trace-ext", 0, &trace.ext, "with op, step, iteration, thread and start time"),
+    OPT_FLAG("trace-ext", 0, &trace.ext,
+             "with op, step, iteration, thread, start time, shape and dtype"),
     OPT_FLAG("timer", 0, &s.options.timer, "measure the nodes; without --trace, log them"),
     OPT_END,
 };
@@ -49,10 +50,17 @@ static oi_status show(const char *name, const oi_view *v)
     return status == OI_OK && out_dir ? write_array(name, v) : status;
 }
 
+/* Up to the comma behind a name, which may be an entry of a table: "W[2,5]". */
+static size_t name_length(const char *at)
+{
+    size_t n = strcspn(at, ",[");
+    return at[n] == '[' ? n + strcspn(at + n, "]") + (strchr(at + n, ']') != NULL) : n;
+}
+
 static oi_status show_fetched(void)
 {
     for (const char *at = fetch; *at;) {
-        size_t n = strcspn(at, ",");
+        size_t n = name_length(at);
         char name[256];
         oi_view v;
         snprintf(name, sizeof name, "%.*s", (int)n, at);

@@ -612,7 +612,7 @@ OI_API oi_status oi_insert(oi_exec *e, const char *name, const oi_view *value, o
 OI_API bool oi_is_inserted(const oi_exec *e, const char *name);
 /* The value as it is now: between steps, and between two nodes of oi_next. The view is lent until
  * the executor is used again, other than for fetching other variables. A persistent table is given
- * as a whole, its sizes first. */
+ * as a whole, its sizes first; of a prefix table one entry: "W[2]". */
 OI_API oi_status oi_fetch(oi_exec *e, const char *name, oi_view *out, oi_diag *diag);
 /* The i-th value that entry returned in the last step; OI_NOT_FOUND past the end. */
 OI_API oi_status oi_output(oi_exec *e, size_t i, const char **name, oi_view *out, oi_diag *diag);

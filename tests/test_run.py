@@ -15,7 +15,7 @@ from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "python/src")]
 
-from openinfer_oinf import SizeVar, TensorSpec, write_oinf  # noqa: E402
+from openinfer_oinf import PackageWriter, SizeVar, TensorSpec, write_oinf  # noqa: E402
 from openinfer_oinf.random import random_bytes, random_values  # noqa: E402
 
 
@@ -279,6 +279,36 @@ def test_trace_ext_and_values(openinfer, graph, tmp_path):
     stats = events[2]["stats"]["t"]
     assert (stats["min"], stats["max"], stats["mean"], stats["nan"]) == (1, 3, 2, 0)
     assert events[2]["thread"] == 0 and events[2]["start_ns"] > 0
+    assert (events[2]["shape"], events[2]["dtype"]) == ([2], "f32")
+    assert "shape" not in events[3] and list(events[2])[-4:] == ["start_ns", "shape", "dtype", "stats"]
+
+
+def test_trace_ext_of_lengths_that_the_run_decides(openinfer, graph, tmp_path):
+    g = graph(
+        "persistent { K(i): f16[3] @table; n: i32; }\nblock entry {\n  assign row: f16[3]; assign all: f16[?, 3];\n"
+        "  assign y: f16[3, ?];\n  cache.write row >> K[n]; cache.increment n;\n"
+        "  cache.read K >> all; op transpose(all, perm=[1, 0]) >> y;\n  return;\n}\n"
+    )
+    events, _ = traced(openinfer, tmp_path, g, "--trace-ext", "--steps", "2")
+    shapes = [(e["kind"], e["shape"], e["dtype"]) for e in events if "shape" in e]
+    assert shapes == [("CacheRead", [1, 3], "f16"), ("OpExecute", [3, 1], "f16"), ("CacheRead", [2, 3], "f16"), ("OpExecute", [3, 2], "f16")]
+
+
+def test_fetch_of_table_entries(openinfer, tmp_path):
+    with PackageWriter(tmp_path / "m.oinf") as w:
+        for i in range(2):
+            for k in range(2):
+                w.add_tensor(f"q.{k}.{i}", TensorSpec([10.0 * i + k], dtype="f32"))
+    (tmp_path / "g.oi").write_text(
+        'volatile { q(l, h): f32[1] @pattern("q.{h}.{l}"); s: f32[1]; }\n'
+        "block entry { op add(q[1, 0], q[0, 1]) >> s; transfer s >> q[1, 1]; return s; }\n"
+    )
+    args = ("run", tmp_path / "g.oi", "--model", tmp_path / "m.oinf")
+    result = openinfer(*args, "--fetch", "q[1,0],s,q[1, 1],q[0,0]", "--out", tmp_path / "o")
+    assert [float(x) for x in re.findall(r"= \{?\s*([-\d.]+)", result.stdout)] == [10, 11, 11, 0]
+    assert np.load(tmp_path / "o/q[1,0].npy").tolist() == [10]
+    for wrong, code in (("q", "E041"), ("q[1]", "E041"), ("q[1,5]", "E044"), ("q[0", "E041"), ("z[0]", "E030")):
+        assert f"error[{code}]" in openinfer(*args, "--fetch", wrong, code=1).stderr
 
 
 def test_trace_of_a_failed_run(openinfer, graph, tmp_path):

@@ -142,13 +142,14 @@ static oi_ctx *seen_by(oi_exec *e, uint32_t id)
     return oi_mask_has(b->uses, id) && c->slots[id].epoch == e->epoch ? c : e->entry;
 }
 
-static oi_status fetch_slot(oi_exec *e, uint32_t id, oi_view *out, oi_diag *d)
+static oi_status fetch_slot(oi_exec *e, uint32_t id, const int64_t *indices, oi_view *out,
+                            oi_diag *d)
 {
     oi_ctx *c = seen_by(e, id);
     oi_input in;
     c->diag = d;
     oi_fail kept = c->fail;
-    oi_status status = oi_mem_peek(c, id, &in);
+    oi_status status = oi_mem_peek(c, id, indices, &in);
     if (status != OI_OK) {
         if (c->fail.code)
             oi_diag_error(d, at_executor(e), c->fail.code, "%s", c->fail.text);
@@ -186,15 +187,59 @@ static bool fetch_index(oi_exec *e, const char *name, oi_view *out)
     return false;
 }
 
+/* "2, 5]" as n indices; false when it is something else. */
+static bool parse_indices(const char *text, uint32_t n, int64_t *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t v = 0;
+        text += strspn(text, " ");
+        if (*text < '0' || *text > '9')
+            return false;
+        for (; *text >= '0' && *text <= '9'; text++)
+            if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *text - '0', &v))
+                return false;
+        out[i] = v;
+        text += strspn(text, " ");
+        if (*text++ != (i + 1 < n ? ',' : ']'))
+            return false;
+    }
+    return *text == '\0';
+}
+
+/* An entry of a prefix table: "W[2]". */
+static oi_status fetch_entry(oi_exec *e, const char *name, const char *bracket, oi_view *out,
+                             oi_diag *d)
+{
+    const oi_program *p = e->sim->program;
+    int64_t indices[OI_MAX_RANK];
+    for (uint32_t id = 0; id < p->n_vars; id++) {
+        const oi_pvar *v = &p->vars[id];
+        size_t n = strlen(v->name);
+        if (n != (size_t)(bracket - name) || memcmp(v->name, name, n) != 0)
+            continue;
+        if (!v->is_prefix)
+            return oi_diag_error(d, at_executor(e), "E041",
+                                 "'%s' is no prefix table: it is fetched as a whole", v->name);
+        if (parse_indices(bracket + 1, v->n_axes, indices))
+            return fetch_slot(e, id, indices, out, d);
+        return oi_diag_error(d, at_executor(e), "E041", "'%s' wants %u index%s: '%s'", v->name,
+                             v->n_axes, v->n_axes == 1 ? "" : "es", name);
+    }
+    return unknown(e, name, d);
+}
+
 oi_status oi_fetch(oi_exec *e, const char *name, oi_view *out, oi_diag *diag)
 {
+    const char *bracket = strchr(name, '[');
+    if (bracket)
+        return fetch_entry(e, name, bracket, out, diag);
     uint32_t id = oi_program_find(e->sim->program, name);
     if (id == OI_NO_ID)
         return fetch_index(e, name, out) ? OI_OK : unknown(e, name, diag);
     if (e->sim->program->vars[id].is_prefix)
         return oi_diag_error(diag, at_executor(e), "E041",
-                             "'%s' is a prefix table: its entries are tensors of the model", name);
-    return e->states[id] ? fetch_state(e, id, out, diag) : fetch_slot(e, id, out, diag);
+                             "'%s' is a prefix table: say which entry, as in '%s[0]'", name, name);
+    return e->states[id] ? fetch_state(e, id, out, diag) : fetch_slot(e, id, NULL, out, diag);
 }
 
 oi_status oi_fetch_as(oi_exec *e, const char *name, oi_dtype dtype, const void **out, uint64_t *n,

@@ -127,20 +127,25 @@ typedef struct found {
     size_t tensor;
 } found;
 
-static oi_status find_entry(oi_ctx *c, const oi_pref *ref, found *out)
+static oi_status find_entry(oi_ctx *c, uint32_t var, oi_span at, const int64_t *indices, found *out)
+{
+    size_t entry;
+    OI_TRY(oi_prefix_find(c, at, out->var, indices, &entry, &out->tensor));
+    out->slot = entry_slot(&c->entries[var], entry);
+    out->source = out->tensor == OI_NO_TENSOR ? OI_FROM_INIT : OI_FROM_TENSOR;
+    return out->slot ? OI_OK : oi_ctx_no_memory(c, sizeof *out->slot);
+}
+
+static oi_status find_indexed(oi_ctx *c, const oi_pref *ref, found *out)
 {
     int64_t indices[OI_MAX_RANK];
-    size_t entry;
     for (uint32_t i = 0; i < ref->n_codes; i++) {
         OI_TRY(oi_ctx_code(c, &ref->codes[i], NULL, &indices[i]));
         if (indices[i] < 0)
             return oi_ctx_fail(c, ref->source->sels.at[i].span, "E042", "index %lld is negative",
                                (long long)indices[i]);
     }
-    OI_TRY(oi_prefix_find(c, ref, out->var, indices, &entry, &out->tensor));
-    out->slot = entry_slot(&c->entries[ref->var], entry);
-    out->source = out->tensor == OI_NO_TENSOR ? OI_FROM_INIT : OI_FROM_TENSOR;
-    return out->slot ? OI_OK : oi_ctx_no_memory(c, sizeof *out->slot);
+    return find_entry(c, ref->var, ref->source->base.span, indices, out);
 }
 
 static oi_status find(oi_ctx *c, const oi_pref *ref, found *out)
@@ -150,7 +155,7 @@ static oi_status find(oi_ctx *c, const oi_pref *ref, found *out)
     if (out->slot->is_lent)
         return oi_ctx_fail(c, ref->source->base.span, "E070", "'%s' is lent; await it first",
                            v->name);
-    return v->is_prefix ? find_entry(c, ref, out) : OI_OK;
+    return v->is_prefix ? find_indexed(c, ref, out) : OI_OK;
 }
 
 /* -- reading -- */
@@ -201,10 +206,13 @@ oi_status oi_mem_read_var(oi_ctx *c, uint32_t var, oi_span span, oi_input *out)
     return read_slot(c, &f, out);
 }
 
-oi_status oi_mem_peek(oi_ctx *c, uint32_t var, oi_input *out)
+oi_status oi_mem_peek(oi_ctx *c, uint32_t var, const int64_t *indices, oi_input *out)
 {
     const oi_pvar *v = &c->exec->sim->program->vars[var];
-    return read_slot(c, &(found){v, &c->slots[var], v->source, v->tensor}, out);
+    found f = {v, &c->slots[var], v->source, v->tensor};
+    if (indices)
+        OI_TRY(find_entry(c, var, (oi_span){0}, indices, &f));
+    return read_slot(c, &f, out);
 }
 
 oi_status oi_mem_i64(oi_ctx *c, uint32_t var, oi_span span, int64_t *out)

@@ -301,7 +301,7 @@ static oi_status refuse(oi_ctx *c, const oi_pnode *n, const oi_infer_fail *f)
         at = s->as.op.outputs.at[f->index].span;
     else if (f->at == OI_AT_ATTR)
         at = n->as.op.attrs[f->index].span;
-    return oi_ctx_fail(c, at, f->code, "%s: %s", n->as.op.op->name, f->message);
+    return oi_ctx_fail(c, at, f->code, "%s", f->message);
 }
 
 /* The dims of `?` outputs, and whether everything fits. */

@@ -89,12 +89,10 @@ static void key_text(const oi_pvar *v, const int64_t *indices, oi_buf *out)
     oi_buf_putc(out, '\0');
 }
 
-static oi_status judge(oi_ctx *c, const oi_pref *ref, const oi_pvar *v, const char *key,
-                       size_t *tensor)
+static oi_status judge(oi_ctx *c, oi_span at, const oi_pvar *v, const char *key, size_t *tensor)
 {
     oi_model *m = c->exec->sim->program->model;
     oi_tensor_info t;
-    oi_span at = ref->source->base.span;
     if (!m || oi_model_tensor_info(m, key, &t) != OI_OK)
         return oi_ctx_fail(c, at, "E044", "'%s': the model has no tensor '%s'", v->name, key);
     if (t.dtype != v->dtype)
@@ -110,8 +108,7 @@ static oi_status judge(oi_ctx *c, const oi_pref *ref, const oi_pvar *v, const ch
     return OI_OK;
 }
 
-static oi_status add(oi_ctx *c, oi_prefix *p, const oi_pref *ref, const oi_pvar *v,
-                     const int64_t *indices)
+static oi_status add(oi_ctx *c, oi_prefix *p, oi_span at, const oi_pvar *v, const int64_t *indices)
 {
     oi_buf key = {0};
     size_t tensor;
@@ -120,7 +117,7 @@ static oi_status add(oi_ctx *c, oi_prefix *p, const oi_pref *ref, const oi_pvar 
         oi_buf_free(&key);
         return oi_ctx_no_memory(c, 0);
     }
-    oi_status status = judge(c, ref, v, key.text, &tensor);
+    oi_status status = judge(c, at, v, key.text, &tensor);
     oi_buf_free(&key);
     if (status != OI_OK)
         return status;
@@ -130,14 +127,15 @@ static oi_status add(oi_ctx *c, oi_prefix *p, const oi_pref *ref, const oi_pvar 
     return OI_OK;
 }
 
-oi_status oi_prefix_find(oi_ctx *c, const oi_pref *ref, const oi_pvar *v, const int64_t *indices,
+oi_status oi_prefix_find(oi_ctx *c, oi_span at, const oi_pvar *v, const int64_t *indices,
                          size_t *entry, size_t *tensor)
 {
-    oi_prefix *p = c->exec->sim->prefixes[ref->var];
+    const oi_sim *s = c->exec->sim;
+    oi_prefix *p = s->prefixes[v - s->program->vars];
     oi_status status = OI_OK;
     pthread_mutex_lock(&p->lock);
     if (!p->n_slots || !p->slots[place(p, indices)])
-        status = add(c, p, ref, v, indices);
+        status = add(c, p, at, v, indices);
     if (status == OI_OK) {
         *entry = p->slots[place(p, indices)] - 1;
         *tensor = p->tensors[*entry];

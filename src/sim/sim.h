@@ -164,13 +164,14 @@ oi_prefix *oi_prefix_new(uint32_t n_axes); /* NULL: no memory */
 void oi_prefix_free(oi_prefix *p);
 #define OI_NO_TENSOR SIZE_MAX /* an entry that is in the model, without data */
 /* The entry for these indices. Reports through the context. */
-oi_status oi_prefix_find(oi_ctx *c, const oi_pref *ref, const oi_pvar *v, const int64_t *indices,
+oi_status oi_prefix_find(oi_ctx *c, oi_span at, const oi_pvar *v, const int64_t *indices,
                          size_t *entry, size_t *tensor);
 
 void oi_slot_drop(oi_slot *s);
 oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out);
 oi_status oi_mem_read_var(oi_ctx *c, uint32_t var, oi_span span, oi_input *out);
-oi_status oi_mem_peek(oi_ctx *c, uint32_t var, oi_input *out); /* lent or not */
+/* Lent or not; `indices` of a prefix table, else NULL. */
+oi_status oi_mem_peek(oi_ctx *c, uint32_t var, const int64_t *indices, oi_input *out);
 /* Room for a value of exactly the declared size, which holds for the current step. */
 void *oi_mem_insert(oi_ctx *c, uint32_t var);
 /* The whole value will be written. `dims` for `?` variables; NULL: the declared ones. With `apart`
@@ -273,6 +274,7 @@ typedef struct oi_record { /* an executed node */
     uint64_t step, start_ns, ns;
     uint64_t order, seq; /* nodes entry had run; records before this one */
     int64_t *iter;       /* values of the loops around it, outermost first */
+    uint64_t *dims;      /* of what it wrote, where only the run knows them; else NULL */
     char *stats;         /* JSON, or NULL */
 } oi_record;
 

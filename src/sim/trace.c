@@ -116,7 +116,39 @@ static int64_t *iteration(const oi_ctx *c, const oi_node *n)
     return iter;
 }
 
+/* The variable a node writes, the first of several; NULL for nodes without. */
+static const oi_pref *written(const oi_pnode *n)
+{
+    if (n->kind == OI_NODE_OP)
+        return &n->as.op.out[0];
+    return n->kind == OI_NODE_TRANSFER || n->kind == OI_NODE_CACHE_READ ? &n->as.move.to : NULL;
+}
+
+/* Lengths that only the run knows. */
+static uint64_t *run_dims(oi_ctx *c, const oi_pnode *n)
+{
+    const oi_pref *ref = written(n);
+    oi_input in;
+    if (!ref || !c->exec->sim->program->vars[ref->var].has_run_dims)
+        return NULL;
+    oi_fail kept = c->fail;
+    oi_status status = oi_mem_read(c, ref, &in);
+    oi_mem_release(c);
+    c->fail = kept;
+    uint64_t *dims = status == OI_OK ? malloc((in.rank + 1) * sizeof *dims) : NULL;
+    if (dims)
+        memcpy(dims, in.dims, in.rank * sizeof *dims);
+    return dims;
+}
+
 static char *statistics(oi_ctx *c, const oi_pnode *n);
+
+static void drop_record(oi_record *r)
+{
+    free(r->iter);
+    free(r->dims);
+    free(r->stats);
+}
 
 void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
 {
@@ -127,7 +159,8 @@ void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
                    .start_ns = start_ns ? start_ns - e->start_ns : 0,
                    .ns = ns,
                    .order = c->order,
-                   .iter = iteration(c, n->source)};
+                   .iter = iteration(c, n->source),
+                   .dims = run_dims(c, n)};
     if (e->sim->options.trace_values)
         r.stats = statistics(c, n);
     pthread_mutex_lock(&e->trace_lock);
@@ -144,8 +177,7 @@ void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
         e->records[e->n_records++] = r;
     } else {
         e->records_failed = true;
-        free(r.iter);
-        free(r.stats);
+        drop_record(&r);
     }
     pthread_mutex_unlock(&e->trace_lock);
 }
@@ -169,10 +201,8 @@ void oi_trace_sort(oi_exec *e)
 
 void oi_trace_clear(oi_exec *e)
 {
-    for (size_t i = 0; i < e->n_records; i++) {
-        free(e->records[i].iter);
-        free(e->records[i].stats);
-    }
+    for (size_t i = 0; i < e->n_records; i++)
+        drop_record(&e->records[i]);
     e->n_records = e->step_records = 0;
     e->records_failed = false;
 }
@@ -249,12 +279,11 @@ static char *statistics(oi_ctx *c, const oi_pnode *n)
     oi_buf out = {0};
     oi_jsonw w = {.out = &out, .compact = true, .any_order = true};
     char *text = NULL;
-    bool moves = n->kind == OI_NODE_TRANSFER || n->kind == OI_NODE_CACHE_READ;
-    if (n->kind != OI_NODE_OP && !moves)
+    if (!written(n))
         return NULL;
     oi_jsonw_open(&w, '{');
-    if (moves)
-        put_written(&w, c, &n->as.move.to);
+    if (n->kind != OI_NODE_OP)
+        put_written(&w, c, written(n));
     for (uint32_t i = 0; n->kind == OI_NODE_OP && i < n->as.op.n_out; i++)
         put_written(&w, c, &n->as.op.out[i]);
     oi_jsonw_close(&w, '}');
@@ -287,6 +316,20 @@ static void put_iter(oi_buf *out, const oi_program *p, const oi_record *r)
     oi_buf_putc(out, ']');
 }
 
+/* Of what was written. */
+static void put_type(oi_buf *out, const oi_program *p, const oi_record *r)
+{
+    const oi_pref *ref = written(&p->nodes[r->node]);
+    if (!ref)
+        return;
+    const oi_pvar *v = &p->vars[ref->var];
+    const uint64_t *dims = v->has_run_dims ? r->dims : v->dims;
+    oi_buf_puts(out, ",\n    \"shape\": [");
+    for (uint32_t i = 0; dims && i < v->rank; i++)
+        oi_buf_printf(out, "%s%llu", i ? ", " : "", (unsigned long long)dims[i]);
+    oi_buf_printf(out, "],\n    \"dtype\": \"%s\"", oi_dtype_name(v->dtype));
+}
+
 static void put_ext(oi_buf *out, const oi_exec *e, const oi_record *r, bool timeless)
 {
     const oi_program *p = e->sim->program;
@@ -298,6 +341,7 @@ static void put_ext(oi_buf *out, const oi_exec *e, const oi_record *r, bool time
     oi_buf_printf(out, ",\n    \"thread\": %u", r->ctx);
     oi_buf_printf(out, ",\n    \"start_ns\": %llu",
                   timeless ? 0ull : (unsigned long long)r->start_ns);
+    put_type(out, p, r);
 }
 
 static void put_event(oi_buf *out, const oi_exec *e, const oi_record *r, const oi_trace_options *o)

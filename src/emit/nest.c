@@ -17,7 +17,7 @@ typedef struct printer {
 
 static const char *axis_name(const printer *x, uint32_t a)
 {
-    static const char letters[] = "ijklmnopq";
+    static const char letters[] = "ijkpqrtuvw"; /* l, n and e have other uses */
     if (a < sizeof letters - 1)
         return oi_arena_printf(x->p->arena, "%c", letters[a]);
     return oi_arena_printf(x->p->arena, "i%u", a);
@@ -482,20 +482,28 @@ static bool counts(const oi_snest *n)
     return false;
 }
 
+static int64_t count_reduced(const oi_snest *n, uint32_t n_out)
+{
+    int64_t all = 1;
+    for (uint32_t a = n_out; a < n->n_axes; a++)
+        all *= n->axes[a].extent;
+    return all;
+}
+
+/* One sum, in order. */
 static void print_reduce(printer *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)];
-    int64_t all = 1;
-    for (uint32_t a = n_out; a < n->n_axes; a++)
-        all *= n->axes[a].extent;
     open_loops(x, 0, n_out);
     oi_out_line(o, "%s acc = %s;", type, n->finds_position ? "0" : init_text(x));
     if (n->finds_position)
         oi_out_line(o, "int64_t best = 0;");
-    if (counts(n))
-        oi_out_line(o, n->skips ? "int64_t n = 0;" : "const int64_t n = %" PRId64 ";", all);
+    if (counts(n) && n->skips)
+        oi_out_line(o, "int64_t n = 0;");
+    else if (counts(n))
+        oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
     open_loops(x, n_out, n->n_axes);
     if (n->skips)
         oi_out_open(o, "if (%s)", guard_text(x));
@@ -515,6 +523,85 @@ static void print_reduce(printer *x, uint32_t n_out)
     close_loops(x, 0, n_out);
 }
 
+/* Partial sums along the last axis: lane l takes every lanes-th element. */
+static void print_lanes(printer *x, uint32_t n_out)
+{
+    const oi_snest *n = x->n;
+    oi_out *o = x->p->out;
+    const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)], *index = x->p->lang->index;
+    uint32_t last = n->n_axes - 1, lanes = n->order.lanes;
+    const char *k = axis_name(x, last);
+    int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
+    open_loops(x, 0, n_out);
+    oi_out_line(o, "%s lane[%u];", type, lanes);
+    oi_out_line(o, "for (int l = 0; l < %u; l++)", lanes);
+    oi_out_line(o, "    lane[l] = %s;", init_text(x));
+    if (counts(n))
+        oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
+    open_loops(x, n_out, last);
+    oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, whole, lanes);
+    oi_out_open(o, "for (int l = 0; l < %u; l++)", lanes);
+    oi_out_line(o, "const %s %s = at + l;", index, k);
+    print_sops(x, &n->pre, 0, NULL);
+    print_combine(x, "lane[l]", x->values[n->element]);
+    oi_out_close(o, "");
+    oi_out_close(o, "");
+    if (whole < all) {
+        oi_out_open(o, "for (%s %s = %" PRId64 "; %s < %" PRId64 "; %s++)", index, k, whole, k, all,
+                    k);
+        print_sops(x, &n->pre, 0, NULL);
+        print_combine(x, oi_arena_printf(x->p->arena, "lane[%s - %" PRId64 "]", k, whole),
+                      x->values[n->element]);
+        oi_out_close(o, "");
+    }
+    close_loops(x, n_out, last);
+    oi_out_line(o, "%s acc = lane[0];", type);
+    oi_out_open(o, "for (int l = 1; l < %u; l++)", lanes);
+    print_combine(x, "acc", "lane[l]");
+    oi_out_close(o, "");
+    print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
+    close_loops(x, 0, n_out);
+}
+
+/* Accumulators side by side along the last output axis. */
+static void print_strip(printer *x, uint32_t n_out)
+{
+    const oi_snest *n = x->n;
+    oi_out *o = x->p->out;
+    const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)], *index = x->p->lang->index;
+    uint32_t row = n_out - 1, strip = n->order.strip;
+    int64_t all = n->axes[row].extent;
+    const char *j = axis_name(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
+    open_loops(x, 0, row);
+    if (all > strip)
+        oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, all, strip);
+    if (all % strip) {
+        width = "width";
+        oi_out_line(o, "const %s width = %" PRId64 " - at < %u ? %" PRId64 " - at : %u;", index,
+                    all, strip, all, strip);
+    }
+    const char *from = all > strip ? "at + l" : "l";
+    oi_out_line(o, "%s acc[%u];", type, strip);
+    oi_out_line(o, "for (int l = 0; l < %s; l++)", width);
+    oi_out_line(o, "    acc[l] = %s;", init_text(x));
+    if (counts(n))
+        oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
+    open_loops(x, n_out, n->n_axes);
+    oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
+    oi_out_line(o, "const %s %s = %s;", index, j, from);
+    print_sops(x, &n->pre, 0, NULL);
+    print_combine(x, "acc[l]", x->values[n->element]);
+    oi_out_close(o, "");
+    close_loops(x, n_out, n->n_axes);
+    oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
+    oi_out_line(o, "const %s %s = %s;", index, j, from);
+    print_sops(x, &n->post, (uint32_t)n->pre.n, "acc[l]");
+    oi_out_close(o, "");
+    if (all > strip)
+        oi_out_close(o, "");
+    close_loops(x, 0, row);
+}
+
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 {
     printer x = {.p = p, .n = n};
@@ -525,7 +612,12 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
     while (n_out < n->n_axes && !n->axes[n_out].is_reduced)
         n_out++;
     if (n->kind != OI_NEST_MAP) {
-        print_reduce(&x, n_out);
+        if (n->order.lanes)
+            print_lanes(&x, n_out);
+        else if (n->order.strip)
+            print_strip(&x, n_out);
+        else
+            print_reduce(&x, n_out);
         return;
     }
     open_loops(&x, 0, n->n_axes);

@@ -52,14 +52,25 @@ static void put_source(oi_cprog *c, const oi_skernel *k)
     }
 }
 
+/* Tensors of one kernel are alive together, so they lie apart; entries of one table may be one. */
+static bool lie_apart(const oi_skernel *k)
+{
+    for (size_t i = 0; i < k->ports.n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (k->ports.at[i].tensor == k->ports.at[j].tensor)
+                return false;
+    return true;
+}
+
 static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     oi_buf text = {0};
+    const char *star = lie_apart(k) ? "*restrict " : "*";
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
-        oi_buf_printf(&text, "%s%s%s *%s%s", i ? ", " : "",
-                      k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype),
-                      k->ports.at[i].is_written ? "" : "", names[i]);
+        oi_buf_printf(&text, "%s%s%s %s%s", i ? ", " : "",
+                      k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype), star,
+                      names[i]);
     }
     for (size_t i = 0; i < k->scalars.n; i++)
         oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",

@@ -61,6 +61,23 @@ char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell
                     const char *const *own);
 const char *oi_bits_text(oi_arena *a, const oi_lang *l, oi_dtype t, uint64_t bits); /* a literal */
 
+/* -- fit.c: what the device must have -- */
+
+typedef struct oi_certificate {
+    /* RAM: the program's struct, and of it: */
+    uint64_t struct_bytes, state_bytes, arena_bytes, undo_bytes, io_bytes;
+    uint64_t stack_bytes;   /* reserved for a step; 0: the system's own */
+    uint64_t ram_bytes;     /* struct and stack */
+    uint64_t weights_bytes; /* read only */
+} oi_certificate;
+
+/* Refuses (E062) what the device cannot hold, with where the memory goes. */
+oi_status oi_fit_check(oi_unit *u, const oi_certificate *c);
+
+/* -- plan_json.c: the plan for other programs -- */
+
+void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
+
 /* -- c/ -- */
 
 typedef struct oi_emitted_file {
@@ -71,6 +88,7 @@ typedef struct oi_emitted_file {
 typedef OI_VEC(oi_emitted_file) oi_emitted;
 
 void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files);
+void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
 
 /* -- weights.c -- */
 

@@ -9,6 +9,7 @@
 
 struct oi_plan {
     oi_unit unit;
+    oi_certificate certificate;
     oi_program **programs;
     size_t n_programs;
 };
@@ -47,6 +48,10 @@ static void make(void *ctx)
             oi_unit_identifier(u, m->graphs[i].name ? m->graphs[i].name : "graph"));
     if (u->status == OI_OK)
         u->status = oi_passes_run(u);
+    if (u->status != OI_OK)
+        return;
+    oi_c_certify(u, &m->plan->certificate);
+    u->status = oi_fit_check(u, &m->plan->certificate);
 }
 
 static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
@@ -110,6 +115,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
 typedef struct writing {
     oi_plan *plan;
     const char *dir;
+    char *device; /* normalised */
     uint64_t hash;
     oi_emitted files;
     oi_diag *diag;
@@ -119,7 +125,14 @@ static void spell(void *ctx)
 {
     writing *w = ctx;
     w->files.n = 0;
-    oi_emit_c(&w->plan->unit, w->hash, &w->files);
+    oi_unit *u = &w->plan->unit;
+    oi_emit_c(u, w->hash, &w->files);
+    oi_buf text = {0};
+    oi_plan_json(u, &w->plan->certificate, w->hash, &text);
+    size_t n = text.n;
+    *OI_PUSH(u->arena, &w->files) =
+        (oi_emitted_file){"plan.json", oi_buf_to_arena(&text, u->arena), n};
+    *OI_PUSH(u->arena, &w->files) = (oi_emitted_file){"device.json", w->device, strlen(w->device)};
 }
 
 static const char *weights_name(const writing *w)
@@ -180,23 +193,31 @@ static oi_status move_into_place(writing *w, const char *from)
     return rmdir(from) == 0 ? OI_OK : oi_diag_env(w->diag, from, "%s", strerror(errno));
 }
 
+static oi_status write_folder(writing *w)
+{
+    char beside[4096];
+    if (snprintf(beside, sizeof beside, "%s.XXXXXX", w->dir) >= (int)sizeof beside)
+        return oi_diag_env(w->diag, w->dir, "the path is too long");
+    if (!mkdtemp(beside))
+        return oi_diag_env(w->diag, w->dir, "cannot make a folder: %s", strerror(errno));
+    (void)chmod(beside, 0755);
+    oi_status status = write_into(w, beside);
+    if (status == OI_OK)
+        status = move_into_place(w, beside);
+    if (status != OI_OK)
+        remove_folder(beside);
+    return status;
+}
+
 oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
 {
     writing w = {.plan = p, .dir = dir, .diag = diag};
-    char beside[4096];
     p->unit.diag = diag;
     OI_TRY(oi_weights_hash(&p->unit, &w.hash));
-    if (oi_arena_guard(p->unit.arena, spell, &w) != OI_OK)
-        return oi_diag_env(diag, dir, "out of memory");
-    if (snprintf(beside, sizeof beside, "%s.XXXXXX", dir) >= (int)sizeof beside)
-        return oi_diag_env(diag, dir, "the path is too long");
-    if (!mkdtemp(beside))
-        return oi_diag_env(diag, dir, "cannot make a folder: %s", strerror(errno));
-    (void)chmod(beside, 0755);
-    oi_status status = write_into(&w, beside);
-    if (status == OI_OK)
-        status = move_into_place(&w, beside);
-    if (status != OI_OK)
-        remove_folder(beside);
+    OI_TRY(oi_device_to_json(p->unit.device, &w.device, diag));
+    oi_status status = oi_arena_guard(p->unit.arena, spell, &w) == OI_OK
+                           ? write_folder(&w)
+                           : oi_diag_env(diag, dir, "out of memory");
+    oi_free(w.device);
     return status;
 }

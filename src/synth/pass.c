@@ -12,6 +12,7 @@ static const pass passes[] = {
     {"fuse", oi_pass_fuse, false},
     {"schedule", oi_pass_schedule, false},
     {"memory", oi_pass_memory, true},
+    {"cost", oi_pass_cost, true},
 };
 
 static bool is_skipped(const oi_unit *u, const char *name)

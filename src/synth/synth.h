@@ -157,6 +157,12 @@ typedef struct oi_kscalar {
     oi_pvalue value;
 } oi_kscalar;
 
+/* What one run costs on paper; cost.c. */
+typedef struct oi_cost {
+    uint64_t macs, bytes; /* multiply-accumulates; bytes read and written */
+    bool is_open;         /* some loop's length only the run knows: it was counted once */
+} oi_cost;
+
 typedef struct oi_skernel {
     const char *name;
     OI_VEC(oi_port) ports;
@@ -166,6 +172,7 @@ typedef struct oi_skernel {
     bool can_fail;                  /* an index comes from data */
     bool is_used;                   /* some statement runs it */
     uint32_t graph;
+    oi_cost cost;
 } oi_skernel;
 
 /* -- statements -- */
@@ -210,6 +217,7 @@ typedef struct oi_sgraph {
     uint32_t *tensor_of;              /* by variable; OI_NO_ID where nothing uses it */
     OI_VEC(uint32_t) inputs, outputs; /* tensors */
     bool can_fail;
+    oi_cost cost; /* of a step */
 } oi_sgraph;
 
 /* -- the unit -- */
@@ -270,6 +278,7 @@ oi_status oi_pass_rename(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
+oi_status oi_pass_cost(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* all of them but those in u->skip */
 const char *oi_pass_name(size_t i);  /* in order; NULL past the end */
 

@@ -90,10 +90,12 @@ void oi_c_async_members(oi_cprog *c, oi_out *o)
         for (uint32_t k = 0; k < p->n_consumers; k++)
             if (awaits(&p->blocks[p->consumers[k]], v)) {
                 oi_out_line(o, "uint8_t lent_%s;", p->vars[v].name);
+                oi_c_count(c, 1, 1);
                 break;
             }
     for (uint32_t k = 0; k < p->n_consumers; k++)
         oi_out_line(o, "uint8_t ran_%s;", p->blocks[p->consumers[k]].source->name.text);
+    oi_c_count(c, 1, p->n_consumers);
 }
 
 /* A step that failed may have left things lent. */

@@ -21,6 +21,10 @@ typedef struct oi_cprog {
     uint64_t keep_bytes, log_bytes;
     uint64_t times;        /* how often a step runs the present statement, at most */
     uint64_t *block_times; /* by block */
+    struct {
+        uint64_t size, align;
+    } layout; /* of the struct whose members are being written */
+    oi_certificate certificate;
 } oi_cprog;
 
 /* -- memory.c: where tensors lie -- */
@@ -36,6 +40,9 @@ const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
 /* Checks that entries of tables exist; prints nothing when that is sure. */
 void oi_c_check_entry(oi_cprog *c, const oi_port *p);
 void oi_c_members(oi_cprog *c, oi_out *o); /* of the program's struct */
+/* A member of that many bytes was written: the layout grows as C lays it out. */
+void oi_c_count(oi_cprog *c, uint64_t align, uint64_t bytes);
+uint64_t oi_c_pointer_bytes(const oi_cprog *c);
 
 /* -- kernel.c -- */
 

@@ -15,11 +15,23 @@ static void put_banner(oi_cprog *c, oi_out *o, const char *what)
 
 static void put_certificate(oi_cprog *c, oi_out *o)
 {
-    const oi_unit *u = c->u;
-    oi_out_line(o,
-                "/* Memory: weights %" PRIu64 " bytes (read only), state %" PRIu64
-                " bytes, working memory %" PRIu64 " bytes.",
-                u->weights_bytes, u->state_bytes, u->arena_bytes);
+    const oi_certificate *k = &c->certificate;
+    oi_out_line(o, "/* Certificate");
+    oi_out_line(o, " *   struct %s: %" PRIu64 " bytes, of which", c->name, k->struct_bytes);
+    oi_out_line(o, " *     inputs and outputs      %" PRIu64, k->io_bytes);
+    oi_out_line(o, " *     what lasts              %" PRIu64, k->state_bytes);
+    oi_out_line(o, " *     working memory          %" PRIu64, k->arena_bytes);
+    oi_out_line(o, " *     to take a step back     %" PRIu64, k->undo_bytes);
+    if (k->stack_bytes)
+        oi_out_line(o, " *   stack, reserved: %" PRIu64 " bytes; RAM in all: %" PRIu64,
+                    k->stack_bytes, k->ram_bytes);
+    oi_out_line(o, " *   weights, read only: %" PRIu64 " bytes", k->weights_bytes);
+    for (size_t g = 0; g < c->u->graphs.n; g++) {
+        const oi_cost *cost = &c->u->graphs.at[g].cost;
+        oi_out_line(
+            o, " *   a step of %s: %s%" PRIu64 " multiply-accumulates, %" PRIu64 " bytes moved",
+            c->u->graphs.at[g].name, cost->is_open ? "at least " : "", cost->macs, cost->bytes);
+    }
     oi_out_line(
         o, " * Nothing is allocated. All that changes is in the caller's struct %s: use as many",
         c->name);
@@ -54,9 +66,58 @@ static void put_functions(oi_cprog *c, oi_out *o)
     oi_out_line(o, "int %s_load(%s *s, const void *from, size_t size);", n, n);
 }
 
+/* The program's struct; its layout is counted along. */
+static void put_struct(oi_cprog *c, oi_out *o)
+{
+    uint64_t pointer = oi_c_pointer_bytes(c);
+    c->layout.size = c->layout.align = 0;
+    oi_out_open(o, "typedef struct %s", c->name);
+    oi_c_members(c, o);
+    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++)
+        oi_c_async_members(c, o);
+    if (c->u->per_node) {
+        oi_out_line(o, "/* called after every node with what it wrote */");
+        oi_out_line(o, "void (*check)(void *ctx, const char *node, void *data, size_t size);");
+        oi_out_line(o, "void *check_ctx;");
+        oi_c_count(c, pointer, 2 * pointer);
+    }
+    oi_out_line(o, "const unsigned char *weights;");
+    oi_c_count(c, pointer, pointer);
+    uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
+    oi_out_line(o, "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
+                OI_ALIGN, working);
+    oi_c_count(c, OI_ALIGN, working);
+    oi_c_undo_members(c, o);
+    oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->name));
+    oi_c_count(c, c->layout.align, 0);
+}
+
+static void certify(oi_cprog *c, oi_certificate *k)
+{
+    const oi_device_info *t = c->u->target;
+    k->struct_bytes = c->layout.size;
+    k->arena_bytes = c->u->arena_bytes;
+    k->weights_bytes = c->u->weights_bytes;
+    k->stack_bytes = t->type == OI_DEVICE_MCU ? t->mcu.stack_bytes : 0;
+    k->ram_bytes = k->struct_bytes + k->stack_bytes;
+}
+
+void oi_c_certify(oi_unit *u, oi_certificate *out)
+{
+    oi_cprog c = {.u = u, .arena = u->arena, .name = u->name};
+    oi_out o = {0};
+    oi_c_undo_plan(&c);
+    put_struct(&c, &o);
+    oi_buf_free(&o.buf);
+    certify(&c, &c.certificate);
+    *out = c.certificate;
+}
+
 static void put_header(oi_cprog *c, oi_emitted *files)
 {
-    oi_out o = {0};
+    oi_out o = {0}, members = {0};
+    put_struct(c, &members);
+    certify(c, &c->certificate);
     put_banner(c, &o,
                oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
     put_certificate(c, &o);
@@ -66,20 +127,8 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "#include <stddef.h>");
     oi_out_line(&o, "#include <stdint.h>");
     oi_out_line(&o, "%s", "");
-    oi_out_open(&o, "typedef struct %s", c->name);
-    oi_c_members(c, &o);
-    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++)
-        oi_c_async_members(c, &o);
-    if (c->u->per_node) {
-        oi_out_line(&o, "/* called after every node with what it wrote */");
-        oi_out_line(&o, "void (*check)(void *ctx, const char *node, void *data, size_t size);");
-        oi_out_line(&o, "void *check_ctx;");
-    }
-    oi_out_line(&o, "const unsigned char *weights;");
-    oi_out_line(&o, "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
-                OI_ALIGN, c->u->arena_bytes ? c->u->arena_bytes : 1);
-    oi_c_undo_members(c, &o);
-    oi_out_close(&o, oi_arena_printf(c->arena, " %s;", c->name));
+    oi_buf_add(&o.buf, members.buf.text, members.buf.n);
+    oi_buf_free(&members.buf);
     oi_out_line(&o, "%s", "");
     if (c->u->embeds) {
         oi_out_line(&o, "/* What %s_init takes. */", c->name);
@@ -286,6 +335,9 @@ static void put_source(oi_cprog *c, oi_emitted *files)
         oi_out_line(&o, "#include <math.h>");
         oi_out_line(&o, "#include <string.h>");
     }
+    oi_out_line(&o, "%s", "");
+    oi_out_line(&o, "_Static_assert(sizeof(%s) <= %" PRIu64 ", \"the certificate holds\");",
+                c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
     oi_helpers_for(c->arena, c->out.buf.text, &o.buf);
     oi_out_text(&o, c->out.buf.text);

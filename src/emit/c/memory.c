@@ -204,6 +204,17 @@ static void put_shape(oi_buf *b, const oi_tensor *t)
     oi_buf_puts(b, "]");
 }
 
+void oi_c_count(oi_cprog *c, uint64_t align, uint64_t bytes)
+{
+    c->layout.size = (c->layout.size + align - 1) / align * align + bytes;
+    c->layout.align = align > c->layout.align ? align : c->layout.align;
+}
+
+uint64_t oi_c_pointer_bytes(const oi_cprog *c)
+{
+    return c->u->target->type == OI_DEVICE_MCU ? 4 : 8;
+}
+
 static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
 {
     oi_buf shape = {0};
@@ -211,6 +222,7 @@ static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
     const char *text = oi_buf_to_arena(&shape, c->arena);
     uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
     uint64_t n = t->size_bytes / each;
+    oi_c_count(c, t->rank ? OI_ALIGN : each, t->rank && n ? n * each : each);
     if (t->rank == 0 && oi_dtype_bits(t->dtype) >= 8)
         oi_out_line(o, "%s %s;", oi_c_type(t->dtype), t->name);
     else if (t->rank == 0) /* kept addressable like all others */
@@ -225,11 +237,14 @@ static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)
     const oi_tensor *t = &c->u->tensors.at[v->tensor];
     member(c, o, t);
     if (v->grows)
+        oi_c_count(c, 8, 8 * (uint64_t)v->rank);
+    if (v->grows)
         oi_out_line(o, "int64_t %s_size[%u]; /* current sizes */", t->name, v->rank);
     if (v->has_marks) {
         uint64_t n = 1;
         for (uint32_t a = 0; a < v->n_table; a++)
             n *= (uint64_t)v->most[a];
+        oi_c_count(c, 1, n ? n : 1);
         oi_out_line(o, "uint8_t %s_written[%" PRIu64 "]; /* which entries exist */", t->name,
                     n ? n : 1);
     }
@@ -241,6 +256,26 @@ static bool is_listed(const uint32_t *ids, size_t n, uint32_t id)
         if (ids[i] == id)
             return true;
     return false;
+}
+
+static void keep_members(oi_cprog *c, oi_out *o)
+{
+    uint64_t before = c->layout.size, align = c->layout.align;
+    c->layout.size = c->layout.align = 0;
+    oi_out_open(o, "struct");
+    for (size_t i = 0; i < c->u->stores.n; i++)
+        store_members(c, o, &c->u->stores.at[i]);
+    if (c->u->stores.n == 0) {
+        oi_out_line(o, "uint8_t nothing;");
+        oi_c_count(c, 1, 1);
+    }
+    oi_out_close(o, " keep; /* what lasts from step to step */");
+    uint64_t own = c->layout.align, n = (c->layout.size + own - 1) / own * own;
+    c->certificate.state_bytes = c->u->stores.n ? n : 0;
+    c->certificate.io_bytes = before;
+    c->layout.size = before;
+    c->layout.align = align;
+    oi_c_count(c, own, n);
 }
 
 void oi_c_members(oi_cprog *c, oi_out *o)
@@ -268,10 +303,5 @@ void oi_c_members(oi_cprog *c, oi_out *o)
             member(c, o, &c->u->tensors.at[id]);
         }
     }
-    oi_out_open(o, "struct");
-    for (size_t i = 0; i < c->u->stores.n; i++)
-        store_members(c, o, &c->u->stores.at[i]);
-    if (c->u->stores.n == 0)
-        oi_out_line(o, "uint8_t nothing;");
-    oi_out_close(o, " keep; /* what lasts from step to step */");
+    keep_members(c, o);
 }

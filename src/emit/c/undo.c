@@ -78,6 +78,10 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o)
     oi_out_line(o, "/* to take a failed step back */");
     oi_out_line(o, "_Alignas(%u) unsigned char before[%" PRIu64 "];", OI_ALIGN,
                 c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);
-    if (c->undo == OI_UNDO_LOG)
+    c->certificate.undo_bytes = c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes;
+    oi_c_count(c, OI_ALIGN, c->certificate.undo_bytes);
+    if (c->undo == OI_UNDO_LOG) {
         oi_out_line(o, "size_t noted;");
+        oi_c_count(c, oi_c_pointer_bytes(c), oi_c_pointer_bytes(c));
+    }
 }

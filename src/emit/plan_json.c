@@ -1,0 +1,262 @@
+/* plan_json.c: plan.json: what was decided, for other programs: memory map, kernels, statements and
+ * the certificate. Keys are sorted and nothing depends on where or when it was written. */
+#include "emit/emit.h"
+
+#include <inttypes.h>
+
+static void put_u64(oi_jsonw *w, const char *key, uint64_t v)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_u64(w, v);
+}
+
+static void put_str(oi_jsonw *w, const char *key, const char *text)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_str(w, text);
+}
+
+static void put_bool(oi_jsonw *w, const char *key, bool v)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_bool(w, v);
+}
+
+static void put_dims(oi_jsonw *w, const char *key, const int64_t *dims, uint32_t n)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_open(w, '[');
+    for (uint32_t i = 0; i < n; i++)
+        oi_jsonw_i64(w, dims[i]);
+    oi_jsonw_close(w, ']');
+}
+
+static void put_cost(oi_jsonw *w, const oi_cost *c)
+{
+    oi_jsonw_key(w, "cost");
+    oi_jsonw_open(w, '{');
+    put_u64(w, "bytes_moved", c->bytes);
+    put_bool(w, "is_open", c->is_open);
+    put_u64(w, "macs", c->macs);
+    oi_jsonw_close(w, '}');
+}
+
+/* -- tensors -- */
+
+static const char *const spaces[] = {
+    [OI_SPACE_NONE] = "none",     [OI_SPACE_WEIGHTS] = "weights", [OI_SPACE_INPUT] = "input",
+    [OI_SPACE_OUTPUT] = "output", [OI_SPACE_STATE] = "state",     [OI_SPACE_ARENA] = "arena"};
+
+static void put_tensor(oi_jsonw *w, const oi_tensor *t)
+{
+    bool placed = t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA;
+    oi_jsonw_open(w, '{');
+    put_u64(w, "bytes", oi_tensor_bytes(t));
+    put_dims(w, "dims", t->dims, t->rank);
+    put_str(w, "dtype", oi_dtype_name(t->dtype));
+    put_u64(w, "graph", t->graph);
+    put_str(w, "name", t->name);
+    if (placed)
+        put_u64(w, "offset", t->offset);
+    put_str(w, "space", spaces[t->space]);
+    if (t->n_table) {
+        put_u64(w, "stride_bytes", t->stride_bytes);
+        put_dims(w, "table", t->table, t->n_table);
+    }
+    if (t->var)
+        put_str(w, "variable", t->var->name);
+    oi_jsonw_close(w, '}');
+}
+
+/* -- kernels -- */
+
+static void put_node(oi_jsonw *w, const oi_pnode *n)
+{
+    oi_jsonw_open(w, '{');
+    put_u64(w, "index", n->source->index);
+    if (n->source->span.line)
+        put_u64(w, "line", n->source->span.line);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_nest(oi_jsonw *w, const oi_snest *n)
+{
+    static const char *const kinds[] = {
+        [OI_NEST_MAP] = "map", [OI_NEST_REDUCE] = "reduce", [OI_NEST_CONTRACT] = "contract"};
+    oi_jsonw_open(w, '{');
+    oi_jsonw_key(w, "axes");
+    oi_jsonw_open(w, '[');
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        oi_jsonw_open(w, '{');
+        oi_jsonw_key(w, "extent");
+        oi_jsonw_i64(w, n->axes[a].extent);
+        put_bool(w, "is_reduced", n->axes[a].is_reduced);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+    put_str(w, "kind", kinds[n->kind]);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_kernel(oi_jsonw *w, const oi_unit *u, const oi_skernel *k)
+{
+    oi_jsonw_open(w, '{');
+    put_bool(w, "can_fail", k->can_fail);
+    put_cost(w, &k->cost);
+    put_u64(w, "graph", k->graph);
+    put_str(w, "name", k->name);
+    oi_jsonw_key(w, "nests");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < k->nests.n; i++)
+        put_nest(w, &k->nests.at[i]);
+    oi_jsonw_close(w, ']');
+    oi_jsonw_key(w, "nodes");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < k->nodes.n; i++)
+        put_node(w, k->nodes.at[i]);
+    oi_jsonw_close(w, ']');
+    oi_jsonw_key(w, "ports");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < k->ports.n; i++) {
+        oi_jsonw_open(w, '{');
+        put_bool(w, "is_written", k->ports.at[i].is_written);
+        put_str(w, "tensor", u->tensors.at[k->ports.at[i].tensor].name);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+    oi_jsonw_close(w, '}');
+}
+
+/* -- statements -- */
+
+static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
+{
+    static const char *const kinds[] = {
+        [OI_STMT_KERNEL] = "kernel", [OI_STMT_CACHE] = "cache",     [OI_STMT_SET] = "set",
+        [OI_STMT_LOOP] = "loop",     [OI_STMT_BRANCH] = "branch",   [OI_STMT_YIELD] = "yield",
+        [OI_STMT_AWAIT] = "await",   [OI_STMT_BARRIER] = "barrier", [OI_STMT_CHECK] = "check",
+        [OI_STMT_RETURN] = "return"};
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        oi_jsonw_open(w, '{');
+        if (s->kind == OI_STMT_LOOP) {
+            oi_jsonw_key(w, "body");
+            put_stmts(w, u, &s->body);
+        }
+        if (s->kind == OI_STMT_KERNEL)
+            put_str(w, "kernel", u->kernels.at[s->kernel].name);
+        put_str(w, "kind",
+                (size_t)s->kind < OI_COUNT(kinds) && kinds[s->kind] ? kinds[s->kind] : "other");
+        if (s->node) {
+            oi_jsonw_key(w, "node");
+            put_node(w, s->node);
+        }
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+}
+
+static void put_names(oi_jsonw *w, const oi_unit *u, const char *key, const uint32_t *ids, size_t n)
+{
+    oi_jsonw_key(w, key);
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < n; i++)
+        oi_jsonw_str(w, u->tensors.at[ids[i]].name);
+    oi_jsonw_close(w, ']');
+}
+
+static void put_graph(oi_jsonw *w, const oi_unit *u, const oi_sgraph *g)
+{
+    oi_jsonw_open(w, '{');
+    oi_jsonw_key(w, "blocks");
+    oi_jsonw_open(w, '[');
+    for (uint32_t b = 0; b < g->program->n_blocks; b++) {
+        if (!g->blocks[b].is_used)
+            continue;
+        oi_jsonw_open(w, '{');
+        put_str(w, "name", g->program->blocks[b].source->name.text);
+        oi_jsonw_key(w, "statements");
+        put_stmts(w, u, &g->blocks[b].stmts);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+    put_cost(w, &g->cost);
+    put_names(w, u, "inputs", g->inputs.at, g->inputs.n);
+    put_str(w, "name", g->name);
+    put_names(w, u, "outputs", g->outputs.at, g->outputs.n);
+    oi_jsonw_close(w, '}');
+}
+
+/* -- everything -- */
+
+static void put_certificate(oi_jsonw *w, const oi_unit *u, const oi_certificate *c)
+{
+    oi_jsonw_key(w, "certificate");
+    oi_jsonw_open(w, '{');
+    put_u64(w, "arena_bound_bytes", u->arena_bound);
+    put_u64(w, "arena_bytes", c->arena_bytes);
+    put_u64(w, "io_bytes", c->io_bytes);
+    put_u64(w, "ram_bytes", c->ram_bytes);
+    put_u64(w, "stack_bytes", c->stack_bytes);
+    put_u64(w, "state_bytes", c->state_bytes);
+    put_u64(w, "struct_bytes", c->struct_bytes);
+    put_u64(w, "undo_bytes", c->undo_bytes);
+    put_u64(w, "weights_bytes", c->weights_bytes);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_notes(oi_jsonw *w, const oi_unit *u)
+{
+    oi_jsonw_key(w, "notes");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < u->notes.n; i++) {
+        const oi_pass_note *n = &u->notes.at[i];
+        oi_jsonw_open(w, '{');
+        put_u64(w, "graph", n->graph);
+        if (n->node) {
+            oi_jsonw_key(w, "node");
+            put_node(w, n->node);
+        }
+        put_str(w, "pass", n->pass);
+        put_str(w, "text", n->text);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+}
+
+void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
+{
+    oi_jsonw w = {.out = out};
+    oi_jsonw_open(&w, '{');
+    put_certificate(&w, u, c);
+    put_str(&w, "device", u->target->name);
+    oi_jsonw_key(&w, "graphs");
+    oi_jsonw_open(&w, '[');
+    for (size_t i = 0; i < u->graphs.n; i++)
+        put_graph(&w, u, &u->graphs.at[i]);
+    oi_jsonw_close(&w, ']');
+    oi_jsonw_key(&w, "kernels");
+    oi_jsonw_open(&w, '[');
+    for (size_t i = 0; i < u->kernels.n; i++)
+        if (u->kernels.at[i].is_used)
+            put_kernel(&w, u, &u->kernels.at[i]);
+    oi_jsonw_close(&w, ']');
+    put_str(&w, "name", u->name);
+    put_notes(&w, u);
+    put_str(&w, "openinfer", oi_version());
+    oi_jsonw_key(&w, "tensors");
+    oi_jsonw_open(&w, '[');
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].space != OI_SPACE_NONE)
+            put_tensor(&w, &u->tensors.at[i]);
+    oi_jsonw_close(&w, ']');
+    oi_jsonw_key(&w, "weights");
+    oi_jsonw_open(&w, '{');
+    put_u64(&w, "bytes", u->weights_bytes);
+    put_bool(&w, "embedded", u->embeds);
+    put_str(&w, "hash", oi_arena_printf(u->arena, "%016" PRIx64, hash));
+    oi_jsonw_close(&w, '}');
+    oi_jsonw_close(&w, '}');
+    oi_buf_putc(out, '\n');
+}

@@ -1,0 +1,141 @@
+/* cost.c: what a step costs on paper.
+ * needs:  statements, kernels
+ * keeps:  everything
+ * makes:  multiply-accumulates and bytes moved, by kernel and by graph
+ *
+ * A kernel moves every element it touches once: what a machine with a large enough cache would do.
+ * Of two branches the dearer counts; a loop that only the run can count is counted once and the
+ * sum marked as open. */
+#include "synth/synth.h"
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_add_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
+static oi_cost sum(oi_cost a, oi_cost b)
+{
+    return (oi_cost){plus(a.macs, b.macs), plus(a.bytes, b.bytes), a.is_open || b.is_open};
+}
+
+/* -- kernels -- */
+
+static void touch(uint64_t *touched, const oi_sops *ops, uint64_t iterations)
+{
+    for (size_t i = 0; i < ops->n; i++)
+        if (ops->at[i].kind == OI_SOP_LOAD || ops->at[i].kind == OI_SOP_INDEX ||
+            ops->at[i].kind == OI_SOP_STORE)
+            touched[ops->at[i].port] = plus(touched[ops->at[i].port], iterations);
+}
+
+static oi_cost of_kernel(oi_unit *u, const oi_skernel *k)
+{
+    oi_cost cost = {0, 0, false};
+    uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
+    for (size_t i = 0; i < k->nests.n; i++) {
+        const oi_snest *n = &k->nests.at[i];
+        uint64_t all = 1, outputs = 1;
+        for (uint32_t a = 0; a < n->n_axes; a++) {
+            all = times(all, (uint64_t)n->axes[a].extent);
+            if (!n->axes[a].is_reduced)
+                outputs = times(outputs, (uint64_t)n->axes[a].extent);
+        }
+        touch(touched, &n->pre, all);
+        touch(touched, &n->post, n->is_scan ? all : outputs);
+        if (n->kind == OI_NEST_CONTRACT)
+            cost.macs = plus(cost.macs, all);
+    }
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
+        uint64_t bytes = plus(times(touched[i], oi_dtype_bits(t->dtype)), 7) / 8;
+        cost.bytes = plus(cost.bytes, bytes < t->size_bytes ? bytes : t->size_bytes);
+    }
+    return cost;
+}
+
+/* -- statements -- */
+
+typedef struct counting {
+    oi_unit *u;
+    const oi_sgraph *g;
+    oi_cost *blocks; /* by block */
+    bool *is_done;
+} counting;
+
+static oi_cost of_stmts(counting *c, const oi_stmts *list);
+
+static oi_cost of_block(counting *c, uint32_t block)
+{
+    if (block == OI_NO_ID)
+        return (oi_cost){0, 0, false};
+    if (!c->is_done[block]) {
+        c->is_done[block] = true;
+        c->blocks[block] = of_stmts(c, &c->g->blocks[block].stmts);
+    }
+    return c->blocks[block];
+}
+
+static oi_cost of_loop(counting *c, const oi_stmt *s)
+{
+    oi_cost body = of_stmts(c, &s->body);
+    int64_t from, to;
+    if (!oi_code_is_int(&s->node->as.loop.start, &from) ||
+        !oi_code_is_int(&s->node->as.loop.end, &to)) {
+        body.is_open = true;
+        return body;
+    }
+    uint64_t n = to > from ? (uint64_t)(to - from) : 0;
+    return (oi_cost){times(body.macs, n), times(body.bytes, n), body.is_open};
+}
+
+static oi_cost of_branch(counting *c, const oi_pnode *n)
+{
+    oi_cost a = of_block(c, n->as.branch.then_block);
+    if (n->as.branch.cond == OI_NO_ID)
+        return a;
+    oi_cost b = of_block(c, n->as.branch.else_block);
+    return (oi_cost){a.macs > b.macs ? a.macs : b.macs, a.bytes > b.bytes ? a.bytes : b.bytes,
+                     a.is_open || b.is_open};
+}
+
+static oi_cost of_stmts(counting *c, const oi_stmts *list)
+{
+    oi_cost all = {0, 0, false};
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_KERNEL)
+            all = sum(all, c->u->kernels.at[s->kernel].cost);
+        else if (s->kind == OI_STMT_LOOP)
+            all = sum(all, of_loop(c, s));
+        else if (s->kind == OI_STMT_BRANCH)
+            all = sum(all, of_branch(c, s->node));
+        else if (s->kind == OI_STMT_CACHE &&
+                 (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE))
+            all.bytes = plus(all.bytes, times(2, c->u->tensors.at[s->b.tensor].size_bytes));
+    }
+    return all;
+}
+
+oi_status oi_pass_cost(oi_unit *u)
+{
+    for (size_t i = 0; i < u->kernels.n; i++)
+        u->kernels.at[i].cost = of_kernel(u, &u->kernels.at[i]);
+    for (size_t i = 0; i < u->graphs.n; i++) {
+        oi_sgraph *g = &u->graphs.at[i];
+        uint32_t n = g->program->n_blocks;
+        counting c = {.u = u, .g = g};
+        c.blocks = oi_arena_alloc(u->arena, (n + 1) * sizeof *c.blocks);
+        c.is_done = oi_arena_alloc(u->arena, (n + 1) * sizeof *c.is_done);
+        g->cost = of_block(&c, g->program->entry);
+        for (uint32_t k = 0; k < g->program->n_consumers; k++)
+            g->cost = sum(g->cost, of_block(&c, g->program->consumers[k]));
+    }
+    return OI_OK;
+}

@@ -552,7 +552,8 @@ static bool fuse_pair(fusing *f, size_t at, uint32_t tensor)
 {
     oi_unit *u = f->u;
     size_t from = producer_of(f, at, tensor);
-    if (from == SIZE_MAX || !is_private(f, tensor))
+    if (from == SIZE_MAX || !is_private(f, tensor) ||
+        oi_kernel_reads(&u->kernels.at[f->list->at[from].kernel], tensor)) /* changed in place */
         return false;
     oi_skernel *p = &u->kernels.at[f->list->at[from].kernel],
                *r = &u->kernels.at[f->list->at[at].kernel];

@@ -83,17 +83,23 @@ static void rename_port(void *ctx, oi_port *p, bool writes)
         p->tensor = r->to;
 }
 
-/* A kernel that reads the old value and writes the new one in place gets a port for each. */
-static void split_ports(renaming *r, oi_skernel *k)
+/* A kernel that reads the old value and writes the new one in place gets a port for each: its loads
+ * then go to `reads`, its stores to `writes`. */
+static void split_ports(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t reads, uint32_t writes)
 {
     for (size_t i = 0, n = k->ports.n; i < n; i++) {
-        if (k->ports.at[i].tensor != r->from || !k->ports.at[i].is_written)
+        if (k->ports.at[i].tensor != tensor)
             continue;
+        if (!k->ports.at[i].is_written) {
+            k->ports.at[i].tensor = reads;
+            continue;
+        }
         oi_port old = k->ports.at[i];
-        old.is_written = false;
-        old.tensor = r->to;
         uint32_t fresh = (uint32_t)k->ports.n;
-        *OI_PUSH(r->u->arena, &k->ports) = old;
+        old.is_written = false;
+        old.tensor = reads;
+        *OI_PUSH(u->arena, &k->ports) = old;
+        k->ports.at[i].tensor = writes;
         for (size_t m = 0; m < k->nests.n; m++)
             for (int post = 0; post < 2; post++) {
                 oi_sops *ops = post ? &k->nests.at[m].post : &k->nests.at[m].pre;
@@ -102,6 +108,14 @@ static void split_ports(renaming *r, oi_skernel *k)
                         ops->at[s].port = fresh;
             }
     }
+}
+
+/* Without reads there is only the writing port. */
+static void move_writes(oi_skernel *k, uint32_t tensor, uint32_t to)
+{
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].tensor == tensor && k->ports.at[i].is_written)
+            k->ports.at[i].tensor = to;
 }
 
 static uint32_t fresh_tensor(oi_unit *u, uint32_t graph, uint32_t of)
@@ -121,24 +135,19 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t firs
 {
     renaming r = {u, graph, tensor, fresh_tensor(u, graph, tensor)};
     oi_stmt *w = &list->at[first];
-    if (w->kind == OI_STMT_KERNEL) { /* only its writes: what it read was an earlier value */
+    if (w->kind == OI_STMT_KERNEL) { /* what it reads is an earlier value */
         oi_skernel *k = &u->kernels.at[w->kernel];
-        for (size_t i = 0; i < k->ports.n; i++)
-            if (k->ports.at[i].tensor == tensor && k->ports.at[i].is_written)
-                k->ports.at[i].tensor = r.to;
+        if (oi_kernel_reads(k, tensor))
+            split_ports(u, k, tensor, tensor, r.to);
+        else
+            move_writes(k, tensor, r.to);
     } else {
         each_port(u, w, rename_port, &r);
     }
     for (size_t i = first + 1; i < last; i++)
         each_port(u, &list->at[i], rename_port, &r);
     if (last_reads)
-        split_ports(&r, &u->kernels.at[list->at[last].kernel]);
-    if (list->at[last].kind == OI_STMT_KERNEL) {
-        oi_skernel *k = &u->kernels.at[list->at[last].kernel];
-        for (size_t i = 0; i < k->ports.n; i++)
-            if (k->ports.at[i].tensor == tensor && !k->ports.at[i].is_written)
-                k->ports.at[i].tensor = r.to;
-    }
+        split_ports(u, &u->kernels.at[list->at[last].kernel], tensor, r.to, tensor);
 }
 
 /* Whether nothing between the two hides a use: branches, yields, inner writes. */

@@ -21,8 +21,9 @@ static const char *sample(const oi_ops_attr *a)
 {
     static const struct {
         const char *kind, *text;
-    } samples[] = {
-        {"axes", "[0]"}, {"axis", "0"}, {"dtype", "f16"}, {"int", "1"}, {"number", "1.0"}};
+    } samples[] = {{"axes", "[0]"},         {"axis", "0"},    {"dtype", "f16"},
+                   {"int_list", "[2, 2]"},  {"int", "1"},     {"length", "1"},
+                   {"float_list", "[1.0]"}, {"number", "1.0"}};
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++)
         if (strcmp(samples[i].kind, a->kind) == 0)
             return samples[i].text;

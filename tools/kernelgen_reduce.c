@@ -179,14 +179,18 @@ void kg_reduce(const oi_op *op)
 {
     oi_dtypes forms = kg_forms(op->dtypes);
     bool positions = oi_op_meaning_find(op, OI_PART_BETTER, OI_F32, OI_F32) != NULL;
+    bool values = oi_op_meaning_find(op, OI_PART_COMBINE, OI_F32, OI_F32) != NULL;
     for (int t = 1; t < OI_DTYPE_COUNT; t++) {
         if (!(forms & OI_DTYPES(t)))
             continue;
         kg_kernel k = {.op = op, .in = {(oi_dtype)t}, .out = (oi_dtype)t};
         kg_add_attrs(&k, (oi_dtype)t);
-        kg_each_variant(&k,
-                        kg_text(op, positions ? OI_PART_BETTER : OI_PART_COMBINE, k.in[0], k.in[0]),
-                        positions ? print_position : print_reduce);
+        if (values)
+            kg_each_variant(&k, kg_text(op, OI_PART_COMBINE, k.in[0], k.in[0]), print_reduce);
+        if (positions && values) /* both: told apart by their result */
+            k.out = OI_BOOL;
+        if (positions)
+            kg_each_variant(&k, kg_text(op, OI_PART_BETTER, k.in[0], k.in[0]), print_position);
     }
 }
 
@@ -239,8 +243,8 @@ static void print_contract(kg_kernel *k)
     const char *product = kg_text(k->op, OI_PART_EXPR, k->in[0], k->in[0]);
     const char *sum = kg_text(k->op, OI_PART_COMBINE, k->in[0], k->in[0]);
     const char *init = kg_text(k->op, OI_PART_INIT, k->in[0], k->in[0]);
-    kg_add_name(k, "x", k->in[0], "a[i]");
-    kg_add_name(k, "y", k->in[0], "b[j]");
+    kg_add_name(k, k->op->inputs[0].name, k->in[0], "a[i]");
+    kg_add_name(k, k->op->inputs[1].name, k->in[0], "b[j]");
     kg_add_name(k, "p", k->in[0], "p");
     kg_add_name(k, "acc", k->in[0], "t[i][j]");
     FILE *f = open_body(&body, &size);
@@ -276,6 +280,90 @@ static void print_contract(kg_kernel *k)
     free(body);
 }
 
+/* `acc`, the two factors, and what the last step may add: spelled as given. */
+static kg_kernel with_factors(const kg_kernel *k, const char *y)
+{
+    kg_kernel one = {.op = k->op, .in = {k->in[0]}, .out = k->out};
+    kg_add_name(&one, k->op->inputs[0].name, k->in[0], "x[j]");
+    kg_add_name(&one, k->op->inputs[1].name, k->in[0], y);
+    kg_add_name(&one, "p", k->in[0], "p");
+    kg_add_name(&one, "acc", k->in[0], "acc[j]");
+    return one;
+}
+
+static void put_products(FILE *f, const kg_kernel *k, const char *what, const char *y)
+{
+    const char *type = kg_type(k->in[0]);
+    kg_kernel one = with_factors(k, y);
+    char target[64];
+    snprintf(target, sizeof target, "const %s p = ", type);
+    fprintf(f, "static void @_%s(const oi_contract_row *row)\n{\n    %s *acc = row->acc;\n", what,
+            type);
+    fprintf(f, "    const %s *x = row->x, *y = row->y;\n", type);
+    fputs("    OI_ROW_LOOP\n    for (size_t j = 0; j < row->n; j++) {\n", f);
+    kg_expression(f, &one, kg_text(k->op, OI_PART_EXPR, k->in[0], k->in[0]), k->in[0], "        ",
+                  target);
+    kg_expression(f, &one, kg_text(k->op, OI_PART_COMBINE, k->in[0], k->in[0]), k->in[0],
+                  "        ", "acc[j] = ");
+    fputs("    }\n}\n", f);
+}
+
+/* The last step, with the third input or without. False when there is none. */
+static bool put_last(FILE *f, const kg_kernel *k, const char *what, bool has_third)
+{
+    const char *text = oi_op_meaning_find(k->op, OI_PART_FINISH, k->in[0], k->in[0]);
+    const char *type = kg_type(k->in[0]);
+    if (!text)
+        return false;
+    kg_kernel one = {.op = k->op, .in = {k->in[0]}, .out = k->out};
+    kg_add_name(&one, "acc", k->in[0], "acc[j]");
+    if (k->op->n_inputs > 2) {
+        kg_add_name(&one, k->op->inputs[2].name, k->in[0], "x[j]");
+        one.names[one.n_names - 1].is_absent = !has_third;
+    }
+    kg_add_attrs(&one, k->in[0]);
+    fprintf(f, "static void @_%s(const oi_contract_row *row)\n{\n    %s *acc = row->acc;\n", what,
+            type);
+    if (has_third)
+        fprintf(f, "    const %s *x = row->x;\n", type);
+    kg_put_attrs(f, &one, &text, 1);
+    fputs("    OI_ROW_LOOP\n    for (size_t j = 0; j < row->n; j++) {\n", f);
+    kg_expression(f, &one, text, k->in[0], "        ", "acc[j] = ");
+    fputs("    }\n}\n", f);
+    return true;
+}
+
+static void print_contract_rows(const kg_kernel *k)
+{
+    char name[96], longer[108], *body = NULL;
+    size_t size = 0;
+    kg_kernel one = with_factors(k, "y[j]");
+    FILE *f = open_body(&body, &size);
+    fprintf(f, "static void @_init(const oi_contract_row *row)\n{\n    %s *acc = row->acc;\n",
+            kg_type(k->in[0]));
+    fputs("    for (size_t j = 0; j < row->n; j++) {\n", f);
+    kg_expression(f, &one, kg_text(k->op, OI_PART_INIT, k->in[0], k->in[0]), k->in[0], "        ",
+                  "acc[j] = ");
+    fputs("    }\n}\n", f);
+    put_products(f, k, "each", "y[j]");
+    put_products(f, k, "by", "y[0]");
+    bool has_last = put_last(f, k, "plain", false);
+    bool has_third = has_last && k->op->n_inputs > 2 && put_last(f, k, "third", true);
+    fprintf(f, "const oi_contract_fns OI_KERNEL(@) = {@_init, @_each, @_by, %s, %s};\n",
+            has_last ? "@_plain" : "NULL", has_third ? "@_third" : "NULL");
+    fclose(f);
+    kg_name(k, name);
+    snprintf(longer, sizeof longer, "%s_rows", name);
+    kg_row("CONTRACT", k, kg_symbol(longer, body, "contract"));
+    free(body);
+}
+
+/* Whether elements of the op can be summed in t. */
+static bool sums_in(const oi_op *op, oi_dtype t)
+{
+    return t != OI_BOOL || op->dtypes & OI_DTYPES(OI_BOOL);
+}
+
 /* Integers narrower than 32 bits are summed in 32 and cut in the end: modulo 2^width that is the
  * same. */
 void kg_contract(const oi_op *op)
@@ -283,6 +371,10 @@ void kg_contract(const oi_op *op)
     static const oi_dtype forms[] = {OI_F32, OI_F64, OI_I32, OI_I64, OI_BOOL};
     for (size_t i = 0; i < OI_COUNT(forms); i++) {
         kg_kernel k = {.op = op, .in = {forms[i]}, .out = forms[i]};
-        print_contract(&k);
+        if (!sums_in(op, forms[i]))
+            continue;
+        print_contract_rows(&k);
+        if (op->loops == OI_LOOPS_MATMUL)
+            print_contract(&k);
     }
 }

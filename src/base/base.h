@@ -282,4 +282,26 @@ void oi_jsonw_null(oi_jsonw *w);
 void oi_jsonw_raw(oi_jsonw *w, const char *json, size_t n); /* a value already spelled */
 void oi_jsonw_tree(oi_jsonw *w, struct json_object *j);     /* a whole json-c tree, keys sorted */
 
+/* -- window.c: one axis along which a window slides (conv, pooling) -- */
+
+typedef enum oi_auto_pad {
+    OI_PAD_NOTSET,
+    OI_PAD_SAME_UPPER,
+    OI_PAD_SAME_LOWER,
+    OI_PAD_VALID
+} oi_auto_pad;
+
+typedef struct oi_window {
+    int64_t in, kernel, stride, dilation;
+    int64_t before, after; /* padding */
+} oi_window;
+
+oi_auto_pad oi_auto_pad_find(const char *word);
+/* How many places it has; sets the padding unless NOTSET. -1 when it fits nowhere or a number is
+ * beyond 2^40. */
+int64_t oi_window_slide(oi_window *w, oi_auto_pad pad, bool ceil_mode);
+/* The other way round (conv_transpose): the length that slides into `in` places. `wanted`: the
+ * output's length when given, else -1; then the padding is what makes it so. */
+int64_t oi_window_spread(oi_window *w, oi_auto_pad pad, int64_t output_padding, int64_t wanted);
+
 #endif

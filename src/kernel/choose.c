@@ -279,7 +279,14 @@ static bool choose_reduce(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     oi_dtype acc = oi_kernel_reduces_in(q), t = q->in[0].dtype, o = q->out[0].dtype;
     c->form = k->in[0] = k->out = oi_form_of(acc);
     c->reduce = oi_table_reduce(k, c->cpu, name);
-    c->run = q->op->loops == OI_LOOPS_SCAN ? oi_nest_run : oi_reduce_run;
+    c->run = q->op->loops == OI_LOOPS_REDUCE ? oi_reduce_run
+             : q->op->loops == OI_LOOPS_SCAN ? oi_nest_run
+                                             : oi_nest_sum_run;
+    if (q->n_out > 1) {
+        oi_kernel_key place = *k;
+        place.out = OI_BOOL; /* as the generator tells them apart */
+        c->place = oi_table_reduce(&place, c->cpu, NULL);
+    }
     if (!c->reduce || !oi_choose_load(&c->load[0], t, c->form, c->cpu))
         return false;
     if (q->op->shape_rule == OI_SHAPE_ARGREDUCE) {
@@ -304,20 +311,28 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
     oi_dtype acc = oi_kernel_accumulator(q), o = q->out[0].dtype;
     acc = acc != OI_NONE ? acc : q->in[0].dtype;
     c->form = k->in[0] = k->out = oi_kernel_sums_in(acc);
-    c->tile = oi_table_tile(k, c->cpu, name);
-    c->run = oi_matmul_run;
-    if (!c->tile || !oi_choose_load(&c->load[0], q->in[0].dtype, c->form, c->cpu) ||
-        !oi_choose_load(&c->load[1], q->in[1].dtype, c->form, c->cpu) ||
-        !oi_choose_store(&c->store, acc, o, c->cpu))
+    for (size_t i = 0; i < q->n_in; i++)
+        if (!oi_choose_load(&c->load[i], q->in[i].dtype, c->form, c->cpu))
+            return false;
+    if (!oi_choose_store(&c->store, acc, o, c->cpu))
         return false;
     if (c->form != oi_form_of(acc)) {
         c->store.cut = oi_table_cast(c->form, acc, c->cpu);
         c->store.is_direct = false;
     }
     c->store.size = (uint8_t)oi_form_size(c->form);
-    c->scratch_bytes = oi_matmul_scratch(q, c);
     if (c->form != oi_form_of(acc) && !c->store.cut)
         return false;
+    if (q->op->loops != OI_LOOPS_MATMUL) {
+        c->contract = oi_table_contract(k, c->cpu, name);
+        c->run = oi_nest_sum_run;
+        return c->contract != NULL;
+    }
+    c->tile = oi_table_tile(k, c->cpu, name);
+    c->run = oi_matmul_run;
+    if (!c->tile)
+        return false;
+    c->scratch_bytes = oi_matmul_scratch(q, c);
     (void)oi_gemv_choose(q, c); /* a few rows: the other operand is read once, in place */
     return true;
 }
@@ -409,7 +424,9 @@ bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
     c->cpu = cpu;
     c->map = NULL;
     c->reduce = NULL;
+    c->place = NULL;
     c->tile = NULL;
+    c->contract = NULL;
     if (q->op->n_attrs > OI_KERNEL_ATTRS || q->n_in > OI_KERNEL_PORTS || q->n_out > OI_KERNEL_PORTS)
         return false;
     oi_kernel_key k = {.op = q->op->id, .values = values};

@@ -103,7 +103,9 @@ struct oi_choice {
     oi_cpu cpu;
     oi_map_fn *map;
     const oi_reduce_fns *reduce;
+    const oi_reduce_fns *place; /* of a reduction that also tells where */
     const oi_tile_fns *tile;
+    const oi_contract_fns *contract;
     const oi_dot_fns *dots;
     oi_dtype form; /* what the kernel computes in */
     oi_load load[4];
@@ -152,6 +154,7 @@ typedef struct oi_kernel_key {
 oi_map_fn *oi_table_map(const oi_kernel_key *k, oi_cpu cpu, const char **name);
 const oi_reduce_fns *oi_table_reduce(const oi_kernel_key *k, oi_cpu cpu, const char **name);
 const oi_tile_fns *oi_table_tile(const oi_kernel_key *k, oi_cpu cpu, const char **name);
+const oi_contract_fns *oi_table_contract(const oi_kernel_key *k, oi_cpu cpu, const char **name);
 /* The conversion between forms that the op `cast` means: exact, or wrapping, or nearest even. */
 oi_map_fn *oi_table_cast(oi_dtype from, oi_dtype to, oi_cpu cpu);
 
@@ -219,6 +222,10 @@ bool oi_nest_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_i
 /* attention.c */
 bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);
+
+/* nest_sum.c: reductions and contracts of any loops, from nests */
+bool oi_nest_sum_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
+                     oi_kernel_fault *fault);
 
 /* qlinear.c */
 bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c);

@@ -251,6 +251,40 @@ static void try_qlinear(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t see
     }
 }
 
+/* An input of 4 axes and a window of 3, padded by 1 where that is known. */
+static void try_window(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    bool is_spread = op->shape_rule == OI_SHAPE_CONV_TRANSPOSE;
+    uint64_t x[4] = {2, 4, 5, rows}, w[4] = {4, 4, 3, 3}, out[4] = {2, 4, 5, rows};
+    add_input(&c, t, 4, x, &seed);
+    if (op->min_inputs > 1)
+        add_input(&c, t, 4, w, &seed);
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        if (strcmp(op->attrs[i].name, "kernel") == 0)
+            c.attrs[c.n_attrs++] = (oi_op_arg){"kernel", int_value(3)};
+        if (strcmp(op->attrs[i].name, "pads") == 0)
+            c.attrs[c.n_attrs++] = (oi_op_arg){"pads", int_value(1)};
+        if (strcmp(op->attrs[i].name, "strides") == 0 && is_spread)
+            c.attrs[c.n_attrs++] = (oi_op_arg){"strides", int_value(2)};
+        if (strcmp(op->attrs[i].name, "acc") == 0)
+            c.attrs[c.n_attrs++] = (oi_op_arg){"acc", {.tag = OI_VALUE_DTYPE, .dtype = t}};
+    }
+    if (op->shape_rule == OI_SHAPE_GLOBAL_POOL)
+        out[2] = out[3] = 1;
+    if (is_spread) {
+        out[2] = 9;
+        out[3] = 2 * rows - 1;
+    }
+    if (op->shape_rule == OI_SHAPE_IM2COL) {
+        uint64_t columns[3] = {2, 36, 5 * rows};
+        set_out(&c, t, 3, columns);
+    } else {
+        set_out(&c, t, 4, out);
+    }
+    check(&c);
+}
+
 static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
 {
     switch (op->shape_rule) {
@@ -277,6 +311,11 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     case OI_SHAPE_GATHER: try_gather(op, t, rows > 500 ? 500 : rows, seed); break;
     case OI_SHAPE_SDPA: try_sdpa(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_ATTN: try_attn(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_CONV:
+    case OI_SHAPE_CONV_TRANSPOSE:
+    case OI_SHAPE_POOL:
+    case OI_SHAPE_GLOBAL_POOL:
+    case OI_SHAPE_IM2COL: try_window(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_QLINEAR: try_qlinear(op, t, rows > 90 ? 90 : rows, seed); break;
     default:
         if (op->shape_rule >= OI_SHAPE_RESHAPE && op->shape_rule <= OI_SHAPE_SCALAR)

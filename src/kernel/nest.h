@@ -44,6 +44,8 @@ typedef struct oi_nest_coord {
     oi_nest_bend bend;
     int64_t bend_from, bend_to; /* with a bend: the part of the dim that it comes back to */
     bool may_leave;             /* can lie outside the operand: padding. See oi_nest.leave */
+    /* with OI_LEAVE_SKIP: so many places beyond either end still count in n */
+    int64_t counted_before, counted_after;
 } oi_nest_coord;
 
 typedef struct oi_nest_ref {
@@ -77,8 +79,11 @@ typedef struct oi_nest {
     uint32_t n_axes, n_reads;
     oi_nest_axis axes[OI_NEST_AXES];
     oi_nest_ref reads[OI_NEST_READS];
-    oi_nest_ref write; /* over output axes only; with an index: scatter */
-    oi_dtype acc;      /* what it accumulates in; of a map: what it computes in */
+    bool has_last; /* contract: the last read is not a factor, `finish` takes it as the row's third
+                      input; it lies over output axes only */
+    bool finds_element; /* reduce by `better`: gives the row-major number of the element found */
+    oi_nest_ref write;  /* over output axes only; with an index: scatter */
+    oi_dtype acc;       /* what it accumulates in; of a map: what it computes in */
     oi_nest_leave leave;
     oi_op_value fill; /* a number in the dtype of what it stands for */
     bool has_guard;
@@ -111,6 +116,10 @@ size_t oi_nest_two(const oi_kernel_query *q);
 size_t oi_nest_per_axis(const oi_kernel_query *q);
 size_t oi_nest_per_input(const oi_kernel_query *q);
 size_t oi_nest_per_output(const oi_kernel_query *q);
+
+/* nest_window.c */
+oi_nest_lower oi_nest_conv, oi_nest_conv_transpose, oi_nest_pool, oi_nest_im2col;
+size_t oi_nest_phases(const oi_kernel_query *q), oi_nest_pool_count(const oi_kernel_query *q);
 
 /* -- for those files -- */
 

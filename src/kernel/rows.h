@@ -78,6 +78,23 @@ typedef struct oi_tile_fns {
     uint32_t rows, cols;
 } oi_tile_fns;
 
+/* A row of accumulators of any contract: one step for each. */
+typedef struct oi_contract_row {
+    size_t n;
+    void *acc;
+    const void *x, *y; /* factors; the last step: x is the third input */
+    const oi_kernel_scalar *attrs;
+} oi_contract_row;
+typedef void oi_contract_fn(const oi_contract_row *r);
+
+typedef struct oi_contract_fns {
+    oi_contract_fn *init;
+    oi_contract_fn *each;  /* acc[j] with x[j] and y[j] */
+    oi_contract_fn *by;    /* acc[j] with x[j] and y[0] */
+    oi_contract_fn *plain; /* the last step without a third input; NULL: there is none */
+    oi_contract_fn *third; /* the last step with one */
+} oi_contract_fns;
+
 /* Rows in f32, f64, i32 or i64: *sum += x . y; sum += *factor * x; the same with four rows, for
  * sums[k] += x . rows[k] and sum += factors[k] * rows[k]; softmax of floats in place. */
 typedef struct oi_dot_fns {

@@ -17,22 +17,25 @@
     }
 #endif
 
-#define SYMBOL(name, isa)         oi_k_##name##_##isa
-#define ADDRESS(name, isa)        &oi_k_##name##_##isa
-#define DECLARE_MAP(name, isa)    void SYMBOL(name, isa)(const oi_map_row *r);
-#define DECLARE_REDUCE(name, isa) extern const oi_reduce_fns SYMBOL(name, isa);
-#define DECLARE_TILE(name, isa)   extern const oi_tile_fns SYMBOL(name, isa);
-#define DECLARE_FORMS(name, isa)  extern const oi_form_fns SYMBOL(name, isa);
+#define SYMBOL(name, isa)           oi_k_##name##_##isa
+#define ADDRESS(name, isa)          &oi_k_##name##_##isa
+#define DECLARE_MAP(name, isa)      void SYMBOL(name, isa)(const oi_map_row *r);
+#define DECLARE_REDUCE(name, isa)   extern const oi_reduce_fns SYMBOL(name, isa);
+#define DECLARE_TILE(name, isa)     extern const oi_tile_fns SYMBOL(name, isa);
+#define DECLARE_CONTRACT(name, isa) extern const oi_contract_fns SYMBOL(name, isa);
+#define DECLARE_FORMS(name, isa)    extern const oi_form_fns SYMBOL(name, isa);
 
 /* -- declarations -- */
 
-#define OI_MAP_ROW(op, a, b, c, o, w0, v0, w1, v1, name)    ISA_LIST(DECLARE_MAP, name)
-#define OI_REDUCE_ROW(op, a, b, c, o, w0, v0, w1, v1, name) ISA_LIST(DECLARE_REDUCE, name)
-#define OI_TILE_ROW(op, a, b, c, o, w0, v0, w1, v1, name)   ISA_LIST(DECLARE_TILE, name)
+#define OI_MAP_ROW(op, a, b, c, o, w0, v0, w1, v1, name)      ISA_LIST(DECLARE_MAP, name)
+#define OI_REDUCE_ROW(op, a, b, c, o, w0, v0, w1, v1, name)   ISA_LIST(DECLARE_REDUCE, name)
+#define OI_TILE_ROW(op, a, b, c, o, w0, v0, w1, v1, name)     ISA_LIST(DECLARE_TILE, name)
+#define OI_CONTRACT_ROW(op, a, b, c, o, w0, v0, w1, v1, name) ISA_LIST(DECLARE_CONTRACT, name)
 #include "kernel/kernels.inc"
 #undef OI_MAP_ROW
 #undef OI_REDUCE_ROW
 #undef OI_TILE_ROW
+#undef OI_CONTRACT_ROW
 
 ISA_LIST(DECLARE_FORMS, forms)
 #define DECLARE_DOTS(name, isa) extern const oi_dot_fns SYMBOL(name, isa)[2];
@@ -68,6 +71,10 @@ typedef struct tile_row {
     key key;
     const oi_tile_fns *fns[OI_CPU_COUNT];
 } tile_row;
+typedef struct contract_row {
+    key key;
+    const oi_contract_fns *fns[OI_CPU_COUNT];
+} contract_row;
 
 #define KEY(op, a, b, c, o, w0, v0, w1, v1, name)             \
     {                                                         \
@@ -77,8 +84,9 @@ typedef struct tile_row {
 
 #define OI_MAP_ROW(op, a, b, c, o, w0, v0, w1, v1, name) \
     {KEY(op, a, b, c, o, w0, v0, w1, v1, name), ISA_ARRAY(SYMBOL, name)},
-#define OI_REDUCE_ROW NOTHING
-#define OI_TILE_ROW   NOTHING
+#define OI_REDUCE_ROW   NOTHING
+#define OI_TILE_ROW     NOTHING
+#define OI_CONTRACT_ROW NOTHING
 static const map_row maps[] = {
 #include "kernel/kernels.inc"
 };
@@ -98,6 +106,15 @@ static const reduce_row reduces[] = {
 #define OI_TILE_ROW(op, a, b, c, o, w0, v0, w1, v1, name) \
     {KEY(op, a, b, c, o, w0, v0, w1, v1, name), ISA_ARRAY(ADDRESS, name)},
 static const tile_row tiles[] = {
+#include "kernel/kernels.inc"
+};
+#undef OI_TILE_ROW
+#undef OI_CONTRACT_ROW
+
+#define OI_TILE_ROW NOTHING
+#define OI_CONTRACT_ROW(op, a, b, c, o, w0, v0, w1, v1, name) \
+    {KEY(op, a, b, c, o, w0, v0, w1, v1, name), ISA_ARRAY(ADDRESS, name)},
+static const contract_row contracts[] = {
 #include "kernel/kernels.inc"
 };
 
@@ -194,6 +211,14 @@ const oi_tile_fns *oi_table_tile(const oi_kernel_key *k, oi_cpu cpu, const char 
     for (const struct tuned_row *t = tuned; row && t->fns; t++)
         if (t->op == k->op && t->form == k->in[0] && t->cpu == cpu)
             return t->fns;
+    return row ? row->fns[cpu] : NULL;
+}
+
+const oi_contract_fns *oi_table_contract(const oi_kernel_key *k, oi_cpu cpu, const char **name)
+{
+    const contract_row *row = find(contracts, OI_COUNT(contracts), sizeof contracts[0], k);
+    if (row && name)
+        *name = row->key.name;
     return row ? row->fns[cpu] : NULL;
 }
 

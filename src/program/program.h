@@ -115,6 +115,8 @@ bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out);
 /* One per word of vocabulary.shape; those that fill a file of their own: */
 typedef bool oi_shape_fn(const oi_call *c, size_t o, oi_shape *out);
 oi_shape_fn oi_shape_qlinear; /* shapes_quant.c */
+oi_shape_fn oi_shape_conv, oi_shape_conv_transpose, oi_shape_pool, oi_shape_global_pool,
+    oi_shape_im2col; /* shapes_window.c */
 oi_shape_fn oi_shape_reshape, oi_shape_flatten, oi_shape_squeeze, oi_shape_unsqueeze,
     oi_shape_transpose, oi_shape_expand, oi_shape_tile, oi_shape_concat, oi_shape_split,
     oi_shape_slice, oi_shape_pad; /* shapes_move.c */

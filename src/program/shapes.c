@@ -455,6 +455,11 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_SDPA] = sdpa,
     [OI_SHAPE_ATTN] = attn,
     [OI_SHAPE_QLINEAR] = oi_shape_qlinear,
+    [OI_SHAPE_CONV] = oi_shape_conv,
+    [OI_SHAPE_CONV_TRANSPOSE] = oi_shape_conv_transpose,
+    [OI_SHAPE_POOL] = oi_shape_pool,
+    [OI_SHAPE_GLOBAL_POOL] = oi_shape_global_pool,
+    [OI_SHAPE_IM2COL] = oi_shape_im2col,
 };
 
 bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out)

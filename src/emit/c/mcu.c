@@ -137,8 +137,8 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     oi_out_line(&o, "CC = $(CROSS)gcc");
     oi_out_line(&o, "CPU = %s %s", k->flags ? k->flags : "",
                 k->flags && k->fpu[t->mcu.fpu] ? k->fpu[t->mcu.fpu] : "");
-    oi_out_line(&o, "OPTIMIZE ?= -O2");
-    oi_out_line(&o, "CFLAGS = $(CPU) $(OPTIMIZE) -std=c11 -Wall -Wextra -pedantic -ffreestanding "
+    oi_out_line(&o, "CFLAGS ?= -O2");
+    oi_out_line(&o, "CFLAGS += $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding "
                     "-fno-strict-aliasing -ffp-contract=off \\");
     oi_out_line(&o, "  -fno-math-errno -ffunction-sections -fdata-sections -fstack-usage");
     oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o%s", n,

@@ -249,11 +249,11 @@ static void put_loops(FILE *f, json *row)
 }
 
 /* The row's arrays go to `arrays`, the row itself to `table`. */
-static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
+static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
 {
-    static const char *const known[] = {"name",   "aliases", "class", "inputs", "outputs",
-                                        "dtypes", "out",     "shape", "attrs",  "flags",
-                                        "onnx",   "doc",     "notes", "loops",  NULL};
+    static const char *const known[] = {"name",  "aliases", "class", "inputs", "outputs", "dtypes",
+                                        "out",   "shape",   "attrs", "flags",  "onnx",    "doc",
+                                        "notes", "loops",   "body",  NULL};
     gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
@@ -268,6 +268,7 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     unsigned n_attrs = gen_put_attrs(arrays, attrs, inputs);
     struct arity outs = put_outputs(arrays, row, inputs, attrs);
     unsigned n_meanings = gen_put_meanings(arrays, row);
+    unsigned n_bodies = gen_put_bodies(arrays, row, ops, id);
 
     fprintf(table, "    {.name = \"%s\", .id = OI_OP_", gen.where_op);
     gen_put_upper(table, gen.where_op);
@@ -289,6 +290,8 @@ static void put_op(FILE *arrays, FILE *table, json *row, size_t id)
     gen_put_string(table, gen_get_string(row, "onnx", false));
     if (n_meanings)
         fprintf(table, ", .meanings = meanings_%s, .n_meanings = %u", gen.where_op, n_meanings);
+    if (n_bodies)
+        fprintf(table, ", .bodies = bodies_%s, .n_bodies = %u", gen.where_op, n_bodies);
     fputs("},\n", table);
 }
 
@@ -311,7 +314,7 @@ static void put_ops(FILE *f, json *ops)
         } else {
             const char *name = gen_get_string(row, "name", true);
             gen.where_op = *name ? name : number;
-            put_op(f, table, row, i);
+            put_op(f, table, ops, row, i);
         }
         gen.where_op = "";
     }

@@ -52,6 +52,11 @@ int gen_find_attr(json *attrs, const char *name, const char *kind);
 void gen_check_row_keys(json *row, const char *const *known);
 unsigned gen_put_meanings(FILE *f, json *row); /* how many */
 
+/* -- opsgen_body.c ----------------------------------------------------------------------------- */
+
+/* The bodies of row `number` of ops, or none; how many. */
+unsigned gen_put_bodies(FILE *f, json *row, json *ops, size_t number);
+
 /* -- opsgen.c ---------------------------------------------------------------------------------- */
 
 int gen_find_input(json *inputs, const char *name);

@@ -7,6 +7,7 @@
 #define OI_OPS_H
 
 #include "openinfer.h"
+#include "base/body.h"
 #include "base/ops_gen.h"
 
 /* A set of element types: bit t is oi_dtype t. */
@@ -90,6 +91,8 @@ typedef struct oi_op {
     const char *const *notes;      /* NULL-terminated, never NULL */
     const oi_op_meaning *meanings; /* what the op computes, for one set of dtypes after the other */
     uint32_t n_meanings;
+    const oi_body *bodies; /* of a composite; none: it has a kernel only */
+    uint32_t n_bodies;
 } oi_op;
 
 /* -- lookup (ops.c) -- */

@@ -365,7 +365,10 @@ static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     case OI_OP_CLASS_REDUCE: return choose_reduce(q, c, k, name);
     case OI_OP_CLASS_CONTRACT: return choose_contract(q, c, k, name);
     case OI_OP_CLASS_MOVE: return choose_move(q, c, k, name);
-    case OI_OP_CLASS_COMPOSITE:
+    case OI_OP_CLASS_COMPOSITE: /* its body is the definition, which scalar runs */
+        if (q->op->n_bodies && c->cpu == OI_CPU_SCALAR)
+            return false;
+        return custom[q->op->id] && custom[q->op->id](q, c);
     case OI_OP_CLASS_CUSTOM: return custom[q->op->id] && custom[q->op->id](q, c);
     default: return false;
     }

@@ -3,6 +3,7 @@
 #include "sim/sim.h"
 
 #include "kernel/kernel.h"
+#include "sim/composite.h"
 
 #define MAX_PORTS OI_KERNEL_PORTS /* concat of more is refused by E060 */
 #define MAX_ATTRS 16u             /* of an op; the longest row of the registry has 8 */
@@ -10,9 +11,10 @@
 /* A call, ready to run. */
 typedef struct call {
     oi_kernel_query query;
-    oi_choice choice;
+    oi_ready ready;
     oi_operand *in, *out;
     oi_op_value *attrs;
+    oi_operand *run_attrs; /* lengths that only the run knows; NULL: none */
 } call;
 
 struct oi_op_plan {
@@ -28,10 +30,22 @@ static void set_defaults(const oi_op *op, oi_op_value *values)
         values[i] = op->attrs[i].def;
 }
 
-static bool is_known(const oi_pnode *n)
+static bool is_known(const oi_pattr *a)
+{
+    return !a->items && a->one.kind == OI_PV_KNOWN;
+}
+
+/* A length that kernels and bodies read when they run. */
+static bool is_read_late(const oi_op *op, const oi_pattr *a)
+{
+    return a->attr->kind == OI_ATTR_LENGTH && op->n_bodies && !a->items;
+}
+
+/* Whether the kernel can be chosen before the run. */
+static bool has_known_attrs(const oi_pnode *n)
 {
     for (uint32_t i = 0; i < n->as.op.n_attrs; i++)
-        if (n->as.op.attrs[i].items || n->as.op.attrs[i].one.kind != OI_PV_KNOWN)
+        if (!is_known(&n->as.op.attrs[i]) && !is_read_late(n->as.op.op, &n->as.op.attrs[i]))
             return false;
     return true;
 }
@@ -138,6 +152,7 @@ static void set_query(call *c, const oi_pnode *n)
                                  .out = c->out,
                                  .n_out = n->as.op.n_out,
                                  .attrs = c->attrs,
+                                 .run_attrs = c->run_attrs,
                                  .overlaps = overlaps(n)};
 }
 
@@ -170,6 +185,25 @@ static void declared(const oi_program *p, const oi_pref *r, oi_operand *o)
         set_operand(o, p->vars[r->var].dtype, p->vars[r->var].rank, p->vars[r->var].dims);
 }
 
+static void set_attrs(oi_sim *s, const oi_pnode *n, call *c)
+{
+    const oi_op *op = n->as.op.op;
+    const oi_program *p = s->program;
+    set_defaults(op, c->attrs);
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
+        const oi_pattr *a = &n->as.op.attrs[i];
+        if (is_known(a)) {
+            c->attrs[a->attr - op->attrs] = a->one.value;
+            continue;
+        }
+        if (!c->run_attrs)
+            c->run_attrs = oi_arena_alloc(s->arena, op->n_attrs * sizeof *c->run_attrs);
+        const oi_pvar *var = a->one.kind == OI_PV_VAR ? &p->vars[a->one.id] : NULL;
+        set_operand(&c->run_attrs[a->attr - op->attrs], OI_I64, var ? var->rank : 0,
+                    var ? var->dims : NULL);
+    }
+}
+
 static oi_op_plan *make_plan(oi_sim *s, const oi_pnode *n)
 {
     oi_op_plan *plan = oi_arena_alloc(s->arena, sizeof *plan);
@@ -178,8 +212,10 @@ static oi_op_plan *make_plan(oi_sim *s, const oi_pnode *n)
     c->in = oi_arena_alloc(s->arena, (n->as.op.n_in + 1) * sizeof *c->in);
     c->out = oi_arena_alloc(s->arena, (n->as.op.n_out + 1) * sizeof *c->out);
     c->attrs = oi_arena_alloc(s->arena, (n->as.op.op->n_attrs + 1) * sizeof *c->attrs);
-    plan->is_static = is_known(n) && !has_run_types(p, n->as.op.in, n->as.op.n_in) &&
+    plan->is_static = has_known_attrs(n) && !has_run_types(p, n->as.op.in, n->as.op.n_in) &&
                       !has_run_types(p, n->as.op.out, n->as.op.n_out);
+    if (plan->is_static)
+        set_attrs(s, n, c);
     set_query(c, n);
     if (!plan->is_static)
         return plan;
@@ -187,9 +223,6 @@ static oi_op_plan *make_plan(oi_sim *s, const oi_pnode *n)
         declared(p, &n->as.op.in[i], &c->in[i]);
     for (uint32_t i = 0; i < n->as.op.n_out; i++)
         declared(p, &n->as.op.out[i], &c->out[i]);
-    set_defaults(n->as.op.op, c->attrs);
-    for (uint32_t i = 0; i < n->as.op.n_attrs; i++)
-        c->attrs[n->as.op.attrs[i].attr - n->as.op.op->attrs] = n->as.op.attrs[i].one.value;
     return plan;
 }
 
@@ -211,11 +244,13 @@ static void prepare(void *ctx)
         oi_op_plan *plan = x->s->plans[i] = make_plan(x->s, n);
         bool fits = n->as.op.n_in <= MAX_PORTS && n->as.op.n_out <= MAX_PORTS &&
                     n->as.op.op->n_attrs <= MAX_ATTRS;
-        if (fits && (!plan->is_static || oi_kernel_choose(&plan->c.query, cpu, &plan->c.choice)))
+        oi_infer_fail why = {.code = "E060", .message = "too many operands"};
+        if (fits && (!plan->is_static ||
+                     oi_ready_make(x->s->arena, &plan->c.query, cpu, &plan->c.ready, &why)))
             continue;
         oi_place at = oi_graph_place_node(p->graph, x->s->arena, n->source, n->source->name.span);
-        x->status = oi_diag_error(x->d, at, "E060", "the simulator cannot run this '%s' yet",
-                                  n->as.op.op->name);
+        x->status = oi_diag_error(x->d, at, why.code, "the simulator cannot run this '%s': %s",
+                                  n->as.op.op->name, why.message);
     }
 }
 
@@ -273,9 +308,9 @@ static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_
     oi_threads *threads = c->id == 0 ? c->exec->threads : NULL;
     oi_kernel_io io = {
         .in = from, .out = to, .parallel = threads ? oi_threads_run : NULL, .pool = threads};
-    if (k->choice.scratch_bytes && !(io.scratch = oi_ctx_scratch(c, k->choice.scratch_bytes)))
-        return oi_ctx_no_memory(c, k->choice.scratch_bytes);
-    if (!oi_kernel_call(&k->query, &k->choice, &io, &why))
+    if (k->ready.scratch_bytes && !(io.scratch = oi_ctx_scratch(c, k->ready.scratch_bytes)))
+        return oi_ctx_no_memory(c, k->ready.scratch_bytes);
+    if (!oi_ready_run(&k->query, &k->ready, &io, &why))
         return fault(c, n, &why);
     commit(c, out, n->as.op.n_out);
     return OI_OK;
@@ -338,6 +373,33 @@ static oi_status write_typed(oi_ctx *c, const oi_pref *ref, const oi_type *type,
     return oi_mem_write(c, ref, dims, true, out);
 }
 
+/* A kernel for this one run; what a composite needs lives in *arena. */
+typedef struct choosing {
+    call *k;
+    oi_arena *arena;
+    oi_cpu cpu;
+    bool ok;
+    oi_infer_fail why;
+} choosing;
+
+static void choose(void *ctx)
+{
+    choosing *x = ctx;
+    x->ok = oi_ready_make(x->arena, &x->k->query, x->cpu, &x->k->ready, &x->why);
+}
+
+static oi_status choose_now(oi_ctx *c, const oi_pnode *n, call *k, oi_arena **arena)
+{
+    choosing x = {.k = k, .cpu = cpu_of(c->exec->sim)};
+    x.arena = *arena = oi_arena_new();
+    if (!x.arena || oi_arena_guard(x.arena, choose, &x) != OI_OK)
+        return oi_ctx_no_memory(c, 0);
+    if (x.ok)
+        return OI_OK;
+    return oi_ctx_fail(c, n->source->name.span, x.why.code,
+                       "the simulator cannot run this '%s': %s", n->as.op.op->name, x.why.message);
+}
+
 static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
 {
     oi_operand ins[MAX_PORTS], outs[MAX_PORTS];
@@ -363,22 +425,55 @@ static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
         if (status == OI_OK)
             set_operand(&outs[made], out[made].dtype, out[made].rank, out[made].dims);
     }
-    if (status == OI_OK && !oi_kernel_choose(&k.query, cpu_of(c->exec->sim), &k.choice))
-        status = oi_ctx_fail(c, n->source->name.span, "E060",
-                             "the simulator cannot run this '%s' yet", op->name);
+    oi_arena *arena = NULL;
+    if (status == OI_OK)
+        status = choose_now(c, n, &k, &arena);
     if (status == OI_OK)
         status = run_call(c, n, &k, in, out);
+    oi_arena_free(arena);
     if (status != OI_OK)
         for (uint32_t i = 0; i < made; i++)
             oi_mem_cancel(&out[i]);
     return status;
 }
 
-static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *k, const oi_input *in)
+/* The values of attributes that were left to the run, each within its bounds. */
+static oi_status read_late(oi_ctx *c, const oi_pnode *n, call *k, oi_op_value *values, lists *room)
+{
+    const oi_op *op = n->as.op.op;
+    memcpy(values, k->attrs, op->n_attrs * sizeof *values);
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
+        const oi_pattr *a = &n->as.op.attrs[i];
+        if (is_known(a))
+            continue;
+        oi_op_value *v = &values[a->attr - op->attrs];
+        OI_TRY(run_attr(c, a, room, v));
+        const int64_t *ints = v->tag == OI_VALUE_INT ? &v->i : v->ints;
+        for (uint32_t e = 0; e < (v->tag == OI_VALUE_INT ? 1 : v->n); e++)
+            if (a->attr->has_min && ints[e] < a->attr->min)
+                return oi_ctx_fail(c, a->span, "E053",
+                                   "%s: attribute '%s' must be at least %lld, found %lld", op->name,
+                                   a->attr->name, (long long)a->attr->min, (long long)ints[e]);
+    }
+    k->query.attrs = values;
+    return OI_OK;
+}
+
+static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *planned,
+                                const oi_input *in)
 {
     oi_out out[MAX_PORTS];
+    oi_op_value values[MAX_ATTRS];
+    lists room = {.n = 0};
     uint32_t made = 0;
     oi_status status = OI_OK;
+    call own;
+    const call *k = planned;
+    if (planned->run_attrs) {
+        own = *planned;
+        k = &own;
+        OI_TRY(read_late(c, n, &own, values, &room));
+    }
     while (status == OI_OK && made < n->as.op.n_out) {
         status = oi_mem_write(c, &n->as.op.out[made], NULL, false, &out[made]);
         made += status == OI_OK;

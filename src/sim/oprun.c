@@ -1,6 +1,7 @@
 /* oprun.c: one op on tensors in memory: checked like a node of a graph, then run. */
 #include "kernel/kernel.h"
 #include "program/program.h"
+#include "sim/composite.h"
 
 #define MAX_OPERANDS OI_KERNEL_PORTS
 #define MAX_ATTRS    OI_KERNEL_ATTRS
@@ -126,7 +127,7 @@ static oi_status report(const run *r, const oi_kernel_fault *f)
                          (long long)f->limit, (long long)f->limit - 1);
 }
 
-static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c,
+static oi_status call(run *r, const oi_kernel_query *q, const oi_ready *c,
                       const oi_op_run_options *options)
 {
     oi_status status = OI_OK;
@@ -146,7 +147,7 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_choice *c,
                        .scratch = scratch,
                        .parallel = threads ? oi_threads_run : NULL,
                        .pool = threads};
-    if (!oi_kernel_call(q, c, &io, &fault))
+    if (!oi_ready_run(q, c, &io, &fault))
         status = report(r, &fault);
 done:
     free(scratch);
@@ -189,6 +190,21 @@ static void slices(run *r, const oi_op_run_options *options)
     }
 }
 
+typedef struct choosing {
+    const oi_kernel_query *q;
+    oi_cpu cpu;
+    oi_arena *arena;
+    oi_ready ready;
+    bool ok;
+    oi_infer_fail why;
+} choosing;
+
+static void choose(void *ctx)
+{
+    choosing *x = ctx;
+    x->ok = oi_ready_make(x->arena, x->q, x->cpu, &x->ready, &x->why);
+}
+
 oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs, const oi_op_arg *attrs,
                     size_t n_attrs, const oi_op_out *outputs, size_t n_outputs,
                     const oi_op_run_options *options, oi_diag *diag)
@@ -207,8 +223,14 @@ oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs, cons
         .op = r.op, .in = r.in, .n_in = r.n_in, .out = r.out, .n_out = r.n_out, .attrs = r.values};
     for (size_t i = 0; i < r.n_in; i++)
         find_overlap(&r, i, &q);
-    oi_choice c;
-    if (!oi_kernel_choose(&q, cpu, &c))
-        return fail(&r, "E060", "no kernel does this", "");
-    return call(&r, &q, &c, options);
+    choosing x = {.q = &q, .cpu = cpu, .arena = oi_arena_new()};
+    oi_status status = OI_OK;
+    if (!x.arena || oi_arena_guard(x.arena, choose, &x) != OI_OK)
+        status = oi_diag_env(diag, "op", "out of memory");
+    else if (!x.ok)
+        status = fail(&r, x.why.code, x.why.message, "");
+    else
+        status = call(&r, &q, &x.ready, options);
+    oi_arena_free(x.arena);
+    return status;
 }

@@ -1,0 +1,23 @@
+/* composite.h: a call of any op made ready to run: one kernel, or those of a composite's calls. */
+#ifndef OI_SIM_COMPOSITE_H
+#define OI_SIM_COMPOSITE_H
+
+#include "kernel/kernel.h"
+#include "program/program.h"
+
+typedef struct oi_calls oi_calls;
+
+typedef struct oi_ready {
+    oi_choice choice;
+    const oi_calls *calls; /* of a composite that has no kernel of its own; NULL: run the choice */
+    size_t scratch_bytes;
+} oi_ready;
+
+/* Chooses; what it needs lives in `a`. False with *fail when nothing does this call. */
+bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_ready *out,
+                   oi_infer_fail *fail);
+/* As oi_kernel_call; q is the query it was made from, with the values of run_attrs filled in. */
+bool oi_ready_run(const oi_kernel_query *q, const oi_ready *r, const oi_kernel_io *io,
+                  oi_kernel_fault *fault);
+
+#endif

@@ -166,6 +166,19 @@ static void print_dtype_classes(size_t op)
     }
 }
 
+/* The statements of a composite, with the condition of each variant. */
+static void put_body(FILE *f, size_t op, const char *indent)
+{
+    const char *when;
+    const char *const *text;
+    for (size_t v = 0; (text = oi_ops_body(op, v, &when)) != NULL; v++) {
+        if (*when)
+            fprintf(f, "%s%s %s:\n", indent, v ? "else when" : "when", when);
+        for (; *text; text++)
+            fprintf(f, "%s%s%s\n", indent, *when ? "    " : "", *text);
+    }
+}
+
 static void print_page(size_t op)
 {
     oi_ops_info info = {0};
@@ -189,6 +202,11 @@ static void print_page(size_t op)
     }
     for (size_t i = 0; info.notes[i]; i++)
         printf("%s    %s\n", i ? "" : "notes:\n", info.notes[i]);
+    const char *when;
+    if (oi_ops_body(op, 0, &when)) {
+        printf("body:\n");
+        put_body(stdout, op, "    ");
+    }
     print_dtype_classes(op);
 }
 
@@ -289,6 +307,12 @@ static void markdown_op(size_t op)
     for (size_t i = 0; info.notes[i]; i++)
         printf("%s%s", i ? " " : "\n", info.notes[i]);
     printf("%s", info.notes[0] ? "\n" : "");
+    const char *when;
+    if (oi_ops_body(op, 0, &when)) {
+        printf("\n```\n");
+        put_body(stdout, op, "");
+        printf("```\n");
+    }
     if (*info.onnx) {
         printf("\nONNX: ");
         put_onnx(stdout, info.onnx);

@@ -336,6 +336,8 @@ OI_API bool oi_ops_input(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_output(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_attr_at(size_t op, size_t i, oi_ops_attr *out);
 OI_API const char *oi_ops_flag(size_t op, size_t i); /* the i-th flag of an op, or NULL */
+/* A composite's body, variant by variant: `when` is "" where it always applies. NULL past the end. */
+OI_API const char *const *oi_ops_body(size_t op, size_t variant, const char **when);
 OI_API const char *oi_ops_class(size_t i);           /* all classes in order, or NULL */
 /* "F" and its members "f8 bf16 f16 f32 f64"; false past the end */
 OI_API bool oi_ops_dtype_class(size_t i, const char **name, const char **members);

@@ -25,6 +25,7 @@
     X(DIM, "dim", 2) /* dim(x, -1): a length of an input or earlier value */  \
     X(RANK, "rank", 1)                                                        \
     X(DIMS, "dims", 3)         /* dims(x, 1, 3): a list of lengths */         \
+    X(SIZE, "size", 3)         /* size(x, 1, 3): their product */             \
     X(RANGE, "range", 2)       /* range(1, 4): 1, 2, 3 */                     \
     X(ONES, "ones", 1)         /* ones(2): 1, 1 */                            \
     X(GIVEN, "given", 1)       /* an optional input or attribute is there */  \

@@ -100,6 +100,15 @@ const char *oi_ops_flag(size_t index, size_t i)
     return NULL;
 }
 
+const char *const *oi_ops_body(size_t index, size_t variant, const char **when)
+{
+    const oi_op *op = oi_op_at(index);
+    if (!op || variant >= op->n_bodies)
+        return NULL;
+    *when = op->bodies[variant].when_text;
+    return op->bodies[variant].text;
+}
+
 const char *oi_ops_class(size_t i)
 {
     return i < OI_OP_CLASS_COUNT ? oi_op_class_words[i].name : NULL;
@@ -209,6 +218,22 @@ static void put_ports(oi_jsonw *w, const char *key, size_t op,
     oi_jsonw_close(w, ']');
 }
 
+static void put_bodies(oi_jsonw *w, size_t op)
+{
+    const char *when;
+    if (!oi_ops_body(op, 0, &when))
+        return;
+    oi_jsonw_key(w, "body");
+    oi_jsonw_open(w, '[');
+    for (size_t v = 0; oi_ops_body(op, v, &when); v++) {
+        oi_jsonw_open(w, '{');
+        put_list(w, "body", oi_ops_body(op, v, &when));
+        put(w, "when", when);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+}
+
 static void put_op(oi_jsonw *w, size_t op, const char *api)
 {
     oi_ops_info info = {0};
@@ -221,6 +246,7 @@ static void put_op(oi_jsonw *w, size_t op, const char *api)
     for (size_t i = 0; oi_ops_attr_at(op, i, &attr); i++)
         put_attr(w, &attr);
     oi_jsonw_close(w, ']');
+    put_bodies(w, op);
     put(w, "class", info.cls);
     put(w, "doc", info.doc);
     oi_jsonw_key(w, "dtypes");

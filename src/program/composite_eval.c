@@ -108,7 +108,7 @@ static int64_t from_end(int64_t i, const oi_operand *x)
     return i < 0 ? i + x->rank : i;
 }
 
-/* dim, dims, rank, is_float: about a value */
+/* dim, dims, size, rank, is_float: about a value */
 static bool about_shape(const oi_frame *f, const oi_body_node *n, oi_eval *out)
 {
     const oi_operand *x = shape_of(f, n->args[0]);
@@ -133,7 +133,12 @@ static bool about_shape(const oi_frame *f, const oi_body_node *n, oi_eval *out)
     b = from_end(b, x);
     if (a < 0 || b > x->rank)
         return oi_frame_fail(f, "E051", "an axis is out of range");
-    return span(f, a, b, x, false, out);
+    if (n->code == OI_BODY_DIMS)
+        return span(f, a, b, x, false, out);
+    *out = of_int(1);
+    for (; a < b; a++)
+        *out = of_int(out->i * x->dims[a]); /* a tensor of that many elements exists */
+    return true;
 }
 
 static bool given(const oi_frame *f, uint16_t node, oi_eval *out)
@@ -278,6 +283,7 @@ bool oi_eval_node(const oi_frame *f, uint16_t node, oi_eval *out)
     case OI_BODY_ONES: return list(f, n, out);
     case OI_BODY_DIM:
     case OI_BODY_DIMS:
+    case OI_BODY_SIZE:
     case OI_BODY_RANK:
     case OI_BODY_IS_FLOAT: return about_shape(f, n, out);
     case OI_BODY_GIVEN: return given(f, n->args[0], out);

@@ -194,6 +194,28 @@ static void set_sizes(selection *x)
 
 /* -- the operations -- */
 
+#define WORTH_LENDING 4096 /* bytes: below, a copy takes no longer */
+
+/* Shows the selection in place of a copy where it lies together. Nobody else may look at the
+ * variable then: views of consumers are taken without asking here. */
+static oi_status lend(oi_ctx *c, const oi_pref *to, const selection *x, uint64_t bytes, bool *lent)
+{
+    const void *data = NULL;
+    oi_slot *slot;
+    *lent = false;
+    if (bytes >= WORTH_LENDING && c->exec->sim->program->n_consumers == 0)
+        data = oi_grid_lend(&x->state->grid, &x->box);
+    if (!data)
+        return OI_OK;
+    OI_TRY(oi_mem_borrow(c, to, x->dims, data, &slot));
+    if (!slot)
+        return OI_OK;
+    if (!oi_state_lend(x->state, slot))
+        return oi_slot_own(slot) ? OI_OK : oi_ctx_no_memory(c, bytes);
+    *lent = true;
+    return OI_OK;
+}
+
 static oi_status read(oi_ctx *c, const oi_pnode *n)
 {
     selection x;
@@ -207,6 +229,12 @@ static oi_status read(oi_ctx *c, const oi_pnode *n)
         return oi_ctx_no_memory(c, UINT64_MAX);
     if (x.grows && !oi_state_log_sizes(x.state))
         return oi_ctx_no_memory(c, 0);
+    bool lent;
+    OI_TRY(lend(c, to, &x, bytes, &lent));
+    if (lent) {
+        set_sizes(&x);
+        return OI_OK;
+    }
     OI_TRY(oi_mem_write(c, to, x.dims, false, &out));
     set_sizes(&x);
     oi_grid_read(&x.state->grid, &x.box, out.data);
@@ -226,6 +254,11 @@ static oi_status write(oi_ctx *c, const oi_pnode *n)
     oi_state *s = x.state;
     if (!oi_box_count(&s->grid, &x.box, &elements, &bytes))
         return oi_ctx_no_memory(c, UINT64_MAX);
+    if (s->n_lends && elements) {
+        if (!oi_state_recall(s, &x.box))
+            return oi_ctx_no_memory(c, bytes);
+        from.data = from.slot ? from.slot->data : from.data; /* it may have shown this very place */
+    }
     if (!oi_state_log(s, &x.box))
         return oi_ctx_no_memory(c, bytes);
     for (uint32_t i = 0; i < s->var->n_axes && elements; i++) {
@@ -292,6 +325,8 @@ static oi_status reset(oi_ctx *c, const oi_pnode *n)
     oi_state *s = c->exec->states[a->var];
     const oi_pvar *v = s->var;
     OI_TRY(make_selection(c, a, RESET, &x));
+    if (s->n_lends && !oi_state_recall(s, NULL))
+        return oi_ctx_no_memory(c, 0);
     if (is_whole(a))
         return reset_whole(c, s);
     for (uint32_t i = v->n_table; i < a->n && i < v->n_axes; i++)

@@ -2,6 +2,8 @@
  * Boxes are copied run by run: a run is what lies together in both arrays. */
 #include "sim/sim.h"
 
+#define WHOLE_AT (256u << 20) /* bytes */
+
 /* -- boxes -- */
 
 /* A walk over the outer axes of a box, giving the element offset of each run in an array. */
@@ -195,6 +197,17 @@ static uint64_t grown(const oi_grid *g, uint32_t axis, uint64_t need, uint64_t m
     return want > need ? want : need;
 }
 
+/* Axes whose size is fixed are stored whole, unless that is much: zeros cost nothing until they are
+ * written, and what is read lies together. */
+static void round_up(const oi_grid *g, uint64_t *cap, const uint64_t *most)
+{
+    uint64_t whole[OI_GRID_RANK] = {0}, bytes, entries;
+    for (uint32_t i = 0; i < g->rank; i++)
+        whole[i] = g->size[i] == most[i] ? most[i] : cap[i];
+    if (g->init == 0 && storage(g, whole, &bytes, &entries) && bytes <= WHOLE_AT)
+        memcpy(cap, whole, sizeof whole);
+}
+
 bool oi_grid_reserve(oi_grid *g, const oi_box *box, const uint64_t *most)
 {
     uint64_t cap[OI_GRID_RANK] = {0};
@@ -207,7 +220,10 @@ bool oi_grid_reserve(oi_grid *g, const oi_box *box, const uint64_t *most)
         fits = false;
         cap[i] = grown(g, i, need, most[i]);
     }
-    return fits || move(g, cap);
+    if (fits)
+        return true;
+    round_up(g, cap, most);
+    return move(g, cap);
 }
 
 /* -- contents -- */
@@ -252,6 +268,20 @@ const void *oi_grid_lend(const oi_grid *g, const oi_box *box)
         if (w.n[i] != 1)
             return NULL;
     return g->data + offset(&w, g->rank, g->cap, box->start) * (oi_dtype_bits(g->dtype) / 8);
+}
+
+bool oi_grid_range(const oi_grid *g, const oi_box *box, const uint8_t **from, const uint8_t **to)
+{
+    uint64_t first = 0, last = 0, bits = oi_dtype_bits(g->dtype);
+    for (uint32_t i = 0; i < g->rank; i++) {
+        if (!g->data || box->count[i] == 0 || box->start[i] + box->count[i] > g->cap[i])
+            return false;
+        first = first * g->cap[i] + box->start[i];
+        last = last * g->cap[i] + box->start[i] + box->count[i] - 1;
+    }
+    *from = g->data + first * bits / 8;
+    *to = g->data + ((last + 1) * bits + 7) / 8;
+    return g->data != NULL;
 }
 
 /* -- marks -- */

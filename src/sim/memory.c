@@ -58,7 +58,7 @@ static oi_status establish(oi_ctx *c, const oi_pvar *v, oi_source_kind source, s
     if (!set_dims(v, s, NULL))
         return oi_ctx_no_memory(c, v->size_bytes);
     s->is_weight = source == OI_FROM_TENSOR;
-    s->is_dirty = false;
+    s->is_dirty = s->is_borrowed = false;
     if (s->is_weight) {
         s->tensor = tensor;
     } else if (source == OI_FROM_BYTES) {
@@ -303,8 +303,41 @@ void oi_mem_commit(oi_ctx *c, oi_out *out)
     s->size_bytes = out->size_bytes;
     s->data = s->buffer->data;
     s->epoch = c->exec->epoch;
-    s->is_weight = false;
+    s->is_weight = s->is_borrowed = false;
     s->is_dirty = true;
+}
+
+oi_status oi_mem_borrow(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, const void *data,
+                        oi_slot **slot)
+{
+    found f;
+    *slot = NULL;
+    OI_TRY(find(c, ref, &f));
+    if (f.var->is_prefix || !set_dims(f.var, f.slot, dims))
+        return OI_OK;
+    *slot = f.slot;
+    f.slot->data = data;
+    f.slot->epoch = c->exec->epoch;
+    f.slot->is_weight = false;
+    f.slot->is_dirty = f.slot->is_borrowed = true;
+    return OI_OK;
+}
+
+bool oi_slot_own(oi_slot *s)
+{
+    oi_buffer *b = writable(s, s->size_bytes, false);
+    s->is_borrowed = false;
+    if (!b) {
+        s->epoch = 0; /* no value */
+        return false;
+    }
+    memcpy(b->data, s->data, (size_t)s->size_bytes);
+    if (b != s->buffer) {
+        oi_buffer_drop(s->buffer);
+        s->buffer = b;
+    }
+    s->data = b->data;
+    return true;
 }
 
 void oi_mem_cancel(oi_out *out)
@@ -327,7 +360,7 @@ void *oi_mem_insert(oi_ctx *c, uint32_t var)
     }
     s->data = b->data;
     s->epoch = c->exec->epoch;
-    s->is_weight = s->is_dirty = false;
+    s->is_weight = s->is_dirty = s->is_borrowed = false;
     return b->data;
 }
 
@@ -357,6 +390,7 @@ static bool share(oi_slot *to, const oi_slot *from, uint32_t rank)
     to->epoch = from->epoch;
     to->tensor = from->tensor;
     to->is_weight = from->is_weight;
+    to->is_borrowed = false; /* a borrowed value is copied instead */
     return true;
 }
 
@@ -377,7 +411,8 @@ oi_status oi_mem_transfer(oi_ctx *c, const oi_pref *from, const oi_pref *to)
                            f.var->name);
     if (o.slot == f.slot)
         return OI_OK;
-    bool plain = o.slot && !f.var->has_run_dims && o.slot->dims != o.slot->own_dims;
+    bool plain =
+        o.slot && !o.slot->is_borrowed && !f.var->has_run_dims && o.slot->dims != o.slot->own_dims;
     if (plain) {
         if (!share(f.slot, o.slot, o.rank))
             return oi_ctx_no_memory(c, 0);

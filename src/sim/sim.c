@@ -207,6 +207,9 @@ static bool join_group(oi_exec *e, oi_exec *beside)
     if (!beside)
         atomic_flag_clear(&e->group->busy);
     atomic_fetch_add(&e->group->refs, 1);
+    for (uint32_t i = 0; beside && i < beside->sim->program->n_vars; i++)
+        if (beside->states[i] && !oi_state_recall(beside->states[i], NULL))
+            return false;
     return true;
 }
 

@@ -84,10 +84,20 @@ void oi_grid_load_marks(oi_grid *g, const oi_box *box, const uint8_t *src);
 bool oi_box_count(const oi_grid *g, const oi_box *box, uint64_t *elements, uint64_t *bytes);
 /* The box where it is one stored range of whole bytes, else NULL. */
 const void *oi_grid_lend(const oi_grid *g, const oi_box *box);
+/* Whether all of a box is stored, and then the bytes from its first element to its last. */
+bool oi_grid_range(const oi_grid *g, const oi_box *box, const uint8_t **from, const uint8_t **to);
 
 /* -- state.c: a persistent variable and how to take a step back -- */
 
 typedef struct oi_undo oi_undo;
+typedef struct oi_slot oi_slot;
+
+/* A variable that shows part of the grid instead of a copy; see oi_state_recall. */
+typedef struct oi_lend {
+    oi_slot *slot;
+    const uint8_t *data;
+    uint64_t n_bytes;
+} oi_lend;
 
 /* Shared by executors made beside each other. One mutator at a time touches it. */
 typedef struct oi_state {
@@ -100,11 +110,17 @@ typedef struct oi_state {
     uint64_t undo_bytes;
     bool has_shadow; /* `shadow` is the grid as it was: nothing more to log */
     oi_grid shadow;
+    oi_lend *lends; /* some may be over: the slot then holds something else */
+    uint32_t n_lends, cap_lends;
     pthread_mutex_t lock; /* in parallel: one access at a time */
 } oi_state;
 
 oi_status oi_state_new(oi_sim *sim, const oi_pvar *v, oi_state **out, oi_diag *d);
 void oi_state_drop(oi_state *s);
+/* The slot, which has just borrowed data, is told before that changes. False: no memory. */
+bool oi_state_lend(oi_state *s, oi_slot *slot);
+/* Before the box is written (NULL: before storage moves or goes): who shows it gets a copy. */
+bool oi_state_recall(oi_state *s, const oi_box *box);
 bool oi_state_log(oi_state *s, const oi_box *box); /* before the box is overwritten */
 bool oi_state_log_sizes(oi_state *s);              /* before only sizes change */
 /* Takes everything out, which only a commit ends. The grid is empty afterwards. */
@@ -117,7 +133,7 @@ void oi_state_whole(const oi_state *s, oi_box *out);
 /* -- memory.c, prefix.c: the variables of a context -- */
 
 /* The value of a variable (or of one entry of a prefix table) in one context. */
-typedef struct oi_slot {
+struct oi_slot {
     const void *data;  /* good when epoch is the step's */
     oi_buffer *buffer; /* owns data, unless is_weight; kept for the next write otherwise */
     oi_buffer *spare;  /* the buffer before, for ops that cannot work in place */
@@ -127,10 +143,11 @@ typedef struct oi_slot {
     uint64_t epoch;   /* the step this holds for */
     size_t tensor;    /* is_weight: which */
     bool is_weight;   /* data is the model's */
+    bool is_borrowed; /* data is persistent memory's */
     bool is_lent;     /* yielded by entry */
     bool is_dirty;    /* written in this context since it started */
     bool is_inserted; /* by the host, for the next step */
-} oi_slot;
+};
 
 /* Which model tensor an entry of a prefix table is: found once, for all contexts. */
 typedef struct oi_prefix oi_prefix;
@@ -178,6 +195,10 @@ void *oi_mem_insert(oi_ctx *c, uint32_t var);
  * the old bytes stay readable until the commit. Nothing is seen before the commit. */
 oi_status oi_mem_write(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, bool apart,
                        oi_out *out);
+/* The whole value is what lies at data, until oi_slot_own. NULL slot: not possible, write it. */
+oi_status oi_mem_borrow(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, const void *data,
+                        oi_slot **slot);
+bool oi_slot_own(oi_slot *s); /* a borrowed value becomes a copy; false: no memory */
 void oi_mem_commit(oi_ctx *c, oi_out *out);
 void oi_mem_cancel(oi_out *out);
 oi_status oi_mem_transfer(oi_ctx *c, const oi_pref *from, const oi_pref *to);

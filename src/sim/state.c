@@ -17,6 +17,50 @@ struct oi_undo {
     uint64_t v[];   /* sizes, starts, counts: rank of each */
 };
 
+/* -- lending -- */
+
+static bool is_over(const oi_lend *l)
+{
+    return !l->slot->is_borrowed || l->slot->data != l->data;
+}
+
+bool oi_state_lend(oi_state *s, oi_slot *slot)
+{
+    oi_lend lend = {slot, slot->data, slot->size_bytes};
+    for (uint32_t i = 0; i < s->n_lends; i++)
+        if (s->lends[i].slot == slot || is_over(&s->lends[i])) {
+            s->lends[i] = lend;
+            return true;
+        }
+    if (s->n_lends == s->cap_lends) {
+        uint32_t cap = s->cap_lends ? 2 * s->cap_lends : 4;
+        oi_lend *lends = realloc(s->lends, cap * sizeof *lends);
+        if (!lends)
+            return false;
+        s->lends = lends;
+        s->cap_lends = cap;
+    }
+    s->lends[s->n_lends++] = lend;
+    return true;
+}
+
+bool oi_state_recall(oi_state *s, const oi_box *box)
+{
+    const uint8_t *from = NULL, *to = NULL;
+    bool all = !box || (s->n_lends && !oi_grid_range(&s->grid, box, &from, &to)), ok = true;
+    for (uint32_t i = 0; i < s->n_lends;) {
+        oi_lend *l = &s->lends[i];
+        bool over = is_over(l);
+        if (!over && !all && (l->data >= to || l->data + l->n_bytes <= from)) {
+            i++;
+            continue;
+        }
+        ok = (over || oi_slot_own(l->slot)) && ok;
+        *l = s->lends[--s->n_lends];
+    }
+    return ok;
+}
+
 /* -- the log -- */
 
 static void undo_free(oi_undo *u)
@@ -180,6 +224,7 @@ void oi_state_commit(oi_state *s)
 
 void oi_state_rollback(oi_state *s)
 {
+    (void)oi_state_recall(s, NULL); /* without memory the value is gone, as after a new step */
     for (oi_undo *u = s->undo; u; u = u->next)
         take_back(&s->grid, u);
     if (s->has_shadow) {
@@ -268,6 +313,7 @@ void oi_state_drop(oi_state *s)
     oi_sim *sim = s->sim;
     oi_state_commit(s);
     oi_grid_free(&s->grid);
+    free(s->lends);
     pthread_mutex_destroy(&s->lock);
     free(s);
     oi_sim_free(sim); /* the state's share of it */

@@ -103,12 +103,21 @@ static void each_state(oi_exec *e, void (*fn)(oi_state *s))
             fn(e->states[i]);
 }
 
+/* What this executor shows of memory that others may write between its steps. */
+static void recall_shared(oi_exec *e)
+{
+    for (uint32_t i = 0; atomic_load(&e->group->refs) > 1 && i < e->sim->program->n_vars; i++)
+        if (e->states[i] && e->states[i]->n_lends)
+            (void)oi_state_recall(e->states[i], NULL); /* without memory the value is gone */
+}
+
 static void end(oi_exec *e, bool ok)
 {
     (void)oi_async_join(e); /* failures were looked for before */
     if (e->is_parallel)
         oi_trace_sort(e);
     each_state(e, ok ? oi_state_commit : oi_state_rollback);
+    recall_shared(e);
     if (!ok)
         oi_async_reset(e);
     e->n_steps += ok;

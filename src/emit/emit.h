@@ -90,6 +90,8 @@ typedef OI_VEC(oi_emitted_file) oi_emitted;
 void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files);
 void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
 
+void oi_c_reserve(oi_unit *u); /* words that nothing may be called, before anything is named */
+
 /* -- weights.c -- */
 
 oi_status oi_weights_hash(oi_unit *u, uint64_t *out);

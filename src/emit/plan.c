@@ -41,6 +41,7 @@ static void make(void *ctx)
 {
     making *m = ctx;
     oi_unit *u = &m->plan->unit;
+    oi_c_reserve(u);
     u->name = oi_unit_identifier(u, u->name);
     for (size_t i = 0; i < m->plan->n_programs && u->status == OI_OK; i++)
         u->status = oi_unit_add_graph(

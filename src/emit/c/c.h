@@ -27,6 +27,10 @@ typedef struct oi_cprog {
     oi_certificate certificate;
 } oi_cprog;
 
+/* -- names.c -- */
+
+const char *oi_c_local(oi_arena *a, const char *name); /* a loop index, as a local variable */
+
 /* -- memory.c: where tensors lie -- */
 
 const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packed ones */

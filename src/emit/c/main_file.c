@@ -328,7 +328,9 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     oi_c_add_file(c, files, "hal.c", &o);
     o = (oi_out){0};
     /* the arena is reused by tensors of different types; no contraction: rounding as simulated */
-    oi_out_line(&o, "CFLAGS ?= -O3 %s", oi_c_flags(c));
+    oi_out_line(&o, "CFLAGS ?= -O3");
+    if (*oi_c_flags(c))
+        oi_out_line(&o, "CFLAGS += %s", oi_c_flags(c));
     oi_out_line(
         &o, "CFLAGS += -std=c11 -Wall -Wextra -pedantic -fno-strict-aliasing -ffp-contract=off");
     oi_out_line(&o, "%s", "");

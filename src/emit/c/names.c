@@ -1,0 +1,41 @@
+/* names.c: words that emitted C uses itself, so that no variable, graph or program is called so. */
+#include "emit/c/c.h"
+
+static const char *const reserved[] = {
+    /* the language's */
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
+    "unsigned", "void", "volatile", "while", "asm", "typeof", "bool", "true", "false", "main",
+    /* the library's */
+    "NULL", "NAN", "INFINITY", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
+    "uint32_t", "uint64_t", "size_t", "memcpy", "memset", "memcmp", "memmove", "exit", "strtol",
+    "abs", "exp", "log", "sqrt", "fma", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "time",
+    "clock", "read", "write", "signal", "select", "index", "y0", "y1", "yn", "j0", "j1", "jn",
+    "gamma", "unix", "linux",
+    /* members of the program's struct, locals of its functions, functions of main.c */
+    "keep", "weights", "arena", "before", "check", "check_ctx", "s", "failed", "from", "to", "e",
+    "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
+    "time_steps", "state", "argc", "argv", "graph", "result", "nothing"};
+
+static bool is_reserved(const char *name)
+{
+    for (size_t i = 0; i < OI_COUNT(reserved); i++)
+        if (strcmp(reserved[i], name) == 0)
+            return true;
+    return false;
+}
+
+void oi_c_reserve(oi_unit *u)
+{
+    for (size_t i = 0; i < OI_COUNT(reserved); i++)
+        oi_map_set(&u->names, reserved[i], 1);
+}
+
+/* Numbered names are the emitter's own: from0, i1, k3_add. */
+const char *oi_c_local(oi_arena *a, const char *name)
+{
+    size_t n = strlen(name);
+    bool is_numbered = n && name[n - 1] >= '0' && name[n - 1] <= '9';
+    return is_numbered || is_reserved(name) ? oi_arena_printf(a, "%s_", name) : name;
+}

@@ -1,0 +1,401 @@
+"""Synthesized C does what the simulator does, and keeps what it promises.
+
+Every example is synthesized, built under the strictest warnings with both compilers, with and without
+sanitizers, run, and compared with the simulator after every step and after every node. Then the promises of
+the emitted code itself: same input, same bytes; states that can be saved, moved and interleaved; no
+allocation; weights that do not belong are refused; a run that fails leaves nothing behind.
+"""
+
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BIN, REPO
+
+EXAMPLES = REPO / "examples"
+sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
+import run_all  # noqa: E402
+
+# What the synthesizer refuses today, with the words it says. An entry that starts to pass fails the test
+# below: then it leaves this list.
+NOT_YET = {
+    "attn_cache": "has a length that only the run knows",
+    "auto_dim": "has a length that only the run knows",
+    "cache_ops": "has a length that only the run knows",
+    "cache_step": "'attn' cannot be synthesized yet",
+    "kv_cache_decode": "'sdpa' cannot be synthesized yet",
+    "tables": "has a length that only the run knows",
+}
+NAMES = [name for name in run_all.NAMES if name not in NOT_YET]
+
+STRICT = "-Wall -Wextra -Werror -pedantic"
+SANITIZED = f"-O1 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
+WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), more options
+    "scalar-gcc": ("cpu_scalar", "gcc", f"-O2 {STRICT}", []),
+    "avx2-gcc": ("cpu_avx2", "gcc", None, []),
+    "avx2-gcc-nodes": ("cpu_avx2", "gcc", f"-O2 {STRICT}", ["--per-node"]),
+    "avx2-clang": ("cpu_avx2", "clang", f"-O2 {STRICT}", []),
+    "scalar-clang-nodes-sanitized": ("cpu_scalar", "clang", SANITIZED, ["--per-node"]),
+    "avx2-gcc-sanitized": ("cpu_avx2", "gcc", SANITIZED, []),
+    "neon": ("cpu_neon", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", []),
+    "neon-nodes": ("cpu_neon", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", ["--per-node"]),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("synth")
+
+
+@pytest.fixture(scope="module")
+def example(folder):
+    """example(NAME) -> the words that name its graph and model, and give integers values that mean something."""
+    pytest.importorskip("numpy", reason="inputs are made with numpy")
+    import numpy as np
+
+    known = {}
+
+    def write(name):
+        if name not in known:
+            package = run_all.write_package(name, folder / name)
+            about = run_all.write_reference(name, package, folder / name / "ref")
+            words = [str(EXAMPLES / f"{name}.oi"), "--model", str(package)]
+            for x in about["inputs"]:
+                first = folder / name / "ref/in" / x / "0.npy"
+                if np.load(first).dtype.kind in "iub":  # floats are random, new ones in every step
+                    words += ["--set", f"{x}={first}"]
+            known[name] = words
+        return known[name]
+
+    return write
+
+
+def tool_is_here(compiler):
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    if compiler.startswith("aarch64") and not shutil.which("qemu-aarch64"):
+        pytest.skip("qemu-user is not installed")
+
+
+def has_avx2():
+    return "cpu:avx2" in run_all.devices(BIN)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NAMES)
+def test_example(openinfer, example, name, way):
+    target, compiler, flags, more = WAYS[way]
+    tool_is_here(compiler)
+    if target == "cpu_avx2" and not has_avx2():
+        pytest.skip("this machine has no AVX2")
+    flagged = [] if flags is None else ["--cflags", flags]
+    result = openinfer("verify", *example(name), "--target", target, "--cc", compiler, *flagged, *more)
+    assert "8 steps compared" in result.stdout and "they agree" in result.stdout
+    assert "output " in result.stdout or "state " in result.stdout
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_not_yet(openinfer, example, name):
+    result = openinfer("verify", *example(name), "--target", "cpu_scalar", "--cflags", "-O0", code=None)
+    assert result.returncode == 1, f"{name} can be synthesized now: take it off the list"
+    assert NOT_YET[name] in result.stderr
+    assert name in run_all.NAMES
+
+
+# -- verify itself ------------------------------------------------------------------------------------------
+
+
+def tampering(tmp_path, name, code):
+    """A compiler that puts `code` behind every step of the program: what verify must notice."""
+    script = tmp_path / "cc"
+    script.write_text(f"""#!/bin/sh
+case "$*" in *" {name}.c")
+    {{ cat {name}.c; echo '#undef {name}_step'; echo 'int {name}_step({name} *s);'
+      echo 'int {name}_step({name} *s) {{ int r = honest_step(s); {code} return r; }}'; }} > tampered.c
+    exec gcc -D{name}_step=honest_step -O1 -c -o {name}.o tampered.c;;
+esac
+exec gcc "$@"
+""")
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.mark.parametrize(
+    "name, code, said",
+    [
+        ("minimal", "s->y[3] += 0.25f;", "output y: element 3"),
+        ("ordering", "s->keep.step += 1;", "state step"),
+        ("ordering", "s->keep.K_size[1] -= 1;", "state K: its size along axis 1"),
+        ("linear", "if (s->y[0] != 0) r = 47;", "the program's step gives 47, the simulator's 0"),
+        ("linear", "if (s->y[0] != 0) *(volatile char *)0 = 1;", "it was ended by signal 11"),
+    ],
+)
+def test_verify_notices(openinfer, example, tmp_path, name, code, said):
+    result = openinfer("verify", *example(name), "--cc", tampering(tmp_path, name, code), code=1)
+    assert said in result.stderr, result.stderr
+    assert "step 0" in result.stderr or "step 1" in result.stderr
+
+
+def test_verify_names_the_node(openinfer, example, tmp_path):
+    """A kernel that is wrong is found by name, although only the end of the chain is compared."""
+    script = tmp_path / "cc"
+    script.write_text("""#!/bin/sh
+case "$*" in *" mlp_regression.c") sed -i 's/>= 0.0f) ? \\([a-z0-9]*\\)/>= 0.0f) ? 2.0f * \\1/' mlp_regression.c;; esac
+exec gcc "$@"
+""")
+    script.chmod(0o755)
+    result = openinfer("verify", *example("mlp_regression"), "--cc", script, code=1)
+    assert "node by node" in result.stderr and "relu" in result.stderr, result.stderr
+
+
+FAILS_LATER = """
+dynamic { x: f32[4]; at: i32; }
+constant { table: f32[3, 4] @init(0.5); }
+volatile { row: f32[4]; }
+persistent { step: i32 @init(0); K(t): f32[4] @table @cap(t=5); sum: f32[4]; }
+block entry {
+  assign s: f32[4];
+  cache.read sum >> s;
+  op add(s, x) >> s;
+  cache.write s >> sum;
+  cache.write x >> K[step];
+  cache.increment step;
+  op gather(table, at, axis=0) >> row;
+  return row;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["--per-node", None])
+@pytest.mark.parametrize("at, failed", [("2", 4), ("3", 9), ("-3", 4), ("-4", 9)])
+def test_failing_steps(openinfer, tmp_path, at, failed, way):
+    """A full table (E047) and an index out of range (E047), in steps that had changed things before."""
+    graph = tmp_path / "fails.oi"
+    graph.write_text(FAILS_LATER)
+    words = [way] if way else []
+    result = openinfer("verify", graph, "--steps", "9", "--set", f"at={at}", "--cflags", "-O1", *words)
+    assert f"9 steps compared, {failed} of them ended with the same error: they agree" in result.stdout
+
+
+def test_several_graphs(openinfer, tmp_path):
+    """Two graphs over one state: what one writes the other reads."""
+    (tmp_path / "put.oi").write_text("""
+dynamic { x: f32[4]; }
+persistent { n: i32 @init(0); K(t): f32[4] @table @cap(t=20); }
+block entry { cache.write x >> K[n]; cache.increment n; return; }
+""")
+    (tmp_path / "get.oi").write_text("""
+volatile { y: f32[4]; first: f32[4]; }
+persistent { n: i32 @init(0); K(t): f32[4] @table @cap(t=20); }
+block entry { cache.read K[0] >> first; op relu(first) >> y; return y; }
+""")
+    words = [tmp_path / "put.oi", tmp_path / "get.oi", "--cflags", "-O1"]
+    for more in ([], ["--in-turn"], ["--in-turn", "--per-node"]):
+        result = openinfer("verify", *words, "--steps", "4", *more)
+        assert "they agree" in result.stdout
+        assert f"{8 if more else 4} steps compared" in result.stdout
+
+
+def test_missing_tools(openinfer, example, tmp_path):
+    (tmp_path / "empty").mkdir()
+    result = openinfer("verify", *example("minimal"), code=3, env={"PATH": str(tmp_path / "empty")})
+    assert "not installed" in result.stderr and "package" in result.stderr
+    result = openinfer("verify", *example("minimal"), "--cc", "no-such-compiler", code=3)
+    assert "no-such-compiler" in result.stderr and "gcc" in result.stderr
+    result = openinfer("verify", *example("minimal"), "--target", "cpu_neon", "--cc", "gcc",
+                       code=3, env={"PATH": str(tmp_path / "empty")})  # fmt: skip
+    assert "make" in result.stderr
+    result = openinfer("verify", *example("minimal"), "--cflags", "-no-such-flag", code=1)
+    assert "did not build" in result.stderr and "no-such-flag" in result.stderr
+    result = openinfer("verify", *example("minimal"), "--target", "fpga_generic", code=3)
+    assert "cannot be run here" in result.stderr
+
+
+def test_wrong_words(openinfer, example):
+    openinfer("verify", *example("minimal"), "--set", "nothing=1", code=2)
+    openinfer("verify", *example("minimal"), "--set", "x=1,2", code=2)
+    openinfer("verify", *example("minimal"), "--steps", "0", code=2)
+    openinfer("verify", code=2)
+
+
+# -- promises of the emitted code ---------------------------------------------------------------------------
+
+
+def synth(openinfer, example, name, out, *more):
+    words = example(name)[:3]  # --set is for runs
+    openinfer("synth", *words, "--target", "cpu_scalar", "-o", out, *more)
+    return out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_bytes(openinfer, example, tmp_path, name):
+    first, again = (synth(openinfer, example, name, tmp_path / d) for d in ("first", "another_place"))
+    files = sorted(p.name for p in first.iterdir())
+    assert {f"{name}.h", f"{name}.c", "main.c", "hal.h", "hal.c", "Makefile", "weights.bin"} <= set(files)
+    assert files == sorted(p.name for p in again.iterdir())
+    for file in files:
+        assert (first / file).read_bytes() == (again / file).read_bytes(), file
+
+
+DRIVER = r"""
+/* Two instances, saved states and a counted allocator around one program. */
+#include "NAME.h"
+#include "hal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t k);
+extern void *__libc_realloc(void *p, size_t n);
+static unsigned long n_allocations;
+void *malloc(size_t n) { n_allocations++; return __libc_malloc(n); }
+void *calloc(size_t n, size_t k) { n_allocations++; return __libc_calloc(n, k); }
+void *realloc(void *p, size_t n) { n_allocations++; return __libc_realloc(p, n); }
+
+#define STEPS 6
+static NAME a, b, c;
+static unsigned char saved[NAME_SAVED], other[NAME_SAVED], wanted[STEPS][sizeof a.OUTPUT];
+
+static void feed(NAME *s, int step, int seed)
+{
+    for (size_t i = 0; i < sizeof s->INPUT / sizeof s->INPUT[0]; i++)
+        s->INPUT[i] = (float)((i * 7u + (unsigned)step * 13u + (unsigned)seed * 5u) % 31u) / 16.0f - 1.0f;
+}
+
+static int take(NAME *s, int step, int seed)
+{
+    feed(s, step, seed);
+    return NAME_step(s);
+}
+
+#define CHECK(x) do { if (!(x)) { printf("line %d: %s\n", __LINE__, #x); return 1; } } while (0)
+
+int main(int argc, char **argv)
+{
+    size_t size;
+    const void *w = hal_map(argv[argc - 1], &size);
+    CHECK(w);
+    unsigned char *bad = malloc(size + 64), *at = bad + (64 - (size_t)bad % 64) % 64;
+    memcpy(at, w, size);
+    CHECK(NAME_init(&a, at, size - 1) != 0);
+    at[9] ^= 1;
+    CHECK(NAME_init(&a, at, size) != 0);
+    at[9] ^= 1;
+    at[0] ^= 1;
+    CHECK(NAME_init(&a, at, size) != 0);
+
+    CHECK(NAME_init(&a, w, size) == 0 && NAME_init(&b, w, size) == 0 && NAME_init(&c, w, size) == 0);
+    n_allocations = 0;
+    for (int i = 0; i < STEPS; i++) {
+        CHECK(take(&a, i, 0) == 0);
+        memcpy(wanted[i], &a.OUTPUT, sizeof a.OUTPUT);
+        if (i == STEPS / 2 - 1)
+            NAME_save(&a, saved);
+    }
+    NAME_save(&a, other);
+
+    /* another instance goes on from the saved state: the same bits */
+    CHECK(NAME_load(&b, saved, sizeof saved) == 0);
+    for (int i = STEPS / 2; i < STEPS; i++) {
+        CHECK(take(&b, i, 0) == 0);
+        CHECK(memcmp(wanted[i], &b.OUTPUT, sizeof b.OUTPUT) == 0);
+    }
+    NAME_save(&b, saved);
+    CHECK(memcmp(saved, other, sizeof saved) == 0);
+    CHECK(NAME_load(&b, saved, sizeof saved - 1) != 0);
+    saved[0] ^= 1;
+    CHECK(NAME_load(&b, saved, sizeof saved) != 0);
+
+    /* back to the beginning, and a third one with other inputs between the steps */
+    NAME_reset(&a);
+    for (int i = 0; i < STEPS; i++) {
+        CHECK(take(&c, i, 1 + i) == 0);
+        CHECK(take(&a, i, 0) == 0);
+        CHECK(memcmp(wanted[i], &a.OUTPUT, sizeof a.OUTPUT) == 0);
+    }
+    NAME_save(&a, saved);
+    CHECK(memcmp(saved, other, sizeof saved) == 0);
+    CHECK(n_allocations == 0);
+    puts("fine");
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(
+    "name, input, output",
+    [("overview", "x", "h"), ("linear_attention", "x", "y"), ("ordering", "x", "h"), ("streaming_pipeline", "frame", "scores")],
+)  # fmt: skip
+def test_instances(openinfer, example, tmp_path, name, input, output, compiler):
+    tool_is_here(compiler)
+    where = synth(openinfer, example, name, tmp_path / "out")
+    text = (where / f"{name}.h").read_text()
+    assert f" {input}[" in text and f" {output}[" in text
+    driver = DRIVER.replace("NAME", name).replace("INPUT", input).replace("OUTPUT", output)
+    (where / "driver.c").write_text(driver)
+    subprocess.run([compiler, "-std=c11", "-O2", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-builtin",
+                    "-o", "driver", "driver.c", f"{name}.c", "hal.c", "-lm"], cwd=where, check=True)  # fmt: skip
+    result = subprocess.run([where / "driver", where / "weights.bin"], capture_output=True, text=True)
+    assert result.returncode == 0 and result.stdout == "fine\n", result.stdout + result.stderr
+
+
+def test_main_refuses_other_weights(openinfer, example, tmp_path):
+    where = synth(openinfer, example, "linear", tmp_path / "out")
+    other = synth(openinfer, example, "minimal", tmp_path / "other")
+    subprocess.run(["make", "-s", "CC=gcc"], cwd=where, check=True)
+    for weights in (other / "weights.bin", tmp_path / "nothing.bin", where / "Makefile"):
+        result = subprocess.run([where / "linear", weights], input=b"", capture_output=True)
+        assert result.returncode == 1 and b"do not belong" in result.stderr
+
+
+# -- nothing half-written -----------------------------------------------------------------------------------
+
+
+def limited(size):
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+@pytest.mark.parametrize("size", [0, 100, 1000, 3000])
+def test_full_disk(example, tmp_path, size):
+    """A file that cannot be written: no folder, nor anything beside it."""
+    out = tmp_path / "out"
+    words = [BIN, "synth", *example("mlp_regression")[:3], "--target", "cpu_scalar", "-o", str(out)]
+    result = subprocess.run(words, capture_output=True, text=True, preexec_fn=limited(size))
+    assert result.returncode == 3 and result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_earlier_program_survives(openinfer, example, tmp_path):
+    out = synth(openinfer, example, "mlp_regression", tmp_path / "out")
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    words = [BIN, "synth", *example("minimal")[:3], "--target", "cpu_scalar", "-o", str(out)]
+    result = subprocess.run(words, capture_output=True, text=True, preexec_fn=limited(500))
+    assert result.returncode == 3
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_refused_before_writing(openinfer, example, tmp_path, name):
+    openinfer("synth", *example(name)[:3], "--target", "cpu_scalar", "-o", tmp_path / "out", code=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_leaves_nothing(openinfer, example, tmp_path):
+    openinfer("verify", *example("minimal"), "--cflags", "-O0", env={"TMPDIR": str(tmp_path)})
+    openinfer("verify", *example("minimal"), "--cflags", "-broken", code=1, env={"TMPDIR": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
+    kept = tmp_path / "kept"
+    openinfer("verify", *example("minimal"), "--cflags", "-O0", "--keep", kept)
+    assert (kept / "minimal.c").exists() and (kept / "minimal").exists()

@@ -3,6 +3,8 @@
  * on the way are those of the simulator's drivers (src/kernel/choose.c). */
 #include "synth/lower.h"
 
+#include "kernel/meaning.h"
+
 typedef struct lowering {
     oi_unit *u;
     uint32_t graph;
@@ -140,6 +142,15 @@ static oi_sop evaluate(lowering *x, oi_op_part part, oi_dtype type)
     return op;
 }
 
+/* Some inputs give only their shape: fill. */
+static bool mentions(const lowering *x, uint32_t input, oi_dtype type)
+{
+    const char *text = oi_op_meaning_find(x->call->op, OI_PART_EXPR, x->call->in0, type);
+    oi_meaning *m = oi_arena_alloc(x->u->arena, sizeof *m);
+    return !text || input >= x->call->op->n_inputs || !oi_meaning_parse(text, m) ||
+           oi_meaning_uses(m, x->call->op->inputs[input].name);
+}
+
 /* The expression over all named reads, each converted to `compute`, or as it is (OI_NONE). */
 static uint32_t expression(lowering *x, const oi_nest *n, oi_dtype compute, oi_dtype type)
 {
@@ -148,7 +159,7 @@ static uint32_t expression(lowering *x, const oi_nest *n, oi_dtype compute, oi_d
         const oi_nest_ref *ref = &n->reads[r];
         if (ref->is_position)
             op.place = load(x, n, ref);
-        if (ref->name == OI_NEST_NONE || ref->is_position)
+        if (ref->name == OI_NEST_NONE || ref->is_position || !mentions(x, ref->name, type))
             continue;
         oi_dtype own = x->q->in[ref->operand].dtype;
         uint32_t v = load(x, n, ref);

@@ -247,13 +247,13 @@ static void put_block(oi_cprog *c, uint32_t block)
     size_t before = c->out.buf.n;
     c->times = c->block_times[block];
     put_stmts(c, &g->blocks[block].stmts);
-    /* declared only where it is used */
-    if (strstr(c->out.buf.text + before, "failed = ")) {
-        const char *rest = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
-        c->out.buf.n = before;
+    const char *rest = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    c->out.buf.n = before;
+    if (strstr(rest, "failed = ")) /* declared only where it is used */
         oi_out_line(&c->out, "int failed;");
-        oi_out_text(&c->out, rest);
-    }
+    if (!strstr(rest, "s->") && !strstr(rest, "(s"))
+        oi_out_line(&c->out, "(void)s;");
+    oi_out_text(&c->out, rest);
     oi_out_line(&c->out, "return 0;");
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");

@@ -55,6 +55,8 @@ typedef struct oi_nest_printer {
 } oi_nest_printer;
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
+/* The loops that all nests of the kernel share; close as many braces afterwards. */
+void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n);
 /* A code as an expression; `var` spells a variable's value. */
 typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
 char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,

@@ -411,6 +411,7 @@ static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char
 
 static void open_loops(printer *x, uint32_t from, uint32_t to)
 {
+    from = from < x->p->kernel->n_shared ? x->p->kernel->n_shared : from;
     for (uint32_t a = from; a < to; a++) {
         const char *i = axis_name(x, a);
         if (x->p->is_split && a == 0)
@@ -424,6 +425,7 @@ static void open_loops(printer *x, uint32_t from, uint32_t to)
 
 static void close_loops(printer *x, uint32_t from, uint32_t to)
 {
+    from = from < x->p->kernel->n_shared ? x->p->kernel->n_shared : from;
     for (uint32_t a = from; a < to; a++)
         if (x->n->axes[a].extent != 1 || (x->p->is_split && a == 0))
             oi_out_close(x->p->out, "");
@@ -623,4 +625,14 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
     open_loops(&x, 0, n->n_axes);
     print_sops(&x, &n->pre, 0, NULL);
     close_loops(&x, 0, n->n_axes);
+}
+
+void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n)
+{
+    printer x = {.p = p, .n = n};
+    for (uint32_t a = 0; a < p->kernel->n_shared; a++) {
+        const char *i = axis_name(&x, a);
+        oi_out_open(p->out, "for (%s %s = 0; %s < %" PRId64 "; %s++)", p->lang->index, i, i,
+                    n->axes[a].extent, i);
+    }
 }

@@ -274,6 +274,8 @@ static oi_skernel *new_kernel(oi_unit *u, const char *what, const oi_pnode *n)
 {
     oi_skernel *k = OI_PUSH(u->arena, &u->kernels);
     memset(k, 0, sizeof *k);
+    if (n->kind == OI_NODE_OP) /* the op as written, also where a body put another in its place */
+        what = n->as.op.op->name;
     k->name = oi_unit_identifier(u, oi_arena_printf(u->arena, "k%zu_%s", u->kernels.n, what));
     *OI_PUSH(u->arena, &k->nodes) = n;
     return k;
@@ -363,6 +365,10 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
                    oi_stmts *out)
 {
     const oi_kernel_query *q = lowered->q;
+    if (q->op->cls == OI_OP_CLASS_COMPOSITE) {
+        oi_lower_composite(u, graph, node, lowered, out);
+        return;
+    }
     size_t n = oi_nest_count(q);
     if (n == 0) {
         oi_unit_refuse(u, graph, node, node->source->name.span, "E060",

@@ -8,11 +8,9 @@ typedef struct pass {
 } pass;
 
 static const pass passes[] = {
-    {"rename", oi_pass_rename, false},
-    {"fuse", oi_pass_fuse, false},
-    {"schedule", oi_pass_schedule, false},
-    {"memory", oi_pass_memory, true},
-    {"cost", oi_pass_cost, true},
+    {"rename", oi_pass_rename, false}, {"fuse", oi_pass_fuse, false},
+    {"rows", oi_pass_rows, false},     {"schedule", oi_pass_schedule, false},
+    {"memory", oi_pass_memory, true},  {"cost", oi_pass_cost, true},
 };
 
 static bool is_skipped(const oi_unit *u, const char *name)
@@ -86,4 +84,17 @@ void oi_unit_note(oi_unit *u, const char *name, uint32_t graph, const oi_pnode *
     *OI_PUSH(u->arena, &u->notes) =
         (oi_pass_note){name, oi_arena_vprintf(u->arena, fmt, args), n, graph};
     va_end(args);
+}
+
+const oi_scall *oi_call_shifted(oi_unit *u, const oi_scall *c, uint32_t n)
+{
+    if (!c || !c->scalars || n == 0)
+        return c;
+    oi_scall *own = oi_arena_alloc(u->arena, sizeof *own);
+    uint32_t *scalars = oi_arena_alloc(u->arena, (c->op->n_attrs + 1) * sizeof *scalars);
+    *own = *c;
+    for (uint32_t i = 0; i < c->op->n_attrs; i++)
+        scalars[i] = c->scalars[i] == OI_NO_ID ? OI_NO_ID : c->scalars[i] + n;
+    own->scalars = scalars;
+    return own;
 }

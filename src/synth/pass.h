@@ -14,4 +14,7 @@ bool oi_stmts_call(const oi_stmts *list); /* a branch or yield somewhere inside 
 void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,
                   ...) OI_PRINTF(5, 6);
 
+/* The call with the numbers of its kernel moved up by n. */
+const oi_scall *oi_call_shifted(oi_unit *u, const oi_scall *c, uint32_t n);
+
 #endif

@@ -22,7 +22,8 @@ typedef enum oi_space {
     OI_SPACE_INPUT,   /* the host writes it between steps */
     OI_SPACE_OUTPUT,  /* the host reads it after a step */
     OI_SPACE_STATE,   /* kept from step to step */
-    OI_SPACE_ARENA    /* one step's working memory, shared by tensors that never meet */
+    OI_SPACE_ARENA,   /* one step's working memory, shared by tensors that never meet */
+    OI_SPACE_LOCAL    /* a row inside one kernel: on the stack */
 } oi_space;
 
 /* What an element is before the step writes it. */
@@ -171,6 +172,7 @@ typedef struct oi_skernel {
     OI_VEC(const oi_pnode *) nodes; /* what it does, in order */
     bool can_fail;                  /* an index comes from data */
     bool is_used;                   /* some statement runs it */
+    uint32_t n_shared;              /* axes that all nests loop over together, outermost */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -242,7 +244,7 @@ struct oi_unit {
     OI_VEC(oi_pass_note) notes;
     oi_map names; /* taken identifiers */
     bool per_node;
-    bool embeds; /* weights are compiled in */
+    bool embeds;             /* weights are compiled in */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
 };
@@ -276,6 +278,7 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 
 oi_status oi_pass_rename(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
+oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);

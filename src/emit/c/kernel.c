@@ -68,7 +68,9 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     const char *star = lie_apart(k) ? "*restrict " : "*";
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
-        oi_buf_printf(&text, "%s%s%s %s%s", i ? ", " : "",
+        if (t->space == OI_SPACE_LOCAL)
+            continue;
+        oi_buf_printf(&text, "%s%s%s %s%s", text.n ? ", " : "",
                       k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype), star,
                       names[i]);
     }
@@ -78,6 +80,17 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
                       k->scalars.at[i].name);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_line(&c->out, "static %s %s(%s)", k->can_fail ? "int" : "void", k->name, list);
+}
+
+/* Rows that only this kernel uses. */
+static void put_locals(oi_cprog *c, const oi_skernel *k, const char *const *names)
+{
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        if (t->space == OI_SPACE_LOCAL)
+            oi_out_line(&c->out, "%s %s[%" PRIu64 "];", oi_c_type(t->dtype), names[i],
+                        t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
+    }
 }
 
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
@@ -93,6 +106,9 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     put_source(c, k);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
+    if (k->n_shared)
+        oi_nest_open_shared(&p, &k->nests.at[0]);
+    put_locals(c, k, names);
     for (size_t i = 0; i < k->nests.n; i++) {
         if (k->nests.n > 1)
             oi_out_brace(&c->out);
@@ -100,6 +116,8 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
         if (k->nests.n > 1)
             oi_out_close(&c->out, "");
     }
+    for (uint32_t a = 0; a < k->n_shared; a++)
+        oi_out_close(&c->out, "");
     if (k->can_fail)
         oi_out_line(&c->out, "return 0;");
     oi_out_close(&c->out, "");
@@ -136,8 +154,10 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
 {
     oi_buf text = {0};
     for (size_t i = 0; i < k->ports.n; i++) {
+        if (c->u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
+            continue;
         oi_c_check_entry(c, &k->ports.at[i]);
-        oi_buf_printf(&text, "%s%s", i ? ", " : "", oi_c_address(c, &k->ports.at[i]));
+        oi_buf_printf(&text, "%s%s", text.n ? ", " : "", oi_c_address(c, &k->ports.at[i]));
     }
     for (size_t i = 0; i < k->scalars.n; i++)
         oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));

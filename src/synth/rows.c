@@ -1,0 +1,247 @@
+/* rows.c: kernels that follow each other over the same rows become one: softmax and the norms read
+ * a row, reduce it and write it while it is in the cache.
+ * needs:  fused kernels (fuse.c)
+ * keeps:  results: every row is worked on in the same order as before
+ * makes:  kernels whose first `n_shared` axes are looped over once; tensors local to such a loop
+ *
+ * Products stay apart: recipes want the whole matrix. */
+#include "synth/pass.h"
+
+typedef struct joining {
+    oi_unit *u;
+    uint32_t graph;
+    oi_stmts *list;
+} joining;
+
+/* -- what may share a loop -- */
+
+static bool is_row_nest(const oi_snest *n)
+{
+    return n->kind != OI_NEST_CONTRACT && !n->is_serial && !n->is_scan && !n->combines_out &&
+           n->n_axes > 0 && !n->axes[0].is_reduced && n->axes[0].extent > 1;
+}
+
+static bool is_row_kernel(const oi_skernel *k)
+{
+    bool fits = k->nests.n > 0 && !k->can_fail;
+    for (size_t i = 0; i < k->nests.n; i++)
+        fits &= is_row_nest(&k->nests.at[i]) &&
+                k->nests.at[i].axes[0].extent == k->nests.at[0].axes[0].extent;
+    return fits;
+}
+
+/* The dim of the tensor that runs along axis 0 alone, OI_NO_ID when there is none. */
+static uint32_t row_dim(const oi_unit *u, const oi_skernel *k, const oi_snest *n, const oi_sop *op)
+{
+    const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
+    for (uint32_t d = 0; !op->is_flat && d < t->rank; d++) {
+        const oi_nest_coord *c = &op->at[d];
+        bool alone =
+            c->step[0] == 1 && c->base == 0 && c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE;
+        for (uint32_t a = 1; a < n->n_axes; a++)
+            alone &= c->step[a] == 0;
+        if (alone)
+            return d;
+    }
+    return OI_NO_ID;
+}
+
+/* Whether the kernel touches the tensor only within the row of the present iteration; *dim is the
+ * dim that says which row, the same everywhere. */
+static bool stays_in_row(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t *dim)
+{
+    for (size_t m = 0; m < k->nests.n; m++)
+        for (int post = 0; post < 2; post++) {
+            const oi_snest *n = &k->nests.at[m];
+            const oi_sops *ops = post ? &n->post : &n->pre;
+            for (size_t i = 0; i < ops->n; i++) {
+                const oi_sop *op = &ops->at[i];
+                if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
+                    continue;
+                uint32_t own = row_dim(u, k, n, op);
+                if (own == OI_NO_ID || (*dim != OI_NO_ID && *dim != own))
+                    return false;
+                *dim = own;
+            }
+        }
+    return true;
+}
+
+static bool mentions(const oi_skernel *k, uint32_t tensor, bool writes_only)
+{
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].tensor == tensor && (!writes_only || k->ports.at[i].is_written))
+            return true;
+    return false;
+}
+
+/* Everything that one of the two writes and the other touches goes row by row. */
+static bool may_join(const joining *j, const oi_skernel *a, const oi_skernel *b)
+{
+    bool linked = false;
+    for (int swap = 0; swap < 2; swap++) {
+        const oi_skernel *x = swap ? b : a, *y = swap ? a : b;
+        for (size_t i = 0; i < x->ports.n; i++) {
+            uint32_t t = x->ports.at[i].tensor, dim = OI_NO_ID;
+            if (!x->ports.at[i].is_written || !mentions(y, t, false))
+                continue;
+            if (x->ports.at[i].n_entry || !stays_in_row(j->u, x, t, &dim) ||
+                !stays_in_row(j->u, y, t, &dim))
+                return false;
+            linked = true;
+        }
+    }
+    return linked;
+}
+
+/* -- joining -- */
+
+static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
+{
+    uint32_t *ids = oi_arena_alloc(j->u->arena, (from->ports.n + 1) * sizeof *ids);
+    for (size_t i = 0; i < from->ports.n; i++) {
+        oi_port *p = &from->ports.at[i];
+        size_t k = 0;
+        while (k < to->ports.n &&
+               (to->ports.at[k].tensor != p->tensor || p->n_entry || to->ports.at[k].n_entry))
+            k++;
+        if (k == to->ports.n)
+            *OI_PUSH(j->u->arena, &to->ports) = *p;
+        to->ports.at[k].is_written |= p->is_written;
+        ids[i] = (uint32_t)k;
+    }
+    uint32_t n_scalars = (uint32_t)to->scalars.n;
+    for (size_t i = 0; i < from->scalars.n; i++) {
+        oi_kscalar s = from->scalars.at[i];
+        s.name = oi_arena_printf(j->u->arena, "%s_%zu", s.name, to->scalars.n);
+        *OI_PUSH(j->u->arena, &to->scalars) = s;
+    }
+    for (size_t m = 0; m < from->nests.n; m++) {
+        oi_snest n = from->nests.at[m];
+        for (int post = 0; post < 2; post++) {
+            oi_sops *ops = post ? &n.post : &n.pre;
+            for (size_t i = 0; i < ops->n; i++) {
+                ops->at[i].port =
+                    ops->at[i].at && ops->at[i].kind != OI_SOP_PLACE ? ids[ops->at[i].port] : 0;
+                ops->at[i].call = oi_call_shifted(j->u, ops->at[i].call, n_scalars);
+            }
+        }
+        n.reduce = oi_call_shifted(j->u, n.reduce, n_scalars);
+        *OI_PUSH(j->u->arena, &to->nests) = n;
+    }
+    for (size_t i = 0; i < from->nodes.n; i++)
+        if (to->nodes.at[to->nodes.n - 1] != from->nodes.at[i])
+            *OI_PUSH(j->u->arena, &to->nodes) = from->nodes.at[i];
+}
+
+static void join_list(joining *j, oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->at[i].kind == OI_STMT_LOOP)
+            join_list(j, &list->at[i].body);
+    for (size_t i = 0; i + 1 < list->n;) {
+        if (list->at[i].kind != OI_STMT_KERNEL || list->at[i + 1].kind != OI_STMT_KERNEL) {
+            i++;
+            continue;
+        }
+        oi_skernel *a = &j->u->kernels.at[list->at[i].kernel],
+                   *b = &j->u->kernels.at[list->at[i + 1].kernel];
+        uint64_t most = j->u->target->preferences.max_kernel_ops;
+        bool fits = is_row_kernel(a) && is_row_kernel(b) &&
+                    a->nests.at[0].axes[0].extent == b->nests.at[0].axes[0].extent &&
+                    (!most || a->nodes.n + b->nodes.n <= most) && may_join(j, a, b);
+        if (!fits) {
+            i++;
+            continue;
+        }
+        take_ports(j, a, b);
+        a->n_shared = 1;
+        memmove(&list->at[i + 1], &list->at[i + 2], (list->n - i - 2) * sizeof *list->at);
+        list->n--;
+    }
+}
+
+/* -- tensors that only such a kernel uses shrink to a row -- */
+
+#define LOCAL_BYTES 8192 /* on the stack of a hosted program, per tensor */
+
+static void count_mentions(const oi_unit *u, const oi_stmts *list, uint32_t *n)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_KERNEL)
+            for (size_t p = 0; p < u->kernels.at[s->kernel].ports.n; p++)
+                n[u->kernels.at[s->kernel].ports.at[p].tensor]++;
+        n[s->a.tensor]++;
+        n[s->b.tensor]++;
+        count_mentions(u, &s->body, n);
+    }
+}
+
+static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+{
+    for (size_t m = 0; m < k->nests.n; m++)
+        for (int post = 0; post < 2; post++) {
+            oi_sops *ops = post ? &k->nests.at[m].post : &k->nests.at[m].pre;
+            for (size_t i = 0; i < ops->n; i++) {
+                oi_sop *op = &ops->at[i];
+                if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
+                    continue;
+                oi_nest_coord *at =
+                    oi_arena_alloc(u->arena, u->tensors.at[tensor].rank * sizeof *at);
+                for (uint32_t d = 0, o = 0; d < u->tensors.at[tensor].rank; d++)
+                    if (d != dim)
+                        at[o++] = op->at[d];
+                op->at = at;
+            }
+        }
+}
+
+static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+{
+    oi_tensor *t = &u->tensors.at[tensor];
+    uint64_t row = t->size_bytes / (uint64_t)t->dims[dim];
+    uint64_t most =
+        u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16 : LOCAL_BYTES;
+    if (row > most || oi_dtype_bits(t->dtype) < 8)
+        return;
+    drop_dim(u, k, tensor, dim);
+    for (uint32_t d = dim; d + 1 < t->rank; d++)
+        t->dims[d] = t->dims[d + 1];
+    t->rank--;
+    t->size_bytes = row;
+    t->space = OI_SPACE_LOCAL;
+    t->start = OI_START_NONE;
+}
+
+static void shrink(oi_unit *u, uint32_t graph)
+{
+    uint32_t *n = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *n);
+    const oi_sgraph *g = &u->graphs.at[graph];
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        count_mentions(u, &g->blocks[b].stmts, n);
+    for (size_t k = 0; k < u->kernels.n; k++) {
+        oi_skernel *kernel = &u->kernels.at[k];
+        for (size_t p = 0; kernel->n_shared && kernel->graph == graph && p < kernel->ports.n; p++) {
+            uint32_t t = kernel->ports.at[p].tensor, dim = OI_NO_ID;
+            bool private =
+                u->tensors.at[t].space == OI_SPACE_ARENA && !u->tensors.at[t].var && n[t] == 1;
+            if (private && stays_in_row(u, kernel, t, &dim) && dim != OI_NO_ID)
+                make_local(u, kernel, t, dim);
+        }
+    }
+}
+
+oi_status oi_pass_rows(oi_unit *u)
+{
+    if (u->per_node || !u->target->preferences.prefer_fusion)
+        return OI_OK;
+    for (uint32_t g = 0; g < u->graphs.n; g++) {
+        joining j = {.u = u, .graph = g};
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
+            if (u->graphs.at[g].blocks[b].is_used)
+                join_list(&j, &u->graphs.at[g].blocks[b].stmts);
+        shrink(u, g);
+    }
+    return OI_OK;
+}

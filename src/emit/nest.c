@@ -287,6 +287,8 @@ static const char *eval_text(printer *x, const oi_sop *op)
         of = x->forms[op->args[0]];
         bind_name(&b, "acc", of, x->values[op->args[0]]);
         bind_name(&b, "n", OI_I64, "n");
+        if (c->op->n_inputs > 2 && op->args[2] != OI_NO_ID)
+            bind_name(&b, c->op->inputs[2].name, x->forms[op->args[2]], x->values[op->args[2]]);
     }
     for (uint32_t i = 0; op->part == OI_PART_EXPR && i < OI_SOP_ARGS && i < c->op->n_inputs; i++) {
         if (op->args[i] == OI_NO_ID)

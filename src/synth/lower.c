@@ -196,6 +196,20 @@ static void lower_map(lowering *x, const oi_nest *n)
     store(x, pre, n, convert(x, pre, v, result, o));
 }
 
+/* A bias: read per output element, not per product. */
+static uint32_t load_last(lowering *x, const oi_nest *n, oi_dtype type)
+{
+    const oi_nest_ref *r = &n->reads[n->n_reads - 1];
+    const oi_operand *o = &x->q->in[r->operand];
+    uint32_t v = push(x, &x->loops->post,
+                      (oi_sop){.kind = OI_SOP_LOAD,
+                               .type = o->dtype,
+                               .port = port_of(x, &x->in[r->operand]),
+                               .at = coords(x, n, r, o),
+                               .is_flat = r->is_flat});
+    return convert(x, &x->loops->post, v, o->dtype, type);
+}
+
 static void finish(lowering *x, const oi_nest *n, oi_dtype cut)
 {
     oi_sops *post = &x->loops->post;
@@ -204,6 +218,8 @@ static void finish(lowering *x, const oi_nest *n, oi_dtype cut)
     if (oi_op_meaning_find(x->q->op, OI_PART_FINISH, oi_form_of(acc), oi_form_of(acc))) {
         oi_sop op = evaluate(x, OI_PART_FINISH, acc);
         op.args[0] = v;
+        if (n->has_last)
+            op.args[2] = load_last(x, n, acc);
         v = push(x, post, op);
     }
     v = convert(x, post, v, acc, cut);

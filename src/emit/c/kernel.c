@@ -15,8 +15,10 @@ static const char **port_names(oi_cprog *c, const oi_skernel *k)
         unsigned same = 0;
         for (size_t j = 0; j < i; j++)
             same += strcmp(names[j], name) == 0;
-        /* single letters are loop counters, v0 ... are values */
-        bool clashes = strlen(name) == 1 || !strcmp(name, "acc") || !strcmp(name, "best") || same;
+        /* single letters are loop counters; values are called by a word and a number */
+        size_t len = strlen(name);
+        bool clashes = len == 1 || !strcmp(name, "acc") || !strcmp(name, "best") || same ||
+                       (name[len - 1] >= '0' && name[len - 1] <= '9');
         names[i] = clashes ? oi_arena_printf(c->arena, "%s_%zu", name, i) : name;
     }
     return names;

@@ -138,7 +138,11 @@ static void job_init(map_job *j, const oi_kernel_query *q, const oi_choice *c,
                      const oi_kernel_io *io)
 {
     const oi_operand *operands[OI_WALK_OPERANDS];
-    *j = (map_job){.c = c, .n_in = q->n_in, .out = io->out[0], .block = BLOCK};
+    j->c = c; /* field by field: clearing the walk takes longer than a small map */
+    j->n_in = q->n_in;
+    j->out = io->out[0];
+    j->block = BLOCK;
+    memset(j->at, 0, sizeof j->at);
     for (size_t k = 0; k < q->n_in; k++) {
         operands[k] = &q->in[k];
         j->in[k] = io->in[k];

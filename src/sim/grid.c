@@ -19,21 +19,26 @@ static bool is_whole(uint32_t axis, const uint64_t *count, const uint64_t *dims)
     return !dims || count[axis] == dims[axis];
 }
 
-/* Trailing axes that are whole in both arrays join the run. */
-static walk walk_new(uint32_t rank, const uint64_t *count, const uint64_t *a, const uint64_t *b)
+/* Trailing axes that are whole in both arrays join the run. Only the axes that are walked are set:
+ * clearing all would take longer than most copies. */
+static void walk_start(walk *w, uint32_t rank, const uint64_t *count, const uint64_t *a,
+                       const uint64_t *b)
 {
-    walk w = {.rank = rank, .run = 1};
+    w->rank = rank;
+    w->run = 1;
+    w->empty = false;
     for (uint32_t i = 0; i < rank; i++)
-        w.empty |= count[i] == 0;
+        w->empty |= count[i] == 0;
     bool joins = true;
-    while (w.rank && joins && !w.empty) {
-        w.rank--;
-        w.run *= count[w.rank];
-        joins = is_whole(w.rank, count, a) && is_whole(w.rank, count, b);
+    while (w->rank && joins && !w->empty) {
+        w->rank--;
+        w->run *= count[w->rank];
+        joins = is_whole(w->rank, count, a) && is_whole(w->rank, count, b);
     }
-    for (uint32_t i = 0; i < w.rank; i++)
-        w.n[i] = count[i];
-    return w;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        w->n[i] = count[i];
+        w->at[i] = 0;
+    }
 }
 
 static uint64_t offset(const walk *w, uint32_t rank, const uint64_t *dims, const uint64_t *start)
@@ -61,7 +66,8 @@ typedef struct array {
 
 static void copy_box(oi_dtype t, uint32_t rank, const uint64_t *count, array to, array from)
 {
-    walk w = walk_new(rank, count, to.dims, from.dims);
+    walk w;
+    walk_start(&w, rank, count, to.dims, from.dims);
     if (w.empty)
         return;
     do
@@ -72,7 +78,8 @@ static void copy_box(oi_dtype t, uint32_t rank, const uint64_t *count, array to,
 
 static void fill_box(oi_dtype t, uint32_t rank, const uint64_t *count, array to, uint64_t bits)
 {
-    walk w = walk_new(rank, count, to.dims, NULL);
+    walk w;
+    walk_start(&w, rank, count, to.dims, NULL);
     if (w.empty)
         return;
     do
@@ -263,7 +270,8 @@ const void *oi_grid_lend(const oi_grid *g, const oi_box *box)
     for (uint32_t i = 0; i < g->rank; i++)
         if (box->start[i] + box->count[i] > g->cap[i])
             return NULL;
-    walk w = walk_new(g->rank, box->count, g->cap, NULL);
+    walk w;
+    walk_start(&w, g->rank, box->count, g->cap, NULL);
     for (uint32_t i = 0; i < w.rank; i++)
         if (w.n[i] != 1)
             return NULL;
@@ -298,7 +306,8 @@ bool oi_grid_is_marked(const oi_grid *g, const oi_box *box)
     uint64_t count[OI_GRID_RANK];
     if (!g->written || !stored(g, box, g->n_table, count))
         return false;
-    walk w = walk_new(g->n_table, count, g->cap, NULL);
+    walk w;
+    walk_start(&w, g->n_table, count, g->cap, NULL);
     do {
         if (memchr(g->written + offset(&w, g->n_table, g->cap, box->start), 1, (size_t)w.run))
             return true;

@@ -300,7 +300,9 @@ static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_
 {
     const void *from[MAX_PORTS];
     void *to[MAX_PORTS];
-    oi_kernel_fault why = {0};
+    oi_kernel_fault why;
+    why.input = 0; /* whoever fails sets the rest */
+    why.message[0] = '\0';
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         from[i] = in[i].data;
     for (uint32_t i = 0; i < n->as.op.n_out; i++)
@@ -406,8 +408,9 @@ static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
     oi_op_value given[MAX_ATTRS], values[MAX_ATTRS];
     oi_type results[MAX_PORTS];
     oi_out out[MAX_PORTS];
-    lists room = {.n = 0};
+    lists room;
     const oi_op *op = n->as.op.op;
+    room.n = 0; /* not all of it: this runs for every node */
     set_defaults(op, values);
     for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
         OI_TRY(run_attr(c, &n->as.op.attrs[i], &room, &given[i]));
@@ -464,10 +467,11 @@ static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *planne
 {
     oi_out out[MAX_PORTS];
     oi_op_value values[MAX_ATTRS];
-    lists room = {.n = 0};
+    lists room;
     uint32_t made = 0;
     oi_status status = OI_OK;
     call own;
+    room.n = 0; /* not all of it: this runs for every node */
     const call *k = planned;
     if (planned->run_attrs) {
         own = *planned;

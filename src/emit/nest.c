@@ -283,12 +283,18 @@ static const char *eval_text(printer *x, const oi_sop *op)
     bool is_cast = c->op->outputs[0].out_rule == OI_OUT_ATTR && op->part == OI_PART_EXPR;
     oi_dtype want = is_cast ? op->type : oi_form_of(op->type), of = OI_NONE;
     binding b = {.n = 0};
-    if (op->part == OI_PART_FINISH) {
+    if (op->part == OI_PART_FINISH || op->part == OI_PART_COMBINE) {
         of = x->forms[op->args[0]];
         bind_name(&b, "acc", of, x->values[op->args[0]]);
-        bind_name(&b, "n", OI_I64, "n");
-        if (c->op->n_inputs > 2 && op->args[2] != OI_NO_ID)
-            bind_name(&b, c->op->inputs[2].name, x->forms[op->args[2]], x->values[op->args[2]]);
+        if (op->part == OI_PART_COMBINE)
+            bind_name(&b, "x", of, x->values[op->args[1]]);
+        else
+            bind_name(&b, "n", OI_I64, "n");
+    }
+    if (op->part == OI_PART_FINISH && c->op->n_inputs > 2) { /* a bias, or none */
+        bind_name(&b, c->op->inputs[2].name, of,
+                  op->args[2] == OI_NO_ID ? "0" : x->values[op->args[2]]);
+        b.names[b.n - 1].is_absent = op->args[2] == OI_NO_ID;
     }
     for (uint32_t i = 0; op->part == OI_PART_EXPR && i < OI_SOP_ARGS && i < c->op->n_inputs; i++) {
         if (op->args[i] == OI_NO_ID)
@@ -455,14 +461,14 @@ static void print_combine(printer *x, const char *acc, const char *element)
     bind_name(&b, "p", form, element);
     bind_attrs(x, &b, c);
     if (x->n->finds_position) {
-        const char *k = axis_name(x, x->n->n_axes - 1);
-        const char *first = x->n->axes[x->n->n_axes - 1].extent == 1
-                                ? "1"
-                                : oi_arena_printf(x->p->arena, "%s == 0", k);
-        oi_out_open(x->p->out, "if (%s || (%s))", first,
+        uint32_t last = x->n->n_axes - 1;
+        const char *k = x->n->axes[last].extent == 1 ? "0" : axis_name(x, last);
+        if (x->n->finds_element)
+            k = place_text(x, &x->n->pre.at[0]);
+        oi_out_open(x->p->out, "if (best < 0 || (%s))",
                     expression(x, part_text(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
         oi_out_line(x->p->out, "acc = %s;", element);
-        oi_out_line(x->p->out, "best = %s;", x->n->axes[x->n->n_axes - 1].extent == 1 ? "0" : k);
+        oi_out_line(x->p->out, "best = %s;", k);
         oi_out_close(x->p->out, "");
         return;
     }
@@ -486,6 +492,37 @@ static bool counts(const oi_snest *n)
     return false;
 }
 
+static bool counts_padding(const printer *x)
+{
+    for (size_t i = 0; i < x->n->pre.n; i++) {
+        const oi_sop *op = &x->n->pre.at[i];
+        for (uint32_t d = 0; op->kind == OI_SOP_LOAD && op->may_leave && d < tensor_of(x, op)->rank;
+             d++)
+            if (op->at[d].counted_before || op->at[d].counted_after)
+                return true;
+    }
+    return false;
+}
+
+/* Where an iteration counts although it may lie outside. */
+static const char *counted_text(const printer *x)
+{
+    oi_buf out = {0};
+    for (size_t i = 0; i < x->n->pre.n; i++) {
+        const oi_sop *op = &x->n->pre.at[i];
+        for (uint32_t d = 0; op->kind == OI_SOP_LOAD && op->may_leave && d < tensor_of(x, op)->rank;
+             d++) {
+            if (!op->at[d].may_leave)
+                continue;
+            const char *c = coord_text(x, &op->at[d]);
+            oi_buf_printf(&out, "%s%s >= %" PRId64 " && %s < %" PRId64, out.n ? " && " : "", c,
+                          -op->at[d].counted_before, c,
+                          tensor_of(x, op)->dims[d] + op->at[d].counted_after);
+        }
+    }
+    return oi_buf_to_arena(&out, x->p->arena);
+}
+
 static int64_t count_reduced(const oi_snest *n, uint32_t n_out)
 {
     int64_t all = 1;
@@ -503,19 +540,21 @@ static void print_reduce(printer *x, uint32_t n_out)
     open_loops(x, 0, n_out);
     oi_out_line(o, "%s acc = %s;", type, n->finds_position ? "0" : init_text(x));
     if (n->finds_position)
-        oi_out_line(o, "int64_t best = 0;");
+        oi_out_line(o, "int64_t best = -1;");
     if (counts(n) && n->skips)
         oi_out_line(o, "int64_t n = 0;");
     else if (counts(n))
         oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
     open_loops(x, n_out, n->n_axes);
+    if (n->skips && counts(n) && counts_padding(x))
+        oi_out_line(o, "n += %s;", counted_text(x));
     if (n->skips)
         oi_out_open(o, "if (%s)", guard_text(x));
     print_sops(x, &n->pre, 0, NULL);
     if (n->is_scan && n->excludes)
         print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
     print_combine(x, "acc", x->values[n->element]);
-    if (n->skips && counts(n))
+    if (n->skips && counts(n) && !counts_padding(x))
         oi_out_line(o, "n++;");
     if (n->is_scan && !n->excludes)
         print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
@@ -523,7 +562,10 @@ static void print_reduce(printer *x, uint32_t n_out)
         oi_out_close(o, "");
     close_loops(x, n_out, n->n_axes);
     if (!n->is_scan)
-        print_sops(x, &n->post, (uint32_t)n->pre.n, n->finds_position ? "best" : "acc");
+        print_sops(x, &n->post, (uint32_t)n->pre.n,
+                   n->finds_element    ? "(best < 0 ? 0 : best)"
+                   : n->finds_position ? "best"
+                                       : "acc");
     close_loops(x, 0, n_out);
 }
 

@@ -52,15 +52,30 @@ static uint32_t push(lowering *x, oi_sops *to, oi_sop op)
 
 static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_coord *c, int64_t length);
 
+/* Whether the coordinate cannot leave after all: a window without padding. */
+static bool stays_inside(const oi_nest *n, const oi_nest_coord *c, int64_t length)
+{
+    int64_t least = c->base, most = c->base;
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        int64_t way = c->step[a] * (n->axes[a].extent > 0 ? n->axes[a].extent - 1 : 0);
+        least += way < 0 ? way : 0;
+        most += way > 0 ? way : 0;
+    }
+    return least >= 0 && most < length;
+}
+
 /* The coordinates of a reference; an index from data is loaded first. */
 static const oi_nest_coord *coords(lowering *x, const oi_nest *n, const oi_nest_ref *r,
                                    const oi_operand *o)
 {
     oi_nest_coord *at = oi_arena_alloc(x->u->arena, (r->rank + 1) * sizeof *at);
     memcpy(at, r->at, r->rank * sizeof *at);
-    for (uint32_t d = 0; d < r->rank; d++)
+    for (uint32_t d = 0; d < r->rank; d++) {
         if (at[d].index != OI_NEST_NONE)
             at[d].index = load_index(x, n, &r->at[d], o->dims[d]);
+        else if (o && !r->is_flat && stays_inside(n, &at[d], o->dims[d]))
+            at[d].may_leave = false;
+    }
     return at;
 }
 
@@ -94,7 +109,7 @@ static uint32_t load(lowering *x, const oi_nest *n, const oi_nest_ref *r)
                  .is_flat = r->is_flat,
                  .is_raw = n->is_copy && r->name != OI_NEST_NONE};
     for (uint32_t d = 0; d < r->rank; d++)
-        op.may_leave |= r->at[d].may_leave && n->leave != OI_LEAVE_NEVER;
+        op.may_leave |= op.at[d].may_leave && n->leave != OI_LEAVE_NEVER;
     if (n->has_guard) {
         oi_nest_coord *guard = oi_arena_alloc(x->u->arena, sizeof *guard);
         *guard = n->guard;
@@ -155,7 +170,7 @@ static bool mentions(const lowering *x, uint32_t input, oi_dtype type)
 static uint32_t expression(lowering *x, const oi_nest *n, oi_dtype compute, oi_dtype type)
 {
     oi_sop op = evaluate(x, OI_PART_EXPR, type);
-    for (uint32_t r = 0; r < n->n_reads; r++) {
+    for (uint32_t r = 0; r + n->has_last < n->n_reads; r++) {
         const oi_nest_ref *ref = &n->reads[r];
         if (ref->is_position)
             op.place = load(x, n, ref);
@@ -176,9 +191,40 @@ static oi_dtype result_of_map(const lowering *x, oi_dtype compute)
     return rule == OI_OUT_ATTR || rule == OI_OUT_LIST ? x->q->out[0].dtype : compute;
 }
 
+/* Scatter with a reduction: the element written meets what is there. */
+static void combine_out(lowering *x, const oi_nest *n)
+{
+    const oi_operand *o = &x->q->out[n->write.operand];
+    oi_sops *pre = &x->loops->pre;
+    uint32_t r = 0;
+    while (n->reads[r].name == OI_NEST_NONE)
+        r++;
+    oi_port p = x->to[n->write.operand];
+    oi_sop op = evaluate(x, OI_PART_COMBINE, o->dtype);
+    op.args[1] = load(x, n, &n->reads[r]);
+    oi_sop old = {.kind = OI_SOP_LOAD,
+                  .type = o->dtype,
+                  .port = port_of(x, &p),
+                  .at = coords(x, n, &n->write, o)};
+    op.args[0] = push(x, pre, old);
+    uint32_t v = push(x, pre, op);
+    p.is_written = true;
+    push(x, pre,
+         (oi_sop){.kind = OI_SOP_STORE,
+                  .type = o->dtype,
+                  .port = port_of(x, &p),
+                  .at = old.at,
+                  .args = {v},
+                  .n_args = 1});
+}
+
 static void lower_map(lowering *x, const oi_nest *n)
 {
     oi_sops *pre = &x->loops->pre;
+    if (n->combines_out) {
+        combine_out(x, n);
+        return;
+    }
     if (n->is_copy) {
         uint32_t r = 0;
         while (r < n->n_reads && n->reads[r].name == OI_NEST_NONE)
@@ -196,18 +242,16 @@ static void lower_map(lowering *x, const oi_nest *n)
     store(x, pre, n, convert(x, pre, v, result, o));
 }
 
-/* A bias: read per output element, not per product. */
-static uint32_t load_last(lowering *x, const oi_nest *n, oi_dtype type)
+/* What `finish` takes beside the sum: a bias. */
+static uint32_t load_last(lowering *x, const oi_nest *n, oi_dtype acc)
 {
     const oi_nest_ref *r = &n->reads[n->n_reads - 1];
     const oi_operand *o = &x->q->in[r->operand];
-    uint32_t v = push(x, &x->loops->post,
-                      (oi_sop){.kind = OI_SOP_LOAD,
-                               .type = o->dtype,
-                               .port = port_of(x, &x->in[r->operand]),
-                               .at = coords(x, n, r, o),
-                               .is_flat = r->is_flat});
-    return convert(x, &x->loops->post, v, o->dtype, type);
+    oi_sop op = {.kind = OI_SOP_LOAD,
+                 .type = o->dtype,
+                 .port = port_of(x, &x->in[r->operand]),
+                 .at = coords(x, n, r, o)};
+    return convert(x, &x->loops->post, push(x, &x->loops->post, op), o->dtype, acc);
 }
 
 static void finish(lowering *x, const oi_nest *n, oi_dtype cut)
@@ -238,15 +282,15 @@ static void lower_reduce(lowering *x, const oi_nest *n)
     }
     const oi_nest_ref *r = &n->reads[0];
     l->acc = n->acc;
-    l->finds_position = oi_op_meaning_find(x->q->op, OI_PART_BETTER, oi_form_of(n->acc),
-                                           oi_form_of(n->acc)) != NULL;
+    l->finds_element = n->finds_element;
+    l->finds_position = n->finds_element || x->q->op->shape_rule == OI_SHAPE_ARGREDUCE;
     l->element = convert(x, &l->pre, load(x, n, r), x->q->in[r->operand].dtype, n->acc);
     if (!l->finds_position) {
         finish(x, n, n->acc);
         return;
     }
     uint32_t v = push(x, &l->post, (oi_sop){.kind = OI_SOP_ACC, .type = OI_I64});
-    store(x, &l->post, n, convert(x, &l->post, v, OI_I64, x->q->out[0].dtype));
+    store(x, &l->post, n, convert(x, &l->post, v, OI_I64, x->q->out[n->write.operand].dtype));
 }
 
 static void lower_contract(lowering *x, const oi_nest *n)

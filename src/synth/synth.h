@@ -136,7 +136,8 @@ typedef struct oi_snest {
     oi_dtype acc;     /* of the accumulator */
     uint32_t element; /* of pre: what is combined */
     bool finds_position;
-    bool skips; /* a load that leaves: not combined, not counted */
+    bool finds_element; /* its row-major number, not its place along the axis */
+    bool skips;         /* a load that leaves: not combined, not counted */
     bool is_serial, is_scan, excludes, combines_out;
     oi_order order;
 } oi_snest;

@@ -219,6 +219,14 @@ bool oi_gemv_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_nest_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                  oi_kernel_fault *fault);
 
+/* sort.c, dft.c, mel.c, resize.c, grid_sample.c */
+bool oi_sort_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_dft_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_stft_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_istft_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_mel_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_resize_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_grid_sample_choose(const oi_kernel_query *q, oi_choice *c);
 /* attention.c */
 bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);

@@ -77,7 +77,8 @@ static void test_every_op_was_tried(void **state)
     (void)state;
     for (size_t i = 0; i < oi_op_count(); i++) {
         const oi_op *op = oi_op_at(i);
-        bool mine = op->shape_rule >= OI_SHAPE_ALONG_AXES && op->shape_rule <= OI_SHAPE_SCALAR;
+        bool mine = op->cls != OI_OP_CLASS_CUSTOM && op->shape_rule >= OI_SHAPE_ALONG_AXES &&
+                    op->shape_rule <= OI_SHAPE_SCALAR;
         if (mine && (!seen_accepted[i] || !seen_refused[i]))
             fail_msg("'%s' was not accepted once and refused once", op->name);
     }

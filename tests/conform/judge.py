@@ -17,6 +17,8 @@ def reduced_length(case):
     row = OPS[case.op]
     if case.summed:
         return max(1, case.summed[1])
+    if not case.inputs or not case.inputs[0].values.ndim:
+        return 1
     if row["class"] == "reduce":
         return max(1, case.inputs[0].values.size // max(1, int(np.prod(case.out_shape, dtype=np.int64))))
     if case.op == "matmul":

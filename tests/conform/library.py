@@ -97,9 +97,10 @@ def _argument(name, value, keep):
         a.tag, a.value.s = STRING, value.encode()
     else:
         dtypes = bool(value) and isinstance(value[0], str)
-        array = np.array([TAGS[v] for v in value], np.int32) if dtypes else np.array(value, np.int64)
+        floats = any(isinstance(v, float) for v in value)
+        array = np.array([TAGS[v] for v in value], np.int32) if dtypes else np.array(value, np.float64 if floats else np.int64)
         keep.append(array)
-        a.tag, a.n = DTYPE_LIST if dtypes else INTS, len(value)
+        a.tag, a.n = DTYPE_LIST if dtypes else FLOATS if floats else INTS, len(value)
         a.value.list = array.ctypes.data
     return a
 

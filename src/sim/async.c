@@ -194,14 +194,30 @@ static bool has_taken(const oi_ctx *c, uint32_t var)
     return c->taken[var] == c->exec->rounds[var];
 }
 
+/* Whether the consumer may still look at what giving the variable back publishes. */
+static bool may_look(const oi_ctx *c, uint32_t var)
+{
+    const oi_exec *e = c->exec;
+    const oi_pblock *b = block_of(c);
+    if (awaits(c, var))
+        return true;
+    for (uint32_t i = 0; i < e->sim->program->n_consumers; i++)
+        for (uint32_t k = 0; awaits(e->consumers[i], var) && k < b->n_awaited; k++)
+            if (oi_mask_has(block_of(e->consumers[i])->writes, b->awaited[k]))
+                return true;
+    return false;
+}
+
 static oi_status give_back(oi_ctx *entry, uint32_t var, oi_span span)
 {
     oi_exec *e = entry->exec;
+    for (uint32_t i = 0; i < e->sim->program->n_consumers; i++)
+        if (e->consumers[i]->has_thread && may_look(e->consumers[i], var))
+            join(e->consumers[i]); /* all of them, before anything changes that they could see */
     for (uint32_t i = 0; i < e->sim->program->n_consumers; i++) {
         oi_ctx *c = e->consumers[i];
         if (!awaits(c, var))
             continue;
-        join(c);
         if (c->fail.is_set)
             return OI_ERR_INPUT; /* the step's end finds out who was first */
         if (c->state == OI_RUN_DONE)

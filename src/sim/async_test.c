@@ -41,6 +41,30 @@ static void test_snapshot_and_publication(void **state)
     run_pipeline(&(oi_sim_options){.parallel_consumers = true, .threads = 4});
 }
 
+/* A consumer that comes late to its second await sees what was lent, not what another one made of
+ * it meanwhile. */
+static void test_slow_reader(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "dynamic { a: i32; b: i32; }\nvolatile { seen: i32; other: i32 @init(7); w: i32[4096]; }\n"
+        "block entry { yield a, b; await a, b; return b, seen; }\n"
+        "block writer { await a, b; transfer other >> b; yield a, b; }\n"
+        "block reader { await a; loop l (i in 0..300) { op add(w, w) >> w; }\n"
+        "  await b; transfer b >> seen; yield a, b; }\n";
+    for (int parallel = 0; parallel < 2; parallel++) {
+        rig r;
+        rig_open(&r, NULL, text, &(oi_sim_options){.parallel_consumers = parallel});
+        for (int32_t i = 0; i < 10; i++) {
+            rig_insert(&r, "b", OI_I32, &i, 1);
+            rig_step(&r);
+            EXPECT_NUMBER(&r, "seen", i);
+            EXPECT_NUMBER(&r, "b", 7);
+        }
+        rig_close(&r);
+    }
+}
+
 /* Rule 2: a consumer of two variables starts at the second yield and sees that snapshot. */
 static void test_two_variables(void **state)
 {
@@ -284,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_snapshot_and_publication),
+        cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_two_variables),
         cmocka_unit_test(test_later_await),
         cmocka_unit_test(test_rounds),

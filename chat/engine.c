@@ -7,18 +7,21 @@
 /* Below this many tokens single steps are cheaper than a chunk that is mostly filling. */
 #define WORTH_A_CHUNK 4
 
-typedef struct stage { /* one graph, ready to run */
+typedef struct stage { /* one graph; sim and exec are NULL while it is not open */
+    const char *name;
     oi_graph *graph;
     oi_sim *sim;
     oi_exec *exec;
 } stage;
 
 struct chat_engine {
+    chat_engine_options options;
     oi_model *model;
     oi_diag *diag;
     stage prefill, decode;
     size_t chunk, context, vocab, seen;
-    int32_t *filled; /* (chunk) */
+    uint64_t weights_peak; /* of simulators that were closed */
+    int32_t *filled;       /* (chunk) */
 };
 
 static bool report(chat_engine *e, const char *what, chat_why *why)
@@ -32,32 +35,57 @@ static bool report(chat_engine *e, const char *what, chat_why *why)
     return chat_fail(why, "%s failed", what);
 }
 
-static bool open_stage(chat_engine *e, const chat_engine_options *o, const char *name,
-                       oi_exec *beside, stage *out, chat_why *why)
+static bool open_sim(chat_engine *e, stage *s, chat_why *why)
 {
     char path[4096];
+    const chat_engine_options *o = &e->options;
     oi_size context = {"ctx", o->context};
     oi_sim_options options = {.device = o->device,
                               .threads = o->threads,
                               .memory_limit = o->memory_limit,
                               .sizes = &context,
                               .n_sizes = o->context ? 1 : 0};
-    snprintf(path, sizeof path, "%s/%s", o->folder, name);
-    oi_status status = oi_graph_load(path, &out->graph, e->diag);
+    snprintf(path, sizeof path, "%s/%s", o->folder, s->name);
+    oi_status status = oi_graph_load(path, &s->graph, e->diag);
     if (status == OI_OK)
-        status = oi_sim_new(e->model, out->graph, &options, &out->sim, e->diag);
-    if (status == OI_OK && beside)
-        status = oi_exec_new_shared(out->sim, beside, &out->exec, e->diag);
-    else if (status == OI_OK)
-        status = oi_exec_new(out->sim, &out->exec, e->diag);
+        status = oi_sim_new(e->model, s->graph, &options, &s->sim, e->diag);
     return status == OI_OK || report(e, path, why);
 }
 
-static void close_stage(stage *s)
+static void note_peak(chat_engine *e, const stage *s)
 {
+    oi_sim_stats stats = {0};
+    if (s->sim)
+        oi_sim_get_stats(s->sim, &stats);
+    e->weights_peak = stats.weights_peak > e->weights_peak ? stats.weights_peak : e->weights_peak;
+}
+
+static void close_stage(chat_engine *e, stage *s)
+{
+    note_peak(e, s);
     oi_exec_free(s->exec);
     oi_sim_free(s->sim);
     oi_graph_free(s->graph);
+    *s = (stage){.name = s->name};
+}
+
+/* Opens a stage beside the other one, whose memory it shares. Each keeps weights of its own up to
+ * the limit, so under one only the stage that runs stays open. */
+static bool ready(chat_engine *e, stage *s, chat_why *why)
+{
+    stage *other = s == &e->prefill ? &e->decode : &e->prefill;
+    if (s->exec)
+        return true;
+    oi_diag_clear(e->diag);
+    if (!s->sim && !open_sim(e, s, why))
+        return false;
+    oi_status status = other->exec ? oi_exec_new_shared(s->sim, other->exec, &s->exec, e->diag)
+                                   : oi_exec_new(s->sim, &s->exec, e->diag);
+    if (status != OI_OK)
+        return report(e, s->name, why);
+    if (e->options.memory_limit)
+        close_stage(e, other);
+    return true;
 }
 
 /* A variable that must be there, and how many elements it has. */
@@ -76,13 +104,14 @@ static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, siz
 }
 
 /* What the graphs agree on with us: tokens and n go in, logits come out, ctx bounds the cache. */
-static bool measure(chat_engine *e, const chat_engine_options *o, chat_why *why)
+static bool open_both(chat_engine *e, chat_why *why)
 {
     size_t one, vocab;
-    uint64_t context = o->context;
-    if (!elements_of(e->prefill.sim, "tokens", OI_I32, &e->chunk, why) ||
+    uint64_t context = e->options.context;
+    if (!ready(e, &e->prefill, why) ||
+        !elements_of(e->prefill.sim, "tokens", OI_I32, &e->chunk, why) ||
         !elements_of(e->prefill.sim, "logits", OI_F32, &e->vocab, why) ||
-        !elements_of(e->decode.sim, "tokens", OI_I32, &one, why) ||
+        !ready(e, &e->decode, why) || !elements_of(e->decode.sim, "tokens", OI_I32, &one, why) ||
         !elements_of(e->decode.sim, "logits", OI_F32, &vocab, why))
         return false;
     if (one != 1 || vocab != e->vocab || e->chunk == 0)
@@ -94,17 +123,16 @@ static bool measure(chat_engine *e, const chat_engine_options *o, chat_why *why)
     return e->filled || chat_fail(why, "out of memory");
 }
 
-static bool open_engine(chat_engine *e, const chat_engine_options *o, chat_why *why)
+static bool open_engine(chat_engine *e, chat_why *why)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/model.oinf", o->folder);
+    snprintf(path, sizeof path, "%s/model.oinf", e->options.folder);
     e->diag = oi_diag_new();
     if (!e->diag)
         return chat_fail(why, "out of memory");
     if (oi_model_open(path, &e->model, e->diag) != OI_OK)
         return report(e, path, why);
-    return open_stage(e, o, "prefill.oi", NULL, &e->prefill, why) &&
-           open_stage(e, o, "decode.oi", e->prefill.exec, &e->decode, why) && measure(e, o, why);
+    return open_both(e, why);
 }
 
 bool chat_engine_open(const chat_engine_options *options, chat_engine **out, chat_why *why)
@@ -113,7 +141,10 @@ bool chat_engine_open(const chat_engine_options *options, chat_engine **out, cha
     *out = NULL;
     if (!e)
         return chat_fail(why, "out of memory");
-    if (!open_engine(e, options, why)) {
+    e->options = *options;
+    e->prefill.name = "prefill.oi";
+    e->decode.name = "decode.oi";
+    if (!open_engine(e, why)) {
         chat_engine_close(e);
         return false;
     }
@@ -125,8 +156,8 @@ void chat_engine_close(chat_engine *e)
 {
     if (!e)
         return;
-    close_stage(&e->decode);
-    close_stage(&e->prefill);
+    close_stage(e, &e->decode);
+    close_stage(e, &e->prefill);
     oi_model_close(e->model);
     oi_diag_free(e->diag);
     free(e->filled);
@@ -152,6 +183,8 @@ size_t chat_engine_room(const chat_engine *e)
 static bool step(chat_engine *e, stage *s, const int32_t *tokens, size_t room, int32_t n,
                  const float **logits, chat_why *why)
 {
+    if (!ready(e, s, why))
+        return false;
     oi_diag_clear(e->diag);
     oi_status status = OI_TRY_INSERT(s->exec, tokens, tokens, room, e->diag);
     if (status == OI_OK && s == &e->prefill)
@@ -161,7 +194,7 @@ static bool step(chat_engine *e, stage *s, const int32_t *tokens, size_t room, i
     if (status == OI_OK)
         status = OI_TRY_FETCH_F32(s->exec, logits, logits, NULL, e->diag);
     if (status != OI_OK)
-        return report(e, s == &e->prefill ? "prefill.oi" : "decode.oi", why);
+        return report(e, s->name, why);
     e->seen += (size_t)n;
     return true;
 }
@@ -190,24 +223,18 @@ bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const flo
     return true;
 }
 
-/* New executors begin with fresh memory. */
-bool chat_engine_reset(chat_engine *e, chat_why *why)
+/* New executors begin with fresh memory; each is made when it is needed. */
+void chat_engine_reset(chat_engine *e)
 {
     oi_exec_free(e->decode.exec);
     oi_exec_free(e->prefill.exec);
     e->decode.exec = e->prefill.exec = NULL;
     e->seen = 0;
-    oi_diag_clear(e->diag);
-    if (oi_exec_new(e->prefill.sim, &e->prefill.exec, e->diag) != OI_OK ||
-        oi_exec_new_shared(e->decode.sim, e->prefill.exec, &e->decode.exec, e->diag) != OI_OK)
-        return report(e, "a new conversation", why);
-    return true;
 }
 
-uint64_t chat_engine_weights_peak(const chat_engine *e)
+uint64_t chat_engine_weights_peak(chat_engine *e)
 {
-    oi_sim_stats prefill, decode;
-    oi_sim_get_stats(e->prefill.sim, &prefill);
-    oi_sim_get_stats(e->decode.sim, &decode);
-    return prefill.weights_peak > decode.weights_peak ? prefill.weights_peak : decode.weights_peak;
+    note_peak(e, &e->prefill);
+    note_peak(e, &e->decode);
+    return e->weights_peak;
 }

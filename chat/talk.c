@@ -118,8 +118,7 @@ static bool read_new(talk *t, const chat_tokens *tokens, const float **logits, p
     while (same < t->seen.n && same < tokens->n && t->seen.at[same] == tokens->at[same])
         same++;
     if (same < t->seen.n || same == tokens->n) {
-        if (!chat_engine_reset(t->engine, &t->why))
-            return false;
+        chat_engine_reset(t->engine);
         t->seen.n = same = 0;
     }
     for (size_t i = 0; i < tokens->n; i++)
@@ -264,7 +263,8 @@ static int converse(talk *t)
             break;
         if (line.n == 4 && !memcmp(line.at, "/new", 4)) {
             forget(t);
-            code = chat_engine_reset(t->engine, &t->why) && begin(t) ? 0 : fail(t);
+            chat_engine_reset(t->engine);
+            code = begin(t) ? 0 : fail(t);
         } else if (line.n && !turn(t, &line)) {
             code = fail(t);
         }

@@ -350,6 +350,13 @@ def test_tokens_are_continued_whatever_the_chunks(toy, folder, n):
     assert f"read {n} tokens" in run.stderr and "tokens/s" in run.stderr
 
 
+def test_little_memory_changes_nothing(toy, folder):
+    """Under a limit the two graphs take turns; the cache goes with them."""
+    tokens = ",".join(str(4 + i) for i in range(21))
+    run = chat(folder, "--tokens", tokens, "--greedy", "--count", 12, "--print-tokens", "--memory-limit", "100K")
+    assert [int(x) for x in run.stdout.split(",")] == walk(toy, 24, 12)
+
+
 def test_the_end_of_the_context(toy, folder):
     """A chunk that would pass the end is fed one by one; the answer stops where the cache is full."""
     args = ("--greedy", "--count", 40, "--print-tokens", "--context", 16)

@@ -169,6 +169,8 @@ void oi_weights_free(oi_weights *w)
 {
     if (!w)
         return;
+    while (w->limit && w->oldest != OI_NO_ID) /* who asked for little memory wants it back */
+        evict(w, w->oldest);
     pthread_mutex_destroy(&w->lock);
     free(w->at);
     free(w);

@@ -421,6 +421,19 @@ static void split_overlap(lowering *x, uint32_t kernel)
     }
 }
 
+static void keep_call(oi_unit *u, oi_skernel *k, const oi_lowered *call)
+{
+    const oi_kernel_query *q = call->q;
+    uint32_t *tensors = oi_arena_alloc(u->arena, (q->n_in + q->n_out + 1) * sizeof *tensors);
+    for (size_t i = 0; i < q->n_in; i++)
+        tensors[i] = call->in[i].tensor;
+    for (size_t i = 0; i < q->n_out; i++)
+        tensors[q->n_in + i] = call->to[i].tensor;
+    k->query = q;
+    k->in_tensors = tensors;
+    k->out_tensors = tensors + q->n_in;
+}
+
 void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lowered *lowered,
                    oi_stmts *out)
 {
@@ -450,6 +463,7 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
         lower_nest(&x, &nest);
     }
     uint32_t id = (uint32_t)u->kernels.n - 1;
+    keep_call(u, x.kernel, lowered);
     add_kernel(&x);
     split_overlap(&x, id);
 }

@@ -8,6 +8,7 @@ typedef struct pass {
 } pass;
 
 static const pass passes[] = {
+    {"fold", oi_pass_fold, false},     {"dead", oi_pass_dead, false},
     {"rename", oi_pass_rename, false}, {"fuse", oi_pass_fuse, false},
     {"rows", oi_pass_rows, false},     {"schedule", oi_pass_schedule, false},
     {"memory", oi_pass_memory, true},  {"cost", oi_pass_cost, true},
@@ -30,14 +31,28 @@ static void mark_used(oi_unit *u, const oi_stmts *list)
     }
 }
 
-oi_status oi_passes_run(oi_unit *u)
+static void find_used(oi_unit *u)
 {
-    for (size_t i = 0; i < OI_COUNT(passes) && u->status == OI_OK; i++)
-        if (passes[i].is_needed || !is_skipped(u, passes[i].name))
-            u->status = passes[i].run(u);
+    for (size_t i = 0; i < u->kernels.n; i++)
+        u->kernels.at[i].is_used = false;
     for (size_t g = 0; g < u->graphs.n; g++)
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             mark_used(u, &u->graphs.at[g].blocks[b].stmts);
+}
+
+oi_status oi_passes_run(oi_unit *u)
+{
+    for (size_t i = 0; i < OI_COUNT(passes) && u->status == OI_OK; i++) {
+        if (!passes[i].is_needed && is_skipped(u, passes[i].name))
+            continue;
+        u->status = passes[i].run(u);
+        find_used(u);
+        const char *wrong = u->status == OI_OK ? oi_unit_check(u) : NULL;
+        if (wrong)
+            return u->status =
+                       oi_diag_env(u->diag, "synthesizer", "after pass %s: %s; please report this",
+                                   passes[i].name, wrong);
+    }
     return u->status;
 }
 

@@ -14,6 +14,11 @@ bool oi_stmts_call(const oi_stmts *list); /* a branch or yield somewhere inside 
 void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,
                   ...) OI_PRINTF(5, 6);
 
+/* -- check.c -- */
+
+/* NULL when everything that passes rely on holds, else what does not. */
+const char *oi_unit_check(const oi_unit *u);
+
 /* The call with the numbers of its kernel moved up by n. */
 const oi_scall *oi_call_shifted(oi_unit *u, const oi_scall *c, uint32_t n);
 

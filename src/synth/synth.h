@@ -173,7 +173,10 @@ typedef struct oi_skernel {
     OI_VEC(const oi_pnode *) nodes; /* what it does, in order */
     bool can_fail;                  /* an index comes from data */
     bool is_used;                   /* some statement runs it */
-    uint32_t n_shared;              /* axes that all nests loop over together, outermost */
+    /* the call, while the kernel is just that: its query and the tensors of its operands */
+    const oi_kernel_query *query;
+    const uint32_t *in_tensors, *out_tensors;
+    uint32_t n_shared; /* axes that all nests loop over together, outermost */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -277,6 +280,8 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 
 /* -- passes, in their order -- */
 
+oi_status oi_pass_fold(oi_unit *u);
+oi_status oi_pass_dead(oi_unit *u);
 oi_status oi_pass_rename(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);

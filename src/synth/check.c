@@ -1,0 +1,70 @@
+/* check.c: what must hold between passes. A violation is a mistake of ours, found before it is
+ * printed. */
+#include "synth/pass.h"
+
+typedef struct checking {
+    const oi_unit *u;
+    const oi_skernel *k;
+    const char *why;
+} checking;
+
+static void demand(checking *c, bool holds, const char *what)
+{
+    if (!holds && !c->why)
+        c->why = what;
+}
+
+static void check_sops(checking *c, const oi_snest *n, const oi_sops *ops, size_t base)
+{
+    for (size_t i = 0; i < ops->n; i++) {
+        const oi_sop *op = &ops->at[i];
+        demand(c, op->port < c->k->ports.n || !op->at || op->kind == OI_SOP_PLACE,
+               "an instruction names no port");
+        for (uint32_t a = 0; a < op->n_args; a++)
+            demand(c, op->args[a] == OI_NO_ID || op->args[a] < base + i,
+                   "an instruction uses a later one");
+        if (!op->at || op->kind == OI_SOP_PLACE || c->why)
+            continue;
+        const oi_tensor *t = &c->u->tensors.at[c->k->ports.at[op->port].tensor];
+        demand(c, op->type == t->dtype, "an element has another type than its tensor");
+        demand(c, op->kind != OI_SOP_STORE || c->k->ports.at[op->port].is_written,
+               "a store into what is only read");
+        for (uint32_t d = 0; d < (op->is_flat ? 1 : t->rank); d++) {
+            demand(c, op->at[d].index == OI_NEST_NONE || op->at[d].index < base + i,
+                   "an index comes later");
+            for (uint32_t a = n->n_axes; a < OI_NEST_AXES; a++)
+                demand(c, op->at[d].step[a] == 0, "a coordinate runs over no axis");
+        }
+    }
+}
+
+static void check_kernel(checking *c)
+{
+    for (size_t i = 0; i < c->k->ports.n; i++)
+        demand(c, c->k->ports.at[i].tensor < c->u->tensors.n, "a port names no tensor");
+    for (size_t i = 0; i < c->k->nests.n && !c->why; i++) {
+        const oi_snest *n = &c->k->nests.at[i];
+        bool reduced = false;
+        for (uint32_t a = 0; a < n->n_axes; a++) {
+            demand(c, n->axes[a].extent >= 0, "an axis of negative length");
+            demand(c, !reduced || n->axes[a].is_reduced, "a reduced axis before an output axis");
+            reduced |= n->axes[a].is_reduced;
+        }
+        check_sops(c, n, &n->pre, 0);
+        check_sops(c, n, &n->post, n->pre.n);
+        demand(c, n->kind == OI_NEST_MAP || n->element < n->pre.n, "nothing to combine");
+    }
+}
+
+const char *oi_unit_check(const oi_unit *u)
+{
+    for (size_t i = 0; i < u->kernels.n; i++) {
+        if (!u->kernels.at[i].is_used)
+            continue; /* what passes left behind */
+        checking c = {.u = u, .k = &u->kernels.at[i]};
+        check_kernel(&c);
+        if (c.why)
+            return oi_arena_printf(u->arena, "kernel %s: %s", c.k->name, c.why);
+    }
+    return NULL;
+}

@@ -1,0 +1,139 @@
+/* fold.c: what depends on the model alone is computed now, with the simulator's own kernels.
+ * needs:  kernels as lowered, with their calls
+ * keeps:  results, bit for bit where the target computes like the simulator
+ * makes:  weights that hold the values; kernels that are gone
+ *
+ * Tables of angles, biases joined at run time, masks. Weights themselves are not expanded: a result
+ * larger than both 64 KiB and all it is made of stays a computation. */
+#include "synth/pass.h"
+
+#define SMALL (64u << 10)
+
+typedef struct folding {
+    oi_unit *u;
+    uint32_t graph;
+    uint32_t *writes; /* by tensor */
+} folding;
+
+static void count_writes(folding *f, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_KERNEL) {
+            const oi_skernel *k = &f->u->kernels.at[s->kernel];
+            for (size_t p = 0; p < k->ports.n; p++)
+                f->writes[k->ports.at[p].tensor] += k->ports.at[p].is_written;
+        } else if (s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET) {
+            f->writes[s->a.tensor]++;
+            f->writes[s->b.tensor]++;
+        }
+        count_writes(f, &s->body);
+    }
+}
+
+/* The contents of a tensor that never changes; NULL when it has none yet. */
+static const void *contents(folding *f, const oi_tensor *t)
+{
+    oi_view view;
+    if (t->space != OI_SPACE_WEIGHTS || t->n_table)
+        return NULL;
+    if (t->bytes)
+        return t->bytes;
+    if (t->sources && t->sources[0] != OI_NO_SOURCE) {
+        const char *name = oi_model_tensor_name(t->model, t->sources[0]);
+        return oi_model_tensor(t->model, name, &view, NULL) == OI_OK ? view.data : NULL;
+    }
+    uint8_t *all = oi_arena_alloc(f->u->arena, t->size_bytes + 8);
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        n *= (uint64_t)t->dims[d];
+    for (uint64_t e = 0; e < n; e++)
+        for (unsigned bits = oi_dtype_bits(t->dtype), b = 0; b < bits; b++)
+            all[(e * bits + b) / 8] |= (uint8_t)((t->init >> b & 1) << (e * bits + b) % 8);
+    return all;
+}
+
+static bool is_foldable(folding *f, const oi_skernel *k)
+{
+    uint64_t in = 0, out = 0;
+    if (!k->query || k->scalars.n || k->can_fail)
+        return false;
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &f->u->tensors.at[k->ports.at[i].tensor];
+        if (!k->ports.at[i].is_written) {
+            if (t->space != OI_SPACE_WEIGHTS || t->n_table)
+                return false;
+            in += t->size_bytes;
+            continue;
+        }
+        bool own = t->space == OI_SPACE_ARENA && !t->n_table &&
+                   f->writes[k->ports.at[i].tensor] == 1 &&
+                   !oi_kernel_reads(k, k->ports.at[i].tensor);
+        if (!own)
+            return false;
+        out += t->size_bytes;
+    }
+    return out <= SMALL || out <= in;
+}
+
+/* Runs the call; the outputs' bytes replace what the tensors were. */
+static bool run(folding *f, const oi_skernel *k)
+{
+    const oi_kernel_query *q = k->query;
+    oi_choice *c = oi_arena_alloc(f->u->arena, sizeof *c);
+    oi_kernel_fault fault = {0};
+    if (!oi_kernel_choose(q, OI_CPU_SCALAR, c))
+        return false;
+    const void **in = oi_arena_alloc(f->u->arena, (q->n_in + 1) * sizeof *in);
+    void **out = oi_arena_alloc(f->u->arena, (q->n_out + 1) * sizeof *out);
+    for (size_t i = 0; i < q->n_in; i++)
+        if (!(in[i] = contents(f, &f->u->tensors.at[k->in_tensors[i]])))
+            return false;
+    for (size_t i = 0; i < q->n_out; i++)
+        out[i] =
+            oi_arena_alloc(f->u->arena, f->u->tensors.at[k->out_tensors[i]].size_bytes + OI_ALIGN);
+    uint8_t *scratch = oi_arena_alloc(f->u->arena, c->scratch_bytes + 2 * OI_ALIGN);
+    oi_kernel_io io = {.in = in, .out = out};
+    io.scratch = (void *)(((uintptr_t)scratch + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN);
+    if (!oi_kernel_call(q, c, &io, &fault))
+        return false; /* the program will say so when it runs */
+    for (size_t i = 0; i < q->n_out; i++) {
+        oi_tensor *t = &f->u->tensors.at[k->out_tensors[i]];
+        t->space = OI_SPACE_WEIGHTS;
+        t->start = OI_START_NONE;
+        t->bytes = out[i];
+        t->sources = NULL;
+        t->is_written = false;
+    }
+    return true;
+}
+
+static void fold_list(folding *f, oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->at[i].kind == OI_STMT_LOOP)
+            fold_list(f, &list->at[i].body);
+        if (list->at[i].kind != OI_STMT_KERNEL)
+            continue;
+        const oi_skernel *k = &f->u->kernels.at[list->at[i].kernel];
+        if (!is_foldable(f, k) || !run(f, k))
+            continue;
+        memmove(&list->at[i], &list->at[i + 1], (list->n - i - 1) * sizeof *list->at);
+        list->n--;
+        i--;
+    }
+}
+
+/* A variable with a first value of its own is read before it is written: not a constant. */
+oi_status oi_pass_fold(oi_unit *u)
+{
+    for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
+        folding f = {.u = u, .graph = g};
+        const oi_sgraph *graph = &u->graphs.at[g];
+        f.writes = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *f.writes);
+        for (uint32_t b = 0; b < graph->program->n_blocks; b++)
+            count_writes(&f, &graph->blocks[b].stmts);
+        fold_list(&f, &graph->blocks[graph->program->entry].stmts);
+    }
+    return OI_OK;
+}

@@ -71,6 +71,9 @@ static const oi_nest_coord *coords(lowering *x, const oi_nest *n, const oi_nest_
     oi_nest_coord *at = oi_arena_alloc(x->u->arena, (r->rank + 1) * sizeof *at);
     memcpy(at, r->at, r->rank * sizeof *at);
     for (uint32_t d = 0; d < r->rank; d++) {
+        for (uint32_t a = 0; a < n->n_axes; a++) /* one place: equal coordinates look equal */
+            if (n->axes[a].extent == 1)
+                at[d].step[a] = 0;
         if (at[d].index != OI_NEST_NONE)
             at[d].index = load_index(x, n, &r->at[d], o->dims[d]);
         else if (o && !r->is_flat && stays_inside(n, &at[d], o->dims[d]))

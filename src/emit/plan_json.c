@@ -43,9 +43,19 @@ static void put_cost(oi_jsonw *w, const oi_cost *c)
 
 /* -- tensors -- */
 
-static const char *const spaces[] = {
-    [OI_SPACE_NONE] = "none",     [OI_SPACE_WEIGHTS] = "weights", [OI_SPACE_INPUT] = "input",
-    [OI_SPACE_OUTPUT] = "output", [OI_SPACE_STATE] = "state",     [OI_SPACE_ARENA] = "arena"};
+static const char *space_name(oi_space s)
+{
+    switch (s) { /* without a default: the compiler names what is missing */
+    case OI_SPACE_NONE: return "none";
+    case OI_SPACE_WEIGHTS: return "weights";
+    case OI_SPACE_INPUT: return "input";
+    case OI_SPACE_OUTPUT: return "output";
+    case OI_SPACE_STATE: return "state";
+    case OI_SPACE_ARENA: return "arena";
+    case OI_SPACE_LOCAL: return "local";
+    }
+    return "none";
+}
 
 static void put_tensor(oi_jsonw *w, const oi_tensor *t)
 {
@@ -58,7 +68,7 @@ static void put_tensor(oi_jsonw *w, const oi_tensor *t)
     put_str(w, "name", t->name);
     if (placed)
         put_u64(w, "offset", t->offset);
-    put_str(w, "space", spaces[t->space]);
+    put_str(w, "space", space_name(t->space));
     if (t->n_table) {
         put_u64(w, "stride_bytes", t->stride_bytes);
         put_dims(w, "table", t->table, t->n_table);
@@ -129,13 +139,26 @@ static void put_kernel(oi_jsonw *w, const oi_unit *u, const oi_skernel *k)
 
 /* -- statements -- */
 
+static const char *stmt_name(oi_stmt_kind k)
+{
+    switch (k) {
+    case OI_STMT_KERNEL: return "kernel";
+    case OI_STMT_CACHE: return "cache";
+    case OI_STMT_SET: return "set";
+    case OI_STMT_LOOP: return "loop";
+    case OI_STMT_BRANCH: return "branch";
+    case OI_STMT_YIELD: return "yield";
+    case OI_STMT_AWAIT: return "await";
+    case OI_STMT_BARRIER: return "barrier";
+    case OI_STMT_CHECK: return "check";
+    case OI_STMT_RETURN: return "return";
+    case OI_STMT_LIMIT: return "limit";
+    }
+    return "other";
+}
+
 static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
 {
-    static const char *const kinds[] = {
-        [OI_STMT_KERNEL] = "kernel", [OI_STMT_CACHE] = "cache",     [OI_STMT_SET] = "set",
-        [OI_STMT_LOOP] = "loop",     [OI_STMT_BRANCH] = "branch",   [OI_STMT_YIELD] = "yield",
-        [OI_STMT_AWAIT] = "await",   [OI_STMT_BARRIER] = "barrier", [OI_STMT_CHECK] = "check",
-        [OI_STMT_RETURN] = "return"};
     oi_jsonw_open(w, '[');
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
@@ -146,8 +169,7 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
         }
         if (s->kind == OI_STMT_KERNEL)
             put_str(w, "kernel", u->kernels.at[s->kernel].name);
-        put_str(w, "kind",
-                (size_t)s->kind < OI_COUNT(kinds) && kinds[s->kind] ? kinds[s->kind] : "other");
+        put_str(w, "kind", stmt_name(s->kind));
         if (s->node) {
             oi_jsonw_key(w, "node");
             put_node(w, s->node);

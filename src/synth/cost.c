@@ -54,6 +54,8 @@ static oi_cost of_kernel(oi_unit *u, const oi_skernel *k)
     }
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
+        if (t->space == OI_SPACE_LOCAL)
+            continue;
         uint64_t bytes = plus(times(touched[i], oi_dtype_bits(t->dtype)), 7) / 8;
         cost.bytes = plus(cost.bytes, bytes < t->size_bytes ? bytes : t->size_bytes);
     }

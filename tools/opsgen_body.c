@@ -15,7 +15,6 @@
 #define MAX_NODES 600
 #define MAX_STEPS 120
 #define MAX_SLOTS 120
-#define MAX_LOOPS 4
 #define MAX_DEPTH 40
 
 typedef struct reader {
@@ -31,8 +30,10 @@ typedef struct reader {
     char slots[MAX_SLOTS][64];
     bool assigned[MAX_SLOTS];
     size_t n_slots, n_fixed;
-    char loops[MAX_LOOPS][64];
+    char loops[OI_BODY_LOOPS][64];
     size_t n_loops, n_open;
+    char lets[OI_BODY_LETS][64];
+    size_t n_lets;
     unsigned depth, n_errors;
 } reader;
 
@@ -216,6 +217,14 @@ static uint16_t named(reader *r, const char *text)
             r->nodes[at].index = (uint16_t)i;
             return at;
         }
+    for (size_t i = 0; i < r->n_lets; i++)
+        if (strcmp(r->lets[i], text) == 0) {
+            uint16_t at = new_node(r, OI_BODY_NAMED);
+            r->nodes[at].index = (uint16_t)i;
+            return at;
+        }
+    if (strcmp(text, "float") == 0)
+        return new_node(r, OI_BODY_DTYPE);
     size_t slot = find_slot(r, text);
     int attr = find_attr(r->row, text);
     oi_dtype t = oi_dtype_find(text);
@@ -478,7 +487,40 @@ static void append_statement(reader *r)
     want(r, ";");
 }
 
+/* let = "let" name "=" expression ";" */
+static void let_statement(reader *r)
+{
+    char text[64];
+    oi_body_step *s = new_step(r, OI_BODY_LET);
+    if (!name(r, text))
+        return;
+    want(r, "=");
+    s->in[0] = expression(r);
+    s->n_in = 1;
+    want(r, ";");
+    if (r->n_lets == OI_BODY_LETS || find_slot(r, text) < MAX_SLOTS) {
+        wrong(r, "too many names, or taken:", text);
+        return;
+    }
+    s->out[0] = (uint16_t)r->n_lets;
+    s->n_out = 1;
+    snprintf(r->lets[r->n_lets++], sizeof r->lets[0], "%s", text);
+}
+
 static size_t statements(reader *r, json *list, size_t i, bool is_inner);
+
+/* if = "if" expression "{" statements "}" */
+static size_t if_statement(reader *r, json *list, size_t i)
+{
+    oi_body_step *s = new_step(r, OI_BODY_IF);
+    size_t at = (size_t)(s - r->steps);
+    s->in[0] = expression(r);
+    s->n_in = 1;
+    want(r, "{");
+    i = statements(r, list, i + 1, true);
+    r->steps[at].n_steps = (uint16_t)(r->n_steps - at - 1);
+    return i;
+}
 
 /* for = "for" name "in" expression "{" statements "}" */
 static size_t for_statement(reader *r, json *list, size_t i)
@@ -486,7 +528,7 @@ static size_t for_statement(reader *r, json *list, size_t i)
     char text[64];
     oi_body_step *s = new_step(r, OI_BODY_FOR);
     size_t at = (size_t)(s - r->steps);
-    if (!name(r, text) || r->n_open == MAX_LOOPS) {
+    if (!name(r, text) || r->n_open == OI_BODY_LOOPS) {
         wrong(r, "too many loops at", text);
         return i;
     }
@@ -516,6 +558,10 @@ static size_t statements(reader *r, json *list, size_t i, bool is_inner)
             call_statement(r);
         else if (take(r, "check"))
             check_statement(r);
+        else if (take(r, "let"))
+            let_statement(r);
+        else if (take(r, "if"))
+            i = if_statement(r, list, i);
         else if (take(r, "append"))
             append_statement(r);
         else if (take(r, "for"))

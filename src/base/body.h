@@ -18,6 +18,8 @@
 #define OI_BODY_ARGS  8 /* items of a list, operands of a call */
 #define OI_BODY_OUTS  4
 #define OI_BODY_ATTRS 6
+#define OI_BODY_LETS  16
+#define OI_BODY_LOOPS 4
 #define OI_BODY_NONE  UINT16_MAX
 
 /* Functions and operators: constant, spelling, number of arguments. */
@@ -55,10 +57,11 @@ typedef enum oi_body_code {
     OI_BODY_NUMBER, /* `number`; whole when is_whole */
     OI_BODY_TRUTH,
     OI_BODY_WORD,  /* `text` */
-    OI_BODY_DTYPE, /* oi_dtype `index` */
+    OI_BODY_DTYPE, /* oi_dtype `index`; OI_NONE: what floats are computed in */
     OI_BODY_SLOT,  /* value `index`: inputs, then outputs, then the body's own */
     OI_BODY_ATTR,  /* attribute `index` of the composite */
     OI_BODY_COUNT, /* the counter of loop `index` */
+    OI_BODY_NAMED, /* what let `index` says */
     OI_BODY_LIST,  /* of `args`, lists among them spliced */
 #define OI_BODY_CODE(name, text, n) OI_BODY_##name,
     OI_BODY_FUNCTIONS(OI_BODY_CODE)
@@ -74,7 +77,14 @@ typedef struct oi_body_node {
     const char *text;
 } oi_body_node;
 
-typedef enum oi_body_kind { OI_BODY_CALL, OI_BODY_CHECK, OI_BODY_FOR, OI_BODY_APPEND } oi_body_kind;
+typedef enum oi_body_kind {
+    OI_BODY_CALL,
+    OI_BODY_CHECK,
+    OI_BODY_LET,
+    OI_BODY_IF,
+    OI_BODY_FOR,
+    OI_BODY_APPEND
+} oi_body_kind;
 
 typedef struct oi_body_attr {
     uint16_t attr, node;
@@ -83,11 +93,12 @@ typedef struct oi_body_attr {
 typedef struct oi_body_step {
     oi_body_kind kind;
     uint16_t op;                /* OI_BODY_CALL: its oi_op_id */
-    uint16_t in[OI_BODY_ARGS];  /* nodes; CHECK: value, limit; FOR: count; APPEND: value */
-    uint16_t out[OI_BODY_OUTS]; /* slots; APPEND: the list; FOR: the loop's number */
+    uint16_t in[OI_BODY_ARGS];  /* nodes; CHECK: value, limit; FOR: count; IF: condition; LET,
+                                   APPEND: value */
+    uint16_t out[OI_BODY_OUTS]; /* slots; APPEND: the list; FOR, LET: its number */
     oi_body_attr attrs[OI_BODY_ATTRS];
     uint8_t n_in, n_out, n_attrs;
-    uint16_t n_steps; /* FOR: how many of those that follow are inside */
+    uint16_t n_steps; /* FOR, IF: how many of those that follow are inside */
 } oi_body_step;
 
 /* One way to compose an op; the first whose condition holds is taken. */

@@ -301,6 +301,32 @@ static void try_rows(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     check(&c);
 }
 
+static void try_rope(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t x[3] = {rows, 3, 8};
+    add_input(&c, t, 3, x, &seed);
+    add_input(&c, OI_I32, 1, x, &seed);
+    set_out(&c, t, 3, x);
+    check(&c);
+}
+
+/* The first of the states that the cell gives; an lstm has a second. */
+static void try_cell(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t n = op->id == OI_OP_LSTM_CELL ? 4 : op->id == OI_OP_GRU_CELL ? 3 : 1;
+    uint64_t x[2] = {rows, 5}, h[2] = {rows, 6}, w[2] = {6 * n, 5}, r[2] = {6 * n, 6};
+    if (op->min_outputs > 1)
+        return;
+    add_input(&c, t, 2, x, &seed);
+    add_input(&c, t, 2, h, &seed);
+    add_input(&c, t, 2, w, &seed);
+    add_input(&c, t, 2, r, &seed);
+    set_out(&c, t, 2, h);
+    check(&c);
+}
+
 static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
 {
     switch (op->shape_rule) {
@@ -330,6 +356,8 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     case OI_SHAPE_NORM:
     case OI_SHAPE_CHANNELS:
     case OI_SHAPE_PAIRS: try_rows(op, t, rows > 500 ? 500 : rows, seed); break;
+    case OI_SHAPE_ROPE: try_rope(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_CELL: try_cell(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_ATTN: try_attn(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_CONV:
     case OI_SHAPE_CONV_TRANSPOSE:

@@ -165,8 +165,11 @@ static bool operands(builder *b, oi_frame *f, const oi_body_step *s, const value
             at[n_numbers++] = in->n - 1;
         }
     }
-    for (size_t i = 0; i < n_numbers; i++)
-        in->at[at[i]] = constant(b, number_dtype(b, f, op, in, at[i]), &numbers[i]);
+    for (size_t i = 0; i < n_numbers; i++) {
+        bool alone = n_numbers == in->n && numbers[i].tag == OI_EVAL_INT;
+        in->at[at[i]] =
+            constant(b, alone ? OI_I64 : number_dtype(b, f, op, in, at[i]), &numbers[i]);
+    }
     return true;
 }
 
@@ -249,8 +252,7 @@ static bool results(builder *b, const oi_frame *f, const oi_op *op, const value_
     for (size_t i = 0; i < in->n; i++)
         types[i] = type_from(&b->values.at[in->at[i]].type);
     if (!oi_infer_result(op, types, in->n, g->args, g->n_args, types + in->n, n_out, &why))
-        return oi_frame_fail(f, why.code, "in the body of %s: %s: %s", f->op->name, op->name,
-                             why.message);
+        return oi_frame_fail(f, why.code, "in its body: %s", why.message);
     for (uint32_t i = 0; i < n_out; i++) {
         int64_t dims[OI_MAX_RANK] = {0};
         const oi_type *t = &types[in->n + i];
@@ -259,6 +261,36 @@ static bool results(builder *b, const oi_frame *f, const oi_op *op, const value_
         oi_operand type = contiguous(t->dtype, t->rank, dims);
         out[i] = new_value(b, OI_VALUE_OF_TEMP, 0, &type);
     }
+    return true;
+}
+
+/* In a body a length of 0 is 0: the list is the result's shape, with at most one -1. The call then
+ * goes by its output, as a reshape without the attribute does. */
+static bool reshaped(builder *b, const oi_frame *f, const value_list *in, const given_attrs *g,
+                     uint32_t *out)
+{
+    const oi_operand *x = &b->values.at[in->at[0]].type;
+    oi_op_value *v = &g->values[0];
+    const int64_t *list = v->tag == OI_VALUE_INT ? &v->i : v->ints;
+    uint32_t n = v->tag == OI_VALUE_INT ? 1 : v->n, rest = n;
+    int64_t dims[OI_KERNEL_RANK], size = 1, all = 1;
+    if (v->tag == OI_VALUE_NONE || n > OI_KERNEL_RANK)
+        return oi_frame_fail(f, "E060", "the body of %s reshapes to nothing", f->op->name);
+    for (uint32_t i = 0; i < x->rank; i++)
+        all *= x->dims[i];
+    for (uint32_t i = 0; i < n; i++) {
+        dims[i] = list[i];
+        rest = list[i] < 0 ? i : rest;
+        if (list[i] >= 0 && __builtin_mul_overflow(size, list[i], &size))
+            return oi_frame_fail(f, "E051", "the body of %s reshapes beyond all", f->op->name);
+    }
+    if (rest < n)
+        dims[rest] = size ? all / size : 0;
+    if ((rest < n ? dims[rest] * size : size) != all)
+        return oi_frame_fail(f, "E051", "the body of %s reshapes to another size", f->op->name);
+    *v = (oi_op_value){.tag = OI_VALUE_NONE};
+    oi_operand type = contiguous(x->dtype, n, dims);
+    *out = new_value(b, OI_VALUE_OF_TEMP, 0, &type);
     return true;
 }
 
@@ -273,10 +305,13 @@ static bool call_step(builder *b, oi_frame *f, const oi_body_step *s, value_list
     uint32_t out[OI_BODY_OUTS];
     if (!operands(b, f, s, lists, op, &in) || !attributes(b, f, s, op, &given))
         return false;
-    bool ok = op->cls == OI_OP_CLASS_COMPOSITE && op->n_bodies
-                  ? follow(b, op, &in, given.values, given.run, out, s->n_out)
-                  : results(b, f, op, &in, &given, out, s->n_out) &&
-                        add_call(b, f, op, &in, out, s->n_out, given.values);
+    bool ok;
+    if (op->cls == OI_OP_CLASS_COMPOSITE && op->n_bodies)
+        ok = follow(b, op, &in, given.values, given.run, out, s->n_out);
+    else
+        ok = (op->id == OI_OP_RESHAPE ? reshaped(b, f, &in, &given, out)
+                                      : results(b, f, op, &in, &given, out, s->n_out)) &&
+             add_call(b, f, op, &in, out, s->n_out, given.values);
     for (uint32_t i = 0; ok && i < s->n_out; i++)
         f->slots[s->out[i]] = out[i];
     return ok;
@@ -312,6 +347,15 @@ static bool steps(builder *b, oi_frame *f, value_list *lists, uint32_t from, uin
             break;
         case OI_BODY_APPEND:
             *OI_PUSH(b->a, &lists[s->out[0]]) = f->slots[f->body->nodes[s->in[0]].index];
+            break;
+        case OI_BODY_LET:
+            if (!oi_eval_node(f, s->in[0], &f->lets[s->out[0]]))
+                return false;
+            break;
+        case OI_BODY_IF:
+            if (!oi_eval_int(f, s->in[0], &count))
+                return false;
+            i += count ? 0 : s->n_steps;
             break;
         case OI_BODY_FOR:
             if (!oi_eval_int(f, s->in[0], &count))
@@ -368,6 +412,7 @@ static bool follow(builder *b, const oi_op *op, const value_list *in, const oi_o
         return b->depth < MAX_DEPTH || oi_frame_fail(&f, "E060", "composites nested too deeply");
     f.slots = oi_arena_alloc(b->a, f.body->n_slots * sizeof *f.slots);
     value_list *lists = oi_arena_alloc(b->a, f.body->n_slots * sizeof *lists);
+    f.lets = oi_arena_alloc(b->a, OI_BODY_LETS * sizeof *f.lets);
     for (uint32_t i = 0; i < f.body->n_slots; i++)
         f.slots[i] = i < in->n && i < op->n_inputs ? in->at[i] : OI_NO_VALUE;
     b->depth++;

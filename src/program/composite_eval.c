@@ -273,8 +273,9 @@ bool oi_eval_node(const oi_frame *f, uint16_t node, oi_eval *out)
     case OI_BODY_TRUTH: *out = of_bool(n->number != 0); return true;
     case OI_BODY_WORD: *out = (oi_eval){.tag = OI_EVAL_WORD, .s = n->text}; return true;
     case OI_BODY_DTYPE:
-        *out = (oi_eval){.tag = OI_EVAL_DTYPE, .dtype = (oi_dtype)n->index};
+        *out = (oi_eval){.tag = OI_EVAL_DTYPE, .dtype = n->index ? (oi_dtype)n->index : f->compute};
         return true;
+    case OI_BODY_NAMED: *out = f->lets[n->index]; return true;
     case OI_BODY_SLOT: *out = (oi_eval){.tag = OI_EVAL_SLOT, .i = n->index}; return true;
     case OI_BODY_ATTR: return of_attr(f, n->index, out);
     case OI_BODY_COUNT: *out = of_int(f->counts[n->index]); return true;

@@ -34,12 +34,13 @@ typedef struct oi_frame {
     const oi_op *op;
     const oi_body *body;
     size_t n_in;
-    uint32_t *slots;           /* value ids by slot, OI_NO_VALUE: none yet */
-    const uint32_t *inputs;    /* value ids as given, before any conversion */
-    const oi_op_value *attrs;  /* of the composite */
-    const uint32_t *run_attrs; /* value ids of those that only the run knows, or NULL */
-    int64_t counts[4];         /* of the loops around */
-    oi_dtype compute;          /* what floats are converted to */
+    uint32_t *slots;               /* value ids by slot, OI_NO_VALUE: none yet */
+    const uint32_t *inputs;        /* value ids as given, before any conversion */
+    const oi_op_value *attrs;      /* of the composite */
+    const uint32_t *run_attrs;     /* value ids of those that only the run knows, or NULL */
+    int64_t counts[OI_BODY_LOOPS]; /* of the loops around */
+    oi_eval *lets;
+    oi_dtype compute; /* what floats are converted to */
     const oi_operand *(*type_of)(void *ctx, uint32_t value);
     void *ctx;
     oi_infer_fail *fail;

@@ -1,4 +1,4 @@
-/* Shape rules of softmax, norms and spectra. */
+/* Shape rules of softmax, norms, spectra, rotary embedding and recurrent cells. */
 #include "program/infer_test.h"
 
 static void test_along(void **state)
@@ -62,13 +62,56 @@ static void test_pairs(void **state)
            "wants shape [..., 2], the real and the imaginary part");
 }
 
+static void test_rope(void **state)
+{
+    (void)state;
+    accept("rope(f32[B,H,T,64], i32[T]) >> f32[B,H,T,64]");
+    accept("rope(f32[B,H,T,64], i64[B,T]; theta=100000, interleaved=true) >> f32[B,H,T,64]");
+    accept("rope(f16[T,9,64], i32[T]; dim=32, scale=0.5) >> f16[T,9,64]");
+    accept("rope(f32[1,T,576], i32[T], f32[P,32], f32[P,32]; heads=9) >> f32[1,T,576]");
+    refuse("rope(f32[1,4,576], i32[4]; heads=7) >> f32[1,4,576]", "E051",
+           "the last axis does not split into the heads: [1, 4, 576]");
+    refuse("rope(f32[1,4,576], i32[5]; heads=9) >> f32[1,4,576]", "E051",
+           "positions want shape [T] or [B, T]: x is [1, 4, 576], positions [5]");
+    refuse("rope(f32[4,2,7], i32[4]) >> f32[4,2,7]", "E051",
+           "only an even part of the last axis can be turned: [4, 2, 7]");
+    refuse("rope(f32[4,2,8], i32[4]; dim=10) >> f32[4,2,8]", "E051",
+           "only an even part of the last axis can be turned: [4, 2, 8]");
+    refuse("rope(f32[4,8], i32[4]) >> f32[4,8]", "E051",
+           "x wants shape [B, H, T, Dh], [T, H, Dh] or, with heads, [B, T, heads*Dh]: [4, 8]");
+    refuse("rope(f32[4,2,8], f32[4]) >> f32[4,2,8]", "E060",
+           "input 'positions' cannot be f32 (takes U i32 i64)");
+    refuse("rope(f32[4,2,8], i32[4], f32[9,4]) >> f32[4,2,8]", "E056",
+           "takes cos and sin, or neither");
+    refuse("rope(f32[4,2,8], i32[4], f32[9,8], f32[9,4]) >> f32[4,2,8]", "E051",
+           "cos and sin want shape [positions, dim/2], found [9, 8]");
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    accept("lstm_cell(f32[B,I], f32[B,H], f32[B,H], f32[G,I], f32[G,H]) >> f32[B,H], f32[B,H]");
+    accept("gru_cell(f32[2,5], f32[2,6], f32[18,5], f32[18,6], f32[36]) >> f32[2,6]");
+    accept("rnn_cell(f16[2,5], f16[2,6], f16[6,5], f16[6,6], f16[12]) >> f16[2,6]");
+    refuse("rnn_cell(f32[2,5], f32[3,6], f32[6,5], f32[6,6]) >> f32[3,6]", "E051",
+           "'h' wants shape [B, H], found [3, 6]; 'x' is [2, 5], 'h' [3, 6]");
+    refuse("gru_cell(f32[2,5], f32[2,6], f32[18,5], f32[18,5]) >> f32[2,6]", "E051",
+           "'R' wants shape [3*H, H], found [18, 5]; 'x' is [2, 5], 'h' [2, 6]");
+    refuse("gru_cell(f32[2,5], f32[2,6], f32[18,5], f32[18,6], f32[18]) >> f32[2,6]", "E051",
+           "'b' wants shape [6*H], of W and of R, found [18]; 'x' is [2, 5], 'h' [2, 6]");
+    refuse("lstm_cell(f32[2,5], f32[2,6], f32[2,5], f32[24,5], f32[24,6]) >> f32[2,6], f32[2,6]",
+           "E051", "'c' wants shape [B, H], found [2, 5]; 'x' is [2, 5], 'h' [2, 6]");
+    refuse("lstm_cell(f32[2,5], f32[2,6], f32[2,6], f32[24,5], f32[24,6]) >> f32[2,6]", "E056",
+           "gives 2 outputs, found 1");
+    refuse("rnn_cell(f32[5], f32[2,6], f32[6,5], f32[6,6]) >> f32[2,6]", "E051",
+           "x wants shape [B, I], found [5]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_along),
-        cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_along), cmocka_unit_test(test_norms), cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_pairs), cmocka_unit_test(test_rope),  cmocka_unit_test(test_cells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

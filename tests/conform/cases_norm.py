@@ -109,6 +109,32 @@ def spectrum_cases(op, row):
         yield Case(op, [sliced(rng, dtype, (5, 2), True)], {}, dtype, (5,), "sliced")
 
 
-CASES = {"softmax": softmax_cases, "log_softmax": softmax_cases, "layernorm": last_norm_cases, "rmsnorm": last_norm_cases,
+ROPE = [((2, 3, 5, 8), (5,), {}), ((2, 3, 5, 8), (2, 5), {"theta": 100000}), ((5, 3, 8), (5,), {"interleaved": True}),
+        ((2, 4, 24), (4,), {"heads": 3}), ((2, 4, 24), (2, 4), {"heads": 3, "interleaved": True}), ((1, 2, 3, 8), (3,), {"dim": 4}),
+        ((4, 2, 10), (4,), {"dim": 6, "interleaved": True}), ((3, 1, 6), (3,), {"scale": 0.25}), ((1, 1, 0, 4), (0,), {}),
+        ((2, 2, 4), (2,), {"dim": 0}), ((1, 1, 576), (1,), {"heads": 9, "theta": 100000, "interleaved": True})]
+
+
+def rope_cases(op, row):
+    for dtype in dtypes_of(row["dtypes"]):
+        for n, (shape, places, attrs) in enumerate(ROPE):
+            for own in ("i32", "i64", "u8"):
+                for tables in (False, True):
+                    rng = rng_for(op, dtype, n, own, tables)
+                    p = Tensor(own, rng.integers(0, 60, places).astype(DTYPES[own].array))
+                    inputs = [tensor(rng, dtype, shape, True), p]
+                    d = attrs.get("dim", shape[-1] // (attrs.get("heads") or 1))
+                    if tables:
+                        inputs += [tensor(rng, dtype, (60, d // 2), True), tensor(rng, dtype, (60, d // 2), True)]
+                    yield Case(op, inputs, attrs, dtype, shape, f"shape {n}")
+        rng = rng_for(op, dtype, "others")
+        p = Tensor("i32", np.arange(5, dtype=np.int32))
+        yield Case(op, [sliced(rng, dtype, (5, 3, 8), True), p], {}, dtype, (5, 3, 8), "sliced")
+        yield Case(op, [tensor(rng, dtype, (5, 3, 8), True), p], {}, dtype, (5, 3, 8), "in place", 0)
+        p = Tensor("i32", np.arange(100, dtype=np.int32))
+        yield Case(op, [tensor(rng, dtype, (2, 4, 100, 64), True), p], {}, dtype, (2, 4, 100, 64), "large")
+
+
+CASES = {"rope": rope_cases, "softmax": softmax_cases, "log_softmax": softmax_cases, "layernorm": last_norm_cases, "rmsnorm": last_norm_cases,
          "groupnorm": channel_cases, "instancenorm": channel_cases, "batchnorm": channel_cases, "lp_normalize": lp_cases,
          "magnitude": spectrum_cases, "power_spectrum": spectrum_cases}

@@ -84,3 +84,31 @@ for same, fn in (("magnitude", np.sqrt), ("power_spectrum", lambda v: v)):
         x = wide(inputs[0])
         return result(out_dtype, fn(x[..., 0] ** 2 + x[..., 1] ** 2))
     REFERENCE[same] = run
+
+
+@register("rope")
+def _(inputs, attrs, out_dtype, out_shape):
+    """One feature pair after the other, in f32 where the op says so: angles are rounded to it."""
+    x, p = wide(inputs[0]), inputs[1].values.astype(np.int64)
+    f = np.float64 if inputs[0].dtype == "f64" else np.float32
+    heads = attrs.get("heads", 0)
+    shape = x.shape
+    if x.ndim == 3 and heads:
+        x = x.reshape(*shape[:2], heads, shape[2] // heads)
+    dim = attrs.get("dim", x.shape[-1])
+    half = dim // 2
+    if len(inputs) > 2:
+        c, s = [wide(t)[p] for t in inputs[2:]]
+    else:
+        rate = np.power(f(attrs.get("theta", 10000)), np.arange(half).astype(f) * f(-2.0 / max(dim, 1)))
+        angle = (p.astype(f) * f(attrs.get("scale", 1)))[..., None] * rate
+        c, s = np.cos(angle.astype(np.float64)), np.sin(angle.astype(np.float64))
+    if len(shape) == 4 and p.ndim == 2:
+        c, s = c[:, None], s[:, None]
+    elif len(shape) == 3:
+        c, s = c[..., None, :], s[..., None, :]
+    y = x.copy()
+    one, two = (slice(0, dim, 2), slice(1, dim, 2)) if attrs.get("interleaved") else (slice(0, half), slice(half, dim))
+    y[..., one] = x[..., one] * c - x[..., two] * s
+    y[..., two] = x[..., two] * c + x[..., one] * s
+    return result(out_dtype, y.reshape(shape))

@@ -1,0 +1,45 @@
+"""Recurrent cells in f64, gate by gate as ONNX writes them."""
+
+import numpy as np
+
+from reference import result
+from reference_math import register, sigmoid, wide
+
+
+def parts(inputs, n_state, gates, order, standard):
+    """x, the states, and W, R, bias of W, bias of R by gate letter."""
+    x, *states = [wide(t) for t in inputs[: 1 + n_state]]
+    w, r = wide(inputs[1 + n_state]), wide(inputs[2 + n_state])
+    hidden = r.shape[1]
+    b = wide(inputs[3 + n_state]) if len(inputs) > 3 + n_state else np.zeros(2 * gates * hidden)
+    at = {g: slice(i * hidden, (i + 1) * hidden) for i, g in enumerate(order)}
+    rb = {g: slice((i + gates) * hidden, (i + gates + 1) * hidden) for i, g in enumerate(order)}
+    return x, states, {s: (w[at[g]].T, r[at[g]].T, b[at[g]], b[rb[g]]) for g, s in zip(order, standard)}
+
+
+@register("lstm_cell")
+def _(inputs, attrs, out_dtypes, out_shapes):
+    order = attrs.get("order", "iofc")
+    x, (h, c), gate = parts(inputs, 2, 4, order, order.replace("g", "c"))
+    clip = attrs.get("clip", np.inf)
+    pre = {g: np.clip(x @ w + h @ r + wb + rb, -clip, clip) for g, (w, r, wb, rb) in gate.items()}
+    new = sigmoid(pre["f"]) * c + sigmoid(pre["i"]) * np.tanh(pre["c"])
+    return [result(out_dtypes[0], sigmoid(pre["o"]) * np.tanh(new)), result(out_dtypes[1], new)]
+
+
+@register("gru_cell")
+def _(inputs, attrs, out_dtype, out_shape):
+    order = attrs.get("order", "zrh")
+    x, (h,), gate = parts(inputs, 1, 3, order, order.replace("n", "h"))
+    z, r = [sigmoid(x @ gate[g][0] + h @ gate[g][1] + gate[g][2] + gate[g][3]) for g in "zr"]
+    w, u, wb, rb = gate["h"]
+    inner = r * (h @ u + rb) if attrs.get("linear_before_reset") else (r * h) @ u + rb
+    return result(out_dtype, (1 - z) * np.tanh(x @ w + inner + wb) + z * h)
+
+
+@register("rnn_cell")
+def _(inputs, attrs, out_dtype, out_shape):
+    x, (h,), gate = parts(inputs, 1, 1, "i", "i")
+    w, r, wb, rb = gate["i"]
+    f = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), "sigmoid": sigmoid}[attrs.get("activation", "tanh")]
+    return result(out_dtype, f(x @ w + h @ r + wb + rb))

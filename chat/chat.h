@@ -160,7 +160,7 @@ size_t chat_engine_room(const chat_engine *e); /* tokens that still fit */
 bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const float **logits,
                       chat_why *why);
 void chat_engine_reset(chat_engine *e);
-uint64_t chat_engine_weights_peak(chat_engine *e); /* most bytes of weights at once */
+uint64_t chat_engine_weights_peak(const chat_engine *e); /* most bytes of weights at once */
 
 /* -- options.c -- */
 

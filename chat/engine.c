@@ -7,7 +7,7 @@
 /* Below this many tokens single steps are cheaper than a chunk that is mostly filling. */
 #define WORTH_A_CHUNK 4
 
-typedef struct stage { /* one graph; sim and exec are NULL while it is not open */
+typedef struct stage { /* one graph; sim and exec are NULL while they are not needed */
     const char *name;
     oi_graph *graph;
     oi_sim *sim;
@@ -20,8 +20,7 @@ struct chat_engine {
     oi_diag *diag;
     stage prefill, decode;
     size_t chunk, context, vocab, seen;
-    uint64_t weights_peak; /* of simulators that were closed */
-    int32_t *filled;       /* (chunk) */
+    int32_t *filled; /* (chunk) */
 };
 
 static bool report(chat_engine *e, const char *what, chat_why *why)
@@ -52,28 +51,20 @@ static bool open_sim(chat_engine *e, stage *s, chat_why *why)
     return status == OI_OK || report(e, path, why);
 }
 
-static void note_peak(chat_engine *e, const stage *s)
+static void close_stage(stage *s)
 {
-    oi_sim_stats stats = {0};
-    if (s->sim)
-        oi_sim_get_stats(s->sim, &stats);
-    e->weights_peak = stats.weights_peak > e->weights_peak ? stats.weights_peak : e->weights_peak;
-}
-
-static void close_stage(chat_engine *e, stage *s)
-{
-    note_peak(e, s);
     oi_exec_free(s->exec);
     oi_sim_free(s->sim);
     oi_graph_free(s->graph);
-    *s = (stage){.name = s->name};
 }
 
-/* Opens a stage beside the other one, whose memory it shares. Each keeps weights of its own up to
- * the limit, so under one only the stage that runs stays open. */
+/* Makes a stage's executor beside that of the other, whose memory it shares. Each stage keeps
+ * weights of its own up to the limit, so under one the other's are given back first. */
 static bool ready(chat_engine *e, stage *s, chat_why *why)
 {
     stage *other = s == &e->prefill ? &e->decode : &e->prefill;
+    if (e->options.memory_limit && other->sim)
+        oi_sim_trim(other->sim);
     if (s->exec)
         return true;
     oi_diag_clear(e->diag);
@@ -81,11 +72,7 @@ static bool ready(chat_engine *e, stage *s, chat_why *why)
         return false;
     oi_status status = other->exec ? oi_exec_new_shared(s->sim, other->exec, &s->exec, e->diag)
                                    : oi_exec_new(s->sim, &s->exec, e->diag);
-    if (status != OI_OK)
-        return report(e, s->name, why);
-    if (e->options.memory_limit)
-        close_stage(e, other);
-    return true;
+    return status == OI_OK || report(e, s->name, why);
 }
 
 /* A variable that must be there, and how many elements it has. */
@@ -156,8 +143,8 @@ void chat_engine_close(chat_engine *e)
 {
     if (!e)
         return;
-    close_stage(e, &e->decode);
-    close_stage(e, &e->prefill);
+    close_stage(&e->decode);
+    close_stage(&e->prefill);
     oi_model_close(e->model);
     oi_diag_free(e->diag);
     free(e->filled);
@@ -232,9 +219,10 @@ void chat_engine_reset(chat_engine *e)
     e->seen = 0;
 }
 
-uint64_t chat_engine_weights_peak(chat_engine *e)
+uint64_t chat_engine_weights_peak(const chat_engine *e)
 {
-    note_peak(e, &e->prefill);
-    note_peak(e, &e->decode);
-    return e->weights_peak;
+    oi_sim_stats prefill, decode;
+    oi_sim_get_stats(e->prefill.sim, &prefill);
+    oi_sim_get_stats(e->decode.sim, &decode);
+    return prefill.weights_peak > decode.weights_peak ? prefill.weights_peak : decode.weights_peak;
 }

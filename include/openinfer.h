@@ -585,6 +585,9 @@ typedef struct oi_sim_stats {
     uint64_t weights_resident; /* now */
 } oi_sim_stats;
 OI_API void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out);
+/* Under a memory limit: gives back the model tensors in memory; they come again when they are used.
+ * For a simulator that rests while another of the same model runs. */
+OI_API void oi_sim_trim(oi_sim *s);
 
 OI_API oi_status oi_exec_new(oi_sim *s, oi_exec **out, oi_diag *diag);
 /* Persistent variables that are equal in name, type, dims, indices and @fixed are shared with

@@ -100,6 +100,12 @@ void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out)
     out->weights_resident = oi_weights_resident(s->weights);
 }
 
+void oi_sim_trim(oi_sim *s)
+{
+    if (s && s->weights)
+        oi_weights_trim(s->weights);
+}
+
 size_t oi_sim_n_vars(const oi_sim *s)
 {
     return s->program->n_vars;

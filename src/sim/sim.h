@@ -46,6 +46,7 @@ bool oi_weights_is_stable(const oi_weights *w);
 oi_status oi_weights_get(oi_weights *w, size_t i, const void **out, oi_diag *d);
 void oi_weights_release(oi_weights *w, size_t i);
 oi_status oi_weights_check(oi_weights *w, oi_diag *d); /* is the file still whole? once a step */
+void oi_weights_trim(oi_weights *w); /* gives back what a limit counts and nobody uses now */
 uint64_t oi_weights_peak(oi_weights *w);
 uint64_t oi_weights_resident(oi_weights *w);
 

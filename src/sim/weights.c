@@ -149,6 +149,17 @@ void oi_weights_release(oi_weights *w, size_t i)
     pthread_mutex_unlock(&w->lock);
 }
 
+void oi_weights_trim(oi_weights *w)
+{
+    pthread_mutex_lock(&w->lock);
+    for (uint32_t i = w->limit ? w->oldest : OI_NO_ID, next; i != OI_NO_ID; i = next) {
+        next = w->at[i].newer;
+        if (w->at[i].pins == 0)
+            evict(w, i);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 uint64_t oi_weights_peak(oi_weights *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -169,8 +180,6 @@ void oi_weights_free(oi_weights *w)
 {
     if (!w)
         return;
-    while (w->limit && w->oldest != OI_NO_ID) /* who asked for little memory wants it back */
-        evict(w, w->oldest);
     pthread_mutex_destroy(&w->lock);
     free(w->at);
     free(w);

@@ -61,6 +61,12 @@ static void run(const char *path, bool pread, uint64_t limit, outcome *out)
         memcpy(out->t, v.data, sizeof out->t);
         rig_must(&r, oi_fetch(r.exec, "a", &v, r.diag));
         rig_must(&r, oi_fetch(r.exec, "b", &v, r.diag));
+        if (limit && step == 1) { /* given back between steps, they come again */
+            oi_sim_stats left;
+            oi_sim_trim(r.sim);
+            oi_sim_get_stats(r.sim, &left);
+            assert_true(left.weights_resident == 0);
+        }
     }
     oi_sim_stats stats;
     oi_sim_get_stats(r.sim, &stats);

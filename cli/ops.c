@@ -47,8 +47,10 @@ static void put_call(FILE *f, size_t op)
         comma = ", ";
     }
     for (size_t i = 0; oi_ops_attr_at(op, i, &attr); i++)
-        if (attr.required)
+        if (attr.required) {
             fprintf(f, "%s%s=%s", comma, attr.name, sample(&attr));
+            comma = ", ";
+        }
     fputs(") >> ", f);
     for (size_t i = 0; oi_ops_output(op, i, &port); i++) {
         if (port.variadic)

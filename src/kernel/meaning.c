@@ -501,7 +501,9 @@ bool oi_meaning_bind(oi_meaning *m, const oi_m_name *names, size_t n_names, oi_d
     binder b = {m, names, n_names};
     for (size_t i = 0; i < m->n_lets && !m->error[0]; i++) {
         fold(&b, m->lets[i].node);
-        if (type(&b, m->lets[i].node, OI_NONE) == OI_NONE)
+        /* one that nothing inside says the type of has the result's */
+        if (type(&b, m->lets[i].node, OI_NONE) == OI_NONE && !m->error[0] &&
+            type(&b, m->lets[i].node, wanted) == OI_NONE)
             complain(m, "no type for", m->lets[i].text, m->lets[i].len);
     }
     if (!m->error[0])

@@ -59,6 +59,13 @@ static void test_signals(void **state)
     accept("istft(f32[B,22,16,2], f32[16]; hop=4, length=80) >> f32[B,80]");
     refuse("istft(f32[2,22,8,2], f32[16]; hop=4) >> f32[2,100]", "E051",
            "the bins are neither one side nor two of the window: [2, 22, 8, 2] and [16]");
+    accept("hann_window(; size=5) >> f32[5]");
+    refuse("hann_window(; size=5) >> f32[4]", "E051", "declared [4], result is [5]");
+    accept("hamming_window(; size=5, periodic=false) >> f16[5]");
+    refuse("hamming_window(; size=5) >> i32[5]", "E050",
+           "the output is declared i32, the result is f32");
+    accept("blackman_window(; size=0) >> f64[0]");
+    refuse("blackman_window() >> f64[0]", "E053", "attribute 'size' is required");
     accept("mel_filter(; num_mels=8, n_fft=64, sample_rate=16000) >> f32[33,8]");
     refuse("mel_filter(; num_mels=8, n_fft=64, sample_rate=16000) >> f32[32,8]", "E051",
            "declared [32, 8], result is [33, 8]");

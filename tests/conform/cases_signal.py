@@ -133,5 +133,13 @@ def mel_cases(op, row):
             yield Case(op, [], attrs, dtype, (attrs["n_fft"] // 2 + 1, attrs["num_mels"]), f"filter {n}")
 
 
-CASES = {"sort": sort_cases, "argsort": sort_cases, "topk": topk_cases, "resize": resize_cases, "grid_sample": grid_cases, "dft": dft_cases, "rfft": dft_cases, "ifft": dft_cases,
+def window_cases(op, row):
+    for dtype in dtypes_of(row["dtypes"]):
+        for size in (0, 1, 2, 3, 8, 9, 25, 400, 70001):
+            for attrs in ({}, {"periodic": False}):
+                if size < 70001 or dtype == "f32":
+                    yield Case(op, [], {"size": size, **attrs}, dtype, (size,), "large" if size == 70001 else "window")
+
+
+CASES = {f"{w}_window": window_cases for w in ("hann", "hamming", "blackman")} | {"sort": sort_cases, "argsort": sort_cases, "topk": topk_cases, "resize": resize_cases, "grid_sample": grid_cases, "dft": dft_cases, "rfft": dft_cases, "ifft": dft_cases,
          "stft": stft_cases, "istft": istft_cases, "mel_filter": mel_cases}

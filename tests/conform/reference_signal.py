@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from reference import op
+from reference import ROUNDED, op
 from tensors import DTYPES, Tensor
 
 
@@ -193,6 +193,24 @@ def _(inputs, attrs, out_dtype, out_shape):
         weight[f * hop : f * hop + n] += window**2
     safe = np.where(weight == 0, 1, weight)
     return given(out_dtype, np.where(weight == 0, 0, total / safe)[:, : out_shape[1]])
+
+
+def window(name, *factors):
+    """Factors of cos(0), cos(2 pi i / n), cos(4 pi i / n), of alternating sign."""
+    ROUNDED[name] = {"f32": 8, "f64": 4000}  # here terms cancel where the window is near 0
+
+    @op(name)
+    def _(inputs, attrs, out_dtype, out_shape):
+        n = out_shape[0] if attrs.get("periodic", True) else out_shape[0] - 1
+        angle = 2 * np.pi * np.arange(out_shape[0], dtype=np.longdouble) / max(n, 1)
+        v = sum((-1) ** k * np.longdouble(f) * np.cos(k * angle) for k, f in enumerate(factors))
+        v = np.where(np.abs(v) < 1e-17, 0, v)
+        return given(out_dtype, np.ones(1) if n == 0 and out_shape[0] else v)
+
+
+window("hann_window", 0.5, 0.5)
+window("hamming_window", np.longdouble(25) / 46, np.longdouble(21) / 46)
+window("blackman_window", 0.42, 0.5, 0.08)
 
 
 @op("mel_filter")

@@ -204,7 +204,7 @@ def window(name, *factors):
         n = out_shape[0] if attrs.get("periodic", True) else out_shape[0] - 1
         angle = 2 * np.pi * np.arange(out_shape[0], dtype=np.longdouble) / max(n, 1)
         v = sum((-1) ** k * np.longdouble(f) * np.cos(k * angle) for k, f in enumerate(factors))
-        v = np.where(np.abs(v) < 1e-17, 0, v)
+        v = np.where(np.abs(v) < 1e-15, 0, v)
         return given(out_dtype, np.ones(1) if n == 0 and out_shape[0] else v)
 
 

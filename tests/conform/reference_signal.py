@@ -210,7 +210,7 @@ def window(name, *factors):
 
 window("hann_window", 0.5, 0.5)
 window("hamming_window", np.longdouble(25) / 46, np.longdouble(21) / 46)
-window("blackman_window", 0.42, 0.5, 0.08)
+window("blackman_window", np.longdouble(42) / 100, 0.5, np.longdouble(8) / 100)
 
 
 @op("mel_filter")

@@ -3,8 +3,8 @@
  *
  *     helpergen OUT.c < scalar.h after the preprocessor
  *
- * Top-level items end at a `;` or a closing brace outside all others. Macros leave a function on one
- * line, so it is laid out again: a line per statement, four spaces per brace. */
+ * Top-level items end at a `;` or a closing brace outside all others. Macros leave a function on
+ * one line, so it is laid out again: a line per statement, four spaces per brace. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +61,11 @@ static void put(layout *l, char c)
     put_char(l->out, c);
 }
 
+static bool is_typedef(const char *item)
+{
+    return strncmp(item, "typedef ", 8) == 0;
+}
+
 static void put_item(FILE *out, const char *item, size_t n)
 {
     layout l = {out, 0, 0, true};
@@ -88,7 +93,7 @@ static void put_item(FILE *out, const char *item, size_t n)
         if (c == '{' && !is_value) {
             end_line(&l);
             l.depth++;
-        } else if ((c == ';' && l.parens == 0) || (c == '}' && !is_value)) {
+        } else if ((c == ';' && l.parens == 0) || (c == '}' && !is_value && !is_typedef(item))) {
             end_line(&l);
         } else if (c == '}' && is_value) {
             is_value = false;
@@ -97,18 +102,20 @@ static void put_item(FILE *out, const char *item, size_t n)
     end_line(&l);
 }
 
-/* The name that an item declares: the last word before the first ( or [ or =. */
+/* The name that an item declares: the last word before the first ( or [ or =, of a type the last.
+ */
 static void put_name(FILE *out, const char *item, size_t n)
 {
     size_t end = 0;
-    while (end < n && !strchr("([=", item[end]))
+    while (end < n && (is_typedef(item) ? end + 1 < n : !strchr("([=", item[end])))
         end++;
     while (end > 0 && item[end - 1] == ' ')
         end--;
     size_t start = end;
-    while (start > 0 && (item[start - 1] == '_' || (item[start - 1] >= 'a' && item[start - 1] <= 'z') ||
-                         (item[start - 1] >= 'A' && item[start - 1] <= 'Z') ||
-                         (item[start - 1] >= '0' && item[start - 1] <= '9')))
+    while (start > 0 &&
+           (item[start - 1] == '_' || (item[start - 1] >= 'a' && item[start - 1] <= 'z') ||
+            (item[start - 1] >= 'A' && item[start - 1] <= 'Z') ||
+            (item[start - 1] >= '0' && item[start - 1] <= '9')))
         start--;
     fprintf(out, "    {\"%.*s\",\n", (int)(end - start), item + start);
 }
@@ -118,7 +125,7 @@ static size_t item_length(const char *text)
     int depth = 0;
     for (size_t i = 0; text[i]; i++) {
         depth += (text[i] == '{') - (text[i] == '}');
-        if (depth == 0 && (text[i] == ';' || text[i] == '}'))
+        if (depth == 0 && (text[i] == ';' || (text[i] == '}' && !is_typedef(text))))
             return i + 1 + (text[i] == '}' && text[i + 1] == ';');
     }
     return 0;

@@ -220,6 +220,10 @@ static const char *expression(printer *x, const char *text, binding *b, oi_dtype
 {
     oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
     const oi_dialect *d = x->p->lang->dialect;
+    for (size_t i = 0; i < b->n; i++) /* where nobody asks whether it was given, it is 0 */
+        if (b->names[i].is_absent &&
+            !strstr(text, oi_arena_printf(x->p->arena, "given(%s)", b->names[i].name)))
+            b->names[i].is_absent = false;
     if (!oi_meaning_parse(text, m) || !oi_meaning_bind(m, b->names, b->n, want))
         return oi_arena_printf(x->p->arena, "#error \"%s\"", m->error);
     size_t cap = 4096;
@@ -307,6 +311,8 @@ static const char *eval_text(printer *x, const oi_sop *op)
     if (op->part == OI_PART_EXPR && op->place != OI_NO_ID)
         bind_name(&b, "i", OI_I64, x->values[op->place]);
     bind_attrs(x, &b, c);
+    if (of == OI_NONE && op->part == OI_PART_EXPR) /* no input is mentioned */
+        of = is_cast ? oi_form_source(c->in0) : oi_form_of(c->in0);
     const char *text = expression(x, part_text(c, op->part, of ? of : want, want), &b, want);
     return is_cast ? widen(x, op->type, text) : text;
 }

@@ -239,7 +239,7 @@ static void lower_map(lowering *x, const oi_nest *n)
         return;
     }
     oi_dtype acc = oi_kernel_accumulator(x->q), o = x->q->out[n->write.operand].dtype;
-    oi_dtype compute = acc != OI_NONE ? acc : x->q->n_in ? x->q->in[0].dtype : o;
+    oi_dtype compute = acc != OI_NONE ? acc : x->call->in0;
     oi_dtype result = result_of_map(x, compute);
     uint32_t v = expression(x, n, acc, result);
     store(x, pre, n, convert(x, pre, v, result, o));
@@ -453,7 +453,8 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
     }
     oi_scall *call = oi_arena_alloc(u->arena, sizeof *call);
     *call = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = lowered->scalars, .node = node};
-    call->in0 = q->n_in ? q->in[0].dtype : q->out[0].dtype;
+    bool counts = q->op->loops == OI_LOOPS_COUNT_UP; /* only the place of an element matters */
+    call->in0 = counts ? q->out[0].dtype : oi_kernel_shared(q);
     lowering x = {.u = u, .graph = graph, .n = node, .out = out, .q = q, .call = call};
     x.in = lowered->in;
     x.to = lowered->to;

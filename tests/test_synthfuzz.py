@@ -1,0 +1,43 @@
+"""Random graphs: the synthesized program does what the simulator does. See tests/synthfuzz."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from conftest import BIN, REPO
+
+FUZZ = REPO / "tests/synthfuzz/fuzz.py"
+
+
+def run(folder, *words):
+    return subprocess.run([sys.executable, FUZZ, "--bin", BIN, "--out", folder, *map(str, words)],
+                          capture_output=True, text=True, timeout=1800)  # fmt: skip
+
+
+def test_random_graphs(tmp_path, sanitized):
+    count = 50 if sanitized else 500
+    result = run(tmp_path, "--count", count, "--seed", 1)
+    assert result.returncode == 0, result.stdout + result.stderr
+    last = result.stdout.splitlines()[-1]
+    assert last.endswith("were not well typed") and int(last.split()[0]) >= count, result.stdout
+    assert int(last.split()[-5]) <= count // 50, "the generator writes what the language does not allow"
+
+
+def test_a_wrong_program_is_reduced(tmp_path):
+    """With a compiler that turns additions into subtractions a graph is found and made small."""
+    compiler = tmp_path / "bin/cc"
+    compiler.parent.mkdir()
+    compiler.write_text("""#!/bin/sh
+for f in "$@"; do case "$f" in g*.c) sed -i 's/\\(v[0-9]*\\) + \\(v[0-9]*\\)/\\1 - \\2/' "$f";; esac; done
+exec /usr/bin/cc "$@"
+""")
+    compiler.chmod(0o755)
+    env = {**os.environ, "PATH": f"{compiler.parent}:{os.environ['PATH']}"}
+    result = subprocess.run([sys.executable, FUZZ, "--bin", BIN, "--out", tmp_path / "out", "--count", "300", "--seed", "2"],
+                            capture_output=True, text=True, timeout=1800, env=env)  # fmt: skip
+    assert result.returncode == 1, result.stdout
+    reduced = next(pathlib.Path(tmp_path / "out").glob("failed*/reduced.oi")).read_text()
+    original = next(pathlib.Path(tmp_path / "out").glob("failed*/original.oi")).read_text()
+    ops = [line for line in reduced.splitlines() if line.strip().startswith("op ")]
+    assert len(reduced) < len(original) and 1 <= len(ops) <= 3, reduced

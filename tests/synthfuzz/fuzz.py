@@ -61,7 +61,10 @@ class Fuzz:
         target, flags, more = way
         sets = [w for name, value in inputs.items() for w in ("--set", f"{name}={value}")]
         words = [*paths, "--model", model, "--target", target, "--cflags", flags, "--steps", steps, "--in-turn"]
-        return self.call("verify", *words, *more, *sets)
+        result = self.call("verify", *words, *more, *sets)
+        if result.returncode < 0:
+            result.stderr += f"openinfer was ended by signal {-result.returncode}\n"
+        return result
 
     # -- one batch --
 
@@ -119,10 +122,12 @@ class Fuzz:
         names = set(re.findall(r"\w+", text))
         inputs = {k: v for k, v in graph.inputs.items() if k in names}
         result = self.verify([path], where / "model.oinf", inputs, way)
-        return result.returncode == 1 and self.kind(result.stderr) == wanted
+        return result.returncode != 0 and self.kind(result.stderr) == wanted
 
     @staticmethod
     def kind(stderr):
+        if "openinfer was ended" in stderr:
+            return "openinfer"
         if "did not build" in stderr:
             return "build"
         if "did not finish" in stderr:
@@ -181,8 +186,8 @@ class Fuzz:
         self.reasons()
         seed, graph, way, stderr = wrong
         print(stderr)
-        if graph is None:
-            print("the graphs differ only together")
+        if graph is None or self.kind(stderr) == "refused":
+            print("the graphs differ only together" if graph is None else f"seed {seed}, {way}")
             return 1
         where = self.folder / f"failed{seed}"
         text = self.reduce(graph, way, where, stderr)

@@ -27,8 +27,6 @@ NOT_YET = {
     "attn_cache": "has a length that only the run knows",
     "auto_dim": "has a length that only the run knows",
     "cache_ops": "has a length that only the run knows",
-    "cache_step": "'attn' cannot be synthesized yet",
-    "kv_cache_decode": "'sdpa' cannot be synthesized yet",
     "tables": "has a length that only the run knows",
 }
 NAMES = [name for name in run_all.NAMES if name not in NOT_YET]

@@ -108,15 +108,55 @@ static bool run(folding *f, const oi_skernel *k)
     return true;
 }
 
-static void fold_list(folding *f, oi_stmts *list)
+/* Whether something in the list may look at the tensor before `kernel` writes it. */
+static bool looks_before(folding *f, const oi_stmts *list, uint32_t tensor, uint32_t kernel,
+                         bool *found)
+{
+    for (size_t i = 0; i < list->n && !*found; i++) {
+        const oi_stmt *s = &list->at[i];
+        *found = s->kind == OI_STMT_KERNEL && s->kernel == kernel;
+        if (*found)
+            return false;
+        if (s->kind == OI_STMT_LOOP && looks_before(f, &s->body, tensor, kernel, found))
+            return true;
+        if (s->kind == OI_STMT_KERNEL && oi_kernel_reads(&f->u->kernels.at[s->kernel], tensor))
+            return true;
+        if (s->kind != OI_STMT_LOOP && s->kind != OI_STMT_KERNEL)
+            return true; /* not looked at closely */
+    }
+    return false;
+}
+
+/* In the first round of a loop others may still look at what the tensor held before. */
+static bool is_early(folding *f, const oi_stmts *loop, const oi_skernel *k, uint32_t kernel)
+{
+    for (size_t i = 0; loop && i < k->ports.n; i++) {
+        bool found = false;
+        if (k->ports.at[i].is_written &&
+            looks_before(f, loop, k->ports.at[i].tensor, kernel, &found))
+            return false;
+    }
+    return true;
+}
+
+static bool runs_surely(const oi_pnode *loop)
+{
+    int64_t start, end;
+    return oi_code_is_int(&loop->as.loop.start, &start) &&
+           oi_code_is_int(&loop->as.loop.end, &end) && end > start;
+}
+
+/* `loop`: the outermost one around, or NULL. */
+static void fold_list(folding *f, oi_stmts *list, oi_stmts *loop)
 {
     for (size_t i = 0; i < list->n; i++) {
-        if (list->at[i].kind == OI_STMT_LOOP)
-            fold_list(f, &list->at[i].body);
-        if (list->at[i].kind != OI_STMT_KERNEL)
+        oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_LOOP && runs_surely(s->node))
+            fold_list(f, &s->body, loop ? loop : &s->body);
+        if (s->kind != OI_STMT_KERNEL)
             continue;
-        const oi_skernel *k = &f->u->kernels.at[list->at[i].kernel];
-        if (!is_foldable(f, k) || !run(f, k))
+        const oi_skernel *k = &f->u->kernels.at[s->kernel];
+        if (!is_foldable(f, k) || !is_early(f, loop, k, s->kernel) || !run(f, k))
             continue;
         memmove(&list->at[i], &list->at[i + 1], (list->n - i - 1) * sizeof *list->at);
         list->n--;
@@ -133,7 +173,7 @@ oi_status oi_pass_fold(oi_unit *u)
         f.writes = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *f.writes);
         for (uint32_t b = 0; b < graph->program->n_blocks; b++)
             count_writes(&f, &graph->blocks[b].stmts);
-        fold_list(&f, &graph->blocks[graph->program->entry].stmts);
+        fold_list(&f, &graph->blocks[graph->program->entry].stmts, NULL);
     }
     return OI_OK;
 }

@@ -326,6 +326,8 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
     if (q->op->loops != OI_LOOPS_MATMUL) {
         c->contract = oi_table_contract(k, c->cpu, name);
         c->run = oi_nest_sum_run;
+        if (q->op->loops == OI_LOOPS_CONV)
+            (void)oi_conv_choose(q, c);
         return c->contract != NULL;
     }
     c->tile = oi_table_tile(k, c->cpu, name);

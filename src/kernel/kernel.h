@@ -235,6 +235,8 @@ bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_nest_sum_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                      oi_kernel_fault *fault);
 
+/* conv.c: false where its nest has to do */
+bool oi_conv_choose(const oi_kernel_query *q, oi_choice *c);
 /* qlinear.c */
 bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c);
 

@@ -27,7 +27,7 @@ static const char *sample(const oi_ops_attr *a)
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++)
         if (strcmp(samples[i].kind, a->kind) == 0)
             return samples[i].text;
-    return a->values[0] ? a->values[0] : "...";
+    return a->values[0] ? a->values[0] : strcmp(a->kind, "string") == 0 ? "\"ij->ji\"" : "...";
 }
 
 /* A call as one would write it: what may be left out is, what may repeat comes twice. */

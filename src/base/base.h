@@ -304,4 +304,19 @@ int64_t oi_window_slide(oi_window *w, oi_auto_pad pad, bool ceil_mode);
  * output's length when given, else -1; then the padding is what makes it so. */
 int64_t oi_window_spread(oi_window *w, oi_auto_pad pad, int64_t output_padding, int64_t wanted);
 
+/* -- einsum.c -- */
+
+#define OI_EINSUM_RANK   16
+#define OI_EINSUM_INPUTS 2
+
+/* Labels are numbers: 0 ... n_out - 1 are the axes of the result, the others are summed. */
+typedef struct oi_einsum {
+    uint32_t n_in, n_out, n_labels;
+    uint32_t rank[OI_EINSUM_INPUTS];
+    uint8_t in[OI_EINSUM_INPUTS][OI_EINSUM_RANK]; /* the label of each axis */
+} oi_einsum;
+
+/* False when the equation is malformed or does not fit operands of these ranks. */
+bool oi_einsum_read(const char *equation, uint32_t n_in, const uint32_t *ranks, oi_einsum *out);
+
 #endif

@@ -326,6 +326,7 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
     if (q->op->loops != OI_LOOPS_MATMUL) {
         c->contract = oi_table_contract(k, c->cpu, name);
         c->run = oi_nest_sum_run;
+        set_number(&c->one, c->form, &(oi_op_value){.tag = OI_VALUE_INT, .i = 1});
         if (q->op->loops == OI_LOOPS_CONV)
             (void)oi_conv_choose(q, c);
         return c->contract != NULL;

@@ -106,6 +106,7 @@ struct oi_choice {
     const oi_reduce_fns *place; /* of a reduction that also tells where */
     const oi_tile_fns *tile;
     const oi_contract_fns *contract;
+    oi_kernel_scalar one; /* in the kernel's form */
     const oi_dot_fns *dots;
     oi_dtype form; /* what the kernel computes in */
     oi_load load[4];

@@ -174,7 +174,7 @@ static void try_matmul(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed
     uint64_t x[3] = {2, rows, 19}, y[2] = {19, 21}, out[3] = {2, rows, 21};
     add_input(&c, t, 3, x, &seed);
     add_input(&c, t, 2, y, &seed);
-    set_out(&c, t, 3, out);
+    set_out(&c, result_dtype(op, t), 3, out);
     check(&c);
 }
 
@@ -254,15 +254,31 @@ static void try_qlinear(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t see
     }
 }
 
+static void try_products(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t x[2] = {rows, 19}, y[2] = {19, 21}, out[2] = {rows, 21};
+    add_input(&c, t, 2, x, &seed);
+    add_input(&c, t, 2, y, &seed);
+    if (op->shape_rule == OI_SHAPE_EINSUM)
+        c.attrs[c.n_attrs++] =
+            (oi_op_arg){"equation", {.tag = OI_VALUE_STRING, .s = "ij, jk -> ik"}};
+    set_out(&c, t, 2, out);
+    check(&c);
+}
+
 /* An input of 4 axes and a window of 3, padded by 1 where that is known. */
 static void try_window(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
 {
     call c = {.op = op};
+    oi_dtype result = t;
     bool is_spread = op->shape_rule == OI_SHAPE_CONV_TRANSPOSE;
     uint64_t x[4] = {2, 4, 5, rows}, w[4] = {4, 4, 3, 3}, out[4] = {2, 4, 5, rows};
     add_input(&c, t, 4, x, &seed);
     if (op->min_inputs > 1)
         add_input(&c, t, 4, w, &seed);
+    if (op->shape_rule == OI_SHAPE_CONV && op->outputs[0].out_rule == OI_OUT_LIST)
+        result = op->outputs[0].out_default; /* conv_integer */
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         if (strcmp(op->attrs[i].name, "kernel") == 0)
             c.attrs[c.n_attrs++] = (oi_op_arg){"kernel", int_value(3)};
@@ -283,7 +299,7 @@ static void try_window(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed
         uint64_t columns[3] = {2, 36, 5 * rows};
         set_out(&c, t, 3, columns);
     } else {
-        set_out(&c, t, 4, out);
+        set_out(&c, result, 4, out);
     }
     check(&c);
 }
@@ -347,7 +363,7 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
         break;
     case OI_SHAPE_MATMUL:
         try_matmul(op, t, rows > 200 ? 200 : rows, seed);
-        if (rows < 4)
+        if (rows < 4 && op->n_attrs)
             try_thin(op, t, rows, seed);
         break;
     case OI_SHAPE_GATHER: try_gather(op, t, rows > 500 ? 500 : rows, seed); break;
@@ -359,6 +375,12 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     case OI_SHAPE_ROPE: try_rope(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_CELL: try_cell(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_ATTN: try_attn(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_GEMM:
+    case OI_SHAPE_EINSUM: try_products(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_QUANTIZE:
+    case OI_SHAPE_DYNAMIC_QUANTIZE:
+    case OI_SHAPE_QMATMUL:
+    case OI_SHAPE_QCONV: break; /* composites without a kernel of their own */
     case OI_SHAPE_CONV:
     case OI_SHAPE_CONV_TRANSPOSE:
     case OI_SHAPE_POOL:

@@ -33,6 +33,7 @@ static const family families[OI_LOOPS_COUNT] = {
     [OI_LOOPS_COUNT_UP] = {oi_nest_count_up, NULL},
     [OI_LOOPS_SHAPE_OF] = {oi_nest_shape_of, oi_nest_per_axis},
     [OI_LOOPS_SIZE_OF] = {oi_nest_size_of, NULL},
+    [OI_LOOPS_EINSUM] = {oi_nest_einsum, NULL},
     [OI_LOOPS_CONV] = {oi_nest_conv, NULL},
     [OI_LOOPS_CONV_TRANSPOSE] = {oi_nest_conv_transpose, oi_nest_phases},
     [OI_LOOPS_POOL] = {oi_nest_pool, oi_nest_pool_count},

@@ -117,6 +117,7 @@ size_t oi_nest_per_axis(const oi_kernel_query *q);
 size_t oi_nest_per_input(const oi_kernel_query *q);
 size_t oi_nest_per_output(const oi_kernel_query *q);
 
+oi_nest_lower oi_nest_einsum; /* nest_einsum.c */
 /* nest_window.c */
 oi_nest_lower oi_nest_conv, oi_nest_conv_transpose, oi_nest_pool, oi_nest_im2col;
 size_t oi_nest_phases(const oi_kernel_query *q), oi_nest_pool_count(const oi_kernel_query *q);

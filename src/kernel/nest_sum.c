@@ -168,9 +168,9 @@ static void run_contract(const sum_job *j, piece *p, int64_t from, size_t n)
 {
     uint64_t buffers[2][2 * OI_CHUNK], repeated[OI_CHUNK];
     size_t size = oi_form_size(j->c->form);
-    bool one[2];
-    const void *v[2];
-    for (uint32_t i = 0; i < 2; i++)
+    bool one[2] = {false, true};
+    const void *v[2] = {NULL, &j->c->one}; /* a factor that is not there is 1 */
+    for (uint32_t i = 0; i < j->n_factors; i++)
         v[i] = load_row(j, &j->reads[i], p->pos, from, n, buffers[i], &one[i]);
     oi_contract_row r = {.n = n,
                          .acc = (char *)p->acc + (size_t)from * size,

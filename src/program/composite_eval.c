@@ -108,13 +108,17 @@ static int64_t from_end(int64_t i, const oi_operand *x)
     return i < 0 ? i + x->rank : i;
 }
 
-/* dim, dims, size, rank, is_float: about a value */
+/* dim, dims, size, rank, dtype, is_float: about a value */
 static bool about_shape(const oi_frame *f, const oi_body_node *n, oi_eval *out)
 {
     const oi_operand *x = shape_of(f, n->args[0]);
     int64_t a, b;
     if (!x)
         return oi_frame_fail(f, "E060", "the body asks about a value that is not there");
+    if (n->code == OI_BODY_TYPE) {
+        *out = (oi_eval){.tag = OI_EVAL_DTYPE, .dtype = x->dtype};
+        return true;
+    }
     if (n->code == OI_BODY_RANK || n->code == OI_BODY_IS_FLOAT) {
         *out = n->code == OI_BODY_RANK ? of_int(x->rank) : of_bool(oi_dtype_is_float(x->dtype));
         return true;
@@ -286,6 +290,7 @@ bool oi_eval_node(const oi_frame *f, uint16_t node, oi_eval *out)
     case OI_BODY_DIMS:
     case OI_BODY_SIZE:
     case OI_BODY_RANK:
+    case OI_BODY_TYPE:
     case OI_BODY_IS_FLOAT: return about_shape(f, n, out);
     case OI_BODY_GIVEN: return given(f, n->args[0], out);
     case OI_BODY_IS_RUN:

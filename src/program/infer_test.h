@@ -18,7 +18,7 @@ typedef struct reader {
     const char *p;
     char names[2048]; /* texts of dims and words */
     size_t n_names;
-    oi_type in[8], out[4], vars[8];
+    oi_type in[12], out[4], vars[8];
     size_t n_in, n_out, n_vars;
     oi_attr_arg attrs[8];
     int64_t ints[8][8];

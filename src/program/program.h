@@ -116,7 +116,10 @@ bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out);
 typedef bool oi_shape_fn(const oi_call *c, size_t o, oi_shape *out);
 oi_shape_fn oi_shape_along, oi_shape_norm, oi_shape_channels, oi_shape_pairs; /* shapes_norm.c */
 oi_shape_fn oi_shape_rope, oi_shape_cell; /* shapes_recurrent.c */
-oi_shape_fn oi_shape_qlinear;             /* shapes_quant.c */
+oi_shape_fn oi_shape_qlinear, oi_shape_quantize, oi_shape_dynamic_quantize, oi_shape_qmatmul,
+    oi_shape_qconv;                         /* shapes_quant.c */
+oi_shape_fn oi_shape_gemm, oi_shape_einsum; /* shapes_product.c */
+oi_shape_fn oi_shape_matmul;                /* shapes.c */
 oi_shape_fn oi_shape_conv, oi_shape_conv_transpose, oi_shape_pool, oi_shape_global_pool,
     oi_shape_im2col; /* shapes_window.c */
 oi_shape_fn oi_shape_reshape, oi_shape_flatten, oi_shape_squeeze, oi_shape_unsqueeze,

@@ -163,7 +163,7 @@ static void as_matrix(const oi_type *x, bool known, bool transpose, bool is_left
     }
 }
 
-static bool matmul(const oi_call *c, size_t o, oi_shape *out)
+bool oi_shape_matmul(const oi_call *c, size_t o, oi_shape *out)
 {
     (void)o;
     const oi_type *x = &c->in[0], *y = &c->in[1];
@@ -173,8 +173,9 @@ static bool matmul(const oi_call *c, size_t o, oi_shape *out)
                                 "input '%s' has rank 0, wants a matrix or vector",
                                 c->op->inputs[i].name);
     bool ta = false, tb = false;
-    bool ta_known = oi_call_bool(c, "transpose_a", &ta),
-         tb_known = oi_call_bool(c, "transpose_b", &tb);
+    /* an op without the attribute does not transpose */
+    bool ta_known = oi_call_bool(c, "transpose_a", &ta) || !oi_op_attr_find(c->op, "transpose_a"),
+         tb_known = oi_call_bool(c, "transpose_b", &tb) || !oi_op_attr_find(c->op, "transpose_b");
     oi_type a, b;
     as_matrix(x, ta_known, ta, true, &a);
     as_matrix(y, tb_known, tb, false, &b);
@@ -427,7 +428,7 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_SCALAR_OR_SAME] = scalar_or_same,
     [OI_SHAPE_REDUCE] = reduce,
     [OI_SHAPE_ARGREDUCE] = argreduce,
-    [OI_SHAPE_MATMUL] = matmul,
+    [OI_SHAPE_MATMUL] = oi_shape_matmul,
     [OI_SHAPE_GATHER] = gather,
     [OI_SHAPE_RESHAPE] = oi_shape_reshape,
     [OI_SHAPE_FLATTEN] = oi_shape_flatten,
@@ -469,6 +470,12 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_ROPE] = oi_shape_rope,
     [OI_SHAPE_CELL] = oi_shape_cell,
     [OI_SHAPE_QLINEAR] = oi_shape_qlinear,
+    [OI_SHAPE_GEMM] = oi_shape_gemm,
+    [OI_SHAPE_EINSUM] = oi_shape_einsum,
+    [OI_SHAPE_QUANTIZE] = oi_shape_quantize,
+    [OI_SHAPE_DYNAMIC_QUANTIZE] = oi_shape_dynamic_quantize,
+    [OI_SHAPE_QMATMUL] = oi_shape_qmatmul,
+    [OI_SHAPE_QCONV] = oi_shape_qconv,
     [OI_SHAPE_CONV] = oi_shape_conv,
     [OI_SHAPE_CONV_TRANSPOSE] = oi_shape_conv_transpose,
     [OI_SHAPE_POOL] = oi_shape_pool,

@@ -243,8 +243,8 @@ static bool count_exactly(const oi_call *c, int64_t *n)
     *n = 0;
     if (delta > 0 ? limit <= start : limit >= start)
         return true;
-    uint64_t span = delta > 0 ? (uint64_t)limit - (uint64_t)start
-                              : (uint64_t)start - (uint64_t)limit;
+    uint64_t span =
+        delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
     uint64_t each = delta > 0 ? (uint64_t)delta : -(uint64_t)delta, count = 1 + (span - 1) / each;
     *n = (int64_t)count;
     return count <= INT64_MAX;

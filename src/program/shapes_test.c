@@ -213,6 +213,8 @@ static void test_mixed_maps(void **state)
 static void test_fill(void **state)
 {
     (void)state;
+    accept("fake_quantize(f16[2,3]; scale=0.5) >> f16[2,3]");
+    refuse("fake_quantize(f16[2,3]) >> f16[2,3]", "E053", "attribute 'scale' is required");
     accept("fill(f32[B,?]) >> f32[B,?]");
     accept("fill(u64[4]; value=18446744073709551615) >> u64[4]");
     accept("fill(i64[4]; value=-9223372036854775808) >> i64[4]");
@@ -325,6 +327,9 @@ static void test_cast(void **state)
 static void test_matmul(void **state)
 {
     (void)state;
+    accept("matmul_integer(u8[2,3], i8[3,4], u8[]) >> i32[2,4]");
+    refuse("matmul_integer(u8[2,3], i8[2,4]) >> i32[2,4]", "E051",
+           "inner dimensions differ: [2, 3] x [2, 4]");
     accept("matmul(f32[B,D], f32[D,H]) >> f32[B,H]");
     accept("matmul(f32[2,3], f32[3,5]) >> f32[2,5]");
     accept("matmul(f32[3], f32[3,5]) >> f32[5]");

@@ -115,7 +115,7 @@ static bool check_channels(const oi_call *c, oi_dim in, oi_dim filters, int64_t 
 
 static bool check_bias(const oi_call *c, oi_dim filters)
 {
-    if (c->n_in < 3)
+    if (c->n_in < 3 || strcmp(c->op->inputs[2].name, "b") != 0)
         return true;
     const oi_type *b = &c->in[2];
     return (b->rank == 1 && !oi_dim_differ(b->dims[0], filters)) ||
@@ -135,7 +135,7 @@ bool oi_shape_conv(const oi_call *c, size_t o, oi_shape *out)
     (void)o;
     const oi_type *x = &c->in[0], *w = &c->in[1];
     int64_t group = 1;
-    if (!oi_dtype_is_float(x->dtype) && !oi_call_arg(c, "acc"))
+    if (!oi_dtype_is_float(x->dtype) && oi_op_attr_find(c->op, "acc") && !oi_call_arg(c, "acc"))
         return oi_call_fail(c, "E053", OI_AT_OP, 0,
                             "integers want acc: what their products are summed in");
     if (!check_rank(c) || !check_weights(c))

@@ -125,6 +125,9 @@ oi_status cli_entry_unknown(const char *name);     /* says so, with the nearest 
 /* Fills the options' targets and collects the other words; *help when --help was among them. */
 oi_status cli_parse(const cli_entry *entry, int argc, char **argv, cli_args *out, bool *help);
 bool cli_parse_size(const char *text, uint64_t *out);
+/* Names of the synthesizer's passes, checked and NULL-ended. */
+#define CLI_MAX_PASSES 16
+oi_status cli_passes(const cli_list *names, const char **out);
 /* Calls fn for each of the alternatives in "a|b|c". */
 void cli_each_choice(const char *choices, void (*fn)(void *ctx, const char *word, size_t n),
                      void *ctx);

@@ -288,3 +288,26 @@ oi_status cli_parse(const cli_entry *entry, int argc, char **argv, cli_args *out
     *help = wants_help;
     return wants_help ? OI_OK : check_words(entry, out);
 }
+
+static bool is_pass(const char *word)
+{
+    for (size_t i = 0; oi_synth_pass(i); i++)
+        if (strcmp(oi_synth_pass(i), word) == 0)
+            return true;
+    return false;
+}
+
+oi_status cli_passes(const cli_list *names, const char **out)
+{
+    size_t n = 0;
+    for (; n < names->n && n < CLI_MAX_PASSES; n++) {
+        if (!is_pass(names->at[n]))
+            return cli_usage_error(
+                "there is no pass '%s' (they are fold, dead, rename, fuse, rows, "
+                "schedule, memory)",
+                names->at[n]);
+        out[n] = names->at[n];
+    }
+    out[n] = NULL;
+    return OI_OK;
+}

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const char *model_path, *target, *output, *name, *weights;
+static const char *model_path, *target, *output, *name, *weights, *dump_after;
+static cli_list without;
 static bool per_node;
 
 static const cli_option options[] = {
@@ -16,6 +17,9 @@ static const cli_option options[] = {
     OPT_TEXT("weights", 0, "file|embed", &weights,
              "a file beside the program, or compiled in; default: as the device prefers"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
+    OPT_TEXT("dump-after", 0, "PASS", &dump_after,
+             "print what this pass made: fold, dead, rename, fuse, rows, schedule or memory"),
+    OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_END,
 };
 
@@ -43,6 +47,11 @@ typedef struct work {
 static oi_status synthesize(work *w, cli_args args)
 {
     oi_synth_graph graphs[MAX_GRAPHS];
+    const char *skip[CLI_MAX_PASSES + 1];
+    const char *dumped[CLI_MAX_PASSES + 1];
+    cli_list dump = {&dump_after, dump_after != NULL};
+    if (cli_passes(&without, skip) != OI_OK || cli_passes(&dump, dumped) != OI_OK)
+        return OI_ERR_USAGE;
     if (model_path)
         if (oi_model_open(model_path, &w->model, w->diag) != OI_OK)
             return OI_ERR_INPUT;
@@ -54,6 +63,8 @@ static oi_status synthesize(work *w, cli_args args)
     }
     oi_synth_options o = {.name = name ? name : w->names[0],
                           .per_node = per_node,
+                          .skip = skip,
+                          .dump_after = dump_after,
                           .weights = !weights                        ? OI_EMBED_AUTO
                                      : strcmp(weights, "embed") == 0 ? OI_EMBED_ALWAYS
                                                                      : OI_EMBED_NEVER};
@@ -61,6 +72,8 @@ static oi_status synthesize(work *w, cli_args args)
         status = oi_synthesize(w->device, w->model, graphs, args.n, &o, &w->plan, w->diag);
     if (status == OI_OK)
         status = oi_plan_emit(w->plan, output, w->diag);
+    if (status == OI_OK && oi_plan_dump(w->plan))
+        status = cli_write(NULL, oi_plan_dump(w->plan));
     return status;
 }
 

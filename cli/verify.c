@@ -6,7 +6,7 @@
 #define MAX_GRAPHS 255
 
 static const char *model_path, *target, *keep, *cc, *flags;
-static cli_list sets;
+static cli_list sets, without;
 static uint64_t steps = 8;
 static bool per_node, in_turn;
 
@@ -19,6 +19,8 @@ static const cli_option options[] = {
     OPT_FLAG("per-node", 0, &per_node, "judge every node, each on the simulator's inputs"),
     OPT_FLAG("in-turn", 0, &in_turn,
              "several graphs: all in turn, N steps each; else each once, then the last"),
+    OPT_LIST("without", 0, "PASS", &without,
+             "leave a pass of the synthesizer out; results stay the same"),
     OPT_TEXT("keep", 0, "DIR", &keep, "keep the program in this folder"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
@@ -103,7 +105,11 @@ static oi_status compare(work *w, cli_args args)
         stem(args.at[i], w->names[i], sizeof w->names[i]);
         graphs[i] = (oi_synth_graph){w->graphs[i], w->names[i]};
     }
-    oi_verify_options o = {.synth = {.name = w->names[0], .per_node = per_node},
+    const char *skip[CLI_MAX_PASSES + 1];
+    oi_status known = cli_passes(&without, skip);
+    if (known != OI_OK)
+        return known;
+    oi_verify_options o = {.synth = {.name = w->names[0], .per_node = per_node, .skip = skip},
                            .steps = steps,
                            .in_turn = in_turn,
                            .fill = fill,

@@ -956,6 +956,7 @@ typedef struct oi_synth_options {
     bool per_node;           /* code that lets the host compare after every node */
     oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
+    const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */
 } oi_synth_options;
 
 /* One program of one or more graphs that share their persistent variables, for one device. The
@@ -965,6 +966,9 @@ OI_API oi_status oi_synthesize(const oi_device *device, oi_model *model,
                                const oi_synth_graph *graphs, size_t n_graphs,
                                const oi_synth_options *options, oi_plan **out, oi_diag *diag);
 OI_API void oi_plan_free(oi_plan *p);
+/* The passes in their order; NULL past the end. Memory planning is the last and always runs. */
+OI_API const char *oi_synth_pass(size_t i);
+OI_API const char *oi_plan_dump(const oi_plan *p); /* of dump_after; NULL when that did not run */
 OI_API const char *oi_plan_name(const oi_plan *p); /* of the program: an identifier */
 /* Writes the program into a folder that need not exist: all or nothing. */
 OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);

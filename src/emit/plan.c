@@ -30,6 +30,11 @@ const char *oi_plan_name(const oi_plan *p)
     return p->unit.name;
 }
 
+const char *oi_plan_dump(const oi_plan *p)
+{
+    return p->unit.dump;
+}
+
 /* -- making -- */
 
 typedef struct making {
@@ -88,7 +93,8 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .diag = diag,
                             .per_node = o->per_node,
                             .embeds = embeds(device, o),
-                            .skip = o->skip};
+                            .skip = o->skip,
+                            .dump_after = o->dump_after};
         p->unit.names.arena = p->unit.arena;
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }

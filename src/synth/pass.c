@@ -47,6 +47,11 @@ oi_status oi_passes_run(oi_unit *u)
             continue;
         u->status = passes[i].run(u);
         find_used(u);
+        if (u->dump_after && strcmp(u->dump_after, passes[i].name) == 0) {
+            oi_buf text = {0};
+            oi_unit_dump(u, passes[i].name, &text);
+            u->dump = oi_buf_to_arena(&text, u->arena);
+        }
         const char *wrong = u->status == OI_OK ? oi_unit_check(u) : NULL;
         if (wrong)
             return u->status =
@@ -56,7 +61,7 @@ oi_status oi_passes_run(oi_unit *u)
     return u->status;
 }
 
-const char *oi_pass_name(size_t i)
+const char *oi_synth_pass(size_t i)
 {
     return i < OI_COUNT(passes) ? passes[i].name : NULL;
 }

@@ -19,6 +19,10 @@ void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *
 /* NULL when everything that passes rely on holds, else what does not. */
 const char *oi_unit_check(const oi_unit *u);
 
+/* -- dump.c -- */
+
+void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out);
+
 /* The call with the numbers of its kernel moved up by n. */
 const oi_scall *oi_call_shifted(oi_unit *u, const oi_scall *c, uint32_t n);
 

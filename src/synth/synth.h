@@ -250,6 +250,8 @@ struct oi_unit {
     bool per_node;
     bool embeds;             /* weights are compiled in */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
+    const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
+    const char *dump;        /* that text */
     uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
 };
 
@@ -289,6 +291,5 @@ oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* all of them but those in u->skip */
-const char *oi_pass_name(size_t i);  /* in order; NULL past the end */
 
 #endif

@@ -1,0 +1,129 @@
+/* dump.c: the unit as text, for people who look at what a pass did: statements as in the graph,
+ * with the kernels that stand for their nodes. */
+#include "synth/pass.h"
+
+#include <inttypes.h>
+
+typedef struct dumping {
+    const oi_unit *u;
+    uint32_t graph;
+    oi_buf *out;
+    unsigned depth;
+} dumping;
+
+static const char *name_of(const dumping *d, uint32_t tensor)
+{
+    return d->u->tensors.at[tensor].name;
+}
+
+static void put_axes(dumping *d, const oi_snest *n)
+{
+    static const char *const kinds[] = {
+        [OI_NEST_MAP] = "map", [OI_NEST_REDUCE] = "reduce", [OI_NEST_CONTRACT] = "contract"};
+    oi_buf_printf(d->out, "%s[", kinds[n->kind]);
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        oi_buf_printf(d->out, "%s%s%" PRId64, a ? ", " : "", n->axes[a].is_reduced ? "+" : "",
+                      n->axes[a].extent);
+    oi_buf_puts(d->out, "]");
+    if (n->order.lanes)
+        oi_buf_printf(d->out, " lanes %u", n->order.lanes);
+    if (n->order.strip)
+        oi_buf_printf(d->out, " strip %u", n->order.strip);
+}
+
+static void put_kernel(dumping *d, const oi_skernel *k)
+{
+    bool first = true;
+    oi_buf_printf(d->out, "%s(", k->name);
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (!k->ports.at[i].is_written || oi_kernel_reads(k, k->ports.at[i].tensor)) {
+            oi_buf_printf(d->out, "%s%s", first ? "" : ", ", name_of(d, k->ports.at[i].tensor));
+            first = false;
+        }
+    oi_buf_puts(d->out, ") >>");
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].is_written)
+            oi_buf_printf(d->out, " %s", name_of(d, k->ports.at[i].tensor));
+    oi_buf_puts(d->out, "; //");
+    for (size_t i = 0; i < k->nodes.n; i++) {
+        const oi_pnode *n = k->nodes.at[i];
+        oi_buf_printf(d->out, " %s",
+                      n->kind == OI_NODE_OP ? n->as.op.op->name : oi_node_table[n->kind].keyword);
+    }
+    oi_buf_puts(d->out, ":");
+    for (size_t i = 0; i < k->nests.n; i++) {
+        oi_buf_puts(d->out, " ");
+        put_axes(d, &k->nests.at[i]);
+    }
+    oi_buf_puts(d->out, "\n");
+}
+
+static void put_list(dumping *d, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        const oi_node *n = s->node->source;
+        oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
+        switch (s->kind) {
+        case OI_STMT_KERNEL: put_kernel(d, &d->u->kernels.at[s->kernel]); break;
+        case OI_STMT_LOOP:
+            oi_buf_printf(d->out, "loop %s {\n", n->name.text);
+            d->depth++;
+            put_list(d, &s->body);
+            d->depth--;
+            oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
+            oi_buf_puts(d->out, "}\n");
+            break;
+        case OI_STMT_CACHE:
+            oi_buf_printf(d->out, "%s %s", oi_node_table[s->node->kind].target,
+                          name_of(d, s->a.tensor));
+            if (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE)
+                oi_buf_printf(d->out, " %s %s", s->b.is_written ? ">>" : "<<",
+                              name_of(d, s->b.tensor));
+            oi_buf_puts(d->out, ";\n");
+            break;
+        case OI_STMT_SET: oi_buf_printf(d->out, "set %s;\n", name_of(d, s->a.tensor)); break;
+        case OI_STMT_LIMIT: oi_buf_printf(d->out, "limit %s;\n", name_of(d, s->a.tensor)); break;
+        case OI_STMT_CHECK: oi_buf_puts(d->out, "check;\n"); break;
+        default: oi_buf_printf(d->out, "%s;\n", oi_node_table[s->node->kind].keyword); break;
+        }
+    }
+}
+
+static void put_tensors(dumping *d)
+{
+    static const char *const spaces[] = {
+        [OI_SPACE_NONE] = "nowhere",  [OI_SPACE_WEIGHTS] = "weights", [OI_SPACE_INPUT] = "input",
+        [OI_SPACE_OUTPUT] = "output", [OI_SPACE_STATE] = "state",     [OI_SPACE_ARENA] = "arena",
+        [OI_SPACE_LOCAL] = "local"};
+    for (size_t i = 0; i < d->u->tensors.n; i++) {
+        const oi_tensor *t = &d->u->tensors.at[i];
+        oi_buf_printf(d->out, "// %-8s %s: %s[", spaces[t->space], t->name,
+                      oi_dtype_name(t->dtype));
+        for (uint32_t k = 0; k < t->rank; k++)
+            oi_buf_printf(d->out, "%s%" PRId64, k ? ", " : "", t->dims[k]);
+        oi_buf_printf(d->out, "] at %" PRIu64 "\n", t->offset);
+    }
+}
+
+void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out)
+{
+    oi_buf_printf(out, "// after %s\n", after);
+    for (uint32_t g = 0; g < u->graphs.n; g++) {
+        dumping d = {.u = u, .graph = g, .out = out};
+        const oi_sgraph *graph = &u->graphs.at[g];
+        oi_buf_printf(out, "graph %s\n", graph->name);
+        for (uint32_t b = 0; b < graph->program->n_blocks; b++) {
+            if (!graph->blocks[b].is_used)
+                continue;
+            oi_buf_printf(out, "block %s {\n", graph->program->blocks[b].source->name.text);
+            d.depth = 1;
+            put_list(&d, &graph->blocks[b].stmts);
+            oi_buf_puts(out, "}\n");
+        }
+    }
+    dumping d = {.u = u, .out = out};
+    put_tensors(&d);
+    for (size_t i = 0; i < u->notes.n; i++)
+        oi_buf_printf(out, "// %s: %s\n", u->notes.at[i].pass, u->notes.at[i].text);
+}

@@ -490,11 +490,20 @@ static const char *init_text(printer *x)
     return expression(x, part_text(x->n->reduce, OI_PART_INIT, form, form), &b, form);
 }
 
-static bool counts(const oi_snest *n)
+/* Whether the end of the reduction asks over how many elements it went. */
+static bool counts(const printer *x)
 {
-    for (size_t i = 0; i < n->post.n; i++)
-        if (n->post.at[i].kind == OI_SOP_EVAL && n->post.at[i].part == OI_PART_FINISH)
+    const oi_snest *n = x->n;
+    for (size_t i = 0; i < n->post.n; i++) {
+        const oi_sop *op = &n->post.at[i];
+        if (op->kind != OI_SOP_EVAL || op->part != OI_PART_FINISH)
+            continue;
+        oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
+        oi_dtype form = oi_form_of(n->acc);
+        if (!oi_meaning_parse(part_text(op->call, op->part, form, form), m) ||
+            oi_meaning_uses(m, "n"))
             return true;
+    }
     return false;
 }
 
@@ -547,12 +556,12 @@ static void print_reduce(printer *x, uint32_t n_out)
     oi_out_line(o, "%s acc = %s;", type, n->finds_position ? "0" : init_text(x));
     if (n->finds_position)
         oi_out_line(o, "int64_t best = -1;");
-    if (counts(n) && n->skips)
+    if (counts(x) && n->skips)
         oi_out_line(o, "int64_t n = 0;");
-    else if (counts(n))
+    else if (counts(x))
         oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
     open_loops(x, n_out, n->n_axes);
-    if (n->skips && counts(n) && counts_padding(x))
+    if (n->skips && counts(x) && counts_padding(x))
         oi_out_line(o, "n += %s;", counted_text(x));
     if (n->skips)
         oi_out_open(o, "if (%s)", guard_text(x));
@@ -560,7 +569,7 @@ static void print_reduce(printer *x, uint32_t n_out)
     if (n->is_scan && n->excludes)
         print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
     print_combine(x, "acc", x->values[n->element]);
-    if (n->skips && counts(n) && !counts_padding(x))
+    if (n->skips && counts(x) && !counts_padding(x))
         oi_out_line(o, "n++;");
     if (n->is_scan && !n->excludes)
         print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
@@ -588,7 +597,7 @@ static void print_lanes(printer *x, uint32_t n_out)
     oi_out_line(o, "%s lane[%u];", type, lanes);
     oi_out_line(o, "for (int l = 0; l < %u; l++)", lanes);
     oi_out_line(o, "    lane[l] = %s;", init_text(x));
-    if (counts(n))
+    if (counts(x))
         oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
     open_loops(x, n_out, last);
     oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, whole, lanes);
@@ -636,7 +645,7 @@ static void print_strip(printer *x, uint32_t n_out)
     oi_out_line(o, "%s acc[%u];", type, strip);
     oi_out_line(o, "for (int l = 0; l < %s; l++)", width);
     oi_out_line(o, "    acc[l] = %s;", init_text(x));
-    if (counts(n))
+    if (counts(x))
         oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
     open_loops(x, n_out, n->n_axes);
     oi_out_open(o, "for (int l = 0; l < %s; l++)", width);

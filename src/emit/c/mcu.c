@@ -54,6 +54,32 @@ bool oi_c_is_freestanding(const oi_cprog *c)
     return c->u->target->type == OI_DEVICE_MCU && !c->u->target->cpu.libc;
 }
 
+static bool has_floats(const oi_sops *ops)
+{
+    for (size_t i = 0; i < ops->n; i++)
+        if (oi_dtype_is_float(ops->at[i].type))
+            return true;
+    return false;
+}
+
+/* No float is stored or computed: the program is built so that it cannot even use one. */
+static bool is_integer(const oi_unit *u)
+{
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].space != OI_SPACE_NONE && oi_dtype_is_float(u->tensors.at[i].dtype))
+            return false;
+    for (size_t i = 0; i < u->kernels.n; i++) {
+        const oi_skernel *k = &u->kernels.at[i];
+        for (size_t j = 0; k->is_used && j < k->scalars.n; j++)
+            if (oi_dtype_is_float(k->scalars.at[j].dtype))
+                return false;
+        for (size_t j = 0; k->is_used && j < k->nests.n; j++)
+            if (has_floats(&k->nests.at[j].pre) || has_floats(&k->nests.at[j].post))
+                return false;
+    }
+    return true;
+}
+
 /* -- files -- */
 
 static void add_text(oi_cprog *c, oi_emitted *files, const char *template, const char *name)
@@ -135,10 +161,11 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     if (f != NO_FAMILY)
         oi_out_line(&o, "CROSS ?= %s", f == ARM ? "arm-none-eabi-" : "riscv64-unknown-elf-");
     oi_out_line(&o, "CC = $(CROSS)gcc");
-    oi_out_line(&o, "CPU = %s %s", k->flags ? k->flags : "",
-                k->flags && k->fpu[t->mcu.fpu] ? k->fpu[t->mcu.fpu] : "");
+    const char *fpu = k->fpu[is_integer(c->u) ? OI_FPU_NONE : t->mcu.fpu];
+    oi_out_line(&o, "CPU =%s%s%s%s", k->flags ? " " : "", k->flags ? k->flags : "",
+                fpu && *fpu ? " " : "", fpu ? fpu : "");
     oi_out_line(&o, "CFLAGS ?= -O2");
-    oi_out_line(&o, "CFLAGS += $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding "
+    oi_out_line(&o, "FLAGS = $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding "
                     "-fno-strict-aliasing -ffp-contract=off \\");
     oi_out_line(&o, "  -fno-math-errno -ffunction-sections -fdata-sections -fstack-usage");
     oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o%s", n,
@@ -154,9 +181,9 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
         oi_out_line(&o, "all: $(OBJECTS)");
     }
     oi_out_line(&o, "%%.o: %%.c %s.h hal.h freestanding.h", n);
-    oi_out_line(&o, "\t$(CC) $(CFLAGS) -c -o $@ $<");
+    oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
     oi_out_line(&o, "# the loops in it are not to become calls of themselves");
-    oi_out_line(&o, "freestanding.o: CFLAGS += -fno-builtin -fno-tree-loop-distribute-patterns");
+    oi_out_line(&o, "freestanding.o: FLAGS += -fno-builtin -fno-tree-loop-distribute-patterns");
     if (f != NO_FAMILY)
         put_run(c, &o, f);
     oi_out_line(&o, "clean:");

@@ -1,0 +1,258 @@
+"""Programs for microcontrollers: built by the cross compilers, run by qemu, compared with the simulator; and
+what their certificate says, compared with what linker and run show."""
+
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BIN, REPO
+
+TINY = REPO / "examples/tiny"
+sys.path[:0] = [str(TINY), str(REPO / "examples"), str(REPO / "python/src")]
+import tiny_oinf  # noqa: E402
+
+NAMES = sorted(p.stem for p in TINY.glob("*.oi"))
+ARM = ("arm-none-eabi-", "qemu-system-arm", "gcc-arm-none-eabi and qemu-system-arm")
+RISCV = ("riscv64-unknown-elf-", "qemu-system-riscv32", "gcc-riscv64-unknown-elf and qemu-system-misc")
+DEVICES = {"cortex_m4": ARM, "cortex_m7": ARM, "rv32imac": RISCV}
+# Multiply-accumulates of a step, counted by hand from the published shapes.
+MACS = {
+    "jet_mlp": 16 * 64 + 64 * 32 + 32 * 32 + 32 * 5,
+    "autoencoder": 2 * 640 * 128 + 6 * 128 * 128 + 2 * 128 * 8,
+    "ds_cnn": 125 * 64 * (40 + 4 * (9 + 64)) + 64 * 12,
+    "resnet8": 1024 * 16 * 9 * (3 + 2 * 16)
+    + 256 * 32 * (9 * 16 + 9 * 32 + 16)
+    + 64 * 64 * (9 * 32 + 9 * 64 + 32)
+    + 64 * 10,
+    "wake_word": 40 * 8 + 40 * 32 + 3 * (32 * 8 + 32 * 32) + 32 * 3,
+}
+
+# All pairs take minutes on an emulated machine: the M7 differs from the M4 in its FPU only, and a ResNet in
+# software floats is slow.
+PAIRS = [
+    (name, device)
+    for name in NAMES
+    for device in DEVICES
+    if os.environ.get("OPENINFER_LONG")
+    or not (device == "cortex_m7" and name not in ("jet_mlp", "ds_cnn_i8", "wake_word"))
+    and not (device == "rv32imac" and name == "resnet8")
+]
+
+
+def need(device):
+    prefix, qemu, packages = DEVICES[device]
+    for program in (prefix + "gcc", qemu):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed (Debian: {packages})")
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("mcu")
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    @functools.cache
+    def write(name):
+        path = folder / f"{name}.oinf"
+        tiny_oinf.write(name, str(path))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def words(model):
+    """words(NAME) -> graph, model and inputs of a tiny model."""
+
+    def make(name):
+        of_all = ["--set", "x=random:7:-128:127"] if name.endswith("_i8") else []
+        return [TINY / f"{name}.oi", "--model", model(name)], of_all
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def build(openinfer, folder, words):
+    """build(NAME, DEVICE) -> the folder of a program that was built, ran 8 steps and agreed with the simulator."""
+
+    @functools.cache
+    def make(name, device):
+        out = folder / f"{name}-{device}"
+        what, values = words(name)
+        more = ["--target", device, "--steps", 8, "--cflags", "-O2 -Werror", "--keep", out]
+        result = openinfer("verify", *what, *values, *more, timeout=600)
+        assert "8 steps compared: they agree" in result.stdout
+        return out
+
+    return make
+
+
+# -- the programs do what the simulator does --
+
+
+@pytest.mark.parametrize("name, device", PAIRS)
+def test_program_agrees_with_the_simulator(build, name, device):
+    need(device)
+    used, reserved = map(int, re.findall(r"stack: (\d+) of (\d+)", (build(name, device) / "run.log").read_text())[0])
+    assert 0 < used < reserved
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["jet_mlp_i8", "wake_word", "wake_word_i8"])
+def test_every_node_agrees(openinfer, words, name, device):
+    need(device)
+    what, values = words(name)
+    result = openinfer("verify", *what, *values, "--target", device, "--per-node", "--steps", 8)
+    assert "8 steps compared: they agree" in result.stdout
+    assert result.stdout.count("\nnode ") >= 9
+
+
+# -- what they are made of --
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith("_i8")])
+def test_integers_need_no_floats(build, name):
+    """No float instruction, and no call of one in software."""
+    for device in ("cortex_m4", "rv32imac"):
+        prefix = need(device)
+        elf = build(name, device) / f"{name}.elf"
+        code = subprocess.run([f"{prefix}objdump", "-d", elf], capture_output=True, text=True, check=True).stdout
+        assert not re.findall(r"\t(v[a-z]+[.\t].*|f(?:add|mul|lw|sw|mv|cvt)\..*)", code)
+        names = subprocess.run([f"{prefix}nm", elf], capture_output=True, text=True, check=True).stdout
+        assert not re.findall(r"__aeabi_[fd]\w+|__aeabi_\w+2[fd]\b|__\w+[sd]f\d*\b", names)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_nothing_is_borrowed(build, device):
+    """No C library, no heap: all that is linked comes with the program or the compiler."""
+    prefix = need(device)
+    out = build("wake_word", device)
+    names = subprocess.run([f"{prefix}nm", out / "wake_word.elf"], capture_output=True, text=True, check=True).stdout
+    assert not re.findall(r" U |malloc|\bfree\b|_sbrk|printf|\bexp\b|expf", names)
+    used = {pathlib.Path(m).name for m in re.findall(r"^LOAD (\S+)", (out / "wake_word.map").read_text(), re.M)}
+    used.discard("linker")  # "LOAD linker stubs": none of ours needs one
+    assert used == {
+        "wake_word.o", "weights.o", "freestanding.o", "main.o", "hal.o", "start.o", "libgcc.a",
+    }  # fmt: skip
+    for text in out.glob("*.c"):
+        assert not re.findall(r"#include <(?!std(def|int)\.h)", text.read_text()), text
+
+
+def test_names_of_sections_are_kept(openinfer, words, folder):
+    need("cortex_m4")
+    device = folder / "sections.json"
+    device.write_text(
+        '{"extends": "cortex_m4", "mcu": {"flash_section": ".model_weights", "ram_section": ".model_state"}}'
+    )
+    what, values = words("jet_mlp_i8")
+    keep = folder / "sections"
+    openinfer("verify", *what, *values, "--target", device, "--keep", keep)
+    text = (keep / "jet_mlp_i8.map").read_text()
+    assert re.search(r"^ \.model_weights\s", text, re.M) and re.search(r"^ \.model_state\s", text, re.M)
+
+
+# -- the certificate --
+
+
+def symbol_size(prefix, path, name):
+    text = subprocess.run([f"{prefix}nm", "-S", path], capture_output=True, text=True, check=True).stdout
+    return int(re.search(rf"^\w+ (\w+) \w {name}$", text, re.M)[1], 16)
+
+
+@pytest.mark.parametrize("name, device", PAIRS)
+def test_certificate_holds(build, name, device):
+    prefix = need(device)
+    out = build(name, device)
+    plan = json.loads((out / "plan.json").read_text())
+    certificate = plan["certificate"]
+    assert symbol_size(prefix, out / "main.o", "program") == certificate["struct_bytes"]
+    assert symbol_size(prefix, out / "weights.o", f"{name}_weights") == certificate["weights_bytes"]
+    parts = sum(certificate[k] for k in ("io_bytes", "state_bytes", "arena_bytes", "undo_bytes"))
+    assert parts <= certificate["struct_bytes"] <= parts + 4 * 64 + 16
+    assert plan["graphs"][0]["cost"]["macs"] == MACS[name.removesuffix("_i8")]
+    assert not plan["graphs"][0]["cost"]["is_open"]
+    sections = subprocess.run([f"{prefix}size", "-A", out / f"{name}.elf"], capture_output=True, text=True).stdout
+    size = dict(re.findall(r"^\.(\w+)\s+(\d+)", sections, re.M))
+    assert certificate["struct_bytes"] <= int(size["bss"]) <= certificate["struct_bytes"] + 64
+    assert int(size["data"]) <= 64
+    header = (out / f"{name}.h").read_text()
+    assert f"struct {name}: {certificate['struct_bytes']} bytes" in header
+    assert f"{plan['graphs'][0]['cost']['macs']} multiply-accumulates" in header
+
+
+def test_plan_is_the_same_every_time(openinfer, words, folder):
+    """Same input, same bytes; and the device.json beside the plan stands for the device."""
+    what, _ = words("ds_cnn_i8")
+    a, b, c = folder / "same-a", folder / "same-b", folder / "same-c"
+    openinfer("synth", *what, "--target", "rv32imac", "-o", a)
+    openinfer("synth", *what, "--target", "rv32imac", "-o", b)
+    openinfer("synth", *what, "--target", a / "device.json", "-o", c)
+    for path in sorted(a.iterdir()):
+        assert path.read_bytes() == (b / path.name).read_bytes()
+        assert path.read_bytes() == (c / path.name).read_bytes()
+
+    def check(value):
+        if isinstance(value, dict):
+            assert list(value) == sorted(value)
+        for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
+            check(part)
+
+    plan = json.loads((a / "plan.json").read_text())
+    check(plan)
+    at = sorted((t["offset"], t["bytes"]) for t in plan["tensors"] if t["space"] == "weights")
+    assert all(x[0] + x[1] <= y[0] for x, y in zip(at, at[1:]))
+    assert max(t["offset"] + t["bytes"] for t in plan["tensors"] if t["space"] == "arena") <= (
+        plan["certificate"]["arena_bytes"]
+    )
+
+
+# -- what does not fit is refused --
+
+
+@pytest.mark.parametrize(
+    "memory, says",
+    [
+        ({"ram_bytes": 40000}, r"needs \d+ bytes of RAM, .* has 40000"),
+        ({"flash_bytes": 30000}, r"needs \d+ bytes of read-only memory, .* has 30000"),
+    ],
+)
+def test_what_does_not_fit_is_refused(openinfer, words, folder, memory, says):
+    device = folder / "small.json"
+    device.write_text(json.dumps({"extends": "cortex_m4", "memory": memory}))
+    what, _ = words("ds_cnn")
+    out = folder / "refused"
+    result = openinfer("synth", *what, "--target", device, "-o", out, code=1)
+    assert re.search(r"ds_cnn\.oi:\d+:\d+: error\[E062\]: the program " + says, result.stderr)
+    assert re.search(r"note: RAM \d+: inputs and outputs \d+, state \d+, working memory \d+", result.stderr)
+    largest = [int(n) for n in re.findall(r"note: (\d+) bytes: '\w+' f32\[", result.stderr)]
+    assert len(largest) == 5 and largest == sorted(largest, reverse=True)
+    assert not out.exists() and not list(folder.glob("refused*"))
+
+
+# -- weights beside the program, or in it --
+
+
+def test_weights_in_a_file_or_compiled_in(openinfer, words, folder):
+    what, _ = words("jet_mlp")
+    said = []
+    for way in ("file", "embed"):
+        out = folder / f"weights-{way}"
+        openinfer("synth", *what, "--target", "cpu_scalar", "--weights", way, "-o", out)
+        assert (out / "weights.c").exists() == (way == "embed")
+        assert (out / "weights.bin").exists() == (way == "file")
+        subprocess.run(["make", "-s", "-C", out, "CFLAGS=-O2 -Werror"], check=True)
+        run = subprocess.run(["./jet_mlp"], cwd=out, input=bytes(range(64)) * 3, capture_output=True, check=True)
+        said.append(run.stdout)
+    assert said[0] == said[1] and len(said[0]) > 3 * 20
+    result = openinfer("synth", *what, "--target", "cpu_scalar", "--weights", "both", "-o", folder / "no", code=2)
+    assert "--weights both" in result.stderr

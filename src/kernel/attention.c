@@ -8,7 +8,9 @@
 #include <math.h>
 
 #define WORTH_THREADS 2e5 /* products: below, waking the others takes longer than the work */
-#define MAX_TASKS     64  /* rows of scores in scratch; the split does not depend on who runs it */
+#define MAX_TASKS     16 /* each with scratch of its own; the split does not depend on who runs it */
+#define TILE          16 /* queries that read a key together */
+#define KEYS          32 /* keys or values converted at a time */
 
 typedef struct axes {
     int64_t b, h, t, d;
@@ -28,11 +30,11 @@ typedef struct attention {
     bool has_mask, mask_hides, is_causal;
     const int64_t *kv_len; /* one, one per batch, or NULL */
     size_t n_kv_len;
-    char *scores; /* (tasks, n_keys) */
+    char *scores; /* scratch, one layout per task */
     size_t n_tasks;
 } attention;
 
-/* -- one query -- */
+/* -- one tile: queries that share their keys -- */
 
 static int64_t visible_keys(const attention *a, int64_t b, int64_t t)
 {
@@ -45,98 +47,194 @@ static int64_t visible_keys(const attention *a, int64_t b, int64_t t)
     return causal < 0 ? 0 : causal < len ? causal : len;
 }
 
-static double number(const attention *a, const void *p)
-{
-    return a->size == 4 ? (double)*(const float *)p : *(const double *)p;
-}
-
-static void set(const attention *a, void *p, double v)
-{
-    if (a->size == 4)
-        *(float *)p = (float)v;
-    else
-        *(double *)p = v;
-}
-
-/* scale * q . k, in pieces of a buffer. */
-static void score(const attention *a, int64_t q_at, int64_t k_at, void *out)
-{
-    uint64_t q_buffer[2 * OI_CHUNK], k_buffer[2 * OI_CHUNK];
-    double scale;
-    set(a, out, 0);
-    for (int64_t d = 0; d < a->n.d; d += OI_CHUNK) {
-        size_t n = (size_t)(a->n.d - d < OI_CHUNK ? a->n.d - d : OI_CHUNK);
-        const void *q = oi_load_row(&a->load_q, a->q_data, q_at + d * a->q.d, a->q.d, n, q_buffer);
-        const void *k =
-            oi_load_row(&a->c->load[1], a->io->in[1], k_at + d * a->k.d, a->k.d, n, k_buffer);
-        a->dots->dot(n, q, k, out);
-    }
-    scale = a->size == 4 ? (double)a->c->attrs[0].f32 : a->c->attrs[0].f64;
-    if (a->size == 4)
-        *(float *)out *= (float)scale;
-    else
-        *(double *)out *= scale;
-}
-
-static void add_mask(const attention *a, int64_t at, void *score_of)
+/* n elements of a tensor in the form computed in, however long. */
+static void load(const attention *a, const oi_load *l, const void *data, int64_t at, int64_t step,
+                 int64_t n, char *to)
 {
     uint64_t buffer[2 * OI_CHUNK];
-    const void *m = oi_load_row(&a->c->load[2], a->io->in[3], at, 1, 1, buffer);
-    if (a->mask_hides) {
-        if (*(const uint8_t *)m == 0)
-            set(a, score_of, -INFINITY);
-    } else if (a->size == 4) {
-        *(float *)score_of += *(const float *)m;
-    } else {
-        *(double *)score_of += *(const double *)m;
+    for (int64_t i = 0; i < n; i += OI_CHUNK) {
+        size_t part = (size_t)(n - i < OI_CHUNK ? n - i : OI_CHUNK);
+        memcpy(to + (size_t)i * a->size, oi_load_row(l, data, at + i * step, step, part, buffer),
+               part * a->size);
     }
 }
 
-static void weighted_values(const attention *a, const char *weights, int64_t n_keys, int64_t v_at,
-                            int64_t out_at)
+/* Where the parts of a task's scratch begin, in elements. */
+typedef struct layout {
+    size_t queries, rows, scores, sums, end;
+} layout;
+
+static layout layout_of(const attention *a)
 {
-    uint64_t buffer[2 * OI_CHUNK], sums[OI_CHUNK];
-    for (int64_t d = 0; d < a->n_values; d += OI_CHUNK) {
-        size_t n = (size_t)(a->n_values - d < OI_CHUNK ? a->n_values - d : OI_CHUNK);
-        memset(sums, 0, n * a->size);
-        for (int64_t j = 0; j < n_keys; j++) {
-            const char *w = weights + (size_t)j * a->size;
-            if (number(a, w) == 0) /* hidden: its value may be anything */
-                continue;
-            a->dots->add_scaled(n, w,
-                                oi_load_row(&a->c->load[3], a->io->in[2],
-                                            v_at + j * a->v.t + d * a->v.d, a->v.d, n, buffer),
-                                sums);
-        }
-        oi_store_row(&a->c->store, a->io->out[0], out_at + d * a->out.d, a->out.d, sums, n);
-    }
+    size_t d = (size_t)a->n.d, v = (size_t)a->n_values, longest = d > v ? d : v;
+    layout l = {.queries = 0};
+    l.rows = l.queries + TILE * d;
+    l.scores = l.rows + KEYS * longest;
+    l.sums = l.scores + TILE * (size_t)a->n_keys;
+    l.end = l.sums + TILE * v;
+    return l;
 }
 
-static void run_query(const attention *a, int64_t row, char *scores)
+typedef struct tile {
+    const attention *a;
+    int64_t b, kv; /* which keys */
+    int64_t n;     /* queries */
+    struct {
+        int64_t h, t, keys;
+    } q[TILE];
+    int64_t n_keys; /* that any of them sees */
+    char *queries, *rows, *scores, *sums;
+} tile;
+
+static void scale_row(const attention *a, char *scores, int64_t n)
 {
-    int64_t t = row % a->n.t, h = row / a->n.t % a->n.h, b = row / a->n.t / a->n.h;
-    int64_t kv = h / (a->n.h / a->n_kv_heads);
-    int64_t n = visible_keys(a, b, t);
-    int64_t q_at = a->q_at + b * a->q.b + h * a->q.h + t * a->q.t;
+    for (int64_t j = 0; a->size == 4 && j < n; j++)
+        ((float *)scores)[j] *= a->c->attrs[0].f32;
+    for (int64_t j = 0; a->size == 8 && j < n; j++)
+        ((double *)scores)[j] *= a->c->attrs[0].f64;
+}
+
+/* The mask of one query onto keys [from, from + n). */
+static void mask_row(const attention *a, int64_t at, int64_t n, char *scores)
+{
+    uint64_t buffer[2 * OI_CHUNK];
+    const void *m = oi_load_row(&a->c->load[2], a->io->in[3], at, a->mask.d, (size_t)n, buffer);
     for (int64_t j = 0; j < n; j++) {
-        char *s = scores + (size_t)j * a->size;
-        score(a, q_at, a->k_at + b * a->k.b + kv * a->k.h + j * a->k.t, s);
-        if (a->has_mask)
-            add_mask(a, a->mask_at + b * a->mask.b + h * a->mask.h + t * a->mask.t + j * a->mask.d,
-                     s);
+        if (a->mask_hides && ((const uint8_t *)m)[j])
+            continue;
+        if (a->size == 4)
+            ((float *)scores)[j] =
+                a->mask_hides ? -INFINITY : ((float *)scores)[j] + ((const float *)m)[j];
+        else
+            ((double *)scores)[j] =
+                a->mask_hides ? -INFINITY : ((double *)scores)[j] + ((const double *)m)[j];
     }
-    a->dots->softmax((size_t)n, scores);
-    weighted_values(a, scores, n, a->v_at + b * a->v.b + kv * a->v.h,
-                    a->out_at + b * a->out.b + h * a->out.h + t * a->out.t);
+}
+
+static const char *row_at(const tile *x, size_t length, int64_t j)
+{
+    return x->rows + (size_t)j * length * x->a->size;
+}
+
+/* Keys [from, from + n) against query i. */
+static void score(const tile *x, int64_t i, int64_t from, int64_t n)
+{
+    const attention *a = x->a;
+    size_t d = (size_t)a->n.d;
+    const char *q = x->queries + (size_t)i * d * a->size;
+    char *out = x->scores + ((size_t)i * (size_t)a->n_keys + (size_t)from) * a->size;
+    memset(out, 0, (size_t)n * a->size);
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const void *four[] = {row_at(x, d, j), row_at(x, d, j + 1), row_at(x, d, j + 2),
+                              row_at(x, d, j + 3)};
+        a->dots->dot_four(d, q, four, out + (size_t)j * a->size);
+    }
+    for (; j < n; j++)
+        a->dots->dot(d, q, row_at(x, d, j), out + (size_t)j * a->size);
+    scale_row(a, out, n);
+    if (a->has_mask)
+        mask_row(a,
+                 a->mask_at + x->b * a->mask.b + x->q[i].h * a->mask.h + x->q[i].t * a->mask.t +
+                     from * a->mask.d,
+                 n, out);
+}
+
+static void weigh(const tile *x, int64_t i, int64_t from, int64_t n)
+{
+    const attention *a = x->a;
+    size_t v = (size_t)a->n_values;
+    char *w = x->scores + ((size_t)i * (size_t)a->n_keys + (size_t)from) * a->size;
+    char *sum = x->sums + (size_t)i * v * a->size;
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const void *four[] = {row_at(x, v, j), row_at(x, v, j + 1), row_at(x, v, j + 2),
+                              row_at(x, v, j + 3)};
+        a->dots->add_four(v, w + (size_t)j * a->size, four, sum);
+    }
+    for (; j < n; j++)
+        a->dots->add_scaled(v, w + (size_t)j * a->size, row_at(x, v, j), sum);
+}
+
+/* Keys or values in blocks: each is converted once for all queries of the tile. */
+static void pass(const tile *x, bool is_values)
+{
+    const attention *a = x->a;
+    const axes *s = is_values ? &a->v : &a->k;
+    int64_t at = (is_values ? a->v_at : a->k_at) + x->b * s->b + x->kv * s->h;
+    int64_t length = is_values ? a->n_values : a->n.d;
+    for (int64_t from = 0; from < x->n_keys; from += KEYS) {
+        int64_t n = x->n_keys - from < KEYS ? x->n_keys - from : KEYS;
+        for (int64_t j = 0; j < n; j++)
+            load(a, &a->c->load[is_values ? 3 : 1], a->io->in[is_values ? 2 : 1],
+                 at + (from + j) * s->t, s->d, length, x->rows + (size_t)(j * length) * a->size);
+        for (int64_t i = 0; i < x->n; i++) {
+            int64_t seen = x->q[i].keys - from < n ? x->q[i].keys - from : n;
+            if (seen > 0 && is_values)
+                weigh(x, i, from, seen);
+            else if (seen > 0)
+                score(x, i, from, seen);
+        }
+    }
+}
+
+static void run_tile(tile *x)
+{
+    const attention *a = x->a;
+    size_t v = (size_t)a->n_values;
+    x->n_keys = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        x->q[i].keys = visible_keys(a, x->b, x->q[i].t);
+        x->n_keys = x->q[i].keys > x->n_keys ? x->q[i].keys : x->n_keys;
+        load(a, &a->load_q, a->q_data,
+             a->q_at + x->b * a->q.b + x->q[i].h * a->q.h + x->q[i].t * a->q.t, a->q.d, a->n.d,
+             x->queries + (size_t)(i * a->n.d) * a->size);
+    }
+    pass(x, false);
+    for (int64_t i = 0; i < x->n; i++)
+        a->dots->softmax((size_t)x->q[i].keys, x->scores + (size_t)(i * a->n_keys) * a->size);
+    memset(x->sums, 0, (size_t)x->n * v * a->size);
+    pass(x, true);
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t at = a->out_at + x->b * a->out.b + x->q[i].h * a->out.h + x->q[i].t * a->out.t;
+        for (int64_t d = 0; d < a->n_values; d += OI_CHUNK) {
+            size_t n = (size_t)(a->n_values - d < OI_CHUNK ? a->n_values - d : OI_CHUNK);
+            oi_store_row(&a->c->store, a->io->out[0], at + d * a->out.d, a->out.d,
+                         x->sums + ((size_t)i * v + (size_t)d) * a->size, n);
+        }
+    }
+}
+
+/* Tiles are counted over batches, key heads, and the queries of each. */
+static int64_t tiles_per_head(const attention *a)
+{
+    int64_t rows = a->n.h / a->n_kv_heads * a->n.t;
+    return (rows + TILE - 1) / TILE;
 }
 
 static void attention_task(void *ctx, size_t task)
 {
     const attention *a = ctx;
-    int64_t rows = a->n.b * a->n.h * a->n.t, n = (int64_t)a->n_tasks;
-    int64_t from = rows * (int64_t)task / n, to = rows * ((int64_t)task + 1) / n;
-    for (; from < to; from++)
-        run_query(a, from, a->scores + task * (size_t)a->n_keys * a->size);
+    int64_t per_head = tiles_per_head(a), all = a->n.b * a->n_kv_heads * per_head;
+    int64_t n = (int64_t)a->n_tasks, group = a->n.h / a->n_kv_heads;
+    layout l = layout_of(a);
+    char *own = a->scores + task * l.end * a->size;
+    tile x = {.a = a,
+              .queries = own + l.queries * a->size,
+              .rows = own + l.rows * a->size,
+              .scores = own + l.scores * a->size,
+              .sums = own + l.sums * a->size};
+    for (int64_t i = all * (int64_t)task / n; i < all * ((int64_t)task + 1) / n; i++) {
+        int64_t first = i % per_head * TILE, rows = group * a->n.t - first;
+        x.kv = i / per_head % a->n_kv_heads;
+        x.b = i / per_head / a->n_kv_heads;
+        x.n = rows < TILE ? rows : TILE;
+        for (int64_t k = 0; k < x.n; k++) {
+            x.q[k].h = x.kv * group + (first + k) / a->n.t;
+            x.q[k].t = (first + k) % a->n.t;
+        }
+        run_tile(&x);
+    }
 }
 
 static bool run(attention *a, oi_kernel_fault *fault)
@@ -152,7 +250,8 @@ static bool run(attention *a, oi_kernel_fault *fault)
         }
     if (rows == 0)
         return true;
-    a->n_tasks = (size_t)(rows < MAX_TASKS ? rows : MAX_TASKS);
+    int64_t tiles = a->n.b * a->n_kv_heads * tiles_per_head(a);
+    a->n_tasks = (size_t)(tiles < MAX_TASKS ? tiles : MAX_TASKS);
     oi_kernel_io team = *a->io;
     if ((double)rows * (double)a->n_keys * (double)(a->n.d + a->n_values) < WORTH_THREADS)
         team.parallel = NULL;
@@ -230,7 +329,7 @@ static void set_sdpa(attention *a, const oi_kernel_query *q, const oi_choice *c)
 
 static size_t scores_bytes(const attention *a)
 {
-    return (size_t)MAX_TASKS * (size_t)a->n_keys * a->size;
+    return MAX_TASKS * layout_of(a).end * a->size;
 }
 
 static bool sdpa_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,

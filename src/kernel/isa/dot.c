@@ -113,20 +113,39 @@ typedef uint64_t vector_i64 __attribute__((vector_size(VECTOR_BYTES)));
 #endif
 
 /* nothing visible, everything -inf: all weights are 0 */
-#define SOFTMAX(t, T)                             \
-    static void softmax_##t(size_t n, void *row)  \
-    {                                             \
-        T *s = row, top = -(T)INFINITY, sum = 0;  \
-        for (size_t i = 0; i < n; i++)            \
-            top = oi_max_##t(top, s[i]);          \
-        if (top == -(T)INFINITY) {                \
-            memset(row, 0, n * sizeof(T));        \
-            return;                               \
-        }                                         \
-        for (size_t i = 0; i < n; i++)            \
-            sum += s[i] = oi_exp_##t(s[i] - top); \
-        for (size_t i = 0; i < n; i++)            \
-            s[i] /= sum;                          \
+#define SOFTMAX(t, T)                                            \
+    static void softmax_##t(size_t n, void *row)                 \
+    {                                                            \
+        T *s = row, top = -(T)INFINITY, sum = 0, lane[OI_LANES]; \
+        size_t i = 0;                                            \
+        for (int j = 0; j < OI_LANES; j++)                       \
+            lane[j] = top;                                       \
+        for (; i + OI_LANES <= n; i += OI_LANES)                 \
+            for (int j = 0; j < OI_LANES; j++)                   \
+                lane[j] = oi_max_##t(lane[j], s[i + (size_t)j]); \
+        for (int j = 0; j < OI_LANES; j++)                       \
+            top = oi_max_##t(top, lane[j]);                      \
+        for (; i < n; i++)                                       \
+            top = oi_max_##t(top, s[i]);                         \
+        if (top == -(T)INFINITY) {                               \
+            memset(row, 0, n * sizeof(T));                       \
+            return;                                              \
+        }                                                        \
+        OI_ROW_LOOP                                              \
+        for (i = 0; i < n; i++)                                  \
+            s[i] = oi_exp_##t(s[i] - top);                       \
+        for (int j = 0; j < OI_LANES; j++)                       \
+            lane[j] = 0;                                         \
+        for (i = 0; i + OI_LANES <= n; i += OI_LANES)            \
+            for (int j = 0; j < OI_LANES; j++)                   \
+                lane[j] += s[i + (size_t)j];                     \
+        for (int j = 0; j < OI_LANES; j++)                       \
+            sum += lane[j];                                      \
+        for (; i < n; i++)                                       \
+            sum += s[i];                                         \
+        OI_ROW_LOOP                                              \
+        for (i = 0; i < n; i++)                                  \
+            s[i] /= sum;                                         \
     }
 
 #define ALL_FNS(t, T) DOT_FNS(t, T) FOUR_FNS(t, T)

@@ -1026,6 +1026,12 @@ OI_API const char *oi_verify_failure(const oi_verify_report *r); /* the first di
 OI_API uint64_t oi_verify_steps(const oi_verify_report *r, uint64_t *failed);
 OI_API void oi_verify_report_free(oi_verify_report *r);
 
+/* The time of each of options->steps steps in ns, all on the inputs of step 0: of the program for
+ * the device, or of the simulator with the best kernels of this machine (device NULL). out_ns has
+ * room for as many. Persistent memory that is full starts anew. */
+OI_API oi_status oi_bench(const oi_device *device, oi_model *model, const oi_graph *graph,
+                          const oi_verify_options *options, double *out_ns, oi_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

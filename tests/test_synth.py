@@ -6,7 +6,7 @@ the emitted code itself: same input, same bytes; states that can be saved, moved
 allocation; weights that do not belong are refused; a run that fails leaves nothing behind.
 """
 
-import pathlib
+import json
 import resource
 import shutil
 import signal
@@ -397,3 +397,20 @@ def test_verify_leaves_nothing(openinfer, example, tmp_path):
     kept = tmp_path / "kept"
     openinfer("verify", *example("minimal"), "--cflags", "-O0", "--keep", kept)
     assert (kept / "minimal.c").exists() and (kept / "minimal").exists()
+
+
+# -- bench --------------------------------------------------------------------------------------------------
+
+
+def test_bench(openinfer, example):
+    words = ["bench", *example("kv_cache_decode"), "--steps", "40", "--cflags", "-O1"]
+    result = openinfer(*words, "--target", "cpu_scalar", "--against", "sim", "--json")
+    about = json.loads(result.stdout)
+    assert about["steps"] == 40 and [r["name"] for r in about["rows"]] == ["cpu_scalar", "sim"]
+    for r in about["rows"]:  # its cache is full after eight steps, and starts anew
+        assert 0 < r["least_ns"] <= r["low_ns"] <= r["median_ns"] <= r["high_ns"]
+    text = openinfer(*words, "--against", "sim").stdout
+    assert "median" in text and "cpu_scalar" in text and "speed / sim" in text
+    openinfer(*words, "--steps", "0", code=2)
+    openinfer(*words, "--cc", "no-such-compiler", code=3)
+    openinfer("bench", EXAMPLES / "nothing.oi", code=3)

@@ -90,6 +90,33 @@ typedef struct oi_trial {
 /* OI_OK also when they differ: then `failure` is set. */
 oi_status oi_trial_run(oi_trial *t);
 
+/* -- work.c: the way to a running program -- */
+
+typedef struct oi_work {
+    const oi_device *device;
+    oi_model *model;
+    const oi_synth_graph *graphs;
+    oi_verify_options options;
+    oi_trial trial;
+    oi_tool tool;
+    char folder[4096]; /* "" until it is made */
+    bool is_temporary;
+    oi_plan *plan;
+    oi_status status;
+    oi_diag *diag;
+} oi_work;
+
+/* What the caller gave, with standards where it did not say. */
+void oi_work_init(oi_work *w, const oi_device *device, oi_model *model,
+                  const oi_synth_graph *graphs, size_t n_graphs, const oi_verify_options *options,
+                  oi_diag *diag);
+/* Inside a guard of the trial's arena. */
+oi_status oi_work_simulators(oi_work *w, oi_run_on on);
+oi_status oi_work_program(oi_work *w); /* synthesized, emitted, built */
+oi_status oi_work_start(oi_work *w, const char *more);
+/* Runs fn under a guard, then ends the program, the simulators and a temporary folder. */
+oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn)(oi_work *w));
+
 /* -- record.c: what the program says -- */
 
 typedef struct oi_record {

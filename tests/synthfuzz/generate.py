@@ -58,7 +58,7 @@ class Maker:
         self.assigned, self.lines, self.n = [], [], 0
         self.depth, self.indices = 1, []
         self.counters, self.tables = [], []
-        self.lent = set()
+        self.lent, self.was_lent = set(), []
         self.in_entry = True
 
     # -- names and declarations --
@@ -135,7 +135,8 @@ class Maker:
     # -- ops --
 
     def emit(self, op, args, attrs, dtype, shape):
-        if math.prod(shape) > MOST_ELEMENTS:
+        required = {a["name"] for a in op["attrs"] if a["required"]}
+        if math.prod(shape) > MOST_ELEMENTS or not required <= set(attrs):
             return False
         out = self.output(dtype, tuple(shape))
         words = [v.name for v in args] + [f"{k}={w}" for k, w in attrs.items()]
@@ -254,11 +255,11 @@ class Maker:
     def matmul(self, op):
         x = self.pick(self.allowed(op) & set(DTYPES), lambda v: v.shape and 0 not in v.shape)
         n = self.rng.choice(DIMS)
-        turned = len(x.shape) > 1 and self.rng.random() < 0.3
+        turned = self.rng.random() < 0.3 and "transpose_b" in {a["name"] for a in op["attrs"]}
         shape = (n, x.shape[-1]) if turned else (x.shape[-1], n)
         w = self.constant(x.dtype, shape)
         out = x.shape[:-1] + (n,)
-        return self.emit(op, [x, w], {"transpose_b": "true"} if turned else {}, x.dtype, out)
+        return self.emit(op, [x, w], {"transpose_b": "true"} if turned else {}, self.result_dtype(op, x.dtype), out)
 
     def gather(self, op):
         x = self.pick(self.allowed(op) & set(DTYPES), lambda v: v.shape and 0 not in v.shape)
@@ -457,10 +458,11 @@ class Maker:
         """Something is lent, one or two blocks work on it meanwhile, and give it back."""
         if self.indices or not self.in_entry or self.lent:
             return False
-        mine = [v for v in self.writable if v in self.values]
+        mine = [v for v in self.writable if v in self.values and v not in self.was_lent]
         if not mine:
             return False
         v = self.rng.choice(mine)
+        self.was_lent.append(v)  # one block may change it, in the whole graph
         seen, writable = list(self.values), list(self.writable)
         made = []
         for k in range(self.rng.randint(1, 2)):

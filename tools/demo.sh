@@ -31,6 +31,12 @@ if [ -f $out/minimal.oinf ]; then
     show openinfer check examples/minimal.oi --model $out/minimal.oinf
     step "The same, simulated: x is 0.5 everywhere, y = 5 * (x + a)"
     show openinfer run examples/minimal.oi --model $out/minimal.oinf --set x=0.5 --fetch y
+    step "The same as C: synthesized, built, and its step as a person would read it"
+    show openinfer synth examples/minimal.oi --model $out/minimal.oinf --target cpu_scalar -o $out/minimal_c
+    show make -s -C $out/minimal_c
+    show sed -n '/op add/,/^}/p' $out/minimal_c/minimal.c
+    step "And the proof: simulator and program side by side, after every step"
+    show openinfer verify examples/minimal.oi --model $out/minimal.oinf --target cpu_scalar --set x=0.5
 fi
 
 step "What a mistake looks like"

@@ -353,7 +353,8 @@ static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k
 
 /* Ops with a kernel file of their own. */
 static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
-    [OI_OP_SDPA] = oi_sdpa_choose,     [OI_OP_TOPK] = oi_sort_choose,
+    [OI_OP_SDPA] = oi_sdpa_choose,     [OI_OP_NONZERO] = oi_nonzero_choose,
+    [OI_OP_UNIQUE] = oi_unique_choose, [OI_OP_TOPK] = oi_sort_choose,
     [OI_OP_SORT] = oi_sort_choose,     [OI_OP_ARGSORT] = oi_sort_choose,
     [OI_OP_DFT] = oi_dft_choose,       [OI_OP_RFFT] = oi_dft_choose,
     [OI_OP_IFFT] = oi_dft_choose,      [OI_OP_STFT] = oi_stft_choose,

@@ -103,6 +103,43 @@ static void every_kernel(void **state)
     check("mel_filter(; num_mels=12, n_fft=128, sample_rate=8000) >> f32[65,12]");
 }
 
+/* As long as the data says, and refused when the output is declared otherwise. */
+static void measured(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"nonzero(f32[30,4]) >> i64[2,0]",
+                                        "unique(f32[30,4]) >> f32[0], i64[0], i64[120], i64[0]"};
+    static text_call c;
+    static oi_choice choice;
+    for (size_t i = 0; i < OI_COUNT(calls); i++) {
+        read_call(&c, calls[i]);
+        seen[c.op->id] = true;
+        fill_inputs(&c, 5);
+        oi_kernel_query q = {
+            .op = c.op, .in = c.in, .n_in = 1, .out = c.out, .n_out = c.n_out, .attrs = c.attrs};
+        size_t size;
+        int64_t length = -1;
+        oi_kernel_fault fault = {0};
+        assert_true(oi_kernel_is_measured(c.op, &size, &q));
+        void *scratch = malloc(size ? size : 1);
+        assert_non_null(scratch);
+        oi_kernel_io io = {.in = (const void *const[]){data[0]}, .scratch = scratch};
+        assert_true(oi_kernel_measure(&q, &io, &length));
+        assert_true(length > 1 && length < 120);
+        assert_true(oi_kernel_choose(&q, OI_CPU_SCALAR, &choice));
+        io.out = (void *const[]){made[0], made[1], made[2], made[3]};
+        assert_false(oi_kernel_call(&q, &choice, &io, &fault));
+        assert_string_equal(fault.code, "E051");
+        for (size_t o = 0; o < c.n_out; o++) {
+            uint32_t last = c.out[o].rank - 1;
+            c.out[o].dims[last] = o == 2 ? 120 : length;
+            c.out[o].strides[0] = c.out[o].rank > 1 ? length : 1;
+        }
+        assert_true(oi_kernel_call(&q, &choice, &io, &fault));
+        free(scratch);
+    }
+}
+
 static void resampling(void **state)
 {
     (void)state;
@@ -157,7 +194,7 @@ static void every_op_was_tried(void **state)
     (void)state;
     for (size_t i = 0; i < oi_op_count(); i++) {
         const oi_op *op = oi_op_at(i);
-        if (op->shape_rule >= OI_SHAPE_TOPK && op->shape_rule <= OI_SHAPE_MEL_FILTER && !seen[i])
+        if (op->shape_rule >= OI_SHAPE_NONZERO && op->shape_rule <= OI_SHAPE_MEL_FILTER && !seen[i])
             fail_msg("no call of '%s'", op->name);
     }
 }
@@ -165,9 +202,8 @@ static void every_op_was_tried(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kernel),
-        cmocka_unit_test(resampling),
-        cmocka_unit_test(lengths),
+        cmocka_unit_test(every_kernel),       cmocka_unit_test(measured),
+        cmocka_unit_test(resampling),         cmocka_unit_test(lengths),
         cmocka_unit_test(every_op_was_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,22 @@ bool oi_istft_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_mel_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_resize_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_grid_sample_choose(const oi_kernel_query *q, oi_choice *c);
+/* nonzero.c, unique.c */
+bool oi_nonzero_choose(const oi_kernel_query *q, oi_choice *c);
+bool oi_nonzero_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
+bool oi_unique_choose(const oi_kernel_query *q, oi_choice *c);
+size_t oi_unique_scratch(const oi_kernel_query *q);
+bool oi_unique_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
+
+/* -- measure.c: ops whose result is as long as the data says -- */
+
+/* Whether the op is such; the scratch that measuring takes. */
+bool oi_kernel_is_measured(const oi_op *op, size_t *scratch_bytes, const oi_kernel_query *q);
+/* The length that the shape rule left open; only inputs and scratch of io are used. */
+bool oi_kernel_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
+/* For their kernels: the output holds what was found, or the fault says that not. */
+bool oi_measured(int64_t found, int64_t declared, oi_kernel_fault *fault);
+
 /* attention.c */
 bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);

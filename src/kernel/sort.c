@@ -3,12 +3,7 @@
  * Every element becomes a key, an unsigned integer that orders as its value does: NaN is the
  * largest, -0 equals 0. Descending order is that of the complement, so that both are stable. A
  * line is merge sorted; the few largest of many come from a heap. */
-#include "kernel/lines.h"
-
-typedef struct entry {
-    uint64_t key;
-    int64_t at;
-} entry;
+#include "kernel/sort.h"
 
 typedef struct sort_job {
     const oi_kernel_query *q;
@@ -34,8 +29,7 @@ static uint64_t float_key(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-/* One element in its form: floats as f32 or f64, integers by their width. */
-static uint64_t key_of(oi_dtype form, const void *p, size_t i)
+uint64_t oi_entry_key(oi_dtype form, const void *p, size_t i)
 {
     switch (form) {
     case OI_F32: return float_key((double)((const float *)p)[i]);
@@ -53,15 +47,14 @@ static uint64_t key_of(oi_dtype form, const void *p, size_t i)
 
 /* -- order -- */
 
-static bool before(const entry *a, const entry *b)
+static bool before(const oi_entry *a, const oi_entry *b)
 {
     return a->key < b->key || (a->key == b->key && a->at < b->at);
 }
 
-/* Sorts n entries; `spare` is as large. */
-static void merge_sort(entry *e, entry *spare, int64_t n)
+void oi_entries_sort(oi_entry *e, oi_entry *spare, int64_t n)
 {
-    entry *from = e, *to = spare;
+    oi_entry *from = e, *to = spare;
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t lo = 0; lo < n; lo += 2 * width) {
             int64_t mid = lo + width < n ? lo + width : n,
@@ -70,7 +63,7 @@ static void merge_sort(entry *e, entry *spare, int64_t n)
             for (int64_t i = lo; i < hi; i++)
                 to[i] = a < mid && (b >= hi || before(&from[a], &from[b])) ? from[a++] : from[b++];
         }
-        entry *swap = from;
+        oi_entry *swap = from;
         from = to;
         to = swap;
     }
@@ -79,9 +72,9 @@ static void merge_sort(entry *e, entry *spare, int64_t n)
 }
 
 /* The last of the heap's order is at its top; e[0] sinks to its place. */
-static void sink(entry *e, int64_t n)
+static void sink(oi_entry *e, int64_t n)
 {
-    entry top = e[0];
+    oi_entry top = e[0];
     int64_t i = 0;
     for (int64_t child = 1; child < n; child = 2 * i + 1) {
         if (child + 1 < n && before(&e[child], &e[child + 1]))
@@ -94,9 +87,9 @@ static void sink(entry *e, int64_t n)
     e[i] = top;
 }
 
-static void rise(entry *e, int64_t i)
+static void rise(oi_entry *e, int64_t i)
 {
-    entry own = e[i];
+    oi_entry own = e[i];
     while (i > 0 && before(&e[(i - 1) / 2], &own)) {
         e[i] = e[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -107,7 +100,7 @@ static void rise(entry *e, int64_t i)
 /* -- lines -- */
 
 /* The first k of a line in order, in e. */
-static void order_line(const sort_job *j, int64_t at, entry *e)
+static void order_line(const sort_job *j, int64_t at, oi_entry *e)
 {
     const oi_load *l = &j->c->load[0];
     int64_t n = j->lines.length[0], step = j->lines.step[0], kept = 0;
@@ -117,8 +110,8 @@ static void order_line(const sort_job *j, int64_t at, entry *e)
         size_t m = (size_t)(n - i < OI_CHUNK ? n - i : OI_CHUNK);
         const void *row = oi_load_row(l, j->io->in[0], at + i * step, step, m, buffer);
         for (size_t r = 0; r < m; r++) {
-            uint64_t key = key_of(oi_form_source(j->c->form), row, r);
-            entry one = {j->descends ? ~key : key, i + (int64_t)r};
+            uint64_t key = oi_entry_key(oi_form_source(j->c->form), row, r);
+            oi_entry one = {j->descends ? ~key : key, i + (int64_t)r};
             if (all || kept < j->k) {
                 e[kept++] = one;
                 if (!all)
@@ -129,13 +122,13 @@ static void order_line(const sort_job *j, int64_t at, entry *e)
             }
         }
     }
-    merge_sort(e, e + j->k, j->k);
+    oi_entries_sort(e, e + j->k, j->k);
 }
 
 static void sort_task(void *ctx, size_t task)
 {
     const sort_job *j = ctx;
-    entry *e = (entry *)j->io->scratch + task * j->room;
+    oi_entry *e = (oi_entry *)j->io->scratch + task * j->room;
     oi_dtype raw = oi_copy_dtype(j->q->in[0].dtype);
     for (int64_t line = (int64_t)task; line < j->lines.n; line += (int64_t)j->n_tasks) {
         int64_t at[OI_WALK_OPERANDS] = {j->at[0], j->at[1], j->at[2]};
@@ -195,8 +188,8 @@ bool oi_sort_choose(const oi_kernel_query *q, oi_choice *c)
     set_job(&j, q);
     c->run = sort_run;
     c->form = oi_form_of(q->in[0].dtype);
-    if (j.room > SIZE_MAX / 2 / sizeof(entry) / OI_LINE_TASKS)
+    if (j.room > SIZE_MAX / 2 / sizeof(oi_entry) / OI_LINE_TASKS)
         return false;
-    c->scratch_bytes = j.n_tasks * j.room * sizeof(entry);
+    c->scratch_bytes = j.n_tasks * j.room * sizeof(oi_entry);
     return oi_choose_load(&c->load[0], q->in[0].dtype, c->form, c->cpu);
 }

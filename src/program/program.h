@@ -125,8 +125,9 @@ oi_shape_fn oi_shape_conv, oi_shape_conv_transpose, oi_shape_pool, oi_shape_glob
 oi_shape_fn oi_shape_reshape, oi_shape_flatten, oi_shape_squeeze, oi_shape_unsqueeze,
     oi_shape_transpose, oi_shape_expand, oi_shape_tile, oi_shape_concat, oi_shape_split,
     oi_shape_slice, oi_shape_pad; /* shapes_move.c */
-oi_shape_fn oi_shape_topk, oi_shape_resize, oi_shape_grid_sample, oi_shape_dft, oi_shape_stft,
-    oi_shape_istft, oi_shape_mel_filter, oi_shape_window; /* shapes_signal.c */
+oi_shape_fn oi_shape_nonzero, oi_shape_unique, oi_shape_topk, oi_shape_resize, oi_shape_grid_sample,
+    oi_shape_dft, oi_shape_stft, oi_shape_istft, oi_shape_mel_filter,
+    oi_shape_window; /* shapes_signal.c */
 oi_shape_fn oi_shape_along_axes, oi_shape_matrix, oi_shape_depth_to_space, oi_shape_space_to_depth,
     oi_shape_gather_elements, oi_shape_gather_nd, oi_shape_scatter, oi_shape_scatter_nd,
     oi_shape_one_hot, oi_shape_range, oi_shape_shape_of, oi_shape_scalar; /* shapes_index.c */

@@ -49,6 +49,30 @@ bool oi_shape_topk(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
+bool oi_shape_nonzero(const oi_call *c, size_t o, oi_shape *out)
+{
+    (void)o;
+    out->type.rank = 2; /* the second is what the data says */
+    out->type.dims[0] = oi_dim_of(c->in[0].rank);
+    return true;
+}
+
+bool oi_shape_unique(const oi_call *c, size_t o, oi_shape *out)
+{
+    oi_dim all = oi_dim_of(1);
+    for (uint32_t i = 0; i < c->in[0].rank; i++) {
+        oi_dim d = c->in[0].dims[i];
+        int64_t v;
+        if (all.known && d.known && __builtin_mul_overflow(all.value, d.value, &v))
+            return oi_call_fail(c, "E051", OI_AT_OP, 0, "the result is too large");
+        all = all.known && d.known ? oi_dim_of(v) : (oi_dim){0};
+    }
+    out->type.rank = 1;
+    if (o == 2) /* one per element; the others are as long as the data says */
+        out->type.dims[0] = all;
+    return true;
+}
+
 /* -- images -- */
 
 /* Scale i of the list, which may be of integers, or one number. */

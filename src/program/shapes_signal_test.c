@@ -9,6 +9,11 @@ static void test_order(void **state)
     refuse("topk(f32[2,9]; k=10) >> f32[2,10], i64[2,10]", "E051",
            "k is more than there are in [2, 9]");
     refuse("topk(f32[2,9]; k=3) >> f32[2,3]", "E056", "gives 2 outputs, found 1");
+    accept("nonzero(f32[B,9]) >> i64[2,?]");
+    refuse("nonzero(f32[B,9]) >> i64[3,?]", "E051", "declared [3, ?], result is [2, ?]");
+    accept("unique(f32[2,9]) >> f32[?], i64[?], i64[18], i64[?]");
+    refuse("unique(f32[2,9]) >> f32[?], i64[?], i64[17], i64[?]", "E051",
+           "declared [17], result is [18]");
     accept("sort(f32[B,3]; descending=true) >> f32[B,3]");
     refuse("sort(f32[3]; axis=1) >> f32[3]", "E051", "axis 1 is out of range for [3] (rank 1)");
     accept("argsort(f32[B,3]) >> i64[B,3]");
@@ -77,7 +82,7 @@ static void test_every_op_was_tried(void **state)
     (void)state;
     for (size_t i = 0; i < oi_op_count(); i++) {
         const oi_op *op = oi_op_at(i);
-        bool mine = op->shape_rule >= OI_SHAPE_TOPK && op->shape_rule <= OI_SHAPE_WINDOW;
+        bool mine = op->shape_rule >= OI_SHAPE_NONZERO && op->shape_rule <= OI_SHAPE_WINDOW;
         if ((mine || op->id == OI_OP_SORT || op->id == OI_OP_ARGSORT) &&
             (!seen_accepted[i] || !seen_refused[i]))
             fail_msg("'%s' was not accepted once and refused once", op->name);

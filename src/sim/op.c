@@ -402,6 +402,28 @@ static oi_status choose_now(oi_ctx *c, const oi_pnode *n, call *k, oi_arena **ar
                        "the simulator cannot run this '%s': %s", n->as.op.op->name, x.why.message);
 }
 
+/* Sizes that the shape rule leaves open are what the data says. */
+static oi_status measure(oi_ctx *c, const oi_pnode *n, const call *k, const oi_input *in,
+                         oi_type *results)
+{
+    size_t scratch_bytes;
+    int64_t length;
+    if (!oi_kernel_is_measured(n->as.op.op, &scratch_bytes, &k->query))
+        return OI_OK;
+    const void *from[MAX_PORTS];
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        from[i] = in[i].data;
+    oi_kernel_io io = {.in = from};
+    if (scratch_bytes && !(io.scratch = oi_ctx_scratch(c, scratch_bytes)))
+        return oi_ctx_no_memory(c, scratch_bytes);
+    oi_kernel_measure(&k->query, &io, &length);
+    for (uint32_t o = 0; o < n->as.op.n_out; o++)
+        for (uint32_t d = 0; d < results[o].rank; d++)
+            if (!results[o].dims[d].known)
+                results[o].dims[d] = oi_dim_of(length);
+    return OI_OK;
+}
+
 static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
 {
     oi_operand ins[MAX_PORTS], outs[MAX_PORTS];
@@ -422,7 +444,7 @@ static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         set_operand(&ins[i], in[i].dtype, in[i].rank, in[i].dims);
     uint32_t made = 0;
-    oi_status status = OI_OK;
+    oi_status status = measure(c, n, &k, in, results);
     for (; status == OI_OK && made < n->as.op.n_out; made += status == OI_OK) {
         status = write_typed(c, &n->as.op.out[made], &results[made], &out[made]);
         if (status == OI_OK)

@@ -82,6 +82,32 @@ static void test_run_lengths(void **state)
 }
 
 /* A result of another length than the variable has. */
+/* How much is found decides how long the results are. */
+static void test_measured_lengths(void **state)
+{
+    (void)state;
+    rig r;
+    rig_open(&r, NULL,
+             "dynamic { x: f32[5]; }\n"
+             "block entry { assign at: i64[1, ?]; assign v: f32[?]; assign i: i64[?];\n"
+             "  assign three: i64[1, 3]; assign row: i64[?]; assign y: f32[?];\n"
+             "  op nonzero(x) >> at;\n"
+             "  op unique(x) >> v, i;\n"
+             "  op squeeze(at, axes=[0]) >> row;\n"
+             "  op gather(x, row) >> y;\n"
+             "  op nonzero(x) >> three; return; }",
+             NULL);
+    rig_insert(&r, "x", OI_F32, (float[]){0, 4, 0, -1, 4}, 5);
+    rig_step(&r);
+    rig_expect(&r, "at", 2, DIMS(1, 3), VALUES(1, 3, 4));
+    rig_expect(&r, "v", 1, DIMS(3), VALUES(-1, 0, 4));
+    rig_expect(&r, "i", 1, DIMS(3), VALUES(3, 0, 1));
+    rig_expect(&r, "y", 1, DIMS(3), VALUES(4, -1, 4));
+    rig_insert(&r, "x", OI_F32, (float[]){0, 0, 0, 0, 7}, 5);
+    rig_refuse(&r, "E051", 8); /* one place, three declared */
+    rig_close(&r);
+}
+
 static void test_run_shape_of_output(void **state)
 {
     (void)state;
@@ -197,10 +223,15 @@ static void test_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_place),      cmocka_unit_test(test_in_place_packed),
-        cmocka_unit_test(test_run_lengths),   cmocka_unit_test(test_run_shape_of_output),
-        cmocka_unit_test(test_attributes),    cmocka_unit_test(test_bad_attribute),
-        cmocka_unit_test(test_index_operand), cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_in_place_packed),
+        cmocka_unit_test(test_run_lengths),
+        cmocka_unit_test(test_measured_lengths),
+        cmocka_unit_test(test_run_shape_of_output),
+        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_bad_attribute),
+        cmocka_unit_test(test_index_operand),
+        cmocka_unit_test(test_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

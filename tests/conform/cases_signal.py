@@ -38,6 +38,30 @@ def topk_cases(op, row):
                     yield Case(op, [make(rng, dtype, shape)], {"k": k, **({"axis": axis} if axis != -1 else {}), **attrs}, dtype, out, label, None, None, (("i64", out),))
 
 
+FOUND = [("plain", (4, 5)), ("vector", (9,)), ("scalar", ()), ("empty", (0, 3)), ("rank 3", (2, 3, 4)), ("long", (700,))]
+
+
+def nonzero_cases(op, row):
+    for dtype in dtypes_of(row["dtypes"]):
+        for label, shape in FOUND:
+            for make in (tensor, sliced) if all(shape) and shape else (tensor,):
+                x = make(rng_for(op, dtype, label, make.__name__), dtype, shape)
+                n = np.count_nonzero(x.values)
+                yield Case(op, [x], {}, "i64", (len(shape), n), label)
+
+
+def unique_cases(op, row):
+    for dtype in dtypes_of(row["dtypes"]):
+        for label, shape in FOUND:
+            for make in (tensor, sliced) if all(shape) and shape else (tensor,):
+                for outputs in (1, 2, 4):
+                    x = make(rng_for(op, dtype, label, make.__name__), dtype, shape)
+                    v = x.values.astype(np.float64) if DTYPES[dtype].kind == "F" else x.values
+                    n = len(np.unique(v))
+                    more = [("i64", (n,)), ("i64", (v.size,)), ("i64", (n,))][: outputs - 1]
+                    yield Case(op, [x], {}, dtype, (n,), label, None, None, tuple(more))
+
+
 def resize_cases(op, row):
     modes = [{"mode": m} for m in ("linear", "cubic")]
     nearest = [{"nearest": n} for n in ("round_prefer_floor", "floor", "ceil", "round_prefer_ceil")]
@@ -141,5 +165,5 @@ def window_cases(op, row):
                     yield Case(op, [], {"size": size, **attrs}, dtype, (size,), "large" if size == 70001 else "window")
 
 
-CASES = {f"{w}_window": window_cases for w in ("hann", "hamming", "blackman")} | {"sort": sort_cases, "argsort": sort_cases, "topk": topk_cases, "resize": resize_cases, "grid_sample": grid_cases, "dft": dft_cases, "rfft": dft_cases, "ifft": dft_cases,
+CASES = {"nonzero": nonzero_cases, "unique": unique_cases} | {f"{w}_window": window_cases for w in ("hann", "hamming", "blackman")} | {"sort": sort_cases, "argsort": sort_cases, "topk": topk_cases, "resize": resize_cases, "grid_sample": grid_cases, "dft": dft_cases, "rfft": dft_cases, "ifft": dft_cases,
          "stft": stft_cases, "istft": istft_cases, "mel_filter": mel_cases}

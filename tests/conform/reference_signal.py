@@ -54,6 +54,31 @@ def _(inputs, attrs, out_dtype, out_shape):
     return [Tensor(inputs[0].dtype, np.take_along_axis(inputs[0].values, at, axis)), Tensor("i64", at)]
 
 
+@op("nonzero")
+def _(inputs, attrs, out_dtype, out_shape):
+    x = inputs[0].values
+    return Tensor("i64", np.array(np.nonzero(x), np.int64).reshape(out_shape) if x.ndim else np.zeros(out_shape, np.int64))
+
+
+@op("unique")
+def _(inputs, attrs, out_dtype, out_shape):
+    flat = inputs[0].values.ravel()
+    at = order(Tensor(inputs[0].dtype, flat), 0, False)
+    groups = []
+    for i in at:
+        a, b = (flat[groups[-1][0]], flat[i]) if groups else (0, 0)
+        if groups and (a == b or (a != a and b != b)):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    inverse = np.zeros(len(flat), np.int64)
+    for k, g in enumerate(groups):
+        inverse[g] = k
+    firsts = np.array([g[0] for g in groups], np.int64)
+    results = [Tensor(inputs[0].dtype, flat[firsts]), Tensor("i64", firsts), Tensor("i64", inverse), Tensor("i64", np.array([len(g) for g in groups], np.int64))]
+    return results[: len(out_shape)] if isinstance(out_shape, list) else results[0]
+
+
 # -- images
 
 

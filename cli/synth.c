@@ -5,7 +5,7 @@
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after;
 static cli_list without;
-static bool per_node;
+static bool certify, per_node;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
@@ -16,6 +16,8 @@ static const cli_option options[] = {
              "what the program is called; default: the graph's file name"),
     OPT_TEXT("weights", 0, "file|embed", &weights,
              "a file beside the program, or compiled in; default: as the device prefers"),
+    OPT_FLAG("certify", 0, &certify,
+             "build it with the device's compiler: its stack and flash go into the certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_TEXT("dump-after", 0, "PASS", &dump_after,
              "print what this pass made: fold, dead, rename, fuse, rows, schedule or memory"),
@@ -70,6 +72,8 @@ static oi_status synthesize(work *w, cli_args args)
                                                                      : OI_EMBED_NEVER};
     if (status == OI_OK)
         status = oi_synthesize(w->device, w->model, graphs, args.n, &o, &w->plan, w->diag);
+    if (status == OI_OK && certify)
+        status = oi_plan_certify(w->plan, w->device, NULL, w->diag);
     if (status == OI_OK)
         status = oi_plan_emit(w->plan, output, w->diag);
     if (status == OI_OK && oi_plan_dump(w->plan))

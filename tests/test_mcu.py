@@ -190,6 +190,43 @@ def test_certificate_holds(build, name, device):
     assert f"{plan['graphs'][0]['cost']['macs']} multiply-accumulates" in header
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["jet_mlp", "jet_mlp_i8", "wake_word"])
+def test_stack_and_flash_are_measured(openinfer, build, words, folder, name, device):
+    """What compiler and linker give bounds what the run used and is what the linker wrote."""
+    prefix = need(device)
+    out = folder / f"certified-{name}-{device}"
+    openinfer("synth", *words(name)[0], "--target", device, "--certify", "-o", out)
+    found = json.loads((out / "plan.json").read_text())["certificate"]["measured"]
+    run = build(name, device)
+    used = int(re.search(r"stack: (\d+)", (run / "run.log").read_text())[1])
+    assert found["call_stack_bytes"] < found["program_stack_bytes"]
+    assert used <= found["program_stack_bytes"] <= used + 256
+    subprocess.run(["make", "-s", "-C", out], check=True)
+    text, data = subprocess.run(
+        [f"{prefix}size", out / f"{name}.elf"], capture_output=True, text=True, check=True
+    ).stdout.split()[6:8]
+    assert abs(found["flash_bytes"] - int(text) - int(data)) <= 64  # alignment between sections
+    header = (out / f"{name}.h").read_text()
+    assert f"{found['call_stack_bytes']} bytes for a call" in header
+    assert f"code and weights: {found['flash_bytes']} bytes" in header
+
+
+def test_measured_stack_and_flash_can_be_too_much(openinfer, words, folder):
+    need("cortex_m4")
+    what, _ = words("jet_mlp_i8")
+    for change, says in (
+        ({"mcu": {"stack_bytes": 256}}, r"error\[E062\]: the program needs up to \d+ bytes of stack, mcu\.stack_bytes .* 256"),
+        ({"memory": {"flash_bytes": 7000}}, r"will not fit in region `flash'"),  # the linker's own words
+    ):
+        device = folder / "tight.json"
+        device.write_text(json.dumps({"extends": "cortex_m4", **change}))
+        out = folder / "tight"
+        result = openinfer("synth", *what, "--target", device, "--certify", "-o", out, code=1)
+        assert re.search(says, result.stderr)
+        assert not out.exists()
+
+
 def test_plan_is_the_same_every_time(openinfer, words, folder):
     """Same input, same bytes; and the device.json beside the plan stands for the device."""
     what, _ = words("ds_cnn_i8")

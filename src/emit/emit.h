@@ -71,6 +71,8 @@ typedef struct oi_certificate {
     uint64_t stack_bytes;   /* reserved for a step; 0: the system's own */
     uint64_t ram_bytes;     /* struct and stack */
     uint64_t weights_bytes; /* read only */
+    bool is_measured;
+    oi_measured measured;
 } oi_certificate;
 
 /* Refuses (E062) what the device cannot hold, with where the memory goes. */
@@ -89,7 +91,7 @@ typedef struct oi_emitted_file {
 } oi_emitted_file;
 typedef OI_VEC(oi_emitted_file) oi_emitted;
 
-void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files);
+void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);
 void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
 
 void oi_c_reserve(oi_unit *u); /* words that nothing may be called, before anything is named */

@@ -86,6 +86,11 @@ oi_status oi_fit_check(oi_unit *u, const oi_certificate *c)
         return refuse(u, c, false, c->weights_bytes, t->memory.flash_bytes);
     if (is_split && c->ram_bytes > t->memory.ram_bytes)
         return refuse(u, c, true, c->ram_bytes, t->memory.ram_bytes);
+    if (is_split && c->is_measured && c->measured.program_stack_bytes > t->mcu.stack_bytes)
+        return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
+                              "the program needs up to %" PRIu64
+                              " bytes of stack, mcu.stack_bytes of '%s' is %" PRIu64,
+                              c->measured.program_stack_bytes, t->name, t->mcu.stack_bytes);
     if (!is_split && t->memory.global_bytes && all > t->memory.global_bytes)
         return refuse(u, c, c->ram_bytes > c->weights_bytes, all, t->memory.global_bytes);
     return OI_OK;

@@ -133,7 +133,7 @@ static void spell(void *ctx)
     writing *w = ctx;
     w->files.n = 0;
     oi_unit *u = &w->plan->unit;
-    oi_emit_c(u, w->hash, &w->files);
+    oi_emit_c(u, &w->plan->certificate, w->hash, &w->files);
     oi_buf text = {0};
     oi_plan_json(u, &w->plan->certificate, w->hash, &text);
     size_t n = text.n;
@@ -227,4 +227,31 @@ oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
                            : oi_diag_env(diag, dir, "out of memory");
     oi_free(w.device);
     return status;
+}
+
+/* -- what was measured -- */
+
+typedef struct measuring {
+    oi_plan *plan;
+    oi_certificate certificate;
+    oi_status status;
+} measuring;
+
+static void check_measured(void *ctx)
+{
+    measuring *m = ctx;
+    m->status = oi_fit_check(&m->plan->unit, &m->certificate);
+}
+
+oi_status oi_plan_set_measured(oi_plan *p, const oi_measured *m, oi_diag *diag)
+{
+    measuring w = {.plan = p, .certificate = p->certificate};
+    w.certificate.is_measured = true;
+    w.certificate.measured = *m;
+    p->unit.diag = diag;
+    if (oi_arena_guard(p->unit.arena, check_measured, &w) != OI_OK)
+        return oi_diag_env(diag, p->unit.name, "out of memory");
+    if (w.status == OI_OK)
+        p->certificate = w.certificate;
+    return w.status;
 }

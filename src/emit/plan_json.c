@@ -219,6 +219,16 @@ static void put_certificate(oi_jsonw *w, const oi_unit *u, const oi_certificate 
     put_u64(w, "arena_bound_bytes", u->arena_bound);
     put_u64(w, "arena_bytes", c->arena_bytes);
     put_u64(w, "io_bytes", c->io_bytes);
+    oi_jsonw_key(w, "measured");
+    if (c->is_measured) {
+        oi_jsonw_open(w, '{');
+        put_u64(w, "call_stack_bytes", c->measured.call_stack_bytes);
+        put_u64(w, "flash_bytes", c->measured.flash_bytes);
+        put_u64(w, "program_stack_bytes", c->measured.program_stack_bytes);
+        oi_jsonw_close(w, '}');
+    } else {
+        oi_jsonw_null(w);
+    }
     put_u64(w, "ram_bytes", c->ram_bytes);
     put_u64(w, "stack_bytes", c->stack_bytes);
     put_u64(w, "state_bytes", c->state_bytes);

@@ -82,7 +82,7 @@ static void free_simulators(oi_trial *t)
 
 /* -- the folder -- */
 
-static void remove_folder(const char *dir)
+void oi_folder_remove(const char *dir)
 {
     DIR *d = opendir(dir);
     char path[4096];
@@ -185,7 +185,7 @@ oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn
     oi_plan_free(w->plan);
     w->plan = NULL;
     if (w->is_temporary)
-        remove_folder(w->folder);
+        oi_folder_remove(w->folder);
     w->is_temporary = false;
     return w->status;
 }

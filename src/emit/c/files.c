@@ -25,7 +25,14 @@ static void put_certificate(oi_cprog *c, oi_out *o)
     if (k->stack_bytes)
         oi_out_line(o, " *   stack, reserved: %" PRIu64 " bytes; RAM in all: %" PRIu64,
                     k->stack_bytes, k->ram_bytes);
+    if (k->is_measured)
+        oi_out_line(o,
+                    " *   stack, as the compiler gives it: %" PRIu64 " bytes for a call, %" PRIu64
+                    " with main",
+                    k->measured.call_stack_bytes, k->measured.program_stack_bytes);
     oi_out_line(o, " *   weights, read only: %" PRIu64 " bytes", k->weights_bytes);
+    if (k->is_measured && k->measured.flash_bytes)
+        oi_out_line(o, " *   flash, code and weights: %" PRIu64 " bytes", k->measured.flash_bytes);
     for (size_t g = 0; g < c->u->graphs.n; g++) {
         const oi_cost *cost = &c->u->graphs.at[g].cost;
         oi_out_line(
@@ -360,9 +367,10 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)
     *OI_PUSH(c->arena, files) = (oi_emitted_file){name, text, n};
 }
 
-void oi_emit_c(oi_unit *u, uint64_t hash, oi_emitted *files)
+void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files)
 {
     oi_cprog c = {.u = u, .arena = u->arena, .name = u->name, .hash = hash};
+    c.certificate = *k;
     oi_c_undo_plan(&c);
     put_header(&c, files);
     put_source(&c, files);

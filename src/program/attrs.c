@@ -293,8 +293,7 @@ static bool check_number(const oi_call *c, size_t i, oi_dtype t)
 bool oi_attrs_check_numbers(const oi_call *c, oi_dtype t)
 {
     for (size_t i = 0; i < c->n_attrs; i++)
-        if (c->attrs[i].attr->kind == OI_ATTR_NUMBER && c->attrs[i].known &&
-            !check_number(c, i, t))
+        if (c->attrs[i].attr->kind == OI_ATTR_NUMBER && c->attrs[i].known && !check_number(c, i, t))
             return false;
     return true;
 }

@@ -138,7 +138,7 @@ static oi_dtype number_dtype(const builder *b, const oi_frame *f, const oi_op *o
 }
 
 /* Operands of a step: tensors first, then the numbers among them. */
-static bool operands(builder *b, oi_frame *f, const oi_body_step *s, const value_list *lists,
+static bool operands(builder *b, oi_frame *f, const oi_body_step *s, value_list *lists,
                      const oi_op *op, value_list *in)
 {
     oi_eval numbers[OI_BODY_ARGS];
@@ -150,6 +150,7 @@ static bool operands(builder *b, oi_frame *f, const oi_body_step *s, const value
         if (v.tag == OI_EVAL_SLOT && lists[v.i].n) {
             for (size_t k = 0; k < lists[v.i].n; k++)
                 *OI_PUSH(b->a, in) = lists[v.i].at[k];
+            lists[v.i].n = 0; /* who takes a list empties it: a loop can gather anew */
             continue;
         }
         uint32_t *to = OI_PUSH(b->a, in);
@@ -297,13 +298,34 @@ static bool reshaped(builder *b, const oi_frame *f, const value_list *in, const 
 static bool follow(builder *b, const oi_op *op, const value_list *in, const oi_op_value *attrs,
                    const uint32_t *run_attrs, uint32_t *out, uint32_t n_out);
 
+/* More tensors than one concat takes are joined in groups first. */
+static bool join_groups(builder *b, const oi_frame *f, const oi_op *op, const given_attrs *g,
+                        value_list *in)
+{
+    while (in->n > OI_KERNEL_PORTS) {
+        value_list joined = {0};
+        for (size_t i = 0; i < in->n; i += OI_KERNEL_PORTS) {
+            size_t n = in->n - i < OI_KERNEL_PORTS ? in->n - i : OI_KERNEL_PORTS;
+            value_list part = {.at = in->at + i, .n = n, .cap = n};
+            uint32_t out = 0;
+            if (!results(b, f, op, &part, g, &out, 1) ||
+                !add_call(b, f, op, &part, &out, 1, g->values))
+                return false;
+            *OI_PUSH(b->a, &joined) = out;
+        }
+        *in = joined;
+    }
+    return true;
+}
+
 static bool call_step(builder *b, oi_frame *f, const oi_body_step *s, value_list *lists)
 {
     const oi_op *op = oi_op_at(s->op);
     value_list in = {0};
     given_attrs given;
     uint32_t out[OI_BODY_OUTS];
-    if (!operands(b, f, s, lists, op, &in) || !attributes(b, f, s, op, &given))
+    if (!operands(b, f, s, lists, op, &in) || !attributes(b, f, s, op, &given) ||
+        (op->id == OI_OP_CONCAT && !join_groups(b, f, op, &given, &in)))
         return false;
     bool ok;
     if (op->cls == OI_OP_CLASS_COMPOSITE && op->n_bodies)

@@ -115,7 +115,7 @@ bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out);
 /* One per word of vocabulary.shape; those that fill a file of their own: */
 typedef bool oi_shape_fn(const oi_call *c, size_t o, oi_shape *out);
 oi_shape_fn oi_shape_along, oi_shape_norm, oi_shape_channels, oi_shape_pairs; /* shapes_norm.c */
-oi_shape_fn oi_shape_rope, oi_shape_cell; /* shapes_recurrent.c */
+oi_shape_fn oi_shape_rope, oi_shape_cell, oi_shape_sequence; /* shapes_recurrent.c */
 oi_shape_fn oi_shape_qlinear, oi_shape_quantize, oi_shape_dynamic_quantize, oi_shape_qmatmul,
     oi_shape_qconv;                         /* shapes_quant.c */
 oi_shape_fn oi_shape_gemm, oi_shape_einsum; /* shapes_product.c */

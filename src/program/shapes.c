@@ -471,6 +471,7 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_PAIRS] = oi_shape_pairs,
     [OI_SHAPE_ROPE] = oi_shape_rope,
     [OI_SHAPE_CELL] = oi_shape_cell,
+    [OI_SHAPE_SEQUENCE] = oi_shape_sequence,
     [OI_SHAPE_QLINEAR] = oi_shape_qlinear,
     [OI_SHAPE_GEMM] = oi_shape_gemm,
     [OI_SHAPE_EINSUM] = oi_shape_einsum,

@@ -107,11 +107,30 @@ static void test_cells(void **state)
            "x wants shape [B, I], found [5]");
 }
 
+static void test_sequences(void **state)
+{
+    (void)state;
+    accept("lstm(f32[T,B,5], f32[1,24,5], f32[1,24,6]) >> f32[T,1,B,6], f32[1,B,6], f32[1,B,6]");
+    accept("gru(f32[T,B,5], f32[2,18,5], f32[2,18,6], f32[2,36], f32[2,B,6]; "
+           "direction=\"bidirectional\") >> f32[T,2,B,6], f32[2,B,6]");
+    accept("rnn(f32[T,B,5], f32[1,6,5], f32[1,6,6]; activation=\"relu\") >> f32[T,1,B,6], "
+           "f32[1,B,6]");
+    refuse("gru(f32[4,2,5], f32[1,18,5], f32[1,18,6]; direction=\"bidirectional\") >> "
+           "f32[4,2,2,6], f32[2,2,6]",
+           "E051", "W wants shape [D, G*H, I]: x is [4, 2, 5], it is [1, 18, 5]");
+    refuse("rnn(f32[4,2,5], f32[1,6,5], f32[1,6,6], f32[1,6]) >> f32[4,1,2,6], f32[1,2,6]", "E051",
+           "b wants shape [D, 2*G*H]: x is [4, 2, 5], it is [1, 6]");
+    refuse("lstm(f32[4,5], f32[1,24,5], f32[1,24,6]) >> f32[4,1,1,6], f32[1,1,6], f32[1,1,6]",
+           "E051", "x wants shape [T, B, I], found [4, 5]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_along), cmocka_unit_test(test_norms), cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_pairs), cmocka_unit_test(test_rope),  cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_along),     cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_channels),  cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_rope),      cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,9 @@ static bool differ(oi_dim a, oi_dim b)
 static int64_t gates(const oi_call *c)
 {
     switch (c->op->id) {
+    case OI_OP_LSTM:
     case OI_OP_LSTM_CELL: return 4;
+    case OI_OP_GRU:
     case OI_OP_GRU_CELL: return 3;
     default: return 1;
     }
@@ -65,6 +67,44 @@ bool oi_shape_cell(const oi_call *c, size_t o, oi_shape *out)
     if (c->n_in > w + 2 && !wants(c, w + 2, times(h->dims[1], 2 * n), (oi_dim){0}, 1, text))
         return false;
     out->type = *h;
+    return true;
+}
+
+static bool is_shape(const oi_type *t, uint32_t rank, const oi_dim *dims)
+{
+    bool ok = t->rank == rank;
+    for (uint32_t i = 0; ok && i < rank; i++)
+        ok = !differ(t->dims[i], dims[i]);
+    return ok;
+}
+
+/* x [T, B, I], W [D, G H, I], R [D, G H, H], b [D, 2 G H], states [D, B, H] */
+bool oi_shape_sequence(const oi_call *c, size_t o, oi_shape *out)
+{
+    const oi_type *x = &c->in[0], *r = &c->in[2];
+    const oi_attr_arg *way = oi_call_arg(c, "direction");
+    bool both = way && way->known && strcmp(way->value.s, "bidirectional") == 0;
+    oi_dim d = oi_dim_of(both ? 2 : 1);
+    if (x->rank != 3)
+        return oi_shape_fail_one(c, 0, "x wants shape [T, B, I], found ", x);
+    if (r->rank != 3)
+        return oi_shape_fail_one(c, 2, "R wants shape [D, G*H, H], found ", r);
+    oi_dim h = r->dims[2], rows = times(h, gates(c));
+    const oi_dim wanted[][3] = {
+        {x->dims[0], x->dims[1], x->dims[2]}, {d, rows, x->dims[2]}, {d, rows, h},
+        {d, times(rows, 2), (oi_dim){0}},     {d, x->dims[1], h},    {d, x->dims[1], h}};
+    static const char *const texts[] = {"",
+                                        "W wants shape [D, G*H, I]: x is ",
+                                        "R wants shape [D, G*H, H]: x is ",
+                                        "b wants shape [D, 2*G*H]: x is ",
+                                        "h0 wants shape [D, B, H]: x is ",
+                                        "c0 wants shape [D, B, H]: x is "};
+    for (size_t i = 1; i < c->n_in; i++)
+        if (!is_shape(&c->in[i], i == 3 ? 2 : 3, wanted[i]))
+            return oi_shape_fail_pair(c, i, 0, texts[i], x, ", it is ", &c->in[i]);
+    out->type = (oi_type){.rank = 3, .dims = {d, x->dims[1], h}};
+    if (o == 0)
+        out->type = (oi_type){.rank = 4, .dims = {x->dims[0], d, x->dims[1], h}};
     return true;
 }
 

@@ -40,4 +40,21 @@ def cell_cases(op, row):
         yield Case(op, inputs, {}, dtype, (64, 50), "large", more=((dtype, (64, 50)),) * (states - 1), summed=(dtype, 90))
 
 
-CASES = {op: cell_cases for op in GATES}
+def sequence_cases(op, row):
+    n, states = GATES[op + "_cell"], 2 if op == "lstm" else 1
+    for dtype in dtypes_of(row["dtypes"]):
+        for name, (t, b, i, h) in {"odd": (4, 3, 5, 6), "one": (1, 1, 1, 1), "long": (70, 1, 2, 3)}.items():
+            for direction in (None, "reverse", "bidirectional"):
+                for given in range(3 + states) if name == "odd" else (1,):
+                    for k, extra in enumerate(ATTRS[op + "_cell"][:1 if name == "long" else None]):
+                        if k and given != 1:
+                            continue
+                        rng = rng_for(op, dtype, name, direction, given, k)
+                        d = 2 if direction == "bidirectional" else 1
+                        shapes = [(t, b, i), (d, n * h, i), (d, n * h, h), (d, 2 * n * h), (d, b, h), (d, b, h)][: 3 + min(given, 1 + states)]
+                        inputs = [small(tensor(rng, dtype, s, True)) for s in shapes]
+                        attrs = {**extra, **({"direction": direction} if direction else {})}
+                        yield Case(op, inputs, attrs, dtype, (t, d, b, h), name, more=((dtype, (d, b, h)),) * states, summed=(dtype, t * (i + h)))
+
+
+CASES = {**{op: cell_cases for op in GATES}, **{op.removesuffix("_cell"): sequence_cases for op in GATES}}

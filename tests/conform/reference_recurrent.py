@@ -4,6 +4,7 @@ import numpy as np
 
 from reference import result
 from reference_math import register, sigmoid, wide
+from tensors import Tensor
 
 
 def parts(inputs, n_state, gates, order, standard):
@@ -43,3 +44,35 @@ def _(inputs, attrs, out_dtype, out_shape):
     w, r, wb, rb = gate["i"]
     f = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), "sigmoid": sigmoid}[attrs.get("activation", "tanh")]
     return result(out_dtype, f(x @ w + h @ r + wb + rb))
+
+
+def sequence(cell, n_state):
+    """The cell, step by step, in the types of the whole: nothing is rounded in between."""
+    from reference import REFERENCE
+
+    def run(inputs, attrs, out_dtypes, out_shapes):
+        x, w, r = [wide(t) for t in inputs[:3]]
+        n, batch, hidden = x.shape[0], x.shape[1], r.shape[2]
+        b = wide(inputs[3]) if len(inputs) > 3 else None
+        states = [wide(t) for t in inputs[4:]]
+        states += [np.zeros((w.shape[0], batch, hidden))] * (n_state - len(states))
+        y, last = np.zeros(out_shapes[0]), [s.copy() for s in states]
+        own = {k: v for k, v in attrs.items() if k != "direction"}
+        for d in range(w.shape[0]):
+            steps = range(n)
+            if d == 1 or attrs.get("direction") == "reverse":
+                steps = reversed(steps)
+            for t in steps:
+                args = [x[t], *[s[d] for s in last], w[d], r[d]] + ([b[d]] if b is not None else [])
+                kinds = ["f64"] * n_state
+                got = REFERENCE[cell]([Tensor("f64", v) for v in args], own, *([kinds, None] if n_state > 1 else ["f64", None]))
+                for s, v in zip(last, got if isinstance(got, list) else [got]):
+                    s[d] = v.values
+                y[t, d] = last[0][d]
+        return [result(t, v) for t, v in zip(out_dtypes, [y, *last])]
+    register(cell.removesuffix("_cell"))(run)
+
+
+sequence("lstm_cell", 2)
+sequence("gru_cell", 1)
+sequence("rnn_cell", 1)

@@ -242,7 +242,7 @@ bool oi_kernel_is_measured(const oi_op *op, size_t *scratch_bytes, const oi_kern
 /* The length that the shape rule left open; only inputs and scratch of io are used. */
 bool oi_kernel_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
 /* For their kernels: the output holds what was found, or the fault says that not. */
-bool oi_measured(int64_t found, int64_t declared, oi_kernel_fault *fault);
+bool oi_kernel_measured(int64_t found, int64_t declared, oi_kernel_fault *fault);
 
 /* attention.c */
 bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);

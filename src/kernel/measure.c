@@ -15,7 +15,7 @@ bool oi_kernel_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t
                                      : oi_nonzero_measure(q, io, length);
 }
 
-bool oi_measured(int64_t found, int64_t declared, oi_kernel_fault *fault)
+bool oi_kernel_measured(int64_t found, int64_t declared, oi_kernel_fault *fault)
 {
     if (found == declared)
         return true;

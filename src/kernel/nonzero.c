@@ -46,7 +46,7 @@ static bool nonzero_run(const oi_kernel_query *q, const oi_choice *c, const oi_k
     const oi_operand *out = &q->out[0];
     int64_t found, n = 0, to = io->out_at ? io->out_at[0] : 0;
     oi_nonzero_measure(q, io, &found);
-    if (!oi_measured(found, out->dims[1], fault))
+    if (!oi_kernel_measured(found, out->dims[1], fault))
         return false;
     for (int64_t e = 0; e < f.n; e++) {
         if (!is_nonzero(&f, e))

@@ -74,7 +74,7 @@ static bool unique_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     (void)c;
     int64_t found, n, at = -1, times = 0;
     oi_unique_measure(q, io, &found);
-    if (!oi_measured(found, q->out[0].dims[0], fault))
+    if (!oi_kernel_measured(found, q->out[0].dims[0], fault))
         return false;
     const oi_entry *e = sorted(q, io, &n);
     for (int64_t i = 0; i < n; i++) {

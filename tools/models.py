@@ -35,7 +35,8 @@ MODELS = {
     },
     "silero": {
         "package": "silero-vad",
-        "files": ["silero_vad/data/silero_vad_16k.safetensors", "silero_vad/data/silero_vad.onnx"],
+        # all ONNX forms have the same weights; those of the safetensors file are others
+        "files": ["silero_vad/data/silero_vad_16k_op15.onnx", "silero_vad/data/silero_vad.onnx"],
         "graphs": ["vad.oi"], "convert": [],
     },
     "minilm": {

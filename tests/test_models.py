@@ -1,0 +1,381 @@
+"""The real models, end to end: SmolLM2 against numpy and llama.cpp, silero VAD and the OCR classifier
+against onnxruntime, MiniLM against numpy.
+
+A model that cannot be fetched skips its tests by name, and so does a reference that is not installed.
+OPENINFER_MODELS=all (`make models-test`) asks for everything; without it each takes a small part.
+"""
+
+import functools
+import importlib.util
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+import wave
+
+import numpy as np
+import pytest
+
+from conftest import BIN, REPO
+
+CHAT = pathlib.Path(BIN).with_name("oi-chat")
+ALL = os.environ.get("OPENINFER_MODELS") == "all"
+pytestmark = pytest.mark.skipif(bool(os.environ.get("OPENINFER_SANITIZED")),
+                                reason="real models: Python cannot load a sanitized library")
+sys.path[:0] = [str(REPO / "examples"), str(REPO / "python/src")]
+
+
+@functools.lru_cache(None)
+def folder_of(name):
+    """build/models/NAME, fetched and converted when it is not there; None when that cannot be."""
+    done = subprocess.run([sys.executable, REPO / "tools/models.py", name], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    return REPO / "build/models" / name if done.returncode == 0 else None
+
+
+def model(name):
+    folder = folder_of(name)
+    if folder is None:
+        pytest.skip(f"model {name}: cannot be fetched here")
+    return folder
+
+
+def example(name):
+    """A module of examples/: "smollm2/reference"."""
+    path = REPO / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name.replace("/", "_"), path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def simulator(*args, **options):
+    from simulator import Simulator
+
+    return Simulator(*args, **options)
+
+
+# ---- SmolLM2 ----
+
+# Decisive ones: where the best two tokens are close, llama.cpp with another batch size parts from itself
+QUESTIONS = [
+    "List the months of the year.", "Write the alphabet.", "Give me three tips for learning a language.",
+    "What are the primary colours?", "What is the boiling point of water?", "Explain gravity to a child.",
+    "How do I boil an egg?", "What is photosynthesis?", "What is the capital of France?",
+    "What is the largest planet in the solar system?",
+]  # fmt: skip
+N_QUESTIONS = len(QUESTIONS) if ALL else 2
+
+
+def chat(*args, **options):
+    done = subprocess.run([CHAT, "--model", model("smollm2"), *map(str, args)], capture_output=True, text=True,
+                          timeout=300, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def numbers(text):
+    return [int(x) for x in text.strip().split(",")]
+
+
+@functools.lru_cache(None)
+def tokens_of(question):
+    return tuple(numbers(chat("--prompt", question, "--tokenize").stdout))
+
+
+def greedy(tokens, count, *args):
+    given = ",".join(map(str, tokens))
+    return numbers(chat("--tokens", given, "--greedy", "--count", count, "--print-tokens", *args).stdout)
+
+
+class Llm:
+    """Logits by the graphs themselves, with act="q8" as they stand or with act="float"."""
+
+    def __init__(self, act):
+        folder = model("smollm2")
+        sims = [simulator((folder / f"{g}.oi").read_text().replace('act="q8"', f'act="{act}"'), folder / "model.oinf",
+                          threads=2) for g in ("prefill", "decode")]  # fmt: skip
+        self.sims, self.chunk = sims, 32
+
+    def logits(self, tokens):
+        """After the last token: whole chunks, one that is filled up, or single steps, as they come."""
+        prefill = self.sims[0].executor()
+        decode = self.sims[1].executor(beside=prefill)
+        out, at = None, 0
+        while at < len(tokens):
+            part = tokens[at : at + self.chunk]
+            if len(part) > 1:
+                filled = np.zeros((1, self.chunk), np.int32)
+                filled[0, : len(part)] = part
+                out = prefill.step(tokens=filled, n=np.array(len(part), np.int32))
+            else:
+                out = decode.step(tokens=np.array([part], np.int32))
+            at += len(part)
+        return out["logits"].ravel()
+
+
+@functools.lru_cache(None)
+def llm(act):
+    return Llm(act)
+
+
+@functools.lru_cache(None)
+def llama():
+    llama_cpp = pytest.importorskip("llama_cpp", reason="llama.cpp: llama-cpp-python is not installed")
+    path = next((model("smollm2") / "source").glob("*.gguf"))
+    return llama_cpp.Llama(str(path), n_ctx=512, n_threads=2, logits_all=True, verbose=False)
+
+
+def llama_greedy(tokens, count):
+    """Up to and with the token that ends the answer."""
+    engine, found = llama(), []
+    engine.reset()
+    engine.eval(list(tokens))
+    while len(found) < count:
+        found.append(int(np.argmax(engine.scores[engine.n_tokens - 1])))
+        if found[-1] in (0, 2):
+            break
+        engine.eval([found[-1]])
+    return found
+
+
+def test_smollm2_tokens_are_those_of_llama_cpp():
+    engine = llama()
+    texts = [*QUESTIONS, "  two  spaces\n\n\tand tabs", "naïve café — 日本語 🙂👩‍👧", "x=1234567; // don't", "<|im_end|>"]
+    source = (REPO / "include/openinfer.h").read_text()
+    texts += [source[at : at + 300] for at in range(0, len(source), 300)] if ALL else []
+    for text in texts:
+        found = numbers(chat("--prompt", text, "--tokenize", "--raw").stdout)
+        assert found == engine.tokenize(text.encode(), add_bos=False, special=True), text
+
+
+@pytest.mark.skipif(not ALL, reason="every code point against llama.cpp: OPENINFER_MODELS=all asks for it")
+def test_smollm2_every_code_point_as_llama_cpp():
+    engine = llama()
+    points = [chr(c) for c in range(2, 0x110000) if not 0xD800 <= c < 0xE000]
+    texts = [joint.join(points[at : at + 500]) for at in range(0, len(points), 500) for joint in ("", "a", " ", "\n1")]
+    data = b"".join(t.encode() + b"\0" for t in texts)
+    done = subprocess.run([CHAT.with_name("tokenize"), model("smollm2") / "model.oinf"], input=data,
+                          capture_output=True, check=True)
+    for text, line in zip(texts, done.stdout.decode().splitlines(), strict=True):
+        assert numbers(line) == engine.tokenize(text.encode(), add_bos=False, special=False), repr(text[:20])
+
+
+def test_smollm2_conversation_is_written_as_the_template_says():
+    jinja2 = pytest.importorskip("jinja2", reason="chat template: jinja2 is not installed")
+    gguf = pytest.importorskip("gguf", reason="chat template: gguf is not installed")
+    path = next((model("smollm2") / "source").glob("*.gguf"))
+    template = gguf.GGUFReader(str(path)).fields["tokenizer.chat_template"].contents()
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hello\n"}]
+    for given, args in ((messages, ("--system", "Be brief.")), (messages[1:], ())):
+        environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+        want = environment.from_string(template).render(messages=given, add_generation_prompt=True)
+        found = numbers(chat("--prompt", " Hello\n", "--tokenize", *args).stdout)
+        assert found == llama().tokenize(want.encode(), add_bos=False, special=True)
+
+
+def test_smollm2_logits_against_numpy():
+    """act="float" against an f32 forward pass of the dequantised weights, on three prompts."""
+    pytest.importorskip("gguf", reason="logits: gguf is not installed")
+    reference = example("smollm2/reference")
+    weights = reference.load(str(next((model("smollm2") / "source").glob("*.gguf"))))
+    long = list(tokens_of(QUESTIONS[0])) + list(range(300, 340))  # two full chunks and one filled up
+    for tokens in [tokens_of(QUESTIONS[1]), long, [504, 253, 1]][: 3 if ALL else 2]:
+        want = reference.forward(weights, list(tokens))[-1]
+        found = llm("float").logits(list(tokens))
+        worst, extent = float(np.abs(found - want).max()), float(want.max() - want.min())
+        print(f"{len(tokens)} tokens: max |difference| {worst:.3g}, range {extent:.3g}: {worst / extent:.2g}")
+        assert worst <= 1e-3 * extent
+
+
+def test_smollm2_says_what_llama_cpp_says():
+    """32 greedy tokens. Where the two part, the choice must have been within what rounding activations to
+    8 bits changes: the gap of the best two below twice the largest change of a logit."""
+    equal = 0
+    for question in QUESTIONS[:N_QUESTIONS]:
+        tokens = tokens_of(question)
+        ours, theirs = greedy(tokens, 32), llama_greedy(tokens, 32)
+        if ours == theirs:
+            equal += 1
+            continue
+        at = next(i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b)
+        prefix = [*tokens, *ours[:at]]
+        q8, exact = llm("q8").logits(prefix), llm("float").logits(prefix)
+        best, second = np.sort(q8)[-1:-3:-1]
+        change = float(np.abs(q8 - exact).max())
+        print(f"{question!r} parts at token {at}: gap {best - second:.4f}, 8 bits change logits by {change:.4f}")
+        assert best - second < 2 * change
+    assert equal >= (8 if ALL else N_QUESTIONS - 1)
+
+
+def test_smollm2_in_little_memory():
+    tokens, count = tokens_of(QUESTIONS[0]), 16 if ALL else 6
+    given = ",".join(map(str, tokens))
+    little = chat("--tokens", given, "--greedy", "--count", count, "--print-tokens", "--memory-limit", "32M")
+    assert numbers(little.stdout) == greedy(tokens, count)
+    peak = float(little.stderr.split(" MiB of weights")[0].split()[-1])
+    assert 0 < peak <= 32
+
+
+def test_smollm2_answers_are_the_same_for_any_number_of_threads():
+    tokens = tokens_of(QUESTIONS[2])
+    assert greedy(tokens, 8, "--threads", 1) == greedy(tokens, 8, "--threads", 3)
+
+
+def test_smollm2_speed():
+    """20 tokens a second said, 40 read. Others may use this machine's processors at the same time, so what
+    counts is the better of the clock with two threads and the processor time of one."""
+    prompt = ",".join(str(300 + i) for i in range(128))
+
+    def rates(threads, *args):
+        def spent():
+            use = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return np.array([time.monotonic(), use.ru_utime + use.ru_stime])
+
+        start = spent()
+        chat("--greedy", "--ignore-end", "--print-tokens", "--threads", threads, *args)
+        return (spent() - start)[0 if threads > 1 else 1]
+
+    best = {"said": 0.0, "read": 0.0}
+    for _ in range(3):
+        for threads in (2, 1):
+            start = rates(threads, "--tokens", 5, "--count", 1)
+            best["said"] = max(best["said"], 40 / (rates(threads, "--tokens", 5, "--count", 41) - start))
+            best["read"] = max(best["read"], 127 / (rates(threads, "--tokens", prompt, "--count", 1) - start))
+        if best["said"] >= 20 and best["read"] >= 40:
+            break
+    print(f"said {best['said']:.1f} tokens/s, read {best['read']:.1f} tokens/s")
+    assert best["said"] >= 20 and best["read"] >= 40
+
+
+# ---- silero VAD ----
+
+
+def recording(seconds):
+    """Silence, noise, tones and, from espeak-ng, speech in turns."""
+    vad = example("silero/vad")
+    rng, n = np.random.default_rng(1), seconds * vad.RATE
+    t = np.arange(n) / vad.RATE
+    out = (0.002 * rng.standard_normal(n)).astype(np.float32)
+    out += (np.sin(2 * np.pi * (200 + 40 * t) * t) * 0.2 * ((t % 10) > 8)).astype(np.float32)
+    out += (rng.standard_normal(n) * 0.1 * ((t % 14) > 12)).astype(np.float32)
+    sentences = ["The quick brown fox jumps over the lazy dog.", "Is anybody out there?", "One two three four five."]
+    for i, at in enumerate(range(1, seconds - 4, 6)):
+        spoken = speak(sentences[i % len(sentences)], vad)
+        out[at * vad.RATE :][: len(spoken)] += spoken[: n - at * vad.RATE]
+    return vad, np.clip(out, -1, 1)
+
+
+@functools.lru_cache(None)
+def speak(sentence, vad):
+    path = REPO / "build/models" / "spoken.wav"
+    try:
+        subprocess.run(["espeak-ng", "-w", path, sentence], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("recorded speech: espeak-ng is not installed")
+    return vad.read_wav(path)
+
+
+def test_silero_against_onnxruntime():
+    """60 s, chunk by chunk, with state."""
+    folder = model("silero")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="voice detection: onnxruntime is not installed")
+    vad, samples = recording(60)
+    found = vad.Detector(folder).all(samples)
+    session = onnxruntime.InferenceSession(str(folder / "source/silero_vad.onnx"), providers=["CPUExecutionProvider"])
+    state, context, want = np.zeros((2, 1, 128), np.float32), np.zeros((1, 64), np.float32), []
+    for chunk in np.concatenate([samples, np.zeros(-len(samples) % 512, np.float32)]).reshape(-1, 1, 512):
+        x = np.concatenate([context, chunk], axis=1)
+        p, state = session.run(None, {"input": x, "state": state, "sr": np.array(16000, np.int64)})
+        want.append(float(p[0, 0]))
+        context = x[:, -64:]
+    worst = float(np.abs(found - want).max())
+    print(f"{len(want)} chunks: max |difference| {worst:.3g}; speech in {np.mean(found > 0.5):.0%} of them")
+    assert 0.05 < np.mean(found > 0.5) < 0.95  # it has something to tell apart
+    assert worst <= 1e-4
+
+
+def test_silero_demo(tmp_path):
+    folder = model("silero")
+    vad, samples = recording(8)
+    path = tmp_path / "a.wav"
+    with wave.open(str(path), "wb") as f:
+        f.setnchannels(1), f.setsampwidth(2), f.setframerate(vad.RATE)
+        f.writeframes((samples * 32767).astype("<i2").tobytes())
+    script = [sys.executable, REPO / "examples/silero/vad.py", "--model", folder]
+    shown = subprocess.run([*script, path, "--svg", tmp_path / "a.svg"], capture_output=True, text=True, check=True)
+    assert "speech from" in shown.stdout and (tmp_path / "a.svg").read_text().startswith("<svg")
+    heard = subprocess.run([*script, "-"], input=(samples * 32767).astype("<i2").tobytes(), capture_output=True, check=True)
+    lines = [line for line in shown.stdout.splitlines() if line.startswith("speech")]
+    assert lines == [line for line in heard.stdout.decode().splitlines() if line.startswith("speech")]
+
+
+# ---- MiniLM ----
+
+
+def sentences(n):
+    text = (REPO / "README.md").read_text() + (REPO / "CONTRIBUTING.md").read_text()
+    found = [s.strip() for s in text.replace("\n", " ").split(". ") if len(s) > 20]
+    return (example("minilm/nearest").SENTENCES + found * 10)[:n]
+
+
+def test_minilm_against_numpy():
+    folder = model("minilm")
+    pytest.importorskip("safetensors", reason="sentence embeddings: safetensors is not installed")
+    nearest, reference = example("minilm/nearest"), example("minilm/reference")
+    weights = reference.load(folder / "source/model.safetensors")
+    embedder, worst = nearest.Embedder(folder), 1.0
+    for sentence in sentences(100 if ALL else 8):
+        want = reference.embed(weights, embedder.tokenizer.encode(sentence, embedder.room)).astype(np.float64)
+        found = embedder.embed(sentence).astype(np.float64)
+        worst = min(worst, float(found @ want / np.linalg.norm(found) / np.linalg.norm(want)))
+    print(f"least cosine {worst:.9f}")
+    assert worst >= 0.99999
+
+
+def test_minilm_knows_what_is_similar():
+    script = [sys.executable, REPO / "examples/minilm/nearest.py", "--model", model("minilm"), "--top", "2"]
+    shown = subprocess.run([*script, "My kitty takes a rest."], input="", capture_output=True, text=True, check=True)
+    assert "kitten" in shown.stdout.splitlines()[1] + shown.stdout.splitlines()[2]
+
+
+# ---- the direction of text ----
+
+
+def text_image(rng):
+    """Something like a line of text: dark strokes of different height on paper."""
+    height, width = rng.integers(30, 80), rng.integers(100, 400)
+    image = np.full((height, width, 3), 235, np.uint8)
+    for x in range(8, width - 8, 6):
+        top = rng.integers(4, height // 2)
+        image[top : height - rng.integers(6, height // 3), x : x + rng.integers(1, 4)] = rng.integers(0, 90)
+    return image
+
+
+def test_ocr_against_onnxruntime():
+    folder = model("ocr")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="text direction: onnxruntime is not installed")
+    direction = example("ocr/direction")
+    session = onnxruntime.InferenceSession(str(next((folder / "source").glob("*.onnx"))), providers=["CPUExecutionProvider"])
+    classifier, rng, worst = direction.Classifier(folder), np.random.default_rng(2), 0.0
+    images = [direction.prepare(text_image(rng)) for _ in range(20 if ALL else 4)]
+    images += [rng.uniform(-1, 1, images[0].shape).astype(np.float32) for _ in range(2)]
+    for image in images:
+        (want,) = session.run(None, {session.get_inputs()[0].name: image})
+        worst = max(worst, float(np.abs(classifier.probabilities(image) - want[0]).max()))
+    print(f"{len(images)} images: max |difference| {worst:.3g}")
+    assert worst <= 1e-4
+
+
+def test_ocr_demo(tmp_path):
+    image = text_image(np.random.default_rng(3))
+    (tmp_path / "a.ppm").write_bytes(b"P6\n%d %d\n255\n" % image.shape[1::-1] + image.tobytes())
+    script = [sys.executable, REPO / "examples/ocr/direction.py", "--model", model("ocr")]
+    shown = subprocess.run([*script, tmp_path / "a.ppm"], capture_output=True, text=True, check=True)
+    assert "a.ppm: up" in shown.stdout

@@ -977,14 +977,14 @@ OI_API const char *oi_synth_pass(size_t i);
 OI_API const char *oi_plan_dump(const oi_plan *p); /* of dump_after; NULL when that did not run */
 OI_API const char *oi_plan_name(const oi_plan *p); /* of the program: an identifier */
 /* What compiler and linker made of the program, in bytes. */
-typedef struct oi_measured {
+typedef struct oi_plan_measured {
     uint64_t call_stack_bytes;    /* a call into it needs no more */
     uint64_t program_stack_bytes; /* the same with main and HAL around it */
     uint64_t flash_bytes;         /* code, constants and weights; 0 where a system loads it */
-} oi_measured;
+} oi_plan_measured;
 
 /* Goes into the certificate of plan.json and NAME.h. E062 when the device has less. */
-OI_API oi_status oi_plan_set_measured(oi_plan *p, const oi_measured *m, oi_diag *diag);
+OI_API oi_status oi_plan_set_measured(oi_plan *p, const oi_plan_measured *m, oi_diag *diag);
 /* Builds the program in a folder of its own with the device's compiler (cc: NULL, or another) and
  * measures it. OI_ERR_ENV: it cannot be built here. */
 OI_API oi_status oi_plan_certify(oi_plan *p, const oi_device *device, const char *cc,

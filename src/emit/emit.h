@@ -72,7 +72,7 @@ typedef struct oi_certificate {
     uint64_t ram_bytes;     /* struct and stack */
     uint64_t weights_bytes; /* read only */
     bool is_measured;
-    oi_measured measured;
+    oi_plan_measured measured;
 } oi_certificate;
 
 /* Refuses (E062) what the device cannot hold, with where the memory goes. */

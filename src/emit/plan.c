@@ -243,7 +243,7 @@ static void check_measured(void *ctx)
     m->status = oi_fit_check(&m->plan->unit, &m->certificate);
 }
 
-oi_status oi_plan_set_measured(oi_plan *p, const oi_measured *m, oi_diag *diag)
+oi_status oi_plan_set_measured(oi_plan *p, const oi_plan_measured *m, oi_diag *diag)
 {
     measuring w = {.plan = p, .certificate = p->certificate};
     w.certificate.is_measured = true;

@@ -167,7 +167,7 @@ typedef struct certifying {
     oi_status status;
 } certifying;
 
-static oi_status measure(certifying *w, oi_measured *out)
+static oi_status measure(certifying *w, oi_plan_measured *out)
 {
     static const char *const others[] = {"main", "hal", "start", "freestanding"};
     const char *name = oi_plan_name(w->plan);
@@ -196,7 +196,7 @@ static oi_status measure(certifying *w, oi_measured *out)
 static oi_status certify(certifying *w)
 {
     oi_tool tool;
-    oi_measured m = {0, 0, 0};
+    oi_plan_measured m = {0, 0, 0};
     const char *level =
         oi_device_get(w->device)->type == OI_DEVICE_MCU ? "-O2" : "-O3"; /* as their Makefiles */
     char flags[64];

@@ -5,7 +5,8 @@ TIME ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 # what tools/setup.sh makes, or where there is nothing to make it from, any Python
-PYTHON = $(or $(wildcard build/venv/bin/python),python3)
+# looked for when it runs: set-up may just have made it
+PYTHON = $$(ls build/venv/bin/python 2>/dev/null || echo python3)
 
 # openinfer.h and commands.h are tables that people lay out
 C_FILES = $(shell find src cli chat tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)

@@ -276,6 +276,15 @@ def test_what_does_not_fit_is_refused(openinfer, words, folder, memory, says):
     assert not out.exists() and not list(folder.glob("refused*"))
 
 
+def test_f64_functions_need_a_library(openinfer, tmp_path):
+    graph = tmp_path / "wide.oi"
+    graph.write_text("dynamic {\n  x: f64[4];\n}\n\nvolatile {\n  y: f64[4];\n}\n\nblock entry {\n  op exp(x) >> y;\n  return y;\n}\n")
+    result = openinfer("synth", graph, "--target", "cortex_m7", "-o", tmp_path / "out", code=1)
+    assert "error[E060]: 'exp' of f64 needs a C library" in result.stderr
+    assert not (tmp_path / "out").exists()
+    openinfer("synth", graph, "--target", "cpu_scalar", "-o", tmp_path / "out")
+
+
 # -- weights beside the program, or in it --
 
 

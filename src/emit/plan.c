@@ -223,8 +223,10 @@ oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
     OI_TRY(oi_weights_hash(&p->unit, &w.hash));
     OI_TRY(oi_device_to_json(p->unit.device, &w.device, diag));
     oi_status status = oi_arena_guard(p->unit.arena, spell, &w) == OI_OK
-                           ? write_folder(&w)
+                           ? p->unit.status
                            : oi_diag_env(diag, dir, "out of memory");
+    if (status == OI_OK)
+        status = write_folder(&w);
     oi_free(w.device);
     return status;
 }

@@ -348,6 +348,10 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "%s", "");
     oi_helpers_for(c->arena, c->out.buf.text, &o.buf);
     oi_out_text(&o, c->out.buf.text);
+    oi_buf_putc(&o.buf, '\0');
+    o.buf.n--; /* the end is only for looking */
+    if (oi_c_is_freestanding(c))
+        oi_c_check_library(c, o.buf.text);
     oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.c", c->name), &o);
     oi_buf_free(&c->out.buf);
 }

@@ -80,6 +80,27 @@ static bool is_integer(const oi_unit *u)
     return true;
 }
 
+/* freestanding.c has what is exact. Of the others f32 is our own text; f64 would call libm. */
+void oi_c_check_library(oi_cprog *c, const char *text)
+{
+    static const char *const missing[] = {
+        "exp",  "log",  "pow",  "sin",   "cos",   "tan",   "asin", "acos",  "atan",  "atan2",
+        "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",  "log1p", "expm1", "fma"};
+    for (size_t i = 0; i < OI_COUNT(missing); i++) {
+        const char *call = oi_arena_printf(c->arena, "%s(", missing[i]);
+        for (const char *p = strstr(text, call); p; p = strstr(p + 1, call)) {
+            bool is_word = p > text && (p[-1] == '_' || (p[-1] >= 'a' && p[-1] <= 'z') ||
+                                        (p[-1] >= '0' && p[-1] <= '9'));
+            if (is_word)
+                continue;
+            oi_unit_refuse(c->u, 0, NULL, (oi_span){0}, "E060",
+                           "'%s' of f64 needs a C library, '%s' has none: use f32", missing[i],
+                           c->u->target->name);
+            return;
+        }
+    }
+}
+
 /* -- files -- */
 
 static void add_text(oi_cprog *c, oi_emitted *files, const char *template, const char *name)

@@ -464,7 +464,8 @@ static void print_combine(printer *x, const char *acc, const char *element)
     binding b = {.n = 0};
     bind_name(&b, "acc", form, acc);
     bind_name(&b, "x", form, element);
-    bind_name(&b, "p", form, element);
+    if (x->n->kind == OI_NEST_CONTRACT) /* a product; elsewhere p may be an attribute */
+        bind_name(&b, "p", form, element);
     bind_attrs(x, &b, c);
     if (x->n->finds_position) {
         uint32_t last = x->n->n_axes - 1;

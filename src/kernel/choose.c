@@ -130,7 +130,9 @@ static void set_number(oi_kernel_scalar *out, oi_dtype t, const oi_op_value *v)
 uint64_t oi_kernel_bits(oi_dtype t, const oi_op_value *v)
 {
     uint64_t bits = 0;
-    if (v->tag == OI_VALUE_FLOAT)
+    if (t == OI_T1 && v->tag == OI_VALUE_INT) /* there is no 0: what is not below it is 1 */
+        (void)oi_element_set_i64(t, &bits, 0, v->i < 0 ? -1 : 1);
+    else if (v->tag == OI_VALUE_FLOAT)
         (void)oi_element_set_f64(t, &bits, 0, v->f);
     else if (v->tag == OI_VALUE_UINT)
         (void)oi_element_set_u64(t, &bits, 0, v->u);

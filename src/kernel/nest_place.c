@@ -205,23 +205,6 @@ bool oi_nest_crop(oi_nest_job *j)
 
 /* -- the whole -- */
 
-static uint64_t number_bits(oi_dtype t, const oi_op_value *v)
-{
-    uint64_t bits = 0;
-    if (t == OI_T1 && v->tag == OI_VALUE_INT) { /* there is no 0: what is not below it is 1 */
-        oi_element_set_i64(t, &bits, 0, v->i < 0 ? -1 : 1);
-        return bits;
-    }
-    switch (v->tag) {
-    case OI_VALUE_INT: oi_element_set_i64(t, &bits, 0, v->i); break;
-    case OI_VALUE_UINT: oi_element_set_u64(t, &bits, 0, v->u); break;
-    case OI_VALUE_BOOL: oi_element_set_i64(t, &bits, 0, v->b); break;
-    case OI_VALUE_FLOAT: oi_element_set_f64(t, &bits, 0, v->f); break;
-    default: break;
-    }
-    return bits;
-}
-
 static bool is_even(const oi_nest_job *j, const oi_lane *l, uint32_t last)
 {
     (void)j;
@@ -285,7 +268,7 @@ bool oi_nest_prepare(oi_nest_job *j, const oi_nest *n, const oi_kernel_query *q,
     oi_dtype t = n->n_reads && !n->reads[0].is_position && n->reads[0].name != OI_NEST_NONE
                      ? j->reads[0].dtype
                      : j->write.dtype;
-    j->fill = number_bits(t, &n->fill);
+    j->fill = oi_kernel_bits(t, &n->fill);
     oi_nest_settle(j);
     return true;
 }

@@ -380,6 +380,16 @@ static bool works_in_place(const oi_unit *u, const oi_skernel *k, uint32_t port)
     return true;
 }
 
+/* What a scatter finds where it writes: it moves with the result. */
+static bool is_found(const oi_snest *n, size_t op)
+{
+    for (size_t i = 0; n->combines_out && i < n->pre.n; i++)
+        if (n->pre.at[i].kind == OI_SOP_EVAL && n->pre.at[i].part == OI_PART_COMBINE &&
+            n->pre.at[i].args[0] == op)
+            return true;
+    return false;
+}
+
 /* A tensor that is read and written otherwise: the result is made apart and copied. */
 static void split_overlap(lowering *x, uint32_t kernel)
 {
@@ -394,7 +404,8 @@ static void split_overlap(lowering *x, uint32_t kernel)
         for (size_t n = 0; n < k->nests.n; n++)
             for (size_t s = 0; s < k->nests.at[n].pre.n; s++) {
                 const oi_sop *op = &k->nests.at[n].pre.at[s];
-                reads |= op->kind == OI_SOP_LOAD && k->ports.at[op->port].tensor == p->tensor;
+                reads |= op->kind == OI_SOP_LOAD && k->ports.at[op->port].tensor == p->tensor &&
+                         !is_found(&k->nests.at[n], s);
             }
         if (!clashes || !reads)
             continue;
@@ -416,7 +427,8 @@ static void split_overlap(lowering *x, uint32_t kernel)
             for (int post = 0; post < 2; post++) {
                 oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
                 for (size_t s = 0; s < ops->n; s++)
-                    if (ops->at[s].kind == OI_SOP_STORE && ops->at[s].port == i)
+                    if (ops->at[s].port == i && (ops->at[s].kind == OI_SOP_STORE ||
+                                                 (!post && is_found(&k->nests.at[n], s))))
                         ops->at[s].port = fresh;
             }
         src.is_written = false;

@@ -86,7 +86,7 @@ oi_finding oi_judge(oi_rule r, oi_dtype t, const void *want, const void *got, ui
         allowed = r.slack > 0 ? r.slack : allowed;
         double d = distance(a, b);
         /* bits may differ where values do not: the sign of zero, what a NaN carries */
-        bool ok = d <= allowed && (!r.is_exact || oi_dtype_is_float(t));
+        bool ok = (d == 0 || d <= allowed) && (!r.is_exact || oi_dtype_is_float(t));
         double share = d == 0 ? 0 : allowed > 0 ? d / allowed : INFINITY;
         if (share > worst_share || (f.agrees && !ok)) {
             worst_share = share;

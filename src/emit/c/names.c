@@ -10,7 +10,14 @@ static const char *const reserved[] = {
     /* the library's */
     "NULL", "NAN", "INFINITY", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
     "uint32_t", "uint64_t", "size_t", "memcpy", "memset", "memcmp", "memmove", "exit", "strtol",
-    "abs", "exp", "log", "sqrt", "fma", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "time",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
+    "atanh", "pow", "erf", "erfc", "tgamma", "lgamma", "round", "rint", "fmod", "remainder", "log2",
+    "log10", "log1p", "exp2", "exp10", "expm1", "cbrt", "hypot", "fmin", "fmax", "fdim", "frexp",
+    "ldexp", "modf", "nan", "scalb", "logb", "drem", "significand", "finite", "signgam", "div",
+    "labs", "ldiv", "rand", "random", "malloc", "calloc", "realloc", "free", "abort", "system",
+    "remove", "rename", "puts", "printf", "getc", "putc", "link", "unlink", "open", "close", "dup",
+    "pipe", "access", "stat", "sync", "sleep", "pause", "nice", "mmap", "strlen", "strcmp", "abs",
+    "exp", "log", "sqrt", "fma", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "time",
     "clock", "read", "write", "signal", "select", "index", "y0", "y1", "yn", "j0", "j1", "jn",
     "gamma", "unix", "linux",
     /* members of the program's struct, locals of its functions, functions of main.c */

@@ -1,0 +1,119 @@
+"""Every op of the registry as emitted C: the cases of this folder, each a node of a graph, through
+`openinfer verify --per-node`. There nothing is folded or fused: the node's own code is judged."""
+
+import math
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ml_dtypes", reason="conformance needs ml_dtypes")
+if os.environ.get("OPENINFER_SANITIZED"):
+    pytest.skip("a sanitized library cannot be loaded into Python", allow_module_level=True)
+
+from cases import OPS, cases_for  # noqa: E402
+from library import REPO  # noqa: E402
+from tensors import DTYPES, Tensor  # noqa: E402
+
+sys.path.insert(0, str(REPO / "python/src"))
+from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
+
+BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
+CASES, GROUP, MOST_ELEMENTS = 20, 10, 3000
+
+# What the synthesizer refuses today. An op that starts to pass must leave the list.
+NOT_YET = {}
+
+
+def word(value):
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return value if value in DTYPES else f'"{value}"'
+    if isinstance(value, int):
+        return str(value)
+    return "[" + ", ".join(map(word, value)) + "]"
+
+
+def can_be_written(case):
+    """A bitset is no tensor of a model; a list where the language takes one number comes as an input there."""
+    dtypes = [t.dtype for t in case.inputs] + [case.out_dtype]
+    return "bitset" not in dtypes and not isinstance(case.attrs.get("kv_len"), (list, tuple))
+
+
+def chosen(op):
+    """Some of the op's cases, spread over all of them."""
+    fits = [c for c in cases_for(op) if not c.base and all(t is not None for t in c.inputs) and can_be_written(c)
+            and sum(t.values.size for t in c.inputs) + math.prod(c.out_shape) <= MOST_ELEMENTS]  # fmt: skip
+    step = max(1, len(fits) // CASES)
+    return fits[::step][: CASES + 5]
+
+
+def declaration(name, dtype, shape):
+    return f"  {name}: {dtype}{'[' + ', '.join(map(str, shape)) + ']' if len(shape) else ''};"
+
+
+def write(op, cases, folder, package):
+    """A graph with a node per case, and its tensors."""
+    constants, volatile, nodes = [], [], []
+    for i, case in enumerate(cases):
+        names = []
+        for k, t in enumerate(case.inputs):
+            name = f"{op}_{i}_in{k}"
+            data = Tensor(t.dtype, t.values).storage()[0].tobytes()
+            package.add_tensor(name, StreamTensor(t.dtype, t.values.shape, data))
+            constants.append(declaration(name, t.dtype, t.values.shape))
+            names.append(name)
+        outs = []
+        for k, (dtype, shape) in enumerate([(case.out_dtype, case.out_shape), *case.more]):
+            outs.append(f"{op}_{i}_out{k}")
+            volatile.append(declaration(outs[-1], dtype, shape))
+        args = names + [f"{k}={word(v)}" for k, v in case.attrs.items() if v is not None]
+        nodes.append(f"  op {op}({', '.join(args)}) >> {', '.join(outs)};")
+    text = [f"volatile {{\n" + "\n".join(volatile) + "\n}\n"]
+    if constants:
+        text.insert(0, "constant {\n" + "\n".join(constants) + "\n}\n")
+    path = folder / f"{op}.oi"
+    path.write_text("\n".join(text) + "\nblock entry {\n" + "\n".join(nodes) + "\n  return;\n}\n")
+    return path
+
+
+def verify(ops, folder):
+    with PackageWriter(folder / "model.oinf") as package:
+        paths = [write(op, cases, folder, package) for op, cases in ops.items()]
+    return subprocess.run([BIN, "verify", *paths, "--model", folder / "model.oinf", "--per-node", "--steps", "1",
+                           "--in-turn", "--cflags", "-O0", "--target", "cpu_scalar"],
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
+
+
+KNOWN = [op for op in OPS if op not in NOT_YET]
+GROUPS = [KNOWN[i : i + GROUP] for i in range(0, len(KNOWN), GROUP)]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda g: f"{g[0]}...{g[-1]}")
+def test_ops(group, tmp_path):
+    ops = {op: chosen(op) for op in group}
+    assert all(ops.values()), "an op without cases"
+    result = verify(ops, tmp_path)
+    if result.returncode == 0:
+        assert "they agree" in result.stdout
+        assert len(re.findall(r"^node ", result.stdout, re.M)) >= sum(map(len, ops.values()))
+        return
+    wrong = []
+    for op in group:
+        alone = verify({op: ops[op]}, tmp_path)
+        if alone.returncode != 0:
+            wrong.append(f"{op}: {alone.stderr[:1500]}")
+    pytest.fail("\n".join(wrong) or result.stderr)
+
+
+@pytest.mark.parametrize("op", NOT_YET)
+def test_not_yet(op, tmp_path):
+    result = verify({op: chosen(op)}, tmp_path)
+    assert result.returncode != 0, f"{op} can be synthesized now: take it off the list"
+    assert NOT_YET[op] in result.stderr, result.stderr[:500]

@@ -385,7 +385,12 @@ static void print_store(printer *x, const oi_sop *op)
     oi_buf text = {0};
     x->p->lang->store(&text, op->type, op->is_raw, x->p->ports[op->port], place_text(x, op),
                       x->values[op->args[0]]);
-    oi_out_line(x->p->out, "%s;", oi_buf_to_arena(&text, x->p->arena));
+    uint32_t rank = x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
+    const char *guard = "";
+    for (uint32_t d = 0; !op->is_flat && d < rank; d++)
+        if (op->at[d].index != OI_NEST_NONE && op->at[d].may_leave) /* a place that is not there */
+            guard = oi_arena_printf(x->p->arena, "if (%s >= 0) ", x->values[op->at[d].index]);
+    oi_out_line(x->p->out, "%s%s;", guard, oi_buf_to_arena(&text, x->p->arena));
 }
 
 static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char *acc)

@@ -83,13 +83,14 @@ static oi_status synthesize(work *w, cli_args args)
 
 static oi_status run(cli_args args)
 {
-    work w = {.diag = oi_diag_new()};
+    work w = {.diag = NULL};
     if (!output)
         return cli_usage_error("-o DIR is missing: where to write the program");
     if (weights && strcmp(weights, "file") != 0 && strcmp(weights, "embed") != 0)
         return cli_usage_error("--weights %s: it is file or embed", weights);
     if (args.n > MAX_GRAPHS)
         return cli_usage_error("more than %d graphs", MAX_GRAPHS);
+    w.diag = oi_diag_new();
     oi_status status = synthesize(&w, args);
     oi_plan_free(w.plan);
     oi_device_free(w.device);

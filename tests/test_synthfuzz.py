@@ -29,7 +29,7 @@ def test_a_wrong_program_is_reduced(tmp_path):
     compiler = tmp_path / "bin/cc"
     compiler.parent.mkdir()
     compiler.write_text("""#!/bin/sh
-for f in "$@"; do case "$f" in g*.c) sed -i 's/\\(v[0-9]*\\) + \\(v[0-9]*\\)/\\1 - \\2/' "$f";; esac; done
+for f in "$@"; do case "$f" in main.c|hal.c) ;; *.c) sed -i 's/\\(v[0-9]*\\) + \\(v[0-9]*\\)/\\1 - \\2/' "$f";; esac; done
 exec /usr/bin/cc "$@"
 """)
     compiler.chmod(0o755)

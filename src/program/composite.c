@@ -74,7 +74,8 @@ static bool add_call(builder *b, const oi_frame *f, const oi_op *op, const value
         return oi_frame_fail(f, "E060", "%s would be more than %d calls", b->q->op->name,
                              MAX_CALLS);
     uint32_t *ids = oi_arena_alloc(b->a, (in->n + n_out + 1) * sizeof *ids);
-    memcpy(ids, in->at, in->n * sizeof *ids);
+    if (in->n)
+        memcpy(ids, in->at, in->n * sizeof *ids);
     memcpy(ids + in->n, out, n_out * sizeof *ids);
     *OI_PUSH(b->a, &b->calls) = (oi_exp_call){.op = op,
                                               .in = ids,

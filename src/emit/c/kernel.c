@@ -43,13 +43,20 @@ static const char *source_line(oi_cprog *c, const oi_pnode *n)
     return text;
 }
 
+/* Without its folders: code does not tell where it was made. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static void put_source(oi_cprog *c, const oi_skernel *k)
 {
     const oi_graph *g = c->u->graphs.at[k->graph].program->graph;
     for (size_t i = 0; i < k->nodes.n; i++) {
         const char *line = source_line(c, k->nodes.at[i]);
         if (line)
-            oi_out_line(&c->out, "/* %s:%u: %s */", g->source.name,
+            oi_out_line(&c->out, "/* %s:%u: %s */", file_name(g->source.name),
                         k->nodes.at[i]->source->span.line, line);
     }
 }

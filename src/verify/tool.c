@@ -98,8 +98,9 @@ oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi
     snprintf(own, sizeof own, "CFLAGS=%s", flags ? flags : "");
     if (snprintf(log, sizeof log, "%s/build.log", dir) >= (int)sizeof log)
         return oi_diag_env(d, dir, "the path is too long");
-    const char *const plain[] = {"make", cc, NULL};
-    const char *const flagged[] = {"env", own, "make", cc, NULL};
+    /* silent: what is left in the log is what went wrong */
+    const char *const plain[] = {"make", "-s", cc, NULL};
+    const char *const flagged[] = {"env", own, "make", "-s", cc, NULL};
     if (oi_child_run(dir, flags ? flagged : plain, log) == 0)
         return OI_OK;
     char *text = NULL;

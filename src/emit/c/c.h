@@ -92,6 +92,6 @@ const char *oi_c_flags(oi_cprog *c); /* of the compiler, for the target's instru
 
 bool oi_c_is_freestanding(const oi_cprog *c);
 void oi_c_check_library(oi_cprog *c, const char *text); /* refuses what would not link: E060 */
-void oi_c_mcu_files(oi_cprog *c, oi_emitted *files); /* instead of hal.c, Makefile ... */
+void oi_c_mcu_files(oi_cprog *c, oi_emitted *files);    /* instead of hal.c, Makefile ... */
 
 #endif

@@ -67,8 +67,7 @@ static void test_changes(void **state)
         "cache.read K[0] >> v; transfer v >> w; cache.write one >> K[0];",
         "cache.read K[0] >> v; transfer v >> w; op add(v, v) >> v;",
         "cache.read K[0] >> w; cache.read P[0] >> v; op add(v, one) >> v; cache.write v >> K[0];",
-        "cache.read K[0] >> w; loop l (i in 0..3) { cache.write one >> K[i]; cache.read K[i] >> v; "
-        "}",
+        "cache.read K[0] >> w; loop l (i in 0..3) {cache.write one >> K[i]; cache.read K[i] >> v;}",
     };
     for (size_t i = 0; i < OI_COUNT(bodies); i++) {
         rig r;

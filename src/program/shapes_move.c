@@ -389,7 +389,7 @@ bool oi_shape_pad(const oi_call *c, size_t o, oi_shape *out)
     const oi_attr_arg *mode = oi_call_arg(c, "mode");
     bool fills = !mode || !mode->known || strcmp(mode->value.s, "constant") == 0;
     for (uint32_t i = 0; i < x->rank; i++) {
-        oi_dim left, *d = &out->type.dims[i];
+        oi_dim left = {0}, *d = &out->type.dims[i];
         int64_t cut = (pads[i] < 0 ? pads[i] : 0), cut_end = pads[n / 2 + i];
         if (__builtin_add_overflow(cut, cut_end < 0 ? cut_end : 0, &cut))
             return fail_attr(c, "pads", "the pads are too large for ", x);

@@ -93,7 +93,7 @@ static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, siz
 /* What the graphs agree on with us: tokens and n go in, logits come out, ctx bounds the cache. */
 static bool open_both(chat_engine *e, chat_why *why)
 {
-    size_t one, vocab;
+    size_t one = 0, vocab = 0;
     uint64_t context = e->options.context;
     if (!ready(e, &e->prefill, why) ||
         !elements_of(e->prefill.sim, "tokens", OI_I32, &e->chunk, why) ||

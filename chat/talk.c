@@ -107,7 +107,8 @@ static void print_text(chat_bytes *pending, bool at_end)
         fwrite(text, 1, chat_utf8_put(c, text), stdout);
     }
     fflush(stdout);
-    memmove(pending->at, pending->at + whole, pending->n - whole);
+    if (whole) /* nothing yet may also be nowhere */
+        memmove(pending->at, pending->at + whole, pending->n - whole);
     pending->n -= whole;
 }
 

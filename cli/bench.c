@@ -140,11 +140,11 @@ static oi_status measure_all(oi_model *model, const oi_graph *graph, oi_diag *di
 
 static oi_status run(cli_args args)
 {
+    if (steps == 0 || steps > 10000000 || targets.n > MAX_WAYS)
+        return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
     oi_diag *diag = oi_diag_new();
     oi_model *model = NULL;
     oi_graph *graph = NULL;
-    if (steps == 0 || steps > 10000000 || targets.n > MAX_WAYS)
-        return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
     oi_status status = oi_graph_load(args.at[0], &graph, diag);
     if (status == OI_OK && model_path)
         status = oi_model_open(model_path, &model, diag);

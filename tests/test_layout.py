@@ -25,8 +25,9 @@ MAY_INCLUDE = {
     "check": {"base", "graph", "oinf"},
     "program": {"base", "graph", "oinf", "kernel"},
     "sim": {"base", "graph", "oinf", "dsl", "program", "kernel"},
-    "synth": {"base", "graph", "oinf", "program", "kernel", "device"},
-    "emit": {"base", "graph", "oinf", "program", "kernel", "device", "synth"},
+    "recipe": {"base", "kernel", "device"},
+    "synth": {"base", "graph", "oinf", "program", "kernel", "device", "recipe"},
+    "emit": {"base", "graph", "oinf", "program", "kernel", "device", "recipe", "synth"},
     "verify": {"base"},
 }
 

@@ -1,0 +1,96 @@
+/* recipe.h: tuned bodies for the calls where the time goes.
+ *
+ * A body is a static function in one of the headers below this folder: text that is compiled here
+ * for its tests and the simulator, and printed into emitted C with every size a literal. Headers
+ * in a folder (avx2/, neon/ ...) are for targets with those instructions; those beside this file
+ * are for all of them and call only what every folder has. A row says which calls a body takes, in
+ * which layout it wants the weights, and how its work is shared out. No row fits: the plain nests
+ * of the op are printed. Grouped by the file that implements it. */
+#ifndef OI_RECIPE_H
+#define OI_RECIPE_H
+
+#include "kernel/kernel.h"
+
+/* What a body is handed, in the order of its parameters. */
+typedef enum oi_recipe_arg_kind {
+    OI_ARG_IN,      /* input n of the call: a pointer to its elements, row-major */
+    OI_ARG_OUT,     /* output n */
+    OI_ARG_PACKED,  /* what packing n made */
+    OI_ARG_SCRATCH, /* array n: a local of the caller, aligned to 64 bytes */
+    OI_ARG_SIZE,    /* the number n, as int64_t */
+    OI_ARG_REAL,    /* the number `real`, as float */
+    OI_ARG_ATTR,    /* attribute n of the call, as int64_t: it may be known only by the run */
+    OI_ARG_FIRST,   /* the part that is wanted: positions first ... last - 1 of the shared axis; */
+    OI_ARG_LAST     /* first is a multiple of `unit`, last too or the end */
+} oi_recipe_arg_kind;
+
+typedef struct oi_recipe_arg {
+    oi_recipe_arg_kind kind;
+    int64_t n;
+    double real;
+} oi_recipe_arg;
+
+#define OI_RECIPE_ARGS    24
+#define OI_RECIPE_PACKS   3
+#define OI_RECIPE_SCRATCH 6
+#define OI_PACK_INPUTS    4
+#define OI_PACK_SIZES     8
+
+/* Weights in the order in which the body streams them: made from some inputs when the program is
+ * synthesized. Equal packings of equal tensors are made once. */
+typedef struct oi_packing oi_packing;
+struct oi_packing {
+    const char *name; /* "tiles of 8 rows"; part of what makes packings equal */
+    uint32_t n_in;
+    uint32_t in[OI_PACK_INPUTS]; /* inputs of the call, all of them weights */
+    int64_t sizes[OI_PACK_SIZES];
+    uint64_t size_bytes; /* of the result */
+    /* Every byte of `out` is written. */
+    void (*pack)(const oi_packing *p, const void *const *in, void *out);
+};
+
+/* How one call is done. */
+typedef struct oi_recipe_plan {
+    const char *function; /* the body */
+    uint32_t n_args;
+    oi_recipe_arg args[OI_RECIPE_ARGS];
+    uint32_t n_packings;
+    oi_packing packings[OI_RECIPE_PACKS];
+    uint32_t n_scratch;
+    struct {
+        const char *name;
+        oi_dtype dtype;
+        int64_t count;
+    } scratch[OI_RECIPE_SCRATCH];
+    /* Every position of the shared axis is computed alike whoever does it. It is dim `split_dim` of
+     * every output; extent 0: one thread does all. */
+    int64_t extent, unit;
+    uint32_t split_dim;
+    bool in_place; /* an input may be the output: each position is read before it is written */
+} oi_recipe_plan;
+
+/* A call to be planned. */
+typedef struct oi_recipe_call {
+    const oi_kernel_query *q; /* operands are contiguous */
+    const bool *is_weight;    /* by input: known when the program is made, so it can be packed */
+    const oi_device_info *target;
+} oi_recipe_call;
+
+typedef struct oi_recipe {
+    const char *name, *op;
+    uint32_t isa; /* bits 1 << OI_ISA_... that the target must have */
+    bool (*plan)(const oi_recipe_call *c, oi_recipe_plan *out); /* false: not this call */
+} oi_recipe;
+
+/* -- table.c -- */
+
+extern const oi_recipe oi_recipes[]; /* the first that takes a call wins; ends with a NULL name */
+
+/* The recipe that takes the call; NULL: none does. */
+const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out);
+
+/* For rows: the next argument. */
+void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
+void oi_recipe_arg_real(oi_recipe_plan *p, double real);
+
+#endif

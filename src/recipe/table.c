@@ -1,0 +1,28 @@
+/* table.c: the recipes there are. */
+#include "recipe/recipe.h"
+
+const oi_recipe oi_recipes[] = {
+    {0},
+};
+
+const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    for (const oi_recipe *r = oi_recipes; r->name; r++) {
+        if (strcmp(r->op, c->q->op->name) != 0 || (r->isa & ~c->target->cpu.isa))
+            continue;
+        *out = (oi_recipe_plan){0};
+        if (r->plan(c, out))
+            return r;
+    }
+    return NULL;
+}
+
+void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n)
+{
+    p->args[p->n_args++] = (oi_recipe_arg){.kind = kind, .n = n};
+}
+
+void oi_recipe_arg_real(oi_recipe_plan *p, double real)
+{
+    p->args[p->n_args++] = (oi_recipe_arg){.kind = OI_ARG_REAL, .real = real};
+}

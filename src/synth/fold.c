@@ -12,24 +12,8 @@
 typedef struct folding {
     oi_unit *u;
     uint32_t graph;
-    uint32_t *writes; /* by tensor */
+    const oi_tally *uses; /* by tensor */
 } folding;
-
-static void count_writes(folding *f, const oi_stmts *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
-        if (s->kind == OI_STMT_KERNEL) {
-            const oi_skernel *k = &f->u->kernels.at[s->kernel];
-            for (size_t p = 0; p < k->ports.n; p++)
-                f->writes[k->ports.at[p].tensor] += k->ports.at[p].is_written;
-        } else if (s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET) {
-            f->writes[s->a.tensor]++;
-            f->writes[s->b.tensor]++;
-        }
-        count_writes(f, &s->body);
-    }
-}
 
 /* The contents of a tensor that never changes; NULL when it has none yet. */
 static const void *contents(folding *f, const oi_tensor *t)
@@ -67,7 +51,7 @@ static bool is_foldable(folding *f, const oi_skernel *k)
             continue;
         }
         bool own = t->space == OI_SPACE_ARENA && !t->n_table &&
-                   f->writes[k->ports.at[i].tensor] == 1 &&
+                   f->uses[k->ports.at[i].tensor].writes == 1 &&
                    !oi_kernel_reads(k, k->ports.at[i].tensor);
         if (!own)
             return false;
@@ -158,9 +142,7 @@ static void fold_list(folding *f, oi_stmts *list, oi_stmts *loop)
         const oi_skernel *k = &f->u->kernels.at[s->kernel];
         if (!is_foldable(f, k) || !is_early(f, loop, k, s->kernel) || !run(f, k))
             continue;
-        memmove(&list->at[i], &list->at[i + 1], (list->n - i - 1) * sizeof *list->at);
-        list->n--;
-        i--;
+        oi_stmts_remove(list, i--);
     }
 }
 
@@ -168,11 +150,8 @@ static void fold_list(folding *f, oi_stmts *list, oi_stmts *loop)
 oi_status oi_pass_fold(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
-        folding f = {.u = u, .graph = g};
+        folding f = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
         const oi_sgraph *graph = &u->graphs.at[g];
-        f.writes = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *f.writes);
-        for (uint32_t b = 0; b < graph->program->n_blocks; b++)
-            count_writes(&f, &graph->blocks[b].stmts);
         fold_list(&f, &graph->blocks[graph->program->entry].stmts, NULL);
     }
     return OI_OK;

@@ -16,65 +16,15 @@ typedef struct fusing {
     oi_unit *u;
     uint32_t graph;
     oi_stmts *list;
-    uint32_t *uses; /* by tensor: statements that mention it, anywhere */
+    const oi_tally *uses; /* by tensor */
 } fusing;
-
-/* -- how often tensors are mentioned -- */
-
-static void mention(fusing *f, uint32_t tensor)
-{
-    f->uses[tensor]++;
-}
-
-static void mention_code(fusing *f, const oi_code *c)
-{
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i].kind == OI_INS_VAR)
-            mention(f, f->u->graphs.at[f->graph].tensor_of[c->at[i].id]);
-}
-
-static void mention_value(fusing *f, const oi_pvalue *v)
-{
-    if (v->kind == OI_PV_VAR)
-        mention(f, f->u->graphs.at[f->graph].tensor_of[v->id]);
-    else if (v->kind == OI_PV_CODE)
-        mention_code(f, &v->code);
-}
-
-static void mention_stmts(fusing *f, const oi_stmts *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
-        if (s->kind == OI_STMT_KERNEL) {
-            const oi_skernel *k = &f->u->kernels.at[s->kernel];
-            for (size_t p = 0; p < k->ports.n; p++)
-                mention(f, k->ports.at[p].tensor);
-            for (size_t p = 0; p < k->scalars.n; p++)
-                mention_value(f, &k->scalars.at[p].value);
-        } else if (s->kind == OI_STMT_CACHE) {
-            mention(f, s->b.tensor);
-        } else if (s->kind == OI_STMT_SET || s->kind == OI_STMT_LIMIT) {
-            mention(f, s->a.tensor);
-        }
-        mention_stmts(f, &s->body);
-    }
-}
-
-static void count_uses(fusing *f)
-{
-    const oi_sgraph *g = &f->u->graphs.at[f->graph];
-    f->uses = oi_arena_alloc(f->u->arena, (f->u->tensors.n + 1) * sizeof *f->uses);
-    for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        if (g->blocks[b].is_used)
-            mention_stmts(f, &g->blocks[b].stmts);
-}
 
 /* Nobody but the two kernels sees it: made by lowering or renaming, or a variable of the graph that
  * no code, attribute, branch or host reads. */
 static bool is_private(const fusing *f, uint32_t tensor)
 {
     const oi_tensor *t = &f->u->tensors.at[tensor];
-    return t->space == OI_SPACE_ARENA && f->uses[tensor] == 2 && (t->rank > 0 || !t->var);
+    return t->space == OI_SPACE_ARENA && f->uses[tensor].all == 2 && (t->rank > 0 || !t->var);
 }
 
 /* -- coordinates -- */
@@ -541,12 +491,6 @@ static void take_nodes(fusing *f, oi_skernel *to, const oi_skernel *from, bool f
     to->nodes.cap = all.cap;
 }
 
-static void remove_stmt(oi_stmts *list, size_t i)
-{
-    memmove(&list->at[i], &list->at[i + 1], (list->n - i - 1) * sizeof *list->at);
-    list->n--;
-}
-
 /* Joins the reader at `at` with the kernel that made the tensor. True when the list changed. */
 static bool fuse_pair(fusing *f, size_t at, uint32_t tensor)
 {
@@ -581,7 +525,7 @@ static bool fuse_pair(fusing *f, size_t at, uint32_t tensor)
             inline_map(f, r, &r->nests.at[m], p, tensor);
         drop_port(r, tensor);
         take_nodes(f, r, p, true);
-        remove_stmt(f->list, from);
+        oi_stmts_remove(f->list, from);
         return true;
     }
     const char *neither = why_not_follow(f, p, r, tensor, &map);
@@ -593,7 +537,7 @@ static bool fuse_pair(fusing *f, size_t at, uint32_t tensor)
     drop_port(p, tensor);
     take_nodes(f, p, r, false);
     f->list->at[at].kernel = f->list->at[from].kernel;
-    remove_stmt(f->list, from);
+    oi_stmts_remove(f->list, from);
     return true;
 }
 
@@ -644,8 +588,7 @@ oi_status oi_pass_fuse(oi_unit *u)
     if (u->per_node || !u->target->preferences.prefer_fusion)
         return OI_OK;
     for (uint32_t g = 0; g < u->graphs.n; g++) {
-        fusing f = {.u = u, .graph = g};
-        count_uses(&f);
+        fusing f = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
                 fuse_list(&f, &u->graphs.at[g].blocks[b].stmts);

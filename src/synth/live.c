@@ -26,57 +26,13 @@ typedef struct living {
     OI_VEC(use) uses;
 } living;
 
-static void add_use(living *l, uint32_t tensor, bool writes_all)
+static void add_use(void *ctx, const oi_mention *m)
 {
-    *OI_PUSH(l->u->arena, &l->uses) = (use){tensor, l->position, writes_all, l->branches == 0};
-}
-
-static void use_code(living *l, const oi_code *c)
-{
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i].kind == OI_INS_VAR)
-            add_use(l, l->u->graphs.at[l->graph].tensor_of[c->at[i].id], false);
-}
-
-static void use_value(living *l, const oi_pvalue *v)
-{
-    if (v->kind == OI_PV_VAR)
-        add_use(l, l->u->graphs.at[l->graph].tensor_of[v->id], false);
-    else if (v->kind == OI_PV_CODE)
-        use_code(l, &v->code);
-}
-
-static void use_port(living *l, const oi_port *p, bool writes_all)
-{
-    for (uint32_t i = 0; i < p->n_entry; i++)
-        use_code(l, &p->entry[i]);
-    add_use(l, p->tensor, writes_all && p->n_entry == 0);
-}
-
-static void use_kernel(living *l, const oi_skernel *k)
-{
-    for (size_t i = 0; i < k->scalars.n; i++)
-        use_value(l, &k->scalars.at[i].value);
-    for (size_t i = 0; i < k->ports.n; i++)
-        if (!k->ports.at[i].is_written || oi_kernel_reads(k, k->ports.at[i].tensor))
-            use_port(l, &k->ports.at[i], false);
-    for (size_t i = 0; i < k->ports.n; i++)
-        if (k->ports.at[i].is_written && !oi_kernel_reads(k, k->ports.at[i].tensor))
-            use_port(l, &k->ports.at[i], true);
-}
-
-static void use_cache(living *l, const oi_stmt *s)
-{
-    const oi_pnode *n = s->node;
-    for (uint32_t i = 0; i < n->as.move.cache.n; i++) {
-        use_code(l, &n->as.move.cache.sels[i].start);
-        use_code(l, &n->as.move.cache.sels[i].end);
-    }
-    if (n->kind == OI_NODE_CACHE_READ || n->kind == OI_NODE_CACHE_WRITE)
-        use_port(l, &s->b, n->kind == OI_NODE_CACHE_READ);
-    bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
-    if (counts && n->as.move.amount_var != OI_NO_ID && !n->as.move.amount_is_index)
-        add_use(l, l->u->graphs.at[l->graph].tensor_of[n->as.move.amount_var], false);
+    living *l = ctx;
+    bool writes_all = m->writes && !m->reads && m->port->n_entry == 0;
+    if (m->tensor != OI_NO_ID)
+        *OI_PUSH(l->u->arena, &l->uses) =
+            (use){m->tensor, l->position, writes_all, l->branches == 0};
 }
 
 static void walk(living *l, const oi_stmts *list);
@@ -107,8 +63,6 @@ static void walk_yield(living *l, const oi_pnode *n)
 
 static void walk_branch(living *l, const oi_pnode *n)
 {
-    if (n->as.branch.cond != OI_NO_ID && !n->as.branch.cond_is_index)
-        add_use(l, l->u->graphs.at[l->graph].tensor_of[n->as.branch.cond], false);
     if (n->as.branch.cond == OI_NO_ID) { /* a plain call */
         walk(l, &l->u->graphs.at[l->graph].blocks[n->as.branch.then_block].stmts);
         return;
@@ -120,8 +74,6 @@ static void walk_branch(living *l, const oi_pnode *n)
 static void walk_loop(living *l, const oi_stmt *s)
 {
     int64_t from, to;
-    use_code(l, &s->node->as.loop.start);
-    use_code(l, &s->node->as.loop.end);
     loop_range r = {.first = ++l->position};
     bool runs = oi_code_is_int(&s->node->as.loop.start, &from) &&
                 oi_code_is_int(&s->node->as.loop.end, &to) && from < to;
@@ -135,22 +87,15 @@ static void walk_loop(living *l, const oi_stmt *s)
 static void walk(living *l, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
+        oi_stmt *s = &list->at[i];
         l->position++;
-        switch (s->kind) {
-        case OI_STMT_KERNEL: use_kernel(l, &l->u->kernels.at[s->kernel]); break;
-        case OI_STMT_CACHE: use_cache(l, s); break;
-        case OI_STMT_SET:
-            use_value(l, &s->value);
-            use_port(l, &s->a, true);
-            break;
-        case OI_STMT_LIMIT:
-        case OI_STMT_CHECK: use_port(l, &s->a, false); break;
-        case OI_STMT_LOOP: walk_loop(l, s); break;
-        case OI_STMT_BRANCH: walk_branch(l, s->node); break;
-        case OI_STMT_YIELD: walk_yield(l, s->node); break;
-        default: break;
-        }
+        oi_stmt_mentions(l->u, l->graph, s, add_use, l);
+        if (s->kind == OI_STMT_LOOP)
+            walk_loop(l, s);
+        else if (s->kind == OI_STMT_BRANCH)
+            walk_branch(l, s->node);
+        else if (s->kind == OI_STMT_YIELD)
+            walk_yield(l, s->node);
     }
 }
 

@@ -96,6 +96,12 @@ bool oi_stmts_call(const oi_stmts *list)
     return false;
 }
 
+void oi_stmts_remove(oi_stmts *list, size_t i)
+{
+    memmove(&list->at[i], &list->at[i + 1], (list->n - i - 1) * sizeof *list->at);
+    list->n--;
+}
+
 void oi_unit_note(oi_unit *u, const char *name, uint32_t graph, const oi_pnode *n, const char *fmt,
                   ...)
 {

@@ -10,9 +10,34 @@ bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load looks a
 /* Whether the host sees the tensor: input, output or state of the program. */
 bool oi_tensor_is_face(const oi_unit *u, const oi_tensor *t);
 bool oi_stmts_call(const oi_stmts *list); /* a branch or yield somewhere inside */
+void oi_stmts_remove(oi_stmts *list, size_t i);
 /* A line for the report: why a pass left something as it is. */
 void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,
                   ...) OI_PRINTF(5, 6);
+
+/* -- mention.c: what statements refer to -- */
+
+typedef struct oi_mention {
+    oi_port *port;   /* NULL: by name, in a code, number or condition */
+    uint32_t tensor; /* OI_NO_ID for a loop's index */
+    uint32_t index;  /* OI_NO_ID for a tensor */
+    bool reads, writes;
+} oi_mention;
+
+typedef void oi_mention_fn(void *ctx, const oi_mention *m);
+
+/* Everything that the statement itself mentions, not what stands inside or is called. */
+void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *fn, void *ctx);
+/* Of all statements, loops' bodies included. */
+void oi_stmts_mentions(const oi_unit *u, uint32_t graph, const oi_stmts *list, oi_mention_fn *fn,
+                       void *ctx);
+
+/* How often statements of the graph mention a tensor. */
+typedef struct oi_tally {
+    uint32_t all, reads, writes;
+} oi_tally;
+
+oi_tally *oi_graph_tally(oi_unit *u, uint32_t graph); /* by tensor */
 
 /* -- check.c -- */
 

@@ -6,43 +6,27 @@
 #include "synth/pass.h"
 
 typedef struct renaming {
-    oi_unit *u;
-    uint32_t graph;
-    uint32_t from, to;
+    uint32_t from, to; /* tensors */
 } renaming;
 
 /* -- references -- */
 
-/* Every port of a statement and of those inside it. */
-static void each_port(oi_unit *u, oi_stmt *s, void (*fn)(void *ctx, oi_port *p, bool writes),
-                      void *ctx)
+/* Of a statement and of those inside it. */
+static void each_mention(oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *fn, void *ctx)
 {
-    if (s->kind == OI_STMT_KERNEL) {
-        oi_skernel *k = &u->kernels.at[s->kernel];
-        for (size_t i = 0; i < k->ports.n; i++)
-            fn(ctx, &k->ports.at[i], k->ports.at[i].is_written);
-    } else if (s->kind == OI_STMT_CACHE) {
-        if (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE)
-            fn(ctx, &s->b, s->b.is_written);
-    } else if (s->kind == OI_STMT_SET || s->kind == OI_STMT_LIMIT) {
-        fn(ctx, &s->a, s->kind == OI_STMT_SET);
-    }
-    for (size_t i = 0; i < s->body.n; i++)
-        each_port(u, &s->body.at[i], fn, ctx);
+    oi_stmt_mentions(u, graph, s, fn, ctx);
+    oi_stmts_mentions(u, graph, &s->body, fn, ctx);
 }
 
-typedef struct counting {
+typedef struct looking {
     uint32_t tensor;
-    unsigned reads, writes;
-} counting;
+    bool writes;
+} looking;
 
-static void count(void *ctx, oi_port *p, bool writes)
+static void look_for_writes(void *ctx, const oi_mention *m)
 {
-    counting *c = ctx;
-    if (p->tensor == c->tensor) {
-        c->writes += writes;
-        c->reads += !writes;
-    }
+    looking *x = ctx;
+    x->writes |= m->writes && m->tensor == x->tensor;
 }
 
 /* Whether the statement gives the tensor a whole new value; *reads when it also looks at the old.
@@ -75,12 +59,11 @@ static bool is_read_by_name(const oi_unit *u, const oi_tensor *t)
 
 /* -- renaming -- */
 
-static void rename_port(void *ctx, oi_port *p, bool writes)
+static void rename_port(void *ctx, const oi_mention *m)
 {
-    renaming *r = ctx;
-    (void)writes;
-    if (p->tensor == r->from)
-        p->tensor = r->to;
+    const renaming *r = ctx;
+    if (m->port && m->tensor == r->from)
+        m->port->tensor = r->to;
 }
 
 /* A kernel that reads the old value and writes the new one in place gets a port for each: its loads
@@ -133,7 +116,7 @@ static uint32_t fresh_tensor(oi_unit *u, uint32_t graph, uint32_t of)
 static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t first, size_t last,
                          uint32_t tensor, bool last_reads)
 {
-    renaming r = {u, graph, tensor, fresh_tensor(u, graph, tensor)};
+    renaming r = {tensor, fresh_tensor(u, graph, tensor)};
     oi_stmt *w = &list->at[first];
     if (w->kind == OI_STMT_KERNEL) { /* what it reads is an earlier value */
         oi_skernel *k = &u->kernels.at[w->kernel];
@@ -142,23 +125,24 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t firs
         else
             move_writes(k, tensor, r.to);
     } else {
-        each_port(u, w, rename_port, &r);
+        each_mention(u, graph, w, rename_port, &r);
     }
     for (size_t i = first + 1; i < last; i++)
-        each_port(u, &list->at[i], rename_port, &r);
+        each_mention(u, graph, &list->at[i], rename_port, &r);
     if (last_reads)
         split_ports(u, &u->kernels.at[list->at[last].kernel], tensor, r.to, tensor);
 }
 
 /* Whether nothing between the two hides a use: branches, yields, inner writes. */
-static bool is_plain_between(oi_unit *u, oi_stmts *list, size_t first, size_t last, uint32_t tensor)
+static bool is_plain_between(oi_unit *u, uint32_t graph, oi_stmts *list, size_t first, size_t last,
+                             uint32_t tensor)
 {
     for (size_t i = first + 1; i < last; i++) {
         oi_stmt *s = &list->at[i];
-        counting c = {tensor, 0, 0};
-        each_port(u, s, count, &c);
+        looking x = {.tensor = tensor};
+        each_mention(u, graph, s, look_for_writes, &x);
         if (s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD || s->kind == OI_STMT_AWAIT ||
-            s->kind == OI_STMT_CHECK || c.writes ||
+            s->kind == OI_STMT_CHECK || x.writes ||
             (s->kind == OI_STMT_LOOP && oi_stmts_call(&s->body)))
             return false;
     }
@@ -184,7 +168,7 @@ static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list)
             size_t j = i + 1;
             while (fits && j < list->n && !replaces(u, &list->at[j], t, &last_reads))
                 j++;
-            if (fits && j < list->n && is_plain_between(u, list, i, j, t))
+            if (fits && j < list->n && is_plain_between(u, graph, list, i, j, t))
                 rename_value(u, graph, list, i, j, t, last_reads);
         }
     }

@@ -156,27 +156,13 @@ static void join_list(joining *j, oi_stmts *list)
         }
         take_ports(j, a, b);
         a->n_shared = 1;
-        memmove(&list->at[i + 1], &list->at[i + 2], (list->n - i - 2) * sizeof *list->at);
-        list->n--;
+        oi_stmts_remove(list, i + 1);
     }
 }
 
 /* -- tensors that only such a kernel uses shrink to a row -- */
 
 #define LOCAL_BYTES 8192 /* on the stack of a hosted program, per tensor */
-
-static void count_mentions(const oi_unit *u, const oi_stmts *list, uint32_t *n)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
-        if (s->kind == OI_STMT_KERNEL)
-            for (size_t p = 0; p < u->kernels.at[s->kernel].ports.n; p++)
-                n[u->kernels.at[s->kernel].ports.at[p].tensor]++;
-        n[s->a.tensor]++;
-        n[s->b.tensor]++;
-        count_mentions(u, &s->body, n);
-    }
-}
 
 static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
@@ -216,16 +202,13 @@ static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 
 static void shrink(oi_unit *u, uint32_t graph)
 {
-    uint32_t *n = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *n);
-    const oi_sgraph *g = &u->graphs.at[graph];
-    for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        count_mentions(u, &g->blocks[b].stmts, n);
+    const oi_tally *uses = oi_graph_tally(u, graph);
     for (size_t k = 0; k < u->kernels.n; k++) {
         oi_skernel *kernel = &u->kernels.at[k];
         for (size_t p = 0; kernel->n_shared && kernel->graph == graph && p < kernel->ports.n; p++) {
             uint32_t t = kernel->ports.at[p].tensor, dim = OI_NO_ID;
-            bool private =
-                u->tensors.at[t].space == OI_SPACE_ARENA && !u->tensors.at[t].var && n[t] == 1;
+            bool private = u->tensors.at[t].space == OI_SPACE_ARENA && !u->tensors.at[t].var &&
+                           uses[t].all == 1;
             if (private && stays_in_row(u, kernel, t, &dim) && dim != OI_NO_ID)
                 make_local(u, kernel, t, dim);
         }

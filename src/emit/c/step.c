@@ -1,5 +1,6 @@
 /* step.c: statements: blocks become functions, loops loops and branches ifs. */
 #include "emit/c/c.h"
+#include "synth/pass.h"
 
 #include <inttypes.h>
 
@@ -10,52 +11,20 @@ static const oi_sgraph *graph_of(const oi_cprog *c)
 
 /* -- loop indices that a block's code mentions are its parameters -- */
 
-static void mention(uint64_t *mask, const oi_code *c)
+static void mention(void *ctx, const oi_mention *m)
 {
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i].kind == OI_INS_INDEX)
-            mask[c->at[i].id / 64] |= 1ull << c->at[i].id % 64;
-}
-
-static void mention_value(uint64_t *mask, const oi_pvalue *v)
-{
-    if (v->kind == OI_PV_INDEX)
-        mask[v->id / 64] |= 1ull << v->id % 64;
-    else if (v->kind == OI_PV_CODE)
-        mention(mask, &v->code);
-}
-
-static void mention_port(uint64_t *mask, const oi_port *p)
-{
-    for (uint32_t i = 0; i < p->n_entry; i++)
-        mention(mask, &p->entry[i]);
+    uint64_t *mask = ctx;
+    if (m->index != OI_NO_ID)
+        mask[m->index / 64] |= 1ull << m->index % 64;
 }
 
 static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
+        oi_stmt *s = &list->at[i];
         const oi_pnode *n = s->node;
-        mention_port(mask, &s->a);
-        mention_port(mask, &s->b);
-        mention_value(mask, &s->value);
-        if (s->kind == OI_STMT_KERNEL) {
-            const oi_skernel *k = &c->u->kernels.at[s->kernel];
-            for (size_t j = 0; j < k->ports.n; j++)
-                mention_port(mask, &k->ports.at[j]);
-            for (size_t j = 0; j < k->scalars.n; j++)
-                mention_value(mask, &k->scalars.at[j].value);
-        } else if (s->kind == OI_STMT_CACHE) {
-            for (uint32_t j = 0; j < n->as.move.cache.n; j++) {
-                mention(mask, &n->as.move.cache.sels[j].start);
-                mention(mask, &n->as.move.cache.sels[j].end);
-            }
-            bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
-            if (counts && n->as.move.amount_is_index)
-                mask[n->as.move.amount_var / 64] |= 1ull << n->as.move.amount_var % 64;
-        } else if (s->kind == OI_STMT_LOOP) {
-            mention(mask, &n->as.loop.start);
-            mention(mask, &n->as.loop.end);
+        oi_stmt_mentions(c->u, c->graph, s, mention, mask);
+        if (s->kind == OI_STMT_LOOP) {
             mention_stmts(c, mask, &s->body);
             mask[n->as.loop.index / 64] &= ~(1ull << n->as.loop.index % 64);
         } else if (s->kind == OI_STMT_BRANCH) {
@@ -64,8 +33,6 @@ static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
                 for (uint32_t w = 0; to[j] != OI_NO_ID && w <= graph_of(c)->program->n_indices / 64;
                      w++)
                     mask[w] |= c->mentions[to[j]][w];
-            if (n->as.branch.cond_is_index)
-                mask[n->as.branch.cond / 64] |= 1ull << n->as.branch.cond % 64;
         }
     }
 }

@@ -1,0 +1,130 @@
+/* mention.c: what statements refer to: the one walk over ports, codes and numbers. */
+#include "synth/pass.h"
+
+typedef struct telling {
+    const uint32_t *tensor_of; /* by variable */
+    oi_mention_fn *fn;
+    void *ctx;
+} telling;
+
+static void tell_name(const telling *t, uint32_t id, bool is_index)
+{
+    oi_mention m = {.tensor = OI_NO_ID, .index = OI_NO_ID, .reads = true};
+    if (is_index)
+        m.index = id;
+    else
+        m.tensor = t->tensor_of[id];
+    t->fn(t->ctx, &m);
+}
+
+static void tell_code(const telling *t, const oi_code *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->at[i].kind == OI_INS_VAR || c->at[i].kind == OI_INS_INDEX)
+            tell_name(t, c->at[i].id, c->at[i].kind == OI_INS_INDEX);
+}
+
+static void tell_value(const telling *t, const oi_pvalue *v)
+{
+    if (v->kind == OI_PV_VAR || v->kind == OI_PV_INDEX)
+        tell_name(t, v->id, v->kind == OI_PV_INDEX);
+    else if (v->kind == OI_PV_CODE)
+        tell_code(t, &v->code);
+}
+
+static void tell_port(const telling *t, oi_port *p, bool reads, bool writes)
+{
+    for (uint32_t i = 0; i < p->n_entry; i++)
+        tell_code(t, &p->entry[i]);
+    oi_mention m = {
+        .port = p, .tensor = p->tensor, .index = OI_NO_ID, .reads = reads, .writes = writes};
+    t->fn(t->ctx, &m);
+}
+
+/* What it reads comes first: in place of a new value lies the old one until then. */
+static void tell_kernel(const telling *t, const oi_skernel *k)
+{
+    for (size_t i = 0; i < k->scalars.n; i++)
+        tell_value(t, &k->scalars.at[i].value);
+    for (int writes = 0; writes < 2; writes++)
+        for (size_t i = 0; i < k->ports.n; i++) {
+            oi_port *p = &k->ports.at[i];
+            bool reads = !p->is_written || oi_kernel_reads(k, p->tensor);
+            if (!p->is_dropped && reads == !writes)
+                tell_port(t, p, reads, p->is_written);
+        }
+}
+
+static void tell_cache(const telling *t, oi_stmt *s)
+{
+    const oi_pnode *n = s->node;
+    const oi_paccess *a = &n->as.move.cache;
+    for (uint32_t i = 0; i < a->n; i++) {
+        tell_code(t, &a->sels[i].start);
+        tell_code(t, &a->sels[i].end);
+    }
+    bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
+    if (counts && n->as.move.amount_var != OI_NO_ID)
+        tell_name(t, n->as.move.amount_var, n->as.move.amount_is_index);
+    tell_port(t, &s->a, true, n->kind != OI_NODE_CACHE_READ);
+    if (n->kind == OI_NODE_CACHE_READ || n->kind == OI_NODE_CACHE_WRITE)
+        tell_port(t, &s->b, n->kind == OI_NODE_CACHE_WRITE, n->kind == OI_NODE_CACHE_READ);
+}
+
+void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *fn, void *ctx)
+{
+    const telling t = {u->graphs.at[graph].tensor_of, fn, ctx};
+    const oi_pnode *n = s->node;
+    switch (s->kind) {
+    case OI_STMT_KERNEL: tell_kernel(&t, &u->kernels.at[s->kernel]); break;
+    case OI_STMT_CACHE: tell_cache(&t, s); break;
+    case OI_STMT_SET:
+        tell_value(&t, &s->value);
+        tell_port(&t, &s->a, false, true);
+        break;
+    case OI_STMT_LIMIT:
+    case OI_STMT_CHECK: tell_port(&t, &s->a, true, false); break;
+    case OI_STMT_LOOP:
+        tell_code(&t, &n->as.loop.start);
+        tell_code(&t, &n->as.loop.end);
+        break;
+    case OI_STMT_BRANCH:
+        if (n->as.branch.cond != OI_NO_ID)
+            tell_name(&t, n->as.branch.cond, n->as.branch.cond_is_index);
+        break;
+    case OI_STMT_YIELD:
+    case OI_STMT_AWAIT:
+    case OI_STMT_BARRIER:
+    case OI_STMT_RETURN: break;
+    }
+}
+
+void oi_stmts_mentions(const oi_unit *u, uint32_t graph, const oi_stmts *list, oi_mention_fn *fn,
+                       void *ctx)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt_mentions(u, graph, &list->at[i], fn, ctx);
+        oi_stmts_mentions(u, graph, &list->at[i].body, fn, ctx);
+    }
+}
+
+static void add(void *ctx, const oi_mention *m)
+{
+    oi_tally *tally = ctx;
+    if (m->tensor == OI_NO_ID)
+        return;
+    oi_tally *own = &tally[m->tensor];
+    own->all++;
+    own->writes += m->writes;
+    /* a table's entry is written in part: the rest lives on */
+    own->reads += m->reads || (m->port && m->port->n_entry);
+}
+
+oi_tally *oi_graph_tally(oi_unit *u, uint32_t graph)
+{
+    const oi_sgraph *g = &u->graphs.at[graph];
+    oi_tally *tally = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *tally);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        oi_stmts_mentions(u, graph, &g->blocks[b].stmts, add, tally);
+    return tally;
+}

@@ -57,6 +57,35 @@ block drop {
   return;
 }
 """.replace("constant {", "constant { zero: f32 @init(0.4);"),
+    # what a kernel reads by name changes before its result is read; a constant comes into a variable that
+    # was read before, straight on, in a loop and in a block that is called
+    "order": """
+dynamic { x: f32[8]; }
+constant { half: f32 @init(0.5); c: f32[8] @init(3.0); }
+volatile {
+  limit: f32 @init(1.0); y: f32[8]; z: f32[8]; u: f32[8]; v: f32[8];
+  first: f32[8] @init(1.0); second: f32[8] @init(1.0); third: f32[8] @init(1.0);
+}
+block entry {
+  assign t: f32[8];
+  op relu(x, clamp_max=limit) >> t;
+  op mul(limit, half) >> limit;
+  op neg(t) >> y;
+  op add(x, first) >> z;
+  op add(c, c) >> first;
+  loop rounds (i in 0..2) {
+    op add(x, second) >> u;
+    op add(c, c) >> second;
+  }
+  branch called;
+  op add(c, c) >> third;
+  return y, z, u, v;
+}
+block called {
+  op add(x, third) >> v;
+  return;
+}
+""",
 }
 
 

@@ -92,32 +92,46 @@ static bool run(folding *f, const oi_skernel *k)
     return true;
 }
 
-/* Whether something in the list may look at the tensor before `kernel` writes it. */
-static bool looks_before(folding *f, const oi_stmts *list, uint32_t tensor, uint32_t kernel,
-                         bool *found)
+/* Whether something may look at a tensor before the kernel that writes it has run. */
+typedef struct looking {
+    folding *f;
+    uint32_t tensor, kernel;
+    bool found, looks;
+} looking;
+
+static void look(void *ctx, const oi_mention *m)
 {
-    for (size_t i = 0; i < list->n && !*found; i++) {
-        const oi_stmt *s = &list->at[i];
-        *found = s->kind == OI_STMT_KERNEL && s->kernel == kernel;
-        if (*found)
-            return false;
-        if (s->kind == OI_STMT_LOOP && looks_before(f, &s->body, tensor, kernel, found))
-            return true;
-        if (s->kind == OI_STMT_KERNEL && oi_kernel_reads(&f->u->kernels.at[s->kernel], tensor))
-            return true;
-        if (s->kind != OI_STMT_LOOP && s->kind != OI_STMT_KERNEL)
-            return true; /* not looked at closely */
-    }
-    return false;
+    looking *x = ctx;
+    x->looks |= m->tensor == x->tensor;
 }
 
-/* In the first round of a loop others may still look at what the tensor held before. */
-static bool is_early(folding *f, const oi_stmts *loop, const oi_skernel *k, uint32_t kernel)
+static void look_at(looking *x, const oi_stmts *list)
 {
-    for (size_t i = 0; loop && i < k->ports.n; i++) {
-        bool found = false;
-        if (k->ports.at[i].is_written &&
-            looks_before(f, loop, k->ports.at[i].tensor, kernel, &found))
+    for (size_t i = 0; i < list->n && !x->found; i++) {
+        oi_stmt *s = &list->at[i];
+        x->found = s->kind == OI_STMT_KERNEL && s->kernel == x->kernel;
+        if (x->found)
+            return;
+        const oi_sgraph *g = &x->f->u->graphs.at[x->f->graph];
+        bool calls = s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD;
+        for (uint32_t b = 0; calls && b < g->program->n_blocks; b++)
+            if (b != g->program->entry)
+                oi_stmts_mentions(x->f->u, x->f->graph, &g->blocks[b].stmts, look, x);
+        oi_stmt_mentions(x->f->u, x->f->graph, s, look, x);
+        look_at(x, &s->body);
+    }
+}
+
+/* Otherwise others see what the tensor held before: its first value. */
+static bool is_first(folding *f, const oi_skernel *k, uint32_t kernel)
+{
+    const oi_sgraph *g = &f->u->graphs.at[f->graph];
+    for (size_t i = 0; i < k->ports.n; i++) {
+        looking x = {.f = f, .tensor = k->ports.at[i].tensor, .kernel = kernel};
+        if (!k->ports.at[i].is_written)
+            continue;
+        look_at(&x, &g->blocks[g->program->entry].stmts);
+        if (x.looks)
             return false;
     }
     return true;
@@ -130,29 +144,27 @@ static bool runs_surely(const oi_pnode *loop)
            oi_code_is_int(&loop->as.loop.end, &end) && end > start;
 }
 
-/* `loop`: the outermost one around, or NULL. */
-static void fold_list(folding *f, oi_stmts *list, oi_stmts *loop)
+static void fold_list(folding *f, oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *s = &list->at[i];
         if (s->kind == OI_STMT_LOOP && runs_surely(s->node))
-            fold_list(f, &s->body, loop ? loop : &s->body);
+            fold_list(f, &s->body);
         if (s->kind != OI_STMT_KERNEL)
             continue;
         const oi_skernel *k = &f->u->kernels.at[s->kernel];
-        if (!is_foldable(f, k) || !is_early(f, loop, k, s->kernel) || !run(f, k))
+        if (!is_foldable(f, k) || !is_first(f, k, s->kernel) || !run(f, k))
             continue;
         oi_stmts_remove(list, i--);
     }
 }
 
-/* A variable with a first value of its own is read before it is written: not a constant. */
 oi_status oi_pass_fold(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
         folding f = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
         const oi_sgraph *graph = &u->graphs.at[g];
-        fold_list(&f, &graph->blocks[graph->program->entry].stmts, NULL);
+        fold_list(&f, &graph->blocks[graph->program->entry].stmts);
     }
     return OI_OK;
 }

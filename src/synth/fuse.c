@@ -431,40 +431,50 @@ static void drop_port(oi_skernel *k, uint32_t tensor)
             k->ports.at[i].is_dropped = true;
 }
 
-static bool touches(const oi_unit *u, const oi_stmt *s, uint32_t tensor, bool writes_only)
+static bool writes(const oi_skernel *k, uint32_t tensor)
 {
-    if (s->kind == OI_STMT_KERNEL) {
-        const oi_skernel *k = &u->kernels.at[s->kernel];
-        for (size_t i = 0; i < k->ports.n; i++)
-            if (!k->ports.at[i].is_dropped && k->ports.at[i].tensor == tensor &&
-                (!writes_only || k->ports.at[i].is_written))
-                return true;
-    } else if (s->kind == OI_STMT_CACHE) {
-        if (s->b.tensor == tensor && (!writes_only || s->node->kind == OI_NODE_CACHE_READ))
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (!k->ports.at[i].is_dropped && k->ports.at[i].tensor == tensor &&
+            k->ports.at[i].is_written)
             return true;
-        if (s->a.tensor == tensor)
-            return true;
-    } else if (s->kind == OI_STMT_SET) {
-        if (s->a.tensor == tensor)
-            return true;
-    }
     return false;
 }
 
-/* Whether the producer may run where the reader stands: nothing between changes what it reads, or
- * uses what it writes. */
+/* What a statement does, seen from one that would rather run after it. */
+typedef struct passing {
+    const fusing *f;
+    oi_stmt *other;
+    oi_mention own; /* of the one that moves */
+    bool clashes;
+} passing;
+
+static void meet(void *ctx, const oi_mention *m)
+{
+    passing *x = ctx;
+    x->clashes |=
+        m->tensor != OI_NO_ID && m->tensor == x->own.tensor && (m->writes || x->own.writes);
+}
+
+static void meet_all(void *ctx, const oi_mention *m)
+{
+    passing *x = ctx;
+    x->own = *m;
+    oi_stmt_mentions(x->f->u, x->f->graph, x->other, meet, x);
+}
+
+/* Whether the producer may run where the reader stands: nothing between changes what it reads, by
+ * port or by name, or uses what it writes. */
 static bool may_sink(const fusing *f, size_t from, size_t to)
 {
-    const oi_skernel *p = &f->u->kernels.at[f->list->at[from].kernel];
     for (size_t i = from + 1; i < to; i++) {
-        const oi_stmt *s = &f->list->at[i];
+        oi_stmt *s = &f->list->at[i];
+        passing x = {.f = f, .other = s};
         if (s->kind != OI_STMT_KERNEL && s->kind != OI_STMT_CACHE && s->kind != OI_STMT_SET &&
             s->kind != OI_STMT_LIMIT)
             return false;
-        for (size_t k = 0; k < p->ports.n; k++)
-            if (!p->ports.at[k].is_dropped &&
-                touches(f->u, s, p->ports.at[k].tensor, !p->ports.at[k].is_written))
-                return false;
+        oi_stmt_mentions(f->u, f->graph, &f->list->at[from], meet_all, &x);
+        if (x.clashes)
+            return false;
     }
     return true;
 }
@@ -472,7 +482,8 @@ static bool may_sink(const fusing *f, size_t from, size_t to)
 static size_t producer_of(const fusing *f, size_t reader, uint32_t tensor)
 {
     for (size_t i = reader; i-- > 0;)
-        if (f->list->at[i].kind == OI_STMT_KERNEL && touches(f->u, &f->list->at[i], tensor, true))
+        if (f->list->at[i].kind == OI_STMT_KERNEL &&
+            writes(&f->u->kernels.at[f->list->at[i].kernel], tensor))
             return i;
     return SIZE_MAX;
 }

@@ -111,3 +111,42 @@ def test_dumps_show_what_fusion_did(openinfer, tmp_path):
 def test_unknown_passes_are_named(openinfer, tmp_path):
     run = openinfer("synth", "x.oi", "-o", tmp_path / "out", "--without", "fues", code=2)
     assert "there is no pass 'fues'" in run.stderr
+
+
+# A consumer's write that others must not see yet goes to a tensor of its own; where that cannot be spelled, the
+# graph is refused: a program that differs from the simulator never comes out.
+HIDDEN = """
+dynamic {{ z: f32[4]; }}
+volatile {{ x: f32[4]; y: f32[4]; w: f32[4]; limit: f32 @init(5.0); one: f32 @init(1.0); }}
+block entry {{
+  op add(z, z) >> x;
+  yield x;
+  op relu(z, clamp_max=limit) >> w;
+  await x;
+  return w, y, limit;
+}}
+block other {{
+  await x;
+  {body}
+  yield x;
+}}
+block called {{
+  transfer one >> limit;
+  return;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("transfer one >> limit; op add(x, limit) >> y;", None),
+        ("transfer one >> limit; op relu(x, clamp_max=limit) >> y;", "reads it as a number"),
+        ("branch called; op add(x, x) >> y;", "a block that it calls uses it"),
+    ],
+)
+def test_what_a_consumer_hides(openinfer, tmp_path, body, words):
+    path = tmp_path / "hidden.oi"
+    path.write_text(HIDDEN.format(body=body))
+    run = openinfer("verify", path, "--target", "cpu_scalar", "--steps", 3, "--cflags", "-O1", code=1 if words else 0)
+    assert "they agree" in run.stdout if words is None else words in run.stderr

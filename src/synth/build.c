@@ -113,6 +113,7 @@ static void hide_writes(building *b)
             bool writes = oi_mask_has(block->writes, v) && p->vars[v].kind != OI_SYM_PERSISTENT;
             if (!writes || !oi_consumer_hides(u, b->graph, p->consumers[k], v))
                 continue;
+            oi_consumer_check_hidden(u, b->graph, p->consumers[k], v);
             uint32_t shared = u->graphs.at[b->graph].tensor_of[v];
             oi_tensor t = u->tensors.at[shared];
             t = (oi_tensor){

@@ -6,14 +6,20 @@ oi_uses oi_uses_new(oi_arena *a, const oi_program *p)
     return (oi_uses){.p = p,
                      .is_used = oi_arena_alloc(a, p->n_vars + 1),
                      .is_written = oi_arena_alloc(a, p->n_vars + 1),
+                     .is_named = oi_arena_alloc(a, p->n_vars + 1),
                      .seen = oi_arena_alloc(a, p->n_blocks + 1)};
+}
+
+static void use_name(oi_uses *b, uint32_t var)
+{
+    b->is_used[var] = b->is_named[var] = 1;
 }
 
 static void use_code(oi_uses *b, const oi_code *c)
 {
     for (uint32_t i = 0; i < c->n; i++)
         if (c->at[i].kind == OI_INS_VAR)
-            b->is_used[c->at[i].id] = 1;
+            use_name(b, c->at[i].id);
 }
 
 static void use_ref(oi_uses *b, const oi_pref *r, bool writes)
@@ -29,7 +35,7 @@ static void use_ref(oi_uses *b, const oi_pref *r, bool writes)
 static void use_value(oi_uses *b, const oi_pvalue *v)
 {
     if (v->kind == OI_PV_VAR)
-        b->is_used[v->id] = 1;
+        use_name(b, v->id);
     else if (v->kind == OI_PV_CODE)
         use_code(b, &v->code);
 }
@@ -63,7 +69,7 @@ static void use_cache(oi_uses *b, const oi_pnode *n)
         use_ref(b, &n->as.move.from, false);
     bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
     if (counts && n->as.move.amount_var != OI_NO_ID && !n->as.move.amount_is_index)
-        b->is_used[n->as.move.amount_var] = 1;
+        use_name(b, n->as.move.amount_var);
 }
 
 static void use_nodes(oi_uses *b, const oi_ids *list)
@@ -87,7 +93,7 @@ void oi_uses_of_node(oi_uses *b, const oi_pnode *n)
         break;
     case OI_NODE_BRANCH:
         if (n->as.branch.cond != OI_NO_ID && !n->as.branch.cond_is_index)
-            b->is_used[n->as.branch.cond] = 1;
+            use_name(b, n->as.branch.cond);
         oi_uses_of_block(b, n->as.branch.then_block);
         if (n->as.branch.else_block != OI_NO_ID)
             oi_uses_of_block(b, n->as.branch.else_block);

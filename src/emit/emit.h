@@ -27,32 +27,42 @@ typedef struct oi_helper {
 
 extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name; callees come first */
 
-/* The helpers that the text calls, and those they call, in an order that C accepts. */
-void oi_helpers_for(oi_arena *a, const char *text, oi_buf *out);
+/* The helpers of the table that the text calls, and those they call, in the table's order. */
+void oi_helpers_for(oi_arena *a, const oi_helper *table, const char *text, oi_buf *out);
 
 /* -- nest.c: loops in a C-like language -- */
 
-/* How a language differs; expressions are its dialect's. */
+typedef struct oi_nest_printer oi_nest_printer;
+
+/* How a language differs; expressions are its dialect's. Where an expression wants an i64, a
+ * position of a narrower type must do: it widens by itself. */
 typedef struct oi_lang {
     const oi_dialect *dialect;
-    const char *index; /* type of positions */
-    /* How the element at text `at` of port `name` reads, in the form it is computed in. */
-    void (*load)(oi_buf *out, oi_dtype t, bool is_raw, const char *name, const char *at);
-    void (*store)(oi_buf *out, oi_dtype t, bool is_raw, const char *name, const char *at,
-                  const char *value);
+    const oi_helper *helpers;
+    const char *index;    /* type of positions */
+    const char *as_index; /* makes one of what a helper gives; NULL: it already is */
+    const char *exact;    /* before a float's type, so that no product and sum are joined */
+    /* How the element at text `at` reads, in the form it is computed in. */
+    void (*load)(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_buf *out);
+    void (*store)(const oi_nest_printer *p, const oi_sop *op, const char *at, const char *value,
+                  oi_buf *out);
+    void (*fail)(oi_out *o, int code, const char *why); /* ends the kernel */
+    const char *(*literal)(oi_arena *a, oi_dtype t, uint64_t bits);
 } oi_lang;
 
 extern const oi_lang oi_lang_c, oi_lang_c32; /* positions of 64 bits, or of 32 */
+const char *oi_c_literal(oi_arena *a, oi_dtype t, uint64_t bits);
 
-typedef struct oi_nest_printer {
+struct oi_nest_printer {
     oi_arena *arena;
     oi_out *out;
     const oi_lang *lang;
     const oi_unit *unit;
     const oi_skernel *kernel;
     const char *const *ports; /* by port: what it is called */
+    uint32_t n_open;          /* outermost axes whose positions the text around gives */
     bool is_split;            /* the outermost axis runs from `first` to `last` */
-} oi_nest_printer;
+};
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
 /* The loops that all nests of the kernel share; close as many braces afterwards. */
@@ -61,7 +71,6 @@ void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n);
 typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
 char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,
                     const char *const *own);
-const char *oi_bits_text(oi_arena *a, const oi_lang *l, oi_dtype t, uint64_t bits); /* a literal */
 
 /* -- fit.c: what the device must have -- */
 

@@ -7,7 +7,8 @@ static bool is_word(char c)
 }
 
 typedef struct needs {
-    oi_map ids; /* name -> place in oi_helpers */
+    const oi_helper *table;
+    oi_map ids; /* name -> place in the table */
     uint8_t *is_needed;
 } needs;
 
@@ -28,24 +29,24 @@ static void scan(needs *n, const char *text)
             uint32_t id = oi_map_get(&n->ids, word);
             if (id != OI_MAP_NONE && !n->is_needed[id]) {
                 n->is_needed[id] = 1;
-                scan(n, oi_helpers[id].text);
+                scan(n, n->table[id].text);
             }
         }
         p += len;
     }
 }
 
-void oi_helpers_for(oi_arena *a, const char *text, oi_buf *out)
+void oi_helpers_for(oi_arena *a, const oi_helper *table, const char *text, oi_buf *out)
 {
-    needs n = {.ids.arena = a};
+    needs n = {.table = table, .ids.arena = a};
     uint32_t count = 0;
-    for (; oi_helpers[count].name; count++)
-        oi_map_put(&n.ids, oi_helpers[count].name, count);
+    for (; table[count].name; count++)
+        oi_map_put(&n.ids, table[count].name, count);
     n.is_needed = oi_arena_alloc(a, count + 1);
     scan(&n, text);
     for (uint32_t i = 0; i < count; i++)
         if (n.is_needed[i]) {
-            oi_buf_puts(out, oi_helpers[i].text);
+            oi_buf_puts(out, table[i].text);
             oi_buf_putc(out, '\n');
         }
 }

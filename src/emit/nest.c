@@ -50,6 +50,13 @@ static const char *sum_text(const printer *x, sum *s)
     return oi_buf_to_arena(&s->text, x->p->arena);
 }
 
+/* What a helper found, as a position. */
+static const char *position_text(const printer *x, const char *text)
+{
+    const char *as = x->p->lang->as_index;
+    return as ? oi_arena_printf(x->p->arena, "%s(%s)", as, text) : text;
+}
+
 static const char *coord_text(const printer *x, const oi_nest_coord *c)
 {
     static const char *const bends[] = {
@@ -64,8 +71,8 @@ static const char *coord_text(const printer *x, const oi_nest_coord *c)
     const char *text = sum_text(x, &s);
     if (c->bend == OI_BEND_NONE)
         return text;
-    return oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %" PRId64 ", %" PRId64 ")", bends[c->bend],
-                           text, c->bend_from, c->bend_to);
+    return position_text(x, oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %" PRId64 ", %" PRId64 ")",
+                                            bends[c->bend], text, c->bend_from, c->bend_to));
 }
 
 static const oi_tensor *tensor_of(const printer *x, const oi_sop *op)
@@ -103,7 +110,7 @@ static const char *place_text(const printer *x, const oi_sop *op)
     return sum_text(x, &s);
 }
 
-/* "a >= 0 && a < 5 && ...": the element exists. */
+/* "a >= 0 && a < 5 && ...": the element exists; NULL: always. */
 static const char *inside_text(const printer *x, const oi_sop *op)
 {
     const oi_tensor *t = tensor_of(x, op);
@@ -116,39 +123,35 @@ static const char *inside_text(const printer *x, const oi_sop *op)
     }
     if (op->guard)
         oi_buf_printf(&out, "%s%s >= 0", out.n ? " && " : "", coord_text(x, op->guard));
-    return out.n ? oi_buf_to_arena(&out, x->p->arena) : "1";
+    return out.n ? oi_buf_to_arena(&out, x->p->arena) : NULL;
 }
 
 /* -- values -- */
 
-const char *oi_bits_text(oi_arena *a, const oi_lang *l, oi_dtype t, uint64_t bits)
+static const char *literal(const printer *x, oi_dtype t, uint64_t bits)
 {
-    char text[40];
-    oi_dtype form = oi_form_of(t);
-    if (oi_dtype_is_float(t)) {
-        double v = oi_float_decode(t, bits);
-        char digits[OI_NUMBER_TEXT];
-        if (v != v)
-            return form == OI_F32 ? "NAN" : "(double)NAN";
-        if (v == INFINITY || v == -INFINITY)
-            return oi_arena_printf(a, "%sINFINITY", v < 0 ? "-" : "");
-        if (form == OI_F32)
-            oi_print_f32(digits, (float)v);
-        else
-            oi_print_f64(digits, v);
-        bool plain = !strpbrk(digits, ".e");
-        return oi_arena_printf(a, "%s%s%s", digits, plain ? ".0" : "", form == OI_F32 ? "f" : "");
-    }
-    (void)l;
-    if (t == OI_U64)
-        snprintf(text, sizeof text, "%" PRIu64 "u", bits);
-    else {
-        int64_t v = oi_element_i64(t, &bits, 0);
-        if (v == INT64_MIN)
-            return "INT64_MIN";
-        snprintf(text, sizeof text, "%" PRId64, v);
-    }
-    return oi_arena_text(a, text, strlen(text));
+    return x->p->lang->literal(x->p->arena, t, bits);
+}
+
+/* What a stored element is held in while nobody computes with it: a truth may be any byte. */
+static oi_dtype raw_form(oi_dtype t)
+{
+    return t == OI_BOOL ? OI_U8 : t;
+}
+
+/* A literal as a stored element: narrow floats are their bits. */
+static const char *raw_text(const printer *x, oi_dtype t, uint64_t bits)
+{
+    return literal(x, oi_form_of(t) != t ? OI_U16 : raw_form(t), bits);
+}
+
+/* "float", "precise float": of a variable. */
+static const char *type_text(const printer *x, oi_dtype t)
+{
+    const oi_dialect *d = x->p->lang->dialect;
+    return oi_arena_printf(x->p->arena, "%s%s",
+                           oi_dtype_is_float(t) && oi_form_of(t) == t ? x->p->lang->exact : "",
+                           d->types[t]);
 }
 
 /* -- evaluating -- */
@@ -181,7 +184,6 @@ static int word_index(const oi_op_attr *a, const char *word)
 
 static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
 {
-    oi_arena *a = x->p->arena;
     for (uint32_t i = 0; i < c->op->n_attrs && b->n < MAX_NAMES; i++) {
         const oi_op_attr *attr = &c->op->attrs[i];
         const oi_op_value *v = &c->attrs[i];
@@ -200,15 +202,15 @@ static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
             name->spell = x->p->kernel->scalars.at[c->scalars[i]].name;
             name->is_absent = false;
         } else if (name->is_absent) {
-            name->spell = "0";
+            name->spell = literal(x, name->type, 0);
         } else if (attr->kind == OI_ATTR_BOOL || attr->kind == OI_ATTR_STRING) {
             name->is_bound = true;
             name->value = attr->kind == OI_ATTR_BOOL ? v->b : word_index(attr, v->s);
         } else if (attr->kind == OI_ATTR_INT) {
-            name->spell = oi_arena_printf(a, "%" PRId64, v->i);
+            name->spell = literal(x, OI_I64, (uint64_t)v->i);
         } else {
             uint64_t bits = oi_kernel_number(c->in0, v);
-            name->spell = oi_bits_text(a, x->p->lang, c->in0, bits);
+            name->spell = literal(x, c->in0, bits);
             name->is_number = oi_dtype_is_float(c->in0);
             name->number = name->is_number ? oi_float_decode(c->in0, bits) : 0;
         }
@@ -237,7 +239,8 @@ static const char *expression(printer *x, const char *text, binding *b, oi_dtype
         /* definitions of two expressions may bear one name */
         const char *own = oi_arena_text(x->p->arena, m->lets[i].text, m->lets[i].len);
         const char *name = new_name(x, own);
-        oi_out_line(x->p->out, "const %s %s = %s;", d->types[m->nodes[node].type], name, out.at);
+        oi_out_line(x->p->out, "const %s %s = %s;", type_text(x, m->nodes[node].type), name,
+                    out.at);
         if (b->n < MAX_NAMES)
             b->names[b->n++] = (oi_m_name){.name = own, .type = m->nodes[node].type, .spell = name};
     }
@@ -297,7 +300,7 @@ static const char *eval_text(printer *x, const oi_sop *op)
     }
     if (op->part == OI_PART_FINISH && c->op->n_inputs > 2) { /* a bias, or none */
         bind_name(&b, c->op->inputs[2].name, of,
-                  op->args[2] == OI_NO_ID ? "0" : x->values[op->args[2]]);
+                  op->args[2] == OI_NO_ID ? literal(x, of, 0) : x->values[op->args[2]]);
         b.names[b.n - 1].is_absent = op->args[2] == OI_NO_ID;
     }
     for (uint32_t i = 0; op->part == OI_PART_EXPR && i < OI_SOP_ARGS && i < c->op->n_inputs; i++) {
@@ -336,61 +339,67 @@ static void name_value(printer *x, uint32_t id, oi_dtype form, const char *text,
         return;
     }
     const char *name = new_name(x, "v");
-    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->dialect->types[form], name, text);
+    oi_out_line(x->p->out, "const %s %s = %s;", type_text(x, form), name, text);
     x->values[id] = name;
+}
+
+static const char *load_text(const printer *x, const oi_sop *op)
+{
+    oi_buf text = {0};
+    x->p->lang->load(x->p, op, place_text(x, op), &text);
+    return oi_buf_to_arena(&text, x->p->arena);
 }
 
 /* An index found in data: negative counts from the end; out of range is an error, or outside. An
  * unsigned one beyond any length must not turn negative. */
 static void print_index(printer *x, uint32_t id, const oi_sop *op)
 {
-    oi_buf text = {0};
-    x->p->lang->load(&text, op->type, false, x->p->ports[op->port], place_text(x, op));
-    const char *v = oi_buf_to_arena(&text, x->p->arena), *name = new_name(x, "at");
-    if (op->type == OI_U64)
-        v = oi_arena_printf(x->p->arena, "%s > INT64_MAX ? INT64_MAX : (int64_t)%s", v, v);
-    oi_out_line(x->p->out, "const %s %s = oi_position(%s, %" PRId64 ");", x->p->lang->index, name,
-                v, op->length);
+    const char *name = new_name(x, "at"), *suffix = op->type == OI_U64 ? "_u64" : "";
+    const char *v = oi_arena_printf(x->p->arena, "oi_position%s(%s, %" PRId64 ")", suffix,
+                                    load_text(x, op), op->length);
+    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, position_text(x, v));
     if (!op->may_leave) {
-        oi_out_line(x->p->out, "if (%s < 0)", name);
-        oi_out_line(x->p->out, "    return 47; /* E047: an index out of range */");
+        oi_out_open(x->p->out, "if (%s < 0)", name);
+        x->p->lang->fail(x->p->out, 47, "E047: an index out of range");
+        oi_out_close(x->p->out, "");
     }
     x->values[id] = name;
     x->forms[id] = OI_I64;
 }
 
-/* A literal as a stored element. */
-static const char *raw_text(const printer *x, oi_dtype t, uint64_t bits)
-{
-    if (oi_form_of(t) != t) /* narrow floats are stored as their bits */
-        return oi_arena_printf(x->p->arena, "%" PRIu64, bits);
-    return oi_bits_text(x->p->arena, x->p->lang, t, bits);
-}
-
 static void print_load(printer *x, uint32_t id, const oi_sop *op)
 {
-    oi_buf text = {0};
-    x->p->lang->load(&text, op->type, op->is_raw, x->p->ports[op->port], place_text(x, op));
-    const char *t = oi_buf_to_arena(&text, x->p->arena);
-    oi_dtype form = op->is_raw ? op->type : oi_form_of(op->type);
+    const char *t = load_text(x, op), *inside = NULL;
+    oi_dtype form = op->is_raw ? raw_form(op->type) : oi_form_of(op->type);
     if (op->may_leave && !x->n->skips)
-        t = oi_arena_printf(x->p->arena, "%s ? %s : %s", inside_text(x, op), t,
+        inside = inside_text(x, op);
+    if (inside)
+        t = oi_arena_printf(x->p->arena, "%s ? %s : %s", inside, t,
                             op->is_raw ? raw_text(x, op->type, op->fill)
-                                       : oi_bits_text(x->p->arena, x->p->lang, op->type, op->fill));
+                                       : literal(x, op->type, op->fill));
     name_value(x, id, form, t, true);
 }
 
 static void print_store(printer *x, const oi_sop *op)
 {
     oi_buf text = {0};
-    x->p->lang->store(&text, op->type, op->is_raw, x->p->ports[op->port], place_text(x, op),
-                      x->values[op->args[0]]);
+    x->p->lang->store(x->p, op, place_text(x, op), x->values[op->args[0]], &text);
     uint32_t rank = x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
     const char *guard = "";
     for (uint32_t d = 0; !op->is_flat && d < rank; d++)
         if (op->at[d].index != OI_NEST_NONE && op->at[d].may_leave) /* a place that is not there */
             guard = oi_arena_printf(x->p->arena, "if (%s >= 0) ", x->values[op->at[d].index]);
     oi_out_line(x->p->out, "%s%s;", guard, oi_buf_to_arena(&text, x->p->arena));
+}
+
+/* A coordinate as a number to compute with. */
+static void print_place(printer *x, uint32_t id, const oi_sop *op)
+{
+    const char *name = new_name(x, "v");
+    oi_out_line(x->p->out, "const %s %s = %s;", type_text(x, OI_I64), name,
+                coord_text(x, &op->at[0]));
+    x->values[id] = name;
+    x->forms[id] = OI_I64;
 }
 
 static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char *acc)
@@ -402,9 +411,9 @@ static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char
         switch (op->kind) {
         case OI_SOP_LOAD: print_load(x, id, op); break;
         case OI_SOP_INDEX: print_index(x, id, op); break;
-        case OI_SOP_PLACE: name_value(x, id, OI_I64, coord_text(x, &op->at[0]), true); break;
+        case OI_SOP_PLACE: print_place(x, id, op); break;
         case OI_SOP_CONST:
-            x->forms[id] = op->type;
+            x->forms[id] = raw_form(op->type);
             x->values[id] = raw_text(x, op->type, op->fill);
             break;
         case OI_SOP_EVAL:
@@ -430,7 +439,7 @@ static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char
 
 static void open_loops(printer *x, uint32_t from, uint32_t to)
 {
-    from = from < x->p->kernel->n_shared ? x->p->kernel->n_shared : from;
+    from = from < x->p->n_open ? x->p->n_open : from;
     for (uint32_t a = from; a < to; a++) {
         const char *i = axis_name(x, a);
         if (x->p->is_split && a == 0)
@@ -444,7 +453,7 @@ static void open_loops(printer *x, uint32_t from, uint32_t to)
 
 static void close_loops(printer *x, uint32_t from, uint32_t to)
 {
-    from = from < x->p->kernel->n_shared ? x->p->kernel->n_shared : from;
+    from = from < x->p->n_open ? x->p->n_open : from;
     for (uint32_t a = from; a < to; a++)
         if (x->n->axes[a].extent != 1 || (x->p->is_split && a == 0))
             oi_out_close(x->p->out, "");
@@ -455,8 +464,9 @@ static const char *guard_text(const printer *x)
     oi_buf out = {0};
     for (size_t i = 0; i < x->n->pre.n; i++) {
         const oi_sop *op = &x->n->pre.at[i];
-        if (op->kind == OI_SOP_LOAD && op->may_leave)
-            oi_buf_printf(&out, "%s%s", out.n ? " && " : "", inside_text(x, op));
+        const char *inside = op->kind == OI_SOP_LOAD && op->may_leave ? inside_text(x, op) : NULL;
+        if (inside)
+            oi_buf_printf(&out, "%s%s", out.n ? " && " : "", inside);
     }
     return oi_buf_to_arena(&out, x->p->arena);
 }
@@ -552,23 +562,33 @@ static int64_t count_reduced(const oi_snest *n, uint32_t n_out)
     return all;
 }
 
+static void print_count(printer *x, uint32_t n_out)
+{
+    if (counts(x))
+        oi_out_line(x->p->out, "const %s n = %" PRId64 ";", x->p->lang->index,
+                    count_reduced(x->n, n_out));
+}
+
 /* One sum, in order. */
 static void print_reduce(printer *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)];
+    oi_dtype form = oi_form_of(n->acc);
     open_loops(x, 0, n_out);
-    oi_out_line(o, "%s acc = %s;", type, n->finds_position ? "0" : init_text(x));
+    oi_out_line(o, "%s acc = %s;", type_text(x, form),
+                n->finds_position ? literal(x, form, 0) : init_text(x));
     if (n->finds_position)
-        oi_out_line(o, "int64_t best = -1;");
+        oi_out_line(o, "%s best = -1;", x->p->lang->index);
     if (counts(x) && n->skips)
-        oi_out_line(o, "int64_t n = 0;");
-    else if (counts(x))
-        oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
+        oi_out_line(o, "%s n = 0;", x->p->lang->index);
+    else
+        print_count(x, n_out);
     open_loops(x, n_out, n->n_axes);
-    if (n->skips && counts(x) && counts_padding(x))
-        oi_out_line(o, "n += %s;", counted_text(x));
+    if (n->skips && counts(x) && counts_padding(x)) {
+        oi_out_line(o, "if (%s)", counted_text(x));
+        oi_out_line(o, "    n++;");
+    }
     if (n->skips)
         oi_out_open(o, "if (%s)", guard_text(x));
     print_sops(x, &n->pre, 0, NULL);
@@ -595,7 +615,7 @@ static void print_lanes(printer *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)], *index = x->p->lang->index;
+    const char *type = type_text(x, oi_form_of(n->acc)), *index = x->p->lang->index;
     uint32_t last = n->n_axes - 1, lanes = n->order.lanes;
     const char *k = axis_name(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
@@ -603,8 +623,7 @@ static void print_lanes(printer *x, uint32_t n_out)
     oi_out_line(o, "%s lane[%u];", type, lanes);
     oi_out_line(o, "for (int l = 0; l < %u; l++)", lanes);
     oi_out_line(o, "    lane[l] = %s;", init_text(x));
-    if (counts(x))
-        oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
+    print_count(x, n_out);
     open_loops(x, n_out, last);
     oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, whole, lanes);
     oi_out_open(o, "for (int l = 0; l < %u; l++)", lanes);
@@ -635,7 +654,7 @@ static void print_strip(printer *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    const char *type = x->p->lang->dialect->types[oi_form_of(n->acc)], *index = x->p->lang->index;
+    const char *type = type_text(x, oi_form_of(n->acc)), *index = x->p->lang->index;
     uint32_t row = n_out - 1, strip = n->order.strip;
     int64_t all = n->axes[row].extent;
     const char *j = axis_name(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
@@ -651,8 +670,7 @@ static void print_strip(printer *x, uint32_t n_out)
     oi_out_line(o, "%s acc[%u];", type, strip);
     oi_out_line(o, "for (int l = 0; l < %s; l++)", width);
     oi_out_line(o, "    acc[l] = %s;", init_text(x));
-    if (counts(x))
-        oi_out_line(o, "const int64_t n = %" PRId64 ";", count_reduced(n, n_out));
+    print_count(x, n_out);
     open_loops(x, n_out, n->n_axes);
     oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
     oi_out_line(o, "const %s %s = %s;", index, j, from);

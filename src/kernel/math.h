@@ -187,15 +187,18 @@ typedef struct oi_turn {
 static const uint32_t oi_two_over_pi[8] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                            0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
 
+static inline uint32_t oi_cut_two_over_pi(uint32_t at, uint32_t down)
+{
+    return (uint32_t)(((uint64_t)oi_two_over_pi[at] << 32 | oi_two_over_pi[at + 1]) >> down);
+}
+
 static inline oi_turn oi_turn_f32(float x)
 {
-    const uint32_t *bits = oi_two_over_pi;
     uint32_t u = oi_bits_f32(x) & 0x7fffffffu, e = u >> 23, m = (u & 0x7fffffu) | 0x800000u;
     e = e < 126 ? 126 : e > 254 ? 254 : e;
     uint32_t at = (e - 120) >> 5, down = 32 - ((e - 120) & 31);
-    uint32_t a = (uint32_t)(((uint64_t)bits[at] << 32 | bits[at + 1]) >> down);
-    uint32_t b = (uint32_t)(((uint64_t)bits[at + 1] << 32 | bits[at + 2]) >> down);
-    uint32_t c = (uint32_t)(((uint64_t)bits[at + 2] << 32 | bits[at + 3]) >> down);
+    uint32_t a = oi_cut_two_over_pi(at, down), b = oi_cut_two_over_pi(at + 1, down),
+             c = oi_cut_two_over_pi(at + 2, down);
     uint64_t mid = (uint64_t)m * b + ((uint64_t)m * c >> 32);
     uint32_t top = m * a + (uint32_t)(mid >> 32), low = (uint32_t)mid;
     /* top: 2 bits of quarters, 30 of their fraction, which rounding makes signed */

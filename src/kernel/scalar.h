@@ -18,27 +18,17 @@
 /* -- floats -- */
 
 /* The bits that both, or either, of two floats have. */
-#define OI_FLOAT_BITS(t, T, U)              \
-    static inline T oi_both_##t(T x, T y)   \
-    {                                       \
-        U u, v;                             \
-        memcpy(&u, &x, sizeof u);           \
-        memcpy(&v, &y, sizeof v);           \
-        u &= v;                             \
-        memcpy(&x, &u, sizeof u);           \
-        return x;                           \
-    }                                       \
-    static inline T oi_either_##t(T x, T y) \
-    {                                       \
-        U u, v;                             \
-        memcpy(&u, &x, sizeof u);           \
-        memcpy(&v, &y, sizeof v);           \
-        u |= v;                             \
-        memcpy(&x, &u, sizeof u);           \
-        return x;                           \
+#define OI_FLOAT_BITS(t, T)                                   \
+    static inline T oi_both_##t(T x, T y)                     \
+    {                                                         \
+        return oi_float_##t(oi_bits_##t(x) & oi_bits_##t(y)); \
+    }                                                         \
+    static inline T oi_either_##t(T x, T y)                   \
+    {                                                         \
+        return oi_float_##t(oi_bits_##t(x) | oi_bits_##t(y)); \
     }
-OI_FLOAT_BITS(f32, float, uint32_t)
-OI_FLOAT_BITS(f64, double, uint64_t)
+OI_FLOAT_BITS(f32, float)
+OI_FLOAT_BITS(f64, double)
 
 #define OI_FLOAT_HELPERS(t, T, f)                                                                  \
     static inline int oi_is_nan_##t(T x)                                                           \
@@ -515,6 +505,11 @@ static inline int64_t oi_position(int64_t i, int64_t n)
 {
     i = i < 0 ? i + n : i;
     return i < n && i >= 0 ? i : -1;
+}
+
+static inline int64_t oi_position_u64(uint64_t i, int64_t n)
+{
+    return i < (uint64_t)n ? (int64_t)i : -1;
 }
 
 /* The end of a slice: a negative one counts from the size. */

@@ -288,10 +288,10 @@ static const char *storage(const access *x)
 static const char *init_text(const access *x)
 {
     if (oi_dtype_bits(x->t->dtype) < 8)
-        return oi_bits_text(x->c->arena, &oi_lang_c, x->t->dtype, x->t->init);
+        return oi_c_literal(x->c->arena, x->t->dtype, x->t->init);
     if (oi_form_of(x->t->dtype) != x->t->dtype)
         return oi_arena_printf(x->c->arena, "%" PRIu64, x->t->init);
-    return oi_bits_text(x->c->arena, &oi_lang_c, x->t->dtype, x->t->init);
+    return oi_c_literal(x->c->arena, x->t->dtype, x->t->init);
 }
 
 static void fill_run(access *x, const char *to, const char *n)

@@ -164,7 +164,7 @@ static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *pla
         oi_out_line(o, "memset(%s, 0, %" PRIu64 ");", place, t->size_bytes);
     } else {
         bool packed = oi_dtype_bits(t->dtype) < 8;
-        const char *v = oi_bits_text(c->arena, &oi_lang_c, t->dtype, t->init);
+        const char *v = oi_c_literal(c->arena, t->dtype, t->init);
         if (packed || oi_form_of(t->dtype) != t->dtype) /* stored as bits */
             v = oi_arena_printf(c->arena, "%" PRIu64, packed ? bits & 255 : bits);
         if (t->rank == 0) {
@@ -346,7 +346,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "_Static_assert(sizeof(%s) <= %" PRIu64 ", \"the certificate holds\");",
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
-    oi_helpers_for(c->arena, c->out.buf.text, &o.buf);
+    oi_helpers_for(c->arena, oi_helpers, c->out.buf.text, &o.buf);
     oi_out_text(&o, c->out.buf.text);
     oi_buf_putc(&o.buf, '\0');
     o.buf.n--; /* the end is only for looking */

@@ -111,7 +111,8 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
                          .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
                          .unit = c->u,
                          .kernel = k,
-                         .ports = names};
+                         .ports = names,
+                         .n_open = k->n_shared};
     put_source(c, k);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);

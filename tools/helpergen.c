@@ -1,10 +1,12 @@
-/* helpergen.c: the helpers of src/kernel/scalar.h as text, one function at a time, so that emitted
- * C carries along just those it calls.
+/* helpergen.c: helpers and recipes as text, one function at a time, so that emitted C carries along
+ * just those it calls.
  *
- *     helpergen OUT.c < scalar.h after the preprocessor
+ *     helpergen OUT.c SCALAR.i [RECIPE.h]...
  *
- * Top-level items end at a `;` or a closing brace outside all others. Macros leave a function on
- * one line, so it is laid out again: a line per statement, four spaces per brace. */
+ * SCALAR.i is src/kernel/scalar.h after the preprocessor. Top-level items end at a `;` or a closing
+ * brace outside all others. Macros leave a function on one line, so it is laid out again: a line
+ * per statement, four spaces per brace. Recipes are taken as people wrote them: blocks between
+ * empty lines, with the comment above; the folder below recipe/ says for which instructions. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,19 +133,8 @@ static size_t item_length(const char *text)
     return 0;
 }
 
-int main(int argc, char **argv)
+static void put_scalars(FILE *out, const char *p)
 {
-    size_t n;
-    char *text = read_all(stdin, &n);
-    FILE *out = argc == 2 ? fopen(argv[1], "w") : NULL;
-    if (!text || !out) {
-        fprintf(stderr, "usage: helpergen OUT.c < scalar.h after the preprocessor\n");
-        return 2;
-    }
-    fputs("/* generated from src/kernel/scalar.h by tools/helpergen.c, do not edit */\n"
-          "#include \"emit/emit.h\"\n\nconst oi_helper oi_helpers[] = {\n",
-          out);
-    const char *p = text;
     for (;;) {
         while (*p == ' ' || *p == '\n' || *p == '\t' || *p == ';')
             p++;
@@ -152,10 +143,122 @@ int main(int argc, char **argv)
             break;
         put_name(out, p, len);
         put_item(out, p, len);
-        fputs("    },\n", out);
+        fputs("     , \"\"},\n", out);
         p += len;
     }
-    fputs("    {NULL, NULL},\n};\n", out);
-    free(text);
+}
+
+/* -- recipes -- */
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static const char *skip_comment(const char *p)
+{
+    while (strncmp(p, "/*", 2) == 0) {
+        const char *end = strstr(p, "*/");
+        for (p = end ? end + 2 : p + strlen(p); *p == '\n' || *p == ' ';)
+            p++;
+    }
+    return p;
+}
+
+/* A function is called by the first word of ours before a parenthesis, else the item by the last
+ * word of ours outside braces, or the first inside (an enum). */
+static size_t name_of(const char *p, const char *end, const char **name)
+{
+    size_t found = 0;
+    int depth = 0;
+    for (const char *q = skip_comment(p); q < end; q++) {
+        depth += (*q == '{') - (*q == '}');
+        size_t len = 0;
+        while (q + len < end && is_word(q[len]))
+            len++;
+        if (len > 3 && (strncmp(q, "oi_", 3) == 0 || strncmp(q, "OI_", 3) == 0)) {
+            if (depth == 0 || !found) {
+                *name = q;
+                found = len;
+            }
+            if (q[len] == '(' && depth == 0)
+                return len;
+        }
+        q += len ? len - 1 : 0;
+    }
+    return found;
+}
+
+static void put_block(FILE *out, const char *p, const char *end, const char *isa)
+{
+    const char *name = NULL, *code = skip_comment(p);
+    size_t len = *code == '#' || code >= end ? 0 : name_of(p, end, &name);
+    if (!len)
+        return;
+    fprintf(out, "    {\"%.*s\",\n     \"", (int)len, name);
+    for (; p < end; p++)
+        if (*p == '\n')
+            fputs("\\n\"\n     \"", out);
+        else
+            put_char(out, *p);
+    fprintf(out, "\\n\",\n     \"%s\"},\n", isa);
+}
+
+static void put_recipes(FILE *out, const char *path, const char *text)
+{
+    char isa[64] = "";
+    const char *folder = strstr(path, "recipe/"), *slash = strrchr(path, '/');
+    for (const char *p = folder; p && (p = strstr(p, "recipe/")) != NULL;)
+        folder = p, p += 7;
+    if (folder && slash > folder + 7 && (size_t)(slash - folder - 7) < sizeof isa)
+        snprintf(isa, sizeof isa, "%.*s", (int)(slash - folder - 7), folder + 7);
+    for (const char *p = text; *p;) {
+        while (*p == '\n')
+            p++;
+        const char *end = strstr(p, "\n\n"), *last;
+        for (last = end; last && last[2] == ' '; last = strstr(last + 2, "\n\n"))
+            ; /* an empty line inside a function */
+        end = last ? last : p + strlen(p);
+        while (end > p && end[-1] == '\n')
+            end--;
+        put_block(out, p, end, isa);
+        p = end;
+    }
+}
+
+static char *read_file(const char *path)
+{
+    size_t n;
+    FILE *f = fopen(path, "r");
+    char *text = f ? read_all(f, &n) : NULL;
+    if (!text)
+        fprintf(stderr, "helpergen: cannot read %s\n", path);
+    if (f)
+        fclose(f);
+    return text;
+}
+
+int main(int argc, char **argv)
+{
+    FILE *out = argc > 2 ? fopen(argv[1], "w") : NULL;
+    if (!out) {
+        fprintf(stderr, "usage: helpergen OUT.c SCALAR.i [RECIPE.h]...\n");
+        return 2;
+    }
+    fputs("/* generated from src/kernel/scalar.h and src/recipe/ by tools/helpergen.c, do not edit "
+          "*/\n"
+          "#include \"emit/emit.h\"\n\nconst oi_helper oi_helpers[] = {\n",
+          out);
+    for (int i = 2; i < argc; i++) {
+        char *text = read_file(argv[i]);
+        if (!text)
+            return 1;
+        if (i == 2)
+            put_scalars(out, text);
+        else
+            put_recipes(out, argv[i], text);
+        free(text);
+    }
+    fputs("    {NULL, NULL, NULL},\n};\n", out);
     return fclose(out) == 0 ? 0 : 1;
 }

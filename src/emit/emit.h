@@ -23,12 +23,16 @@ void oi_out_text(oi_out *o, const char *text);                     /* lines as t
 
 typedef struct oi_helper {
     const char *name, *text;
+    const char *isa; /* the instructions it needs; "": none */
 } oi_helper;
 
-extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name; callees come first */
+extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name */
 
-/* The helpers of the table that the text calls, and those they call, in the table's order. */
-void oi_helpers_for(oi_arena *a, const oi_helper *table, const char *text, oi_buf *out);
+/* The helpers of the table that the text calls, and those they call, in an order that compilers
+ * accept, as the target has them. The result is the header that declares its instructions, or NULL:
+ * they use none. */
+const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
+                           const char *text, oi_buf *out);
 
 /* -- nest.c: loops in a C-like language -- */
 

@@ -134,6 +134,8 @@ static void put_kernel(oi_jsonw *w, const oi_unit *u, const oi_skernel *k)
         oi_jsonw_close(w, '}');
     }
     oi_jsonw_close(w, ']');
+    if (k->recipe)
+        put_str(w, "recipe", k->recipe->name);
     oi_jsonw_close(w, '}');
 }
 

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct sink {
     oi_unit *u;
@@ -42,19 +43,24 @@ static oi_status put_source(sink *s, const oi_tensor *t, size_t source)
     return status;
 }
 
+/* `size` bytes of elements that are all one value. */
+static void fill(const oi_tensor *t, uint8_t *to, uint64_t size)
+{
+    unsigned bits = oi_dtype_bits(t->dtype);
+    memset(to, 0, (size_t)size);
+    for (uint64_t e = 0; e < size * 8 / bits; e++)
+        if (bits >= 8)
+            memcpy(to + e * bits / 8, &t->init, bits / 8);
+        else
+            to[e * bits / 8] |= (uint8_t)(t->init << e * bits % 8);
+}
+
 /* A constant that is all one value. */
 static oi_status put_filled(sink *s, const oi_tensor *t)
 {
     uint8_t chunk[4096];
-    uint64_t n = sizeof chunk * 8 / oi_dtype_bits(t->dtype), left = t->size_bytes;
-    memset(chunk, 0, sizeof chunk);
-    for (uint64_t e = 0; e < n; e++) {
-        unsigned bits = oi_dtype_bits(t->dtype);
-        if (bits >= 8)
-            memcpy(chunk + e * bits / 8, &t->init, bits / 8);
-        else
-            chunk[e * bits / 8] |= (uint8_t)(t->init << e * bits % 8);
-    }
+    uint64_t left = t->size_bytes;
+    fill(t, chunk, sizeof chunk);
     while (left) {
         uint64_t part = left < sizeof chunk ? left : sizeof chunk;
         OI_TRY(put(s, chunk, part));
@@ -63,12 +69,71 @@ static oi_status put_filled(sink *s, const oi_tensor *t)
     return OI_OK;
 }
 
+/* -- packed weights -- */
+
+/* What a packing reads: an entry of a tensor, borrowed from the model or made here. */
+typedef struct part {
+    const oi_tensor *t;
+    const char *name;
+    const void *data;
+    void *own;
+} part;
+
+static oi_status take(sink *s, const oi_tensor *t, uint64_t entry, part *out)
+{
+    oi_view view;
+    *out = (part){.t = t, .data = t->bytes};
+    if (t->sources && t->sources[entry] != OI_NO_SOURCE) {
+        out->name = oi_model_tensor_name(t->model, t->sources[entry]);
+        OI_TRY(oi_model_tensor(t->model, out->name, &view, s->u->diag));
+        out->data = view.data;
+    } else if (!t->bytes) {
+        out->data = out->own = malloc((size_t)t->size_bytes + 8);
+        if (!out->own)
+            return oi_diag_env(s->u->diag, t->name, "out of memory");
+        fill(t, out->own, t->size_bytes);
+    }
+    return OI_OK;
+}
+
+static void give_back(const part *p)
+{
+    if (p->name)
+        oi_model_release(p->t->model, p->name);
+    free(p->own);
+}
+
+static oi_status put_packed(sink *s, const oi_tensor *t, uint64_t entry)
+{
+    part parts[OI_PACK_INPUTS];
+    const void *in[OI_PACK_INPUTS];
+    uint32_t n = 0;
+    oi_status status = OI_OK;
+    void *to = malloc((size_t)t->size_bytes + 1);
+    if (!to)
+        return oi_diag_env(s->u->diag, t->name, "out of memory");
+    for (; n < t->packing->n_in && status == OI_OK; n++) {
+        status = take(s, &s->u->tensors.at[t->packed[n]], entry, &parts[n]);
+        in[n] = parts[n].data;
+    }
+    if (status == OI_OK) {
+        t->packing->pack(t->packing, in, to);
+        status = put(s, to, t->size_bytes);
+    }
+    while (n-- > 0)
+        give_back(&parts[n]);
+    free(to);
+    return status;
+}
+
 static oi_status put_tensor(sink *s, const oi_tensor *t)
 {
     OI_TRY(put_zeros(s, t->offset - s->at));
     for (uint64_t e = 0; e < t->n_entries; e++) {
         OI_TRY(put_zeros(s, t->offset + e * t->stride_bytes - s->at));
-        if (t->sources && t->sources[e] != OI_NO_SOURCE)
+        if (t->packing && t->sources[e] != OI_NO_SOURCE)
+            OI_TRY(put_packed(s, t, e));
+        else if (t->sources && t->sources[e] != OI_NO_SOURCE)
             OI_TRY(put_source(s, t, t->sources[e]));
         else if (t->bytes)
             OI_TRY(put(s, t->bytes, t->size_bytes));

@@ -52,10 +52,14 @@ static oi_cost of_kernel(oi_unit *u, const oi_skernel *k)
         if (n->kind == OI_NEST_CONTRACT)
             cost.macs = plus(cost.macs, all);
     }
+    if (k->recipe)
+        cost.macs = k->plan->macs;
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
         if (t->space == OI_SPACE_LOCAL)
             continue;
+        if (k->recipe)
+            touched[i] = UINT64_MAX;
         uint64_t bytes = plus(times(touched[i], oi_dtype_bits(t->dtype)), 7) / 8;
         cost.bytes = plus(cost.bytes, bytes < t->size_bytes ? bytes : t->size_bytes);
     }

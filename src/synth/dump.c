@@ -51,6 +51,8 @@ static void put_kernel(dumping *d, const oi_skernel *k)
                       n->kind == OI_NODE_OP ? n->as.op.op->name : oi_node_table[n->kind].keyword);
     }
     oi_buf_puts(d->out, ":");
+    if (k->recipe)
+        oi_buf_printf(d->out, " recipe %s", k->recipe->name);
     for (size_t i = 0; i < k->nests.n; i++) {
         oi_buf_puts(d->out, " ");
         put_axes(d, &k->nests.at[i]);

@@ -108,6 +108,28 @@ static void put_call(expanding *x, const oi_exp_call *c)
     oi_lower_call(x->u, x->graph, x->n, &call, x->out);
 }
 
+bool oi_lower_checks(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                     oi_stmts *out)
+{
+    expanding x = {.u = u, .graph = graph, .n = n, .call = call, .out = out};
+    oi_infer_fail fail;
+    if (call->q->op->cls != OI_OP_CLASS_COMPOSITE)
+        return true;
+    if (!oi_composite_expand(u->arena, call->q, &x.e, &fail))
+        return false;
+    for (uint32_t i = 0; i < x.e->n_checks; i++) {
+        const oi_exp_check *c = &x.e->checks[i];
+        const oi_exp_value *v = &x.e->values[c->value];
+        if (v->kind != OI_VALUE_OF_INPUT && v->kind != OI_VALUE_OF_ATTR)
+            return false;
+        oi_port p =
+            v->kind == OI_VALUE_OF_INPUT ? call->in[v->index] : attr_port(&x, v, call->q->op->name);
+        *OI_PUSH(u->arena, out) =
+            (oi_stmt){.kind = OI_STMT_LIMIT, .node = n, .a = p, .limit = c->limit};
+    }
+    return true;
+}
+
 void oi_lower_composite(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                         oi_stmts *out)
 {

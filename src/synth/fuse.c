@@ -297,6 +297,8 @@ static const char *why_not_inline(const fusing *f, const oi_skernel *p, const oi
 {
     if (!is_plain_map(p) || n_stores(p) != 1)
         return "the producer is no plain map";
+    if (r->recipe)
+        return "the reader is a recipe";
     const oi_snest *inner = &p->nests.at[0];
     const oi_sop *store = &inner->pre.at[inner->pre.n - 1];
     uint32_t rank = f->u->tensors.at[tensor].rank;

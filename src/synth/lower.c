@@ -333,7 +333,7 @@ static void add_kernel(lowering *x)
         (oi_stmt){.kind = OI_STMT_KERNEL, .node = x->n, .kernel = (uint32_t)x->u->kernels.n - 1};
 }
 
-static oi_skernel *new_kernel(oi_unit *u, const char *what, const oi_pnode *n)
+oi_skernel *oi_lower_kernel(oi_unit *u, const char *what, const oi_pnode *n)
 {
     oi_skernel *k = OI_PUSH(u->arena, &u->kernels);
     memset(k, 0, sizeof *k);
@@ -453,6 +453,8 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
                    oi_stmts *out)
 {
     const oi_kernel_query *q = lowered->q;
+    if (oi_lower_recipe(u, graph, node, lowered, out))
+        return;
     if (q->op->cls == OI_OP_CLASS_COMPOSITE) {
         oi_lower_composite(u, graph, node, lowered, out);
         return;
@@ -470,7 +472,7 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
     lowering x = {.u = u, .graph = graph, .n = node, .out = out, .q = q, .call = call};
     x.in = lowered->in;
     x.to = lowered->to;
-    x.kernel = new_kernel(u, q->op->name, node);
+    x.kernel = oi_lower_kernel(u, q->op->name, node);
     for (uint32_t i = 0; i < lowered->n_numbers; i++)
         *OI_PUSH(u->arena, &x.kernel->scalars) = lowered->numbers[i];
     for (size_t i = 0; i < n; i++) {
@@ -499,7 +501,7 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
     oi_nest_broadcast(oi_nest_add_read(&nest, &q, 0), &from, axes, nest.n_axes);
     src.is_written = false;
     lowering x = {.u = u, .graph = graph, .n = n, .out = out, .q = &q, .in = &src, .to = &dst};
-    x.kernel = new_kernel(u, "copy", n);
+    x.kernel = oi_lower_kernel(u, "copy", n);
     lower_nest(&x, &nest);
     add_kernel(&x);
 }

@@ -17,6 +17,13 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lower
                    oi_stmts *out);
 void oi_lower_composite(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                         oi_stmts *out);
-void oi_lower_operand(const oi_unit *u, const oi_port *p, oi_operand *o); /* one entry, dense */
+/* A recipe that takes the call does it; false: none does. */
+bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                     oi_stmts *out);
+/* What a composite demands of numbers that only the run knows. */
+bool oi_lower_checks(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                     oi_stmts *out);
+oi_skernel *oi_lower_kernel(oi_unit *u, const char *what, const oi_pnode *n); /* a new one */
+void oi_lower_operand(const oi_unit *u, const oi_port *p, oi_operand *o);     /* one entry, dense */
 
 #endif

@@ -1,7 +1,7 @@
 /* memory.c: where everything lies.
  * needs:  every tensor's space and size, statements in their final order
  * keeps:  statements, kernels
- * makes:  offsets of weights and working memory; drops first values that nobody reads
+ * makes:  offsets of weights and working memory; drops first values and weights that nobody reads
  *
  * Tensors that never live at the same time share working memory. Placing them best is NP-hard; the
  * usual greedy (largest first, lowest gap that fits) is tried in a few orders and the smallest
@@ -146,6 +146,51 @@ static void place_graph(oi_unit *u, uint32_t graph)
     u->arena_bound = proved > u->arena_bound ? proved : u->arena_bound;
 }
 
+/* -- weights -- */
+
+static void mark(oi_unit *u, bool *is_read, uint32_t tensor)
+{
+    const oi_tensor *t = &u->tensors.at[tensor];
+    is_read[tensor] = true;
+    if (t->start == OI_START_MODEL && t->space != OI_SPACE_NONE)
+        is_read[t->from] = true;
+}
+
+static void mark_stmts(oi_unit *u, bool *is_read, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        mark(u, is_read, s->a.tensor);
+        mark(u, is_read, s->b.tensor);
+        mark_stmts(u, is_read, &s->body);
+        if (s->kind != OI_STMT_KERNEL)
+            continue;
+        const oi_skernel *k = &u->kernels.at[s->kernel];
+        for (size_t p = 0; p < k->ports.n; p++)
+            mark(u, is_read, k->ports.at[p].tensor);
+    }
+}
+
+/* Weights that only folding or packing looked at need not be there when the program runs. */
+static void drop_weights(oi_unit *u)
+{
+    bool *is_read = oi_arena_alloc(u->arena, u->tensors.n + 1);
+    for (size_t g = 0; g < u->graphs.n; g++) {
+        const oi_sgraph *graph = &u->graphs.at[g];
+        for (uint32_t b = 0; b < graph->program->n_blocks; b++)
+            mark_stmts(u, is_read, &graph->blocks[b].stmts);
+        for (uint32_t v = 0; v < graph->program->n_vars;
+             v++) /* numbers in conditions and indices */
+            if (graph->tensor_of[v] != OI_NO_ID && graph->program->vars[v].rank == 0)
+                mark(u, is_read, graph->tensor_of[v]);
+    }
+    for (size_t i = 0; i < u->stores.n; i++)
+        mark(u, is_read, u->stores.at[i].tensor);
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].space == OI_SPACE_WEIGHTS && !is_read[i])
+            u->tensors.at[i].space = OI_SPACE_NONE;
+}
+
 /* -- everything -- */
 
 static bool fits_anywhere(oi_unit *u)
@@ -170,6 +215,7 @@ static bool fits_anywhere(oi_unit *u)
 
 oi_status oi_pass_memory(oi_unit *u)
 {
+    drop_weights(u);
     if (!fits_anywhere(u))
         return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
                               "the graph needs more memory than any machine has");

@@ -7,14 +7,21 @@ typedef struct pass {
     bool is_needed; /* cannot be left out */
 } pass;
 
+static oi_status done_already(oi_unit *u)
+{
+    return u->status;
+}
+
+/* Recipes are picked while graphs become statements: what they take is never taken apart. */
 static const pass passes[] = {
-    {"fold", oi_pass_fold, false},     {"dead", oi_pass_dead, false},
-    {"rename", oi_pass_rename, false}, {"fuse", oi_pass_fuse, false},
-    {"rows", oi_pass_rows, false},     {"schedule", oi_pass_schedule, false},
-    {"memory", oi_pass_memory, true},  {"cost", oi_pass_cost, true},
+    {"recipes", done_already, false},      {"fold", oi_pass_fold, false},
+    {"dead", oi_pass_dead, false},         {"rename", oi_pass_rename, false},
+    {"fuse", oi_pass_fuse, false},         {"rows", oi_pass_rows, false},
+    {"schedule", oi_pass_schedule, false}, {"memory", oi_pass_memory, true},
+    {"cost", oi_pass_cost, true},
 };
 
-static bool is_skipped(const oi_unit *u, const char *name)
+bool oi_unit_skips(const oi_unit *u, const char *name)
 {
     for (const char *const *s = u->skip; s && *s; s++)
         if (strcmp(*s, name) == 0)
@@ -43,7 +50,7 @@ static void find_used(oi_unit *u)
 oi_status oi_passes_run(oi_unit *u)
 {
     for (size_t i = 0; i < OI_COUNT(passes) && u->status == OI_OK; i++) {
-        if (!passes[i].is_needed && is_skipped(u, passes[i].name))
+        if (!passes[i].is_needed && oi_unit_skips(u, passes[i].name))
             continue;
         u->status = passes[i].run(u);
         find_used(u);
@@ -68,6 +75,9 @@ const char *oi_synth_pass(size_t i)
 
 bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
 {
+    for (size_t i = 0; k->recipe && i < k->ports.n; i++)
+        if (k->ports.at[i].tensor == tensor && !k->ports.at[i].is_written)
+            return true;
     for (size_t n = 0; n < k->nests.n; n++)
         for (int post = 0; post < 2; post++) {
             const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;

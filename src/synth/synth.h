@@ -10,6 +10,7 @@
 
 #include "kernel/nest.h"
 #include "program/bind.h"
+#include "recipe/recipe.h"
 
 typedef struct oi_unit oi_unit;
 
@@ -52,6 +53,8 @@ typedef struct oi_tensor {
     const size_t *sources; /* per entry: the model's tensor, or OI_NO_SOURCE for a hole */
     const void *bytes;     /* instead: the contents themselves */
     oi_model *model;
+    const oi_packing *packing; /* instead: made from other weights, whose tensors `packed` lists */
+    const uint32_t *packed;
     /* what a step finds in it */
     oi_start start;
     uint64_t init; /* bits of one element */
@@ -177,6 +180,11 @@ typedef struct oi_skernel {
     const oi_kernel_query *query;
     const uint32_t *in_tensors, *out_tensors;
     uint32_t n_shared; /* axes that all nests loop over together, outermost */
+    /* instead of nests: a tuned body; the ports of its arguments, or OI_NO_ID */
+    const oi_recipe *recipe;
+    const oi_recipe_plan *plan;
+    const uint32_t *arg_ports;
+    const oi_scall *call; /* whose attributes it is handed */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -268,6 +276,8 @@ oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not per
 /* Records why the target cannot hold the graph. `at` line 0: the node's own place. */
 oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
+
+bool oi_unit_skips(const oi_unit *u, const char *pass); /* it was asked to be left out */
 
 /* -- build.c: statements of a graph -- */
 

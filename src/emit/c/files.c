@@ -317,6 +317,7 @@ static void put_holes(oi_cprog *c)
 static void put_source(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
+    oi_buf helpers = {0};
     put_holes(c);
     oi_c_undo_functions(c);
     for (size_t i = 0; i < c->u->kernels.n; i++)
@@ -331,6 +332,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     put_init(c);
     put_save(c);
     oi_buf_putc(&c->out.buf, '\0');
+    const char *header =
+        oi_helpers_for(c->arena, oi_helpers, c->u->target, c->out.buf.text, &helpers);
     put_banner(
         c, &o,
         oi_arena_printf(c->arena, "%s.c: the kernels, and the steps made of them.", c->name));
@@ -339,6 +342,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     if (oi_c_is_freestanding(c)) {
         oi_out_line(&o, "#include \"freestanding.h\"");
     } else {
+        if (header)
+            oi_out_line(&o, "#include <%s>", header);
         oi_out_line(&o, "#include <math.h>");
         oi_out_line(&o, "#include <string.h>");
     }
@@ -346,7 +351,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "_Static_assert(sizeof(%s) <= %" PRIu64 ", \"the certificate holds\");",
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
-    oi_helpers_for(c->arena, oi_helpers, c->out.buf.text, &o.buf);
+    oi_buf_add(&o.buf, helpers.text, helpers.n);
+    oi_buf_free(&helpers);
     oi_out_text(&o, c->out.buf.text);
     oi_buf_putc(&o.buf, '\0');
     o.buf.n--; /* the end is only for looking */

@@ -102,6 +102,51 @@ static void put_locals(oi_cprog *c, const oi_skernel *k, const char *const *name
     }
 }
 
+/* -- recipes -- */
+
+static const char *attr_text(oi_cprog *c, const oi_skernel *k, int64_t attr)
+{
+    uint32_t scalar = k->call->scalars ? k->call->scalars[attr] : OI_NO_ID;
+    return scalar != OI_NO_ID ? k->scalars.at[scalar].name
+                              : oi_arena_printf(c->arena, "%" PRId64, k->call->attrs[attr].i);
+}
+
+static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
+                            const char *const *names)
+{
+    const oi_recipe_arg *a = &k->plan->args[arg];
+    switch (a->kind) {
+    case OI_ARG_IN:
+    case OI_ARG_OUT:
+    case OI_ARG_PACKED: return names[k->arg_ports[arg]];
+    case OI_ARG_SCRATCH: return k->plan->scratch[a->n].name;
+    case OI_ARG_SIZE: return oi_arena_printf(c->arena, "%" PRId64, a->n);
+    case OI_ARG_REAL: {
+        float f = (float)a->real;
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        return oi_bits_text(c->arena, &oi_lang_c, OI_F32, bits);
+    }
+    case OI_ARG_ATTR: return attr_text(c, k, a->n);
+    case OI_ARG_FIRST: return "0";
+    case OI_ARG_LAST: return oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
+    }
+    return "0";
+}
+
+static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names)
+{
+    const oi_recipe_plan *p = k->plan;
+    oi_buf list = {0};
+    for (uint32_t i = 0; i < p->n_scratch; i++)
+        oi_out_line(&c->out, "_Alignas(%u) %s %s[%" PRId64 "];", OI_ALIGN,
+                    oi_c_type(p->scratch[i].dtype), p->scratch[i].name,
+                    p->scratch[i].count ? p->scratch[i].count : 1);
+    for (uint32_t i = 0; i < p->n_args; i++)
+        oi_buf_printf(&list, "%s%s", i ? ", " : "", arg_text(c, k, i, names));
+    oi_out_line(&c->out, "%s(%s);", p->function, oi_buf_to_arena(&list, c->arena));
+}
+
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 {
     c->graph = k->graph;
@@ -116,6 +161,8 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     put_source(c, k);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
+    if (k->recipe)
+        put_recipe(c, k, names);
     if (k->n_shared)
         oi_nest_open_shared(&p, &k->nests.at[0]);
     put_locals(c, k, names);

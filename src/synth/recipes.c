@@ -1,0 +1,173 @@
+/* recipes.c: calls that a tuned body takes, instead of nests.
+ * needs:  a call with its ports, before it is lowered or taken apart
+ * keeps:  results within the tolerance of the op; failures
+ * makes:  a kernel that names the recipe; packed weights, shared by equal calls */
+#include "synth/lower.h"
+
+/* -- packed weights -- */
+
+static bool same_code(const oi_code *a, const oi_code *b)
+{
+    bool same = a->n == b->n;
+    for (uint32_t i = 0; same && i < a->n; i++)
+        same = a->at[i].kind == b->at[i].kind && a->at[i].id == b->at[i].id &&
+               a->at[i].value == b->at[i].value;
+    return same;
+}
+
+static bool same_entry(const oi_port *a, const oi_port *b)
+{
+    bool same = a->n_entry == b->n_entry;
+    for (uint32_t i = 0; same && i < a->n_entry; i++)
+        same = same_code(&a->entry[i], &b->entry[i]);
+    return same;
+}
+
+/* Entries are packed one by one, so all sources are tables of one shape at one entry. */
+static bool can_pack(const oi_unit *u, const oi_lowered *call, const oi_packing *p)
+{
+    const oi_port *first = &call->in[p->in[0]];
+    const oi_tensor *t = &u->tensors.at[first->tensor];
+    for (uint32_t i = 0; i < p->n_in; i++) {
+        const oi_port *port = &call->in[p->in[i]];
+        const oi_tensor *own = &u->tensors.at[port->tensor];
+        if (own->space != OI_SPACE_WEIGHTS || own->packing || !same_entry(port, first) ||
+            own->n_table != t->n_table ||
+            memcmp(own->table, t->table, t->n_table * sizeof *t->table) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_packing(const oi_tensor *t, const oi_packing *p, const uint32_t *from)
+{
+    return t->packing && t->packing->pack == p->pack && strcmp(t->packing->name, p->name) == 0 &&
+           t->packing->n_in == p->n_in && memcmp(t->packed, from, p->n_in * sizeof *from) == 0 &&
+           memcmp(t->packing->sizes, p->sizes, sizeof p->sizes) == 0;
+}
+
+/* An entry exists where all that it is made of does. */
+static const size_t *entries(oi_unit *u, const oi_tensor *t, const oi_packing *p,
+                             const uint32_t *from)
+{
+    uint64_t n = 1;
+    for (uint32_t a = 0; a < t->n_table; a++)
+        n *= (uint64_t)t->table[a];
+    size_t *list = oi_arena_alloc(u->arena, (size_t)(n + 1) * sizeof *list);
+    for (uint64_t e = 0; e < n; e++)
+        for (uint32_t i = 0; i < p->n_in; i++) {
+            const size_t *own = u->tensors.at[from[i]].sources;
+            if (own && own[e] == OI_NO_SOURCE)
+                list[e] = OI_NO_SOURCE;
+        }
+    return list;
+}
+
+static uint32_t pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
+{
+    uint32_t *from = oi_arena_alloc(u->arena, (p->n_in + 1) * sizeof *from);
+    for (uint32_t i = 0; i < p->n_in; i++)
+        from[i] = call->in[p->in[i]].tensor;
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (same_packing(&u->tensors.at[i], p, from))
+            return (uint32_t)i;
+    const oi_tensor *main = &u->tensors.at[from[0]];
+    oi_packing *own = oi_arena_alloc(u->arena, sizeof *own);
+    *own = *p;
+    oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_packed", main->name),
+                   .dtype = OI_U8,
+                   .rank = 1,
+                   .dims = {(int64_t)p->size_bytes},
+                   .space = OI_SPACE_WEIGHTS,
+                   .graph = main->graph,
+                   .n_table = main->n_table,
+                   .packing = own,
+                   .packed = from};
+    memcpy(t.table, main->table, sizeof t.table);
+    t.sources = entries(u, &t, p, from);
+    return oi_unit_add_tensor(u, &t);
+}
+
+/* -- a call -- */
+
+static bool is_overlapping(const oi_lowered *call)
+{
+    for (size_t o = 0; o < call->q->n_out; o++)
+        for (size_t i = 0; i < call->q->n_in; i++)
+            if (call->in[i].tensor == call->to[o].tensor)
+                return true;
+    return false;
+}
+
+static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
+                      oi_recipe_plan *plan)
+{
+    const oi_kernel_query *q = call->q;
+    bool *is_weight = oi_arena_alloc(u->arena, q->n_in + 1);
+    for (size_t i = 0; i < q->n_in; i++)
+        is_weight[i] = u->tensors.at[call->in[i].tensor].space == OI_SPACE_WEIGHTS;
+    *recipe = oi_recipe_find(&(oi_recipe_call){q, is_weight, u->target}, plan);
+    bool takes = *recipe && (plan->in_place || !is_overlapping(call));
+    for (uint32_t i = 0; takes && i < plan->n_packings; i++)
+        takes = can_pack(u, call, &plan->packings[i]);
+    return takes;
+}
+
+static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
+{
+    p.is_written = is_written;
+    for (uint32_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].tensor == p.tensor && same_entry(&k->ports.at[i], &p) &&
+            k->ports.at[i].is_written == is_written)
+            return i;
+    *OI_PUSH(u->arena, &k->ports) = p;
+    return (uint32_t)k->ports.n - 1;
+}
+
+static void add_ports(oi_unit *u, const oi_lowered *call, const oi_recipe_plan *plan,
+                      oi_skernel *kernel, const uint32_t *packed)
+{
+    uint32_t *ports = oi_arena_alloc(u->arena, (plan->n_args + 1) * sizeof *ports);
+    for (uint32_t i = 0; i < plan->n_args; i++) {
+        int64_t n = plan->args[i].n;
+        ports[i] = OI_NO_ID;
+        if (plan->args[i].kind == OI_ARG_IN) {
+            ports[i] = add_port(u, kernel, call->in[n], false);
+        } else if (plan->args[i].kind == OI_ARG_OUT) {
+            ports[i] = add_port(u, kernel, call->to[n], true);
+        } else if (plan->args[i].kind == OI_ARG_PACKED) {
+            oi_port p = call->in[plan->packings[n].in[0]];
+            p.tensor = packed[n];
+            p.ref = NULL;
+            ports[i] = add_port(u, kernel, p, false);
+        }
+    }
+    kernel->arg_ports = ports;
+}
+
+bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                     oi_stmts *out)
+{
+    const oi_kernel_query *q = call->q;
+    const oi_recipe *recipe;
+    oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
+    uint32_t packed[OI_RECIPE_PACKS];
+    if (oi_unit_skips(u, "recipes") || !plan_call(u, call, &recipe, plan) ||
+        !oi_lower_checks(u, graph, n, call, out))
+        return false;
+    for (uint32_t i = 0; i < plan->n_packings; i++)
+        packed[i] = pack(u, call, &plan->packings[i]);
+    oi_skernel *k = oi_lower_kernel(u, q->op->name, n);
+    for (uint32_t i = 0; i < call->n_numbers; i++)
+        *OI_PUSH(u->arena, &k->scalars) = call->numbers[i];
+    oi_scall *own = oi_arena_alloc(u->arena, sizeof *own);
+    *own = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = call->scalars, .node = n};
+    k->recipe = recipe;
+    k->plan = plan;
+    k->call = own;
+    k->graph = graph;
+    add_ports(u, call, plan, k, packed);
+    *OI_PUSH(u->arena, out) =
+        (oi_stmt){.kind = OI_STMT_KERNEL, .node = n, .kernel = (uint32_t)u->kernels.n - 1};
+    return true;
+}

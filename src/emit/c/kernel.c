@@ -125,7 +125,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         float f = (float)a->real;
         uint32_t bits;
         memcpy(&bits, &f, sizeof bits);
-        return oi_bits_text(c->arena, &oi_lang_c, OI_F32, bits);
+        return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
     case OI_ARG_FIRST: return "0";

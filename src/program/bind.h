@@ -124,6 +124,16 @@ typedef struct oi_paccess {
     const oi_access *source;
 } oi_paccess;
 
+/* -- access.c -- */
+
+/* With every auto axis scalar the selectors say how far the tensor has grown, and it is selected as
+ * a whole; reads grow too. */
+bool oi_access_is_growth(const oi_pvar *v, const oi_paccess *a);
+bool oi_access_is_whole(const oi_paccess *a); /* every selector is blank */
+/* A prefix table: the name of the model's tensor at these indices, with its '\0'; and back. */
+void oi_pattern_key(const oi_pvar *v, const int64_t *indices, oi_buf *out);
+bool oi_pattern_match(const oi_pvar *v, const char *name, int64_t *indices);
+
 /* What an attribute (or an item of its list) is until the node runs. */
 typedef enum oi_pvalue_kind { OI_PV_KNOWN, OI_PV_VAR, OI_PV_INDEX, OI_PV_CODE } oi_pvalue_kind;
 typedef struct oi_pvalue {

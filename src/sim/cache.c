@@ -98,16 +98,6 @@ static oi_status select_axis(oi_ctx *c, selection *x, uint32_t axis, const oi_ps
 
 /* -- auto_dim -- */
 
-/* With every auto axis scalar the selectors say how far the tensor has grown, and it is selected as
- * a whole; reads grow too. */
-static bool is_growth(const oi_pvar *v, const oi_paccess *a)
-{
-    bool all = v->n_table < v->n_axes && a->n == v->n_axes;
-    for (uint32_t i = v->n_table; all && i < v->n_axes; i++)
-        all = !a->sels[i].is_slice;
-    return all;
-}
-
 static oi_status grow_auto(oi_ctx *c, selection *x, const oi_paccess *a, const int64_t *own)
 {
     const oi_state *s = x->state;
@@ -147,7 +137,7 @@ static oi_status make_selection(oi_ctx *c, const oi_paccess *a, mode m, selectio
     memcpy(x->size, s->grid.size, sizeof x->size);
     for (uint32_t i = 0; i < v->n_axes; i++)
         own[i] = (int64_t)(s->grid.size[i] - (i < v->n_table ? 0 : v->dims[i - v->n_table]));
-    bool whole_auto = m != RESET && is_growth(v, a);
+    bool whole_auto = m != RESET && oi_access_is_growth(v, a);
     if (whole_auto)
         OI_TRY(grow_auto(c, x, a, own));
     for (uint32_t i = 0; i < s->grid.rank; i++) {
@@ -277,14 +267,6 @@ static oi_status write(oi_ctx *c, const oi_pnode *n)
     return OI_OK;
 }
 
-static bool is_whole(const oi_paccess *a)
-{
-    for (uint32_t i = 0; i < a->n; i++)
-        if (!a->sels[i].is_slice || a->sels[i].start.n || a->sels[i].end.n)
-            return false;
-    return true;
-}
-
 static oi_status reset_whole(oi_ctx *c, oi_state *s)
 {
     if (!oi_state_log_all(s))
@@ -327,7 +309,7 @@ static oi_status reset(oi_ctx *c, const oi_pnode *n)
     OI_TRY(make_selection(c, a, RESET, &x));
     if (s->n_lends && !oi_state_recall(s, NULL))
         return oi_ctx_no_memory(c, 0);
-    if (is_whole(a))
+    if (oi_access_is_whole(a))
         return reset_whole(c, s);
     for (uint32_t i = v->n_table; i < a->n && i < v->n_axes; i++)
         if (!a->sels[i].is_slice || a->sels[i].start.n || a->sels[i].end.n)

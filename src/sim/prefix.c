@@ -79,16 +79,6 @@ static bool grow(oi_prefix *p)
 
 /* -- names -- */
 
-static void key_text(const oi_pvar *v, const int64_t *indices, oi_buf *out)
-{
-    for (uint32_t i = 0; i < v->n_pattern; i++) {
-        oi_buf_puts(out, v->pattern[i].text);
-        if (v->pattern[i].axis != OI_NO_ID)
-            oi_buf_printf(out, "%lld", (long long)indices[v->pattern[i].axis]);
-    }
-    oi_buf_putc(out, '\0');
-}
-
 static oi_status judge(oi_ctx *c, oi_span at, const oi_pvar *v, const char *key, size_t *tensor)
 {
     oi_model *m = c->exec->sim->program->model;
@@ -112,7 +102,7 @@ static oi_status add(oi_ctx *c, oi_prefix *p, oi_span at, const oi_pvar *v, cons
 {
     oi_buf key = {0};
     size_t tensor;
-    key_text(v, indices, &key);
+    oi_pattern_key(v, indices, &key);
     if (key.failed || !grow(p)) {
         oi_buf_free(&key);
         return oi_ctx_no_memory(c, 0);

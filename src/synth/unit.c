@@ -63,28 +63,6 @@ oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span 
 
 /* -- prefix tables -- */
 
-/* The indices that a tensor's name gives the pattern; false when it does not fit. */
-static bool match(const oi_pvar *v, const char *name, int64_t *indices)
-{
-    for (uint32_t i = 0; i < v->n_pattern; i++) {
-        const oi_pattern_part *part = &v->pattern[i];
-        size_t n = strlen(part->text);
-        if (strncmp(name, part->text, n) != 0)
-            return false;
-        name += n;
-        if (part->axis == OI_NO_ID)
-            break;
-        int64_t value = 0;
-        const char *first = name;
-        while (*name >= '0' && *name <= '9' && value < INT32_MAX)
-            value = value * 10 + (*name++ - '0');
-        if (name == first || (*first == '0' && name - first > 1))
-            return false;
-        indices[part->axis] = value;
-    }
-    return *name == '\0';
-}
-
 static bool fits(const oi_pvar *v, const oi_tensor_info *t)
 {
     return t->dtype == v->dtype && t->rank == v->rank &&
@@ -99,7 +77,7 @@ static void link_table(oi_unit *u, uint32_t graph, const oi_program *p, const oi
     size_t n = p->model ? oi_model_n_tensors(p->model) : 0;
     t->n_table = v->n_axes;
     for (size_t i = 0; i < n; i++)
-        if (match(v, oi_model_tensor_name(p->model, i), at))
+        if (oi_pattern_match(v, oi_model_tensor_name(p->model, i), at))
             for (uint32_t a = 0; a < v->n_axes; a++)
                 t->table[a] = at[a] >= t->table[a] ? at[a] + 1 : t->table[a];
     uint64_t entries = 1;
@@ -115,7 +93,7 @@ static void link_table(oi_unit *u, uint32_t graph, const oi_program *p, const oi
         sources[e] = OI_NO_SOURCE;
     for (size_t i = 0; i < n; i++) {
         oi_tensor_info info;
-        if (!match(v, oi_model_tensor_name(p->model, i), at) ||
+        if (!oi_pattern_match(v, oi_model_tensor_name(p->model, i), at) ||
             oi_model_tensor_info_at(p->model, i, &info) != OI_OK || !fits(v, &info))
             continue;
         uint64_t e = 0;

@@ -179,19 +179,11 @@ static void grow_auto(access *x)
     }
 }
 
-static bool is_growth(const oi_pvar *v, const oi_paccess *a)
-{
-    bool all = v->n_table < v->n_axes && a->n == v->n_axes;
-    for (uint32_t i = v->n_table; all && i < v->n_axes; i++)
-        all = !a->sels[i].is_slice;
-    return all;
-}
-
 static void make_selection(access *x)
 {
     const oi_pvar *var = x->t->var;
     set_sizes(x);
-    x->grows_whole = !x->resets && is_growth(var, x->a);
+    x->grows_whole = !x->resets && oi_access_is_growth(var, x->a);
     if (x->grows_whole)
         note_sizes(x);
     if (x->grows_whole)
@@ -465,18 +457,10 @@ static void write_cache(access *x)
     }
 }
 
-static bool is_whole(const oi_paccess *a)
-{
-    for (uint32_t i = 0; i < a->n; i++)
-        if (!a->sels[i].is_slice || a->sels[i].start.n || a->sels[i].end.n)
-            return false;
-    return true;
-}
-
 static void reset_cache(access *x)
 {
     note_sizes(x);
-    if (is_whole(x->a)) { /* all that is stored, and the first sizes */
+    if (oi_access_is_whole(x->a)) { /* all that is stored, and the first sizes */
         for (uint32_t i = 0; i < x->v->rank; i++) {
             x->start[i] = "0";
             x->fixed_start[i] = 0;

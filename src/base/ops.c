@@ -51,6 +51,14 @@ const oi_op_attr *oi_op_attr_find(const oi_op *op, const char *name)
     return NULL;
 }
 
+unsigned oi_op_attr_word(const oi_op_attr *a, const char *word)
+{
+    unsigned i = 0;
+    while (a->values && a->values[i] && strcmp(a->values[i], word) != 0)
+        i++;
+    return i;
+}
+
 const oi_op_input *oi_op_input_at(const oi_op *op, size_t i)
 {
     if (i < op->n_inputs)

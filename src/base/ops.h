@@ -102,6 +102,7 @@ const oi_op *oi_op_find_n(const char *name, size_t n);
 const oi_op *oi_op_at(size_t i); /* in the registry's order; i is also the oi_op_id */
 size_t oi_op_count(void);
 const oi_op_attr *oi_op_attr_find(const oi_op *op, const char *name); /* by name or alias */
+unsigned oi_op_attr_word(const oi_op_attr *a, const char *word);      /* which of a->values */
 /* The input that position i of a call stands for: the last one repeats when it is variadic. NULL
  * past the end. Likewise for outputs. */
 const oi_op_input *oi_op_input_at(const oi_op *op, size_t i);

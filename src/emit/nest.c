@@ -174,14 +174,6 @@ static void bind_name(binding *b, const char *name, oi_dtype type, const char *s
         b->names[b->n++] = (oi_m_name){.name = name, .type = type, .spell = spell};
 }
 
-static int word_index(const oi_op_attr *a, const char *word)
-{
-    int i = 0;
-    while (a->values && a->values[i] && strcmp(a->values[i], word) != 0)
-        i++;
-    return i;
-}
-
 static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
 {
     for (uint32_t i = 0; i < c->op->n_attrs && b->n < MAX_NAMES; i++) {
@@ -205,7 +197,7 @@ static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
             name->spell = literal(x, name->type, 0);
         } else if (attr->kind == OI_ATTR_BOOL || attr->kind == OI_ATTR_STRING) {
             name->is_bound = true;
-            name->value = attr->kind == OI_ATTR_BOOL ? v->b : word_index(attr, v->s);
+            name->value = attr->kind == OI_ATTR_BOOL ? v->b : (int)oi_op_attr_word(attr, v->s);
         } else if (attr->kind == OI_ATTR_INT) {
             name->spell = literal(x, OI_I64, (uint64_t)v->i);
         } else {

@@ -156,14 +156,6 @@ uint64_t oi_kernel_number(oi_dtype t, const oi_op_value *v)
     return bits;
 }
 
-static uint8_t word_index(const oi_op_attr *a, const char *word)
-{
-    uint8_t i = 0;
-    while (a->values && a->values[i] && strcmp(a->values[i], word) != 0)
-        i++;
-    return i;
-}
-
 /* Attributes for the kernel, and the few-valued ones for finding it. */
 static void set_attrs(const oi_kernel_query *q, oi_choice *c, uint8_t *values, uint32_t *given)
 {
@@ -179,7 +171,7 @@ static void set_attrs(const oi_kernel_query *q, oi_choice *c, uint8_t *values, u
         switch (a->kind) {
         case OI_ATTR_NUMBER: set_number(&c->attrs[i], oi_kernel_numbers_in(q), v); break;
         case OI_ATTR_BOOL: c->attrs[i].u8 = values[i] = v->b; break;
-        case OI_ATTR_STRING: c->attrs[i].i32 = values[i] = word_index(a, v->s); break;
+        case OI_ATTR_STRING: c->attrs[i].i32 = values[i] = (uint8_t)oi_op_attr_word(a, v->s); break;
         case OI_ATTR_INT:
         case OI_ATTR_AXIS: c->attrs[i].i64 = v->i; break;
         default: break;

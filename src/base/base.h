@@ -230,6 +230,7 @@ oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d
 /* The same, the bytes coming from fn as it goes. */
 typedef oi_status (*oi_file_fn)(void *ctx, int fd, oi_diag *d);
 oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag *d);
+void oi_folder_remove(const char *dir);               /* with the files in it */
 bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false with errno */
 
 /* -- threads.c -- */

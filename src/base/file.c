@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "base/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -194,4 +195,17 @@ oi_status oi_file_write(const char *path, const void *data, size_t n, oi_diag *d
 oi_status oi_text_read(const char *path, char **out, size_t *n, oi_diag *diag)
 {
     return oi_file_read(path, OI_TEXT_LIMIT, out, n, diag);
+}
+
+void oi_folder_remove(const char *dir)
+{
+    DIR *d = opendir(dir);
+    char path[4096];
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < (int)sizeof path)
+            (void)unlink(path);
+    if (d)
+        closedir(d);
+    (void)rmdir(dir);
 }

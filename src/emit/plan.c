@@ -1,7 +1,6 @@
 /* plan.c: the public face of the synthesizer: from graphs and a device to a folder of source. */
 #include "emit/emit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -156,19 +155,6 @@ static oi_status put_weights(void *ctx, int fd, oi_diag *d)
     return status == OI_ERR_ENV ? oi_diag_env(d, weights_name(w), "%s", strerror(errno)) : status;
 }
 
-static void remove_folder(const char *dir)
-{
-    DIR *d = opendir(dir);
-    char path[4096];
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-            snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < (int)sizeof path)
-            (void)unlink(path);
-    if (d)
-        closedir(d);
-    (void)rmdir(dir);
-}
-
 static oi_status write_into(writing *w, const char *dir)
 {
     char path[4096];
@@ -212,7 +198,7 @@ static oi_status write_folder(writing *w)
     if (status == OI_OK)
         status = move_into_place(w, beside);
     if (status != OI_OK)
-        remove_folder(beside);
+        oi_folder_remove(beside);
     return status;
 }
 

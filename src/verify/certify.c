@@ -7,7 +7,6 @@
  * without a figure and get one allowance each. */
 #include "verify/verify.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -116,7 +116,6 @@ oi_status oi_work_program(oi_work *w); /* synthesized, emitted, built */
 oi_status oi_work_start(oi_work *w, const char *more);
 /* Runs fn under a guard, then ends the program, the simulators and a temporary folder. */
 oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn)(oi_work *w));
-void oi_folder_remove(const char *dir); /* with the files in it */
 
 /* -- record.c: what the program says -- */
 

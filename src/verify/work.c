@@ -1,7 +1,6 @@
 /* work.c: the way to a running program: simulators, a folder, the build, the child; and back. */
 #include "verify/verify.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -81,19 +80,6 @@ static void free_simulators(oi_trial *t)
 }
 
 /* -- the folder -- */
-
-void oi_folder_remove(const char *dir)
-{
-    DIR *d = opendir(dir);
-    char path[4096];
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-            snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < (int)sizeof path)
-            (void)unlink(path);
-    if (d)
-        closedir(d);
-    (void)rmdir(dir);
-}
 
 static oi_status make_folder(oi_work *w)
 {

@@ -137,6 +137,8 @@ oi_shape_fn oi_shape_along_axes, oi_shape_matrix, oi_shape_depth_to_space, oi_sh
 bool oi_dim_differ(oi_dim a, oi_dim b); /* for sure */
 /* "text [2, 3]", pointing at input i. */
 bool oi_shape_fail_one(const oi_call *c, size_t i, const char *text, const oi_type *a);
+/* The same, pointing at the attribute, or at the op where it was not given. */
+bool oi_shape_fail_attr(const oi_call *c, const char *name, const char *text, const oi_type *a);
 /* "text [2, 3] x [4, 5]" and the sizes behind names, pointing at input i. */
 bool oi_shape_fail_pair(const oi_call *c, size_t i, size_t other, const char *text,
                         const oi_type *a, const char *joint, const oi_type *b);

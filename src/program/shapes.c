@@ -21,14 +21,25 @@ bool oi_shape_fail_pair(const oi_call *c, size_t i, size_t other, const char *te
     return false;
 }
 
-bool oi_shape_fail_one(const oi_call *c, size_t i, const char *text, const oi_type *a)
+static bool fail_at(const oi_call *c, oi_infer_at at, size_t i, const char *text, const oi_type *a)
 {
     char message[OI_INFER_TEXT];
     oi_text t = {message, 0, sizeof message};
     oi_text_add(&t, "%s", text);
     oi_text_dims(&t, a);
     oi_text_sizes(&t, &a, 1);
-    return oi_call_fail(c, "E051", OI_AT_INPUT, i, "%s", message);
+    return oi_call_fail(c, "E051", at, i, "%s", message);
+}
+
+bool oi_shape_fail_one(const oi_call *c, size_t i, const char *text, const oi_type *a)
+{
+    return fail_at(c, OI_AT_INPUT, i, text, a);
+}
+
+bool oi_shape_fail_attr(const oi_call *c, const char *name, const char *text, const oi_type *a)
+{
+    const oi_attr_arg *arg = oi_call_arg(c, name);
+    return fail_at(c, arg ? OI_AT_ATTR : OI_AT_OP, arg ? (size_t)(arg - c->attrs) : 0, text, a);
 }
 
 bool oi_dim_differ(oi_dim a, oi_dim b)

@@ -4,19 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static bool fail_attr(const oi_call *c, const char *name, const char *text, const oi_type *x)
-{
-    const oi_attr_arg *arg = oi_call_arg(c, name);
-    char message[OI_INFER_TEXT];
-    oi_text t = {message, 0, sizeof message};
-    oi_text_add(&t, "%s", text);
-    oi_text_dims(&t, x);
-    oi_text_sizes(&t, &x, 1);
-    if (arg)
-        return oi_call_fail(c, "E051", OI_AT_ATTR, (size_t)(arg - c->attrs), "%s", message);
-    return oi_call_fail(c, "E051", OI_AT_OP, 0, "%s", message);
-}
-
 /* Every axis that an attribute names is there. */
 static bool axes_exist(const oi_call *c, const char *name)
 {
@@ -42,7 +29,7 @@ bool oi_shape_along_axes(const oi_call *c, size_t o, oi_shape *out)
         size_t n = shifts->value.tag == OI_VALUE_INT ? 1 : shifts->value.n;
         size_t m = !axes ? 1 : axes->value.tag == OI_VALUE_INT ? 1 : axes->value.n;
         if (n != m)
-            return fail_attr(c, "shifts", "wants one shift per axis for ", &c->in[0]);
+            return oi_shape_fail_attr(c, "shifts", "wants one shift per axis for ", &c->in[0]);
     }
     return axes_exist(c, "axis") && axes_exist(c, "axes");
 }
@@ -70,7 +57,7 @@ static bool blocks(const oi_call *c, bool deepens, oi_shape *out)
         return true;
     }
     if (__builtin_mul_overflow(block, block, &whole))
-        return fail_attr(c, "block", "the blocks are too large for ", x);
+        return oi_shape_fail_attr(c, "block", "the blocks are too large for ", x);
     for (uint32_t i = 1; i < 4; i++) {
         oi_dim *d = &out->type.dims[i];
         bool grows = (i == 1) == deepens;
@@ -80,7 +67,7 @@ static bool blocks(const oi_call *c, bool deepens, oi_shape *out)
             continue;
         }
         if (grows ? __builtin_mul_overflow(v, by, &v) : v % by != 0)
-            return fail_attr(c, "block", "the blocks do not fit ", x);
+            return oi_shape_fail_attr(c, "block", "the blocks do not fit ", x);
         *d = oi_dim_of(grows ? v : v / by);
     }
     return true;
@@ -203,11 +190,11 @@ bool oi_shape_one_hot(const oi_call *c, size_t o, oi_shape *out)
     int64_t axis, depth, rank = (int64_t)idx->rank + 1;
     out->type.rank = idx->rank + 1;
     if (rank > OI_MAX_RANK)
-        return fail_attr(c, "depth", "too many axes for ", idx);
+        return oi_shape_fail_attr(c, "depth", "too many axes for ", idx);
     if (!oi_call_int(c, "axis", &axis))
         return true;
     if (axis < -rank || axis >= rank)
-        return fail_attr(c, "axis", "the new axis is out of range for ", idx);
+        return oi_shape_fail_attr(c, "axis", "the new axis is out of range for ", idx);
     axis += axis < 0 ? rank : 0;
     for (uint32_t i = 0, from = 0; i < rank; i++)
         if (i != axis)

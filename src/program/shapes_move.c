@@ -20,19 +20,6 @@ static state list_of(const oi_call *c, const char *name, const int64_t **list, s
     return KNOWN;
 }
 
-static bool fail_attr(const oi_call *c, const char *name, const char *text, const oi_type *x)
-{
-    const oi_attr_arg *arg = oi_call_arg(c, name);
-    char message[OI_INFER_TEXT];
-    oi_text t = {message, 0, sizeof message};
-    oi_text_add(&t, "%s", text);
-    oi_text_dims(&t, x);
-    oi_text_sizes(&t, &x, 1);
-    if (arg)
-        return oi_call_fail(c, "E051", OI_AT_ATTR, (size_t)(arg - c->attrs), "%s", message);
-    return oi_call_fail(c, "E051", OI_AT_OP, 0, "%s", message);
-}
-
 /* The axes of a list as a set; false with the failure when one is out of range. */
 static bool axis_set(const oi_call *c, const char *name, const int64_t *list, size_t n,
                      uint32_t *out)
@@ -101,7 +88,7 @@ static bool infer_rest(const oi_call *c, uint32_t at, oi_type *out)
     if (!all.known || !others.known)
         return true;
     if (others.value == 0 || all.value % others.value != 0)
-        return fail_attr(c, "shape", "-1 cannot be found for ", &c->in[0]);
+        return oi_shape_fail_attr(c, "shape", "-1 cannot be found for ", &c->in[0]);
     *rest = oi_dim_of(all.value / others.value);
     return true;
 }
@@ -132,13 +119,13 @@ bool oi_shape_reshape(const oi_call *c, size_t o, oi_shape *out)
     case KNOWN: break;
     }
     if (n > OI_MAX_RANK)
-        return fail_attr(c, "shape", "too many axes for ", x);
+        return oi_shape_fail_attr(c, "shape", "too many axes for ", x);
     out->type.rank = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
         if (list[i] == 0 && i >= x->rank)
-            return fail_attr(c, "shape", "0 keeps an axis that is not there in ", x);
+            return oi_shape_fail_attr(c, "shape", "0 keeps an axis that is not there in ", x);
         if (list[i] == -1 && rest != OI_INFER_NONE)
-            return fail_attr(c, "shape", "-1 stands twice in the shape for ", x);
+            return oi_shape_fail_attr(c, "shape", "-1 stands twice in the shape for ", x);
         rest = list[i] == -1 ? i : rest;
         out->type.dims[i] = list[i] == 0 ? x->dims[i] : oi_dim_of(list[i] < 0 ? 1 : list[i]);
     }
@@ -156,7 +143,7 @@ bool oi_shape_flatten(const oi_call *c, size_t o, oi_shape *out)
     if (!oi_call_int(c, "axis", &axis))
         return true;
     if (axis < -rank || axis > rank)
-        return fail_attr(c, "axis", "the axis is out of range for ", x);
+        return oi_shape_fail_attr(c, "axis", "the axis is out of range for ", x);
     uint32_t at = (uint32_t)(axis < 0 ? axis + rank : axis);
     return product(c, x, 0, at, &out->type.dims[0]) &&
            product(c, x, at, x->rank, &out->type.dims[1]);
@@ -180,7 +167,7 @@ bool oi_shape_squeeze(const oi_call *c, size_t o, oi_shape *out)
         if (!(gone >> i & 1))
             out->type.dims[out->type.rank++] = x->dims[i];
         else if (oi_dim_differ(x->dims[i], oi_dim_of(1)))
-            return fail_attr(c, "axes", "only axes of length 1 can go: ", x);
+            return oi_shape_fail_attr(c, "axes", "only axes of length 1 can go: ", x);
     return true;
 }
 
@@ -195,13 +182,13 @@ bool oi_shape_unsqueeze(const oi_call *c, size_t o, oi_shape *out)
         return true;
     }
     if (x->rank + n > OI_MAX_RANK)
-        return fail_attr(c, "axes", "too many axes for ", x);
+        return oi_shape_fail_attr(c, "axes", "too many axes for ", x);
     int64_t rank = (int64_t)(x->rank + n);
     uint32_t added = 0, from = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t a = list[i] < 0 ? list[i] + rank : list[i];
         if (a < 0 || a >= rank || added >> a & 1)
-            return fail_attr(c, "axes", "an axis is out of range or given twice for ", x);
+            return oi_shape_fail_attr(c, "axes", "an axis is out of range or given twice for ", x);
         added |= 1u << a;
     }
     out->type.rank = (uint32_t)rank;
@@ -223,7 +210,7 @@ bool oi_shape_transpose(const oi_call *c, size_t o, oi_shape *out)
         return true;
     if (s == KNOWN && (n != x->rank || !axis_set(c, "perm", perm, n, &seen) ||
                        seen != (n ? UINT32_MAX >> (32 - n) : 0)))
-        return fail_attr(c, "perm", "wants every axis once of ", x);
+        return oi_shape_fail_attr(c, "perm", "wants every axis once of ", x);
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t a = s == ABSENT ? x->rank - 1 - i : perm[i];
         out->type.dims[i] = x->dims[a < 0 ? a + x->rank : a];
@@ -247,7 +234,7 @@ bool oi_shape_expand(const oi_call *c, size_t o, oi_shape *out)
         break;
     case KNOWN:
         if (n > OI_MAX_RANK)
-            return fail_attr(c, "shape", "too many axes for ", &c->in[0]);
+            return oi_shape_fail_attr(c, "shape", "too many axes for ", &c->in[0]);
         to.rank = (uint32_t)n;
         for (size_t i = 0; i < n; i++)
             to.dims[i] = oi_dim_of(list[i]);
@@ -267,7 +254,7 @@ bool oi_shape_tile(const oi_call *c, size_t o, oi_shape *out)
     if (list_of(c, "repeats", &list, &n) != KNOWN)
         return true;
     if (n != x->rank)
-        return fail_attr(c, "repeats", "wants one number per axis of ", x);
+        return oi_shape_fail_attr(c, "repeats", "wants one number per axis of ", x);
     for (uint32_t i = 0; i < x->rank; i++)
         if (!combine(c, x->dims[i], oi_dim_of(list[i]), true, &out->type.dims[i]))
             return false;
@@ -327,12 +314,12 @@ bool oi_shape_split(const oi_call *c, size_t o, oi_shape *out)
     case KNOWN: break;
     }
     if (n != c->n_out)
-        return fail_attr(c, "sizes", "wants one size per output for ", x);
+        return oi_shape_fail_attr(c, "sizes", "wants one size per output for ", x);
     for (size_t i = 0; i < n; i++)
         if (__builtin_add_overflow(sum, sizes[i], &sum))
-            return fail_attr(c, "sizes", "the sizes are too large for ", x);
+            return oi_shape_fail_attr(c, "sizes", "the sizes are too large for ", x);
     if (oi_dim_differ(*d, oi_dim_of(sum)))
-        return fail_attr(c, "sizes", "the sizes do not make up the axis of ", x);
+        return oi_shape_fail_attr(c, "sizes", "the sizes do not make up the axis of ", x);
     *d = oi_dim_of(sizes[o]);
     return true;
 }
@@ -352,10 +339,10 @@ bool oi_shape_slice(const oi_call *c, size_t o, oi_shape *out)
         return true;
     if (n_ends != n || (by_axis == KNOWN && n_axes != n) || (stepped == KNOWN && n_steps != n) ||
         n > x->rank)
-        return fail_attr(c, "starts",
-                         "starts, ends, axes and steps want as many items, at most as "
-                         "there are axes in ",
-                         x);
+        return oi_shape_fail_attr(c, "starts",
+                                  "starts, ends, axes and steps want as many items, at most as "
+                                  "there are axes in ",
+                                  x);
     out->type = *x;
     for (uint32_t i = 0; i < n; i++) {
         int64_t step = steps ? steps[i] : 1;
@@ -363,8 +350,8 @@ bool oi_shape_slice(const oi_call *c, size_t o, oi_shape *out)
         if (axes && !oi_shape_axis(c, oi_call_arg(c, "axes"), axes[i], &a))
             return false;
         if (step == 0 || seen >> a & 1)
-            return fail_attr(c, step ? "axes" : "steps",
-                             step ? "an axis is given twice for " : "a step is 0 for ", x);
+            return oi_shape_fail_attr(c, step ? "axes" : "steps",
+                                      step ? "an axis is given twice for " : "a step is 0 for ", x);
         seen |= 1u << a;
         oi_dim *d = &out->type.dims[a];
         bool all = step == 1 && starts[i] == 0 && ends[i] == INT64_MAX;
@@ -385,24 +372,24 @@ bool oi_shape_pad(const oi_call *c, size_t o, oi_shape *out)
     if (list_of(c, "pads", &pads, &n) != KNOWN)
         return true;
     if (n != 2 * (size_t)x->rank)
-        return fail_attr(c, "pads", "wants a begin and an end for every axis of ", x);
+        return oi_shape_fail_attr(c, "pads", "wants a begin and an end for every axis of ", x);
     const oi_attr_arg *mode = oi_call_arg(c, "mode");
     bool fills = !mode || !mode->known || strcmp(mode->value.s, "constant") == 0;
     for (uint32_t i = 0; i < x->rank; i++) {
         oi_dim left = {0}, *d = &out->type.dims[i];
         int64_t cut = (pads[i] < 0 ? pads[i] : 0), cut_end = pads[n / 2 + i];
         if (__builtin_add_overflow(cut, cut_end < 0 ? cut_end : 0, &cut))
-            return fail_attr(c, "pads", "the pads are too large for ", x);
+            return oi_shape_fail_attr(c, "pads", "the pads are too large for ", x);
         if (!combine(c, x->dims[i], oi_dim_of(cut), false, &left) ||
             !combine(c, x->dims[i], oi_dim_of(pads[i]), false, d) ||
             !combine(c, *d, oi_dim_of(cut_end), false, d))
             return false;
         bool grows = pads[i] > 0 || cut_end > 0;
         if (left.known && (left.value < 0 || (left.value == 0 && grows && !fills)))
-            return fail_attr(c, "pads",
-                             left.value < 0 ? "the pads cut more than there is of "
-                                            : "nothing to pad with in ",
-                             x);
+            return oi_shape_fail_attr(c, "pads",
+                                      left.value < 0 ? "the pads cut more than there is of "
+                                                     : "nothing to pad with in ",
+                                      x);
     }
     return true;
 }

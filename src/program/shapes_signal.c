@@ -4,19 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static bool fail_attr(const oi_call *c, const char *name, const char *text, const oi_type *x)
-{
-    const oi_attr_arg *arg = oi_call_arg(c, name);
-    char message[OI_INFER_TEXT];
-    oi_text t = {message, 0, sizeof message};
-    oi_text_add(&t, "%s", text);
-    oi_text_dims(&t, x);
-    oi_text_sizes(&t, &x, 1);
-    if (arg)
-        return oi_call_fail(c, "E051", OI_AT_ATTR, (size_t)(arg - c->attrs), "%s", message);
-    return oi_call_fail(c, "E051", OI_AT_OP, 0, "%s", message);
-}
-
 /* An attribute that may be absent: a known size, an unknown one, or `otherwise`. */
 static oi_dim size_attr(const oi_call *c, const char *name, oi_dim otherwise)
 {
@@ -44,7 +31,7 @@ bool oi_shape_topk(const oi_call *c, size_t o, oi_shape *out)
         return true;
     }
     if (d->known && k > d->value)
-        return fail_attr(c, "k", "k is more than there are in ", x);
+        return oi_shape_fail_attr(c, "k", "k is more than there are in ", x);
     *d = oi_dim_of(k);
     return true;
 }
@@ -96,11 +83,11 @@ static bool scaled(const oi_call *c, const oi_op_value *v, oi_type *out)
 {
     const oi_type *x = &c->in[0];
     if (items(v) != x->rank)
-        return fail_attr(c, "scales", "wants one scale per axis of ", x);
+        return oi_shape_fail_attr(c, "scales", "wants one scale per axis of ", x);
     for (uint32_t i = 0; i < x->rank; i++) {
         double scale = scale_at(v, i), n = floor((double)x->dims[i].value * scale);
         if (!(scale > 0) || (x->dims[i].known && !(n < 0x1p53)))
-            return fail_attr(c, "scales", "a scale is not above 0, or too large for ", x);
+            return oi_shape_fail_attr(c, "scales", "a scale is not above 0, or too large for ", x);
         out->dims[i] = !x->dims[i].known ? (oi_dim){0} : oi_dim_of((int64_t)n);
         out->dims[i] = scale == 1 ? x->dims[i] : out->dims[i];
     }
@@ -135,7 +122,7 @@ bool oi_shape_resize(const oi_call *c, size_t o, oi_shape *out)
     if (scales)
         return scaled(c, &scales->value, &out->type) && can_resize(c, &out->type);
     if (items(&sizes->value) != x->rank)
-        return fail_attr(c, "sizes", "wants one size per axis of ", x);
+        return oi_shape_fail_attr(c, "sizes", "wants one size per axis of ", x);
     for (uint32_t i = 0; i < x->rank; i++)
         out->type.dims[i] =
             oi_dim_of(sizes->value.tag == OI_VALUE_INT ? sizes->value.i : sizes->value.ints[i]);
@@ -186,7 +173,7 @@ bool oi_shape_dft(const oi_call *c, size_t o, oi_shape *out)
     if (!oi_shape_axis(c, oi_call_arg(c, "axis"), given, &axis))
         return false;
     if (axis == x->rank - 1)
-        return fail_attr(c, "axis", "the last axis holds the parts of a number in ", x);
+        return oi_shape_fail_attr(c, "axis", "the last axis holds the parts of a number in ", x);
     if (onesided && oi_dim_differ(parts, oi_dim_of(inverse ? 2 : 1)))
         return oi_shape_fail_one(c, 0,
                                  inverse ? "one side of a spectrum is complex, found "
@@ -216,7 +203,7 @@ bool oi_shape_stft(const oi_call *c, size_t o, oi_shape *out)
     if (parts.known && parts.value != 1 && parts.value != 2)
         return oi_shape_fail_one(c, 0, "the last axis is 1 (real) or 2 (complex) long, found ", x);
     if (w && oi_call_arg(c, "frame_length") && oi_dim_differ(n, w->dims[0]))
-        return fail_attr(c, "frame_length", "is not the length of the window ", w);
+        return oi_shape_fail_attr(c, "frame_length", "is not the length of the window ", w);
     n = w ? w->dims[0] : n;
     bool known = oi_call_bool(c, "onesided", &onesided);
     if (known && onesided && oi_dim_differ(parts, oi_dim_of(1)))
@@ -249,7 +236,7 @@ bool oi_shape_istft(const oi_call *c, size_t o, oi_shape *out)
     if (n.known && frames.known && hop.known) {
         if (__builtin_mul_overflow(hop.value, frames.value ? frames.value - 1 : 0, &v) ||
             __builtin_add_overflow(v, n.value, &v))
-            return fail_attr(c, "hop", "the frames reach too far: ", x);
+            return oi_shape_fail_attr(c, "hop", "the frames reach too far: ", x);
         covered = oi_dim_of(frames.value ? v : 0);
     }
     out->type.rank = 2;

@@ -7,7 +7,9 @@
 #define MAX_WAYS 16
 
 static const char *model_path, *against, *cc, *flags;
-static cli_list targets, sets;
+static cli_list targets;
+static cli_inputs inputs = {.are_steady = true};
+static cli_job job;
 static uint64_t steps = 50;
 static bool json;
 
@@ -16,7 +18,7 @@ static const cli_option options[] = {
     OPT_LIST("target", 0, "DEVICE", &targets,
              "a device profile or FILE.json; may be repeated; default cpu_scalar"),
     OPT_CHOICE("against", 0, "sim", &against, "also the simulator, and how they compare"),
-    OPT_LIST("set", 0, "NAME=VALUE", &sets,
+    OPT_LIST("set", 0, "NAME=VALUE", &inputs.sets,
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI"),
     OPT_COUNT("steps", 0, "N", &steps, "how many steps to measure; default 50"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
@@ -29,33 +31,6 @@ typedef struct row {
     const char *name;
     double median, low, high, least; /* ns */
 } row;
-
-static oi_status fill(void *ctx, const oi_var_info *var, uint64_t step, void *data, uint64_t size,
-                      oi_diag *d)
-{
-    (void)ctx;
-    (void)d;
-    const char *text = NULL;
-    size_t n = strlen(var->name);
-    bool is_float = oi_dtype_name(var->dtype)[0] == 'f' || var->dtype == OI_BF16;
-    cli_array value;
-    for (size_t i = 0; i < sets.n; i++)
-        if (!strncmp(sets.at[i], var->name, n) && sets.at[i][n] == '=')
-            text = sets.at[i] + n + 1;
-    if (!text && var->has_init)
-        return OI_NOT_FOUND;
-    oi_status status = cli_value(var,
-                                 text       ? text
-                                 : is_float ? "random:1:-1:1"
-                                            : "zeros",
-                                 step, &value);
-    if (status == OI_OK && value.view.size_bytes == size)
-        memcpy(data, value.data, (size_t)size);
-    else if (status == OI_OK)
-        status = cli_usage_error("--set %s: another number of elements", var->name);
-    cli_array_free(&value);
-    return status;
-}
 
 static int by_size(const void *a, const void *b)
 {
@@ -72,14 +47,14 @@ static row summarise(const char *name, double *times)
     return (row){name, t[n / 2], t[n / 4], t[(n - 1) - n / 4], t[0]};
 }
 
-static oi_status measure(oi_model *model, const oi_graph *graph, const char *target, double *times,
-                         row *out, oi_diag *diag)
+static oi_status measure(const char *target, double *times, row *out)
 {
-    oi_verify_options o = {.steps = steps, .fill = fill, .cc = cc, .flags = flags};
+    oi_verify_options o = {
+        .steps = steps, .fill = cli_inputs_fill, .fill_ctx = &inputs, .cc = cc, .flags = flags};
     oi_device *device = NULL;
-    oi_status status = target ? oi_device_load(target, false, &device, diag) : OI_OK;
+    oi_status status = target ? oi_device_load(target, false, &device, job.diag) : OI_OK;
     if (status == OI_OK)
-        status = oi_bench(device, model, graph, &o, times, diag);
+        status = oi_bench(device, job.model, job.loaded[0], &o, times, job.diag);
     if (status == OI_OK)
         *out = summarise(target ? target : "sim", times);
     oi_device_free(device);
@@ -120,18 +95,18 @@ static void show(const row *rows, size_t n)
         puts("]}");
 }
 
-static oi_status measure_all(oi_model *model, const oi_graph *graph, oi_diag *diag)
+static oi_status measure_all(void)
 {
     row rows[MAX_WAYS + 1];
     size_t n = 0;
     double *times = calloc((size_t)steps + 1, sizeof *times);
     oi_status status = times ? OI_OK : cli_fail(OI_ERR_ENV, "out of memory");
     for (size_t i = 0; i < targets.n && status == OI_OK; i++, n++)
-        status = measure(model, graph, targets.at[i], times, &rows[n], diag);
+        status = measure(targets.at[i], times, &rows[n]);
     if (targets.n == 0 && status == OI_OK)
-        status = measure(model, graph, "cpu_scalar", times, &rows[n++], diag);
+        status = measure("cpu_scalar", times, &rows[n++]);
     if (against && status == OI_OK)
-        status = measure(model, graph, NULL, times, &rows[n++], diag);
+        status = measure(NULL, times, &rows[n++]);
     if (status == OI_OK)
         show(rows, n);
     free(times);
@@ -142,17 +117,12 @@ static oi_status run(cli_args args)
 {
     if (steps == 0 || steps > 10000000 || targets.n > MAX_WAYS)
         return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
-    oi_diag *diag = oi_diag_new();
-    oi_model *model = NULL;
-    oi_graph *graph = NULL;
-    oi_status status = oi_graph_load(args.at[0], &graph, diag);
-    if (status == OI_OK && model_path)
-        status = oi_model_open(model_path, &model, diag);
+    oi_status status = cli_job_open(&job, args, model_path, NULL);
     if (status == OI_OK)
-        status = measure_all(model, graph, diag);
-    oi_graph_free(graph);
-    oi_model_close(model);
-    return cli_done(status, diag);
+        status = measure_all();
+    if (status == OI_OK)
+        status = cli_inputs_check(&inputs);
+    return cli_job_close(&job, status);
 }
 
 static const char *const examples[] = {

@@ -239,6 +239,37 @@ oi_status cli_session_feed(cli_session *s); /* the values for step s->step */
 /* Prints what is left of the diagnostics and ends everything: `return cli_session_close(&s, …);` */
 oi_status cli_session_close(cli_session *s, oi_status status);
 
+/* -- job.c: what is synthesized -- */
+
+#define CLI_MAX_GRAPHS 255 /* as many as oi_verify takes */
+
+typedef struct cli_job {
+    oi_diag *diag;
+    oi_model *model;   /* NULL when none is named */
+    oi_device *device; /* likewise */
+    oi_synth_graph graphs[CLI_MAX_GRAPHS];
+    oi_graph *loaded[CLI_MAX_GRAPHS];
+    char names[CLI_MAX_GRAPHS][64]; /* the files' */
+    size_t n;
+} cli_job;
+
+oi_status cli_job_open(cli_job *j, cli_args graphs, const char *model, const char *target);
+/* Prints the diagnostics and ends everything: `return cli_job_close(&j, status);` */
+oi_status cli_job_close(cli_job *j, oi_status status);
+
+/* Values for a program's inputs: what --set gives, else random floats, and zeros. */
+typedef struct cli_inputs {
+    cli_list sets;
+    bool are_steady;    /* the same in every step */
+    bool is_used[1024]; /* by --set: some graph has that input */
+} cli_inputs;
+
+oi_status cli_inputs_fill(void *inputs, const oi_var_info *var, uint64_t step, void *data,
+                          uint64_t size, oi_diag *d); /* for oi_verify_options.fill */
+oi_status cli_inputs_check(const cli_inputs *in);     /* after the run: nothing given in vain */
+const char *cli_given(const cli_list *sets, const char *name); /* the last one wins; or NULL */
+bool cli_is_float(oi_dtype t);
+
 /* Every CMD_NAME that commands.h names. */
 #define COMMAND(name, args, summary) extern const cli_command CMD_##name;
 #include "commands.h"

@@ -110,16 +110,6 @@ oi_status cli_session_close(cli_session *s, oi_status status)
 
 /* -- values before a step -- */
 
-/* The last --set for a name wins, as with other options. */
-static const char *given_for(const cli_session *s, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = s->sets.n; i-- > 0;)
-        if (!strncmp(s->sets.at[i], name, n) && s->sets.at[i][n] == '=')
-            return s->sets.at[i] + n + 1;
-    return NULL;
-}
-
 static oi_status insert(cli_session *s, const oi_var_info *var, const char *text)
 {
     cli_array value = {0};
@@ -155,7 +145,7 @@ oi_status cli_session_feed(cli_session *s)
     for (size_t i = 0; status == OI_OK && oi_sim_var(s->sim, i, &var); i++) {
         if (var.kind != OI_DYNAMIC)
             continue;
-        const char *text = given_for(s, var.name);
+        const char *text = cli_given(&s->sets, var.name);
         if (!text && s->find_value) {
             status = insert(s, &var, NULL);
             if (status != OI_NOT_FOUND)
@@ -164,8 +154,7 @@ oi_status cli_session_feed(cli_session *s)
         }
         if (!text && (s->strict || var.has_init))
             continue; /* the executor refuses, or @init serves */
-        bool is_float = oi_dtype_name(var.dtype)[0] == 'f' || var.dtype == OI_BF16;
-        const char *standard = is_float ? "random:1:-1:1" : "zeros";
+        const char *standard = cli_is_float(var.dtype) ? "random:1:-1:1" : "zeros";
         if (!text && s->step == 0)
             cli_note("%s is not set: %s", var.name, standard);
         status = insert(s, &var, text ? text : standard);

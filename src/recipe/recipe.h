@@ -94,4 +94,8 @@ const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out);
 void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
 void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 
+/* -- the rows: NAME.c plans what the bodies of NAME.h do, for vectors of so many floats -- */
+
+bool oi_recipe_qlinear_8(const oi_recipe_call *c, oi_recipe_plan *out);
+
 #endif

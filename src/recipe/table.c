@@ -1,7 +1,10 @@
 /* table.c: the recipes there are. */
 #include "recipe/recipe.h"
 
+#define AVX2 (1u << OI_ISA_AVX2 | 1u << OI_ISA_FMA | 1u << OI_ISA_F16C)
+
 const oi_recipe oi_recipes[] = {
+    {"qlinear in 8 bits", "qlinear", AVX2, oi_recipe_qlinear_8},
     {0},
 };
 

@@ -1,0 +1,145 @@
+/* vec.h: vectors of AVX2 (with FMA and F16C), under the names that every folder has.
+ *
+ * oi_vf is OI_VF floats, oi_vi as many integers of 32 bits or four times as many bytes. Bodies
+ * that call only these are the same text for every target. */
+#ifndef OI_RECIPE_VEC_H
+#define OI_RECIPE_VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef __m256 oi_vf;
+
+typedef __m256i oi_vi;
+
+enum { OI_VF = 8 };
+
+/* -- floats -- */
+
+static inline oi_vf oi_vf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+static inline void oi_vf_store(float *p, oi_vf v)
+{
+    _mm256_storeu_ps(p, v);
+}
+
+static inline oi_vf oi_vf_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+static inline oi_vf oi_vf_add(oi_vf a, oi_vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+static inline oi_vf oi_vf_mul(oi_vf a, oi_vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+/* a * b + c, rounded once */
+static inline oi_vf oi_vf_fma(oi_vf a, oi_vf b, oi_vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+static inline oi_vf oi_vf_load_f16(const void *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+
+/* The first n floats. */
+static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
+{
+    float all[OI_VF];
+    _mm256_storeu_ps(all, v);
+    memcpy(p, all, (size_t)n * sizeof *p);
+}
+
+/* The sum of all lanes, always in this order. */
+static inline float oi_vf_total(oi_vf v)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* What lies there will be read soon; it need not exist. */
+static inline void oi_prefetch(const void *p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
+}
+
+/* -- integers -- */
+
+static inline oi_vi oi_vi_zero(void)
+{
+    return _mm256_setzero_si256();
+}
+
+static inline oi_vi oi_vi_load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+static inline oi_vi oi_vi_set(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+
+static inline oi_vi oi_vi_add(oi_vi a, oi_vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
+static inline oi_vf oi_vf_of_vi(oi_vi v)
+{
+    return _mm256_cvtepi32_ps(v);
+}
+
+/* The lower, or upper, half of every byte. */
+static inline oi_vi oi_vi_low4(oi_vi v)
+{
+    return _mm256_and_si256(v, _mm256_set1_epi8(15));
+}
+
+static inline oi_vi oi_vi_high4(oi_vi v)
+{
+    return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
+}
+
+/* The same four bytes in every lane. */
+static inline oi_vi oi_vi_four(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+
+/* -- sums of products of bytes, four to a lane -- */
+
+/* w within 0 ... 15 times x within +-127: eight of these fit the 16 bits they are summed in. */
+static inline oi_vi oi_vi_dot_u4(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
+}
+
+/* total += what up to eight oi_vi_dot_u4 summed */
+static inline oi_vi oi_vi_dot_u4_end(oi_vi total, oi_vi sum)
+{
+    return _mm256_add_epi32(total, _mm256_madd_epi16(sum, _mm256_set1_epi16(1)));
+}
+
+/* w within -128 ... 127 times x within +-127: a pair of products fits 16 bits. */
+static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
+{
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+#endif

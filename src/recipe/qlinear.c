@@ -1,0 +1,197 @@
+/* qlinear.c: which calls of qlinear the bodies of qlinear.h take, and the order of their weights.
+ */
+#include "recipe/recipe.h"
+
+/* The numbers of a packing: what makes the layout. */
+enum { P_N, P_K, P_GROUP, P_LANES, P_TYPE, P_SCALE_TYPE, P_HAS_OFFSET, P_BIAS_TYPE };
+
+#define ROW_BYTES 65536 /* of x in 8 bits at a time: they stay in the second cache */
+
+static int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static int64_t stored_bits(oi_dtype t)
+{
+    return oi_dtype_bits(t) <= 4 ? 4 : 8;
+}
+
+/* What is taken off an element before it is stored. */
+static int64_t zero_of(oi_dtype t)
+{
+    return oi_dtype_bits(t) <= 4 ? oi_dtype_get(t)->min : t == OI_U8 ? 128 : 0;
+}
+
+static int64_t block_bytes(const oi_packing *p)
+{
+    const int64_t *s = p->sizes;
+    int64_t scale_bits = (int64_t)oi_dtype_bits((oi_dtype)s[P_SCALE_TYPE]);
+    return (s[P_GROUP] * stored_bits((oi_dtype)s[P_TYPE]) + scale_bits * (1 + s[P_HAS_OFFSET])) /
+           8 * s[P_LANES];
+}
+
+static int64_t element(oi_dtype t, const uint8_t *w, int64_t e)
+{
+    switch (t) { /* the common ones at once: there are millions of them */
+    case OI_U4: return w[e / 2] >> e % 2 * 4 & 15;
+    case OI_I4: return ((w[e / 2] >> e % 2 * 4 & 15) ^ 8) - 8;
+    case OI_U8: return w[e];
+    case OI_I8: return (int8_t)w[e];
+    default: return oi_element_i64(t, w, (uint64_t)e);
+    }
+}
+
+/* Row `row` of a block, as lane `lane` of it. Rows beyond the last are all zero. */
+static void pack_row(const oi_packing *p, const void *w, int64_t row, int64_t block, int64_t lane,
+                     uint8_t *out)
+{
+    const oi_dtype t = (oi_dtype)p->sizes[P_TYPE];
+    const int64_t lanes = p->sizes[P_LANES], group = p->sizes[P_GROUP], zero = zero_of(t);
+    const int64_t at = row * p->sizes[P_K] + block * group;
+    for (int64_t i = 0; i < group; i++) {
+        int64_t v = row < p->sizes[P_N] ? element(t, w, at + i) - zero : 0;
+        if (stored_bits(t) == 8)
+            out[i / 4 * 4 * lanes + lane * 4 + i % 4] = (uint8_t)v;
+        else
+            out[i / 8 * 4 * lanes + lane * 4 + i % 4] |= (uint8_t)(v << i % 8 / 4 * 4);
+    }
+}
+
+/* A column of scales or offsets. */
+static void pack_scales(const oi_packing *p, const void *from, int64_t row, int64_t block,
+                        uint8_t *out)
+{
+    const size_t size = oi_dtype_bits((oi_dtype)p->sizes[P_SCALE_TYPE]) / 8;
+    const int64_t blocks = p->sizes[P_K] / p->sizes[P_GROUP];
+    for (int64_t i = 0; i < p->sizes[P_LANES] && row + i < p->sizes[P_N]; i++)
+        memcpy(out + (size_t)i * size,
+               (const char *)from + (size_t)((row + i) * blocks + block) * size, size);
+}
+
+static void pack(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t lanes = p->sizes[P_LANES], n = p->sizes[P_N], group = p->sizes[P_GROUP];
+    const int64_t of_w = group * stored_bits((oi_dtype)p->sizes[P_TYPE]) / 8 * lanes;
+    const int64_t of_scales = (int64_t)oi_dtype_bits((oi_dtype)p->sizes[P_SCALE_TYPE]) / 8 * lanes;
+    uint8_t *to = out;
+    memset(out, 0, (size_t)p->size_bytes);
+    for (int64_t row = 0; row < n; row += lanes)
+        for (int64_t b = 0; b < p->sizes[P_K] / group; b++, to += block_bytes(p)) {
+            for (int64_t i = 0; i < lanes; i++)
+                pack_row(p, in[0], row + i, b, i, to);
+            pack_scales(p, in[1], row, b, to + of_w);
+            if (p->sizes[P_HAS_OFFSET])
+                pack_scales(p, in[2], row, b, to + of_w + of_scales);
+        }
+    for (int64_t i = 0; p->sizes[P_BIAS_TYPE] != OI_NONE && i < n; i++) {
+        float b =
+            (float)oi_element_f64((oi_dtype)p->sizes[P_BIAS_TYPE], in[p->n_in - 1], (uint64_t)i);
+        memcpy(to + (size_t)i * sizeof b, &b, sizeof b);
+    }
+}
+
+/* Inputs after x and w: scale, offset, and a bias, told by its rank; all of them weights. */
+static bool set_packing(const oi_recipe_call *c, int64_t lanes, oi_packing *p)
+{
+    const oi_kernel_query *q = c->q;
+    const bool has_bias = q->n_in > 2 && q->in[q->n_in - 1].rank == 1;
+    const size_t n_blocks = q->n_in - 2 - has_bias; /* scale, offset */
+    if (n_blocks < 1 || (n_blocks > 1 && q->in[3].dtype != q->in[2].dtype))
+        return false;
+    *p = (oi_packing){.name = "tiles of rows", .n_in = (uint32_t)q->n_in - 1, .pack = pack};
+    for (uint32_t i = 1; i < q->n_in; i++) {
+        if (!c->is_weight[i])
+            return false;
+        p->in[i - 1] = i;
+    }
+    const oi_operand *w = &q->in[1], *scale = &q->in[2];
+    if (w->dims[0] == 0 || w->dims[1] == 0 || scale->dims[1] == 0)
+        return false;
+    int64_t *s = p->sizes;
+    s[P_N] = w->dims[0];
+    s[P_K] = w->dims[1];
+    s[P_GROUP] = s[P_K] / scale->dims[1];
+    s[P_LANES] = lanes;
+    s[P_TYPE] = (int64_t)w->dtype;
+    s[P_SCALE_TYPE] = (int64_t)scale->dtype;
+    s[P_HAS_OFFSET] = n_blocks > 1;
+    s[P_BIAS_TYPE] = has_bias ? (int64_t)q->in[q->n_in - 1].dtype : OI_NONE;
+    int64_t n = up(s[P_N], lanes);
+    p->size_bytes = (uint64_t)(n / lanes * (s[P_K] / s[P_GROUP]) * block_bytes(p) +
+                               (has_bias ? n * (int64_t)sizeof(float) : 0));
+    return true;
+}
+
+/* Types and sizes that the bodies are written for. */
+static bool fits(const oi_kernel_query *q, const oi_packing *p)
+{
+    const oi_dtype scale = (oi_dtype)p->sizes[P_SCALE_TYPE];
+    return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 &&
+           oi_dtype_is_integer(q->in[1].dtype) && oi_dtype_bits(q->in[1].dtype) <= 8 &&
+           (scale == OI_F16 || scale == OI_F32) && p->sizes[P_GROUP] % 8 == 0 &&
+           p->sizes[P_GROUP] <= 65536; /* sums of a block fit 32 bits */
+}
+
+static int64_t rows_of(const oi_operand *x)
+{
+    int64_t m = 1;
+    for (uint32_t i = 0; i + 1 < x->rank; i++)
+        m *= x->dims[i];
+    return m;
+}
+
+static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t count)
+{
+    uint32_t i = out->n_scratch++;
+    out->scratch[i].name = name;
+    out->scratch[i].dtype = t;
+    out->scratch[i].count = count;
+    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
+}
+
+static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
+{
+    oi_packing *p = &out->packings[0];
+    if (strcmp(oi_kernel_attr(c->q, "act")->s, "q8") != 0 || !set_packing(c, lanes, p) ||
+        !fits(c->q, p))
+        return false;
+    const int64_t *s = p->sizes, m = rows_of(&c->q->in[0]), blocks = s[P_K] / s[P_GROUP];
+    const oi_dtype t = (oi_dtype)s[P_TYPE];
+    int64_t rows = ROW_BYTES / s[P_K] / 4 * 4; /* that are made ready at once */
+    rows = rows < 4 ? 4 : rows;
+    rows = rows < m ? rows : m;
+    if (m == 0)
+        return false;
+    out->function = "oi_qlinear";
+    out->n_packings = 1;
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+    add_scratch(out, "q", OI_I8, rows * s[P_K]);
+    add_scratch(out, "d", OI_F32, rows * blocks);
+    add_scratch(out, "sums", OI_F32, rows * blocks);
+    const int64_t sizes[] = {m,
+                             s[P_N],
+                             s[P_K],
+                             s[P_GROUP],
+                             stored_bits(t),
+                             (int64_t)oi_dtype_bits((oi_dtype)s[P_SCALE_TYPE]) / 8,
+                             s[P_HAS_OFFSET],
+                             s[P_BIAS_TYPE] != OI_NONE,
+                             zero_of(t),
+                             rows};
+    for (size_t i = 0; i < OI_COUNT(sizes); i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->extent = s[P_N];
+    out->unit = lanes;
+    out->split_dim = c->q->out[0].rank - 1;
+    return true;
+}
+
+bool oi_recipe_qlinear_8(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan(c, 8, out);
+}

@@ -1,0 +1,215 @@
+/* qlinear.h: y = x . (scale * w + offset)^T + b, where w is small integers in blocks along k and x
+ * is rounded to 8 bits in the same blocks (act="q8").
+ *
+ * w lies in tiles of OI_VF rows, a tile in blocks along k, and a block is
+ *
+ *     its integers: four along k of every row, then the next four ...; in nibbles a vector holds
+ *                   eight along k of every row, the first four in the lower halves
+ *     its scales:   one of every row, f16 or f32; then its offsets, where there are any
+ *
+ * so that a vector meets the same four numbers of x in every lane, no sum crosses lanes, and the
+ * weights are read once from front to end. Behind the tiles: b, f32, where there is one. Stored is
+ * w - zero, which makes nibbles of 0 ... 15 of i4 and bytes of -128 ... 127 of u8. */
+#ifndef OI_RECIPE_QLINEAR_H
+#define OI_RECIPE_QLINEAR_H
+
+#include "kernel/scalar.h"
+#if defined(__AVX2__)
+#include "recipe/avx2/quantise.h"
+#include "recipe/avx2/vec.h"
+#endif
+
+/* -- x in 8 bits -- */
+
+/* Rows of x: q = x / d within +-127, d of every block, and the sum of q of every block. */
+static inline void oi_q8_rows(const float *restrict x, int8_t *restrict q, float *restrict d,
+                              float *restrict sums, int64_t rows, int64_t k, int64_t group)
+{
+    for (int64_t b = 0; b < rows * (k / group); b++)
+        oi_q8_block(x + b * group, q + b * group, d + b, sums + b, group);
+}
+
+/* -- sums of a block -- */
+
+/* OI_VF scales or offsets of `size` bytes. */
+static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
+{
+    if (size == 2)
+        return oi_vf_load_f16(p);
+    return oi_vf_load((const float *)(const void *)p);
+}
+
+/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q) */
+static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset, float d,
+                                float sum_of_q, int64_t zero, int64_t has_offset)
+{
+    if (zero)
+        sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
+    oi_vf v = oi_vf_mul(oi_vf_of_vi(sum), scale);
+    if (has_offset)
+        v = oi_vf_fma(offset, oi_vf_set(sum_of_q), v);
+    return oi_vf_fma(v, oi_vf_set(d), acc);
+}
+
+/* Sums of w in nibbles times one row of x, 32 numbers at a time. */
+static inline oi_vi oi_q4_dot(const uint8_t *restrict w, const int8_t *restrict q, int64_t group)
+{
+    oi_vi total = oi_vi_zero();
+    for (int64_t i = 0; i < group; i += 32) {
+        oi_vi sum = oi_vi_zero();
+        for (int64_t j = i; j < i + 32 && j < group; j += 8) {
+            oi_vi v = oi_vi_load(w + j / 2 * OI_VF);
+            sum = oi_vi_dot_u4(sum, oi_vi_low4(v), oi_vi_four(q + j));
+            sum = oi_vi_dot_u4(sum, oi_vi_high4(v), oi_vi_four(q + j + 4));
+        }
+        total = oi_vi_dot_u4_end(total, sum);
+    }
+    return total;
+}
+
+/* Sums of w in bytes times one row of x. */
+static inline oi_vi oi_q8_dot(const uint8_t *restrict w, const int8_t *restrict q, int64_t group)
+{
+    oi_vi total = oi_vi_zero();
+    for (int64_t i = 0; i < group; i += 4)
+        total = oi_vi_dot_i8(total, oi_vi_load(w + i * OI_VF), oi_vi_four(q + i));
+    return total;
+}
+
+/* Four rows of x, k apart, for a block of w that is unpacked once; totals[r] is row r's. */
+static inline void oi_q4_dot4(const uint8_t *restrict w, const int8_t *restrict q, int64_t k,
+                              int64_t group, oi_vi totals[4])
+{
+    totals[0] = totals[1] = totals[2] = totals[3] = oi_vi_zero();
+    for (int64_t i = 0; i < group; i += 32) {
+        oi_vi s0 = oi_vi_zero(), s1 = s0, s2 = s0, s3 = s0;
+        for (int64_t j = i; j < i + 32 && j < group; j += 8) {
+            const int8_t *p = q + j;
+            oi_vi v = oi_vi_load(w + j / 2 * OI_VF), low = oi_vi_low4(v), high = oi_vi_high4(v);
+            s0 = oi_vi_dot_u4(s0, low, oi_vi_four(p));
+            s0 = oi_vi_dot_u4(s0, high, oi_vi_four(p + 4));
+            s1 = oi_vi_dot_u4(s1, low, oi_vi_four(p + k));
+            s1 = oi_vi_dot_u4(s1, high, oi_vi_four(p + k + 4));
+            s2 = oi_vi_dot_u4(s2, low, oi_vi_four(p + 2 * k));
+            s2 = oi_vi_dot_u4(s2, high, oi_vi_four(p + 2 * k + 4));
+            s3 = oi_vi_dot_u4(s3, low, oi_vi_four(p + 3 * k));
+            s3 = oi_vi_dot_u4(s3, high, oi_vi_four(p + 3 * k + 4));
+        }
+        totals[0] = oi_vi_dot_u4_end(totals[0], s0);
+        totals[1] = oi_vi_dot_u4_end(totals[1], s1);
+        totals[2] = oi_vi_dot_u4_end(totals[2], s2);
+        totals[3] = oi_vi_dot_u4_end(totals[3], s3);
+    }
+}
+
+static inline void oi_q8_dot4(const uint8_t *restrict w, const int8_t *restrict q, int64_t k,
+                              int64_t group, oi_vi totals[4])
+{
+    oi_vi s0 = oi_vi_zero(), s1 = s0, s2 = s0, s3 = s0;
+    for (int64_t i = 0; i < group; i += 4) {
+        oi_vi v = oi_vi_load(w + i * OI_VF);
+        s0 = oi_vi_dot_i8(s0, v, oi_vi_four(q + i));
+        s1 = oi_vi_dot_i8(s1, v, oi_vi_four(q + k + i));
+        s2 = oi_vi_dot_i8(s2, v, oi_vi_four(q + 2 * k + i));
+        s3 = oi_vi_dot_i8(s3, v, oi_vi_four(q + 3 * k + i));
+    }
+    totals[0] = s0;
+    totals[1] = s1;
+    totals[2] = s2;
+    totals[3] = s3;
+}
+
+/* -- tiles -- */
+
+/* A tile times one row of x. Its weights come from memory: those of 2 KB later are asked for. */
+static inline __attribute__((always_inline)) oi_vf oi_q_tile(
+    const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
+    const float *restrict sums, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
+    int64_t has_offset, int64_t zero)
+{
+    const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF;
+    const int64_t size = of_w + of_scales * (1 + has_offset);
+    oi_vf acc = oi_vf_set(0);
+    for (int64_t b = 0; b < k / group; b++, w += size, q += group) {
+        for (int64_t i = 0; i < size; i += 64)
+            oi_prefetch(w + 2048 + i);
+        oi_vi sum = bits == 4 ? oi_q4_dot(w, q, group) : oi_q8_dot(w, q, group);
+        oi_vf scale = oi_q_scales(w + of_w, scale_size);
+        oi_vf offset = has_offset ? oi_q_scales(w + of_w + of_scales, scale_size) : scale;
+        acc = oi_q_scaled(acc, sum, scale, offset, d[b], sums[b], zero, has_offset);
+    }
+    return acc;
+}
+
+/* A tile times four rows of x; acc[r] is row r's. */
+static inline __attribute__((always_inline)) void oi_q_tile4(
+    const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
+    const float *restrict sums, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
+    int64_t has_offset, int64_t zero, oi_vf acc[4])
+{
+    const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF, n = k / group;
+    oi_vf a0 = oi_vf_set(0), a1 = a0, a2 = a0, a3 = a0;
+    for (int64_t b = 0; b < n; b++, w += of_w + of_scales * (1 + has_offset), q += group) {
+        oi_vi s[4];
+        if (bits == 4)
+            oi_q4_dot4(w, q, k, group, s);
+        else
+            oi_q8_dot4(w, q, k, group, s);
+        oi_vf by = oi_q_scales(w + of_w, scale_size);
+        oi_vf more = has_offset ? oi_q_scales(w + of_w + of_scales, scale_size) : by;
+        a0 = oi_q_scaled(a0, s[0], by, more, d[b], sums[b], zero, has_offset);
+        a1 = oi_q_scaled(a1, s[1], by, more, d[b + n], sums[b + n], zero, has_offset);
+        a2 = oi_q_scaled(a2, s[2], by, more, d[b + 2 * n], sums[b + 2 * n], zero, has_offset);
+        a3 = oi_q_scaled(a3, s[3], by, more, d[b + 3 * n], sums[b + 3 * n], zero, has_offset);
+    }
+    acc[0] = a0;
+    acc[1] = a1;
+    acc[2] = a2;
+    acc[3] = a3;
+}
+
+/* Results of a tile: b is added where there is one, rows of w beyond n are left out. */
+static inline void oi_q_put(float *restrict out, oi_vf acc, const float *restrict bias, int64_t at,
+                            int64_t n)
+{
+    if (bias)
+        acc = oi_vf_add(acc, oi_vf_load(bias + at));
+    if (at + OI_VF <= n)
+        oi_vf_store(out + at, acc);
+    else
+        oi_vf_store_some(out + at, acc, n - at);
+}
+
+/* out (m, n) = x (m, k) times w; the results of rows first ... last - 1 of w. */
+static inline __attribute__((always_inline)) void oi_qlinear(
+    const float *restrict x, const uint8_t *restrict w, float *restrict out, int8_t *restrict q,
+    float *restrict d, float *restrict sums, int64_t m, int64_t n, int64_t k, int64_t group,
+    int64_t bits, int64_t scale_size, int64_t has_offset, int64_t has_bias, int64_t zero,
+    int64_t rows_at_once, int64_t first, int64_t last)
+{
+    const int64_t blocks = k / group;
+    const int64_t tile = blocks * (group * bits / 8 + scale_size * (1 + has_offset)) * OI_VF;
+    const float *bias = (const float *)(const void *)(w + (n + OI_VF - 1) / OI_VF * tile);
+    for (int64_t r = 0; r < m; r += rows_at_once, x += rows_at_once * k, out += rows_at_once * n) {
+        const int64_t rows = m - r < rows_at_once ? m - r : rows_at_once;
+        oi_q8_rows(x, q, d, sums, rows, k, group);
+        for (int64_t at = first; at < last; at += OI_VF) {
+            const uint8_t *t = w + at / OI_VF * tile;
+            const int64_t fours = rows / 4 * 4;
+            for (int64_t i = 0; i < fours; i += 4) {
+                oi_vf acc[4];
+                oi_q_tile4(t, q + i * k, d + i * blocks, sums + i * blocks, k, group, bits,
+                           scale_size, has_offset, zero, acc);
+                for (int64_t j = 0; j < 4; j++)
+                    oi_q_put(out + (i + j) * n, acc[j], has_bias ? bias : NULL, at, n);
+            }
+            for (int64_t i = fours; i < rows; i++)
+                oi_q_put(out + i * n,
+                         oi_q_tile(t, q + i * k, d + i * blocks, sums + i * blocks, k, group, bits,
+                                   scale_size, has_offset, zero),
+                         has_bias ? bias : NULL, at, n);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,232 @@
+/* trial.h: for the tests of bodies: a call as the simulator does it by its definition and as
+ * its recipe does it, compared within the tolerances of the catalog. Every way of sharing out the
+ * work must give the same bits. */
+#ifndef OI_RECIPE_TRIAL_H
+#define OI_RECIPE_TRIAL_H
+
+#include "recipe/recipe.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef union trial_arg {
+    const void *in;
+    void *out;
+    int64_t n;
+    float real;
+} trial_arg;
+
+/* Calls the body of that name; defined by the test. */
+typedef void trial_body(const char *function, const trial_arg *a);
+
+typedef struct trial {
+    oi_kernel_query q;
+    oi_operand in[8], out;
+    oi_op_value attrs[OI_KERNEL_ATTRS];
+    void *data[8];
+    bool is_weight[8];
+    uint64_t seed;
+    int64_t reduced; /* length of the sums */
+    double atol;     /* more than the catalog's, where a case needs it; 0: that */
+} trial;
+
+static inline int64_t trial_count(const oi_operand *o)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < o->rank; i++)
+        n *= o->dims[i];
+    return n;
+}
+
+static inline size_t trial_bytes(const oi_operand *o)
+{
+    return ((size_t)trial_count(o) * oi_dtype_bits(o->dtype) + 7) / 8;
+}
+
+static inline void *trial_room(size_t n)
+{
+    void *p = aligned_alloc(64, (n + 64) / 64 * 64);
+    assert_non_null(p);
+    return p;
+}
+
+static inline oi_operand trial_operand(oi_dtype t, uint32_t rank, const int64_t *dims)
+{
+    oi_operand o = {.dtype = t, .rank = rank};
+    int64_t stride = 1;
+    for (uint32_t i = rank; i-- > 0; stride *= dims[i]) {
+        o.dims[i] = dims[i];
+        o.strides[i] = stride;
+    }
+    return o;
+}
+
+static inline double trial_random(trial *t)
+{
+    return (double)(oi_splitmix64(&t->seed) >> 11) * 0x1p-52 - 1;
+}
+
+static inline void trial_begin(trial *t, const char *op, uint64_t seed)
+{
+    *t = (trial){.seed = seed, .reduced = 1};
+    t->q = (oi_kernel_query){.op = oi_op_find(op), .n_out = 1};
+    for (uint32_t i = 0; i < t->q.op->n_attrs; i++)
+        t->attrs[i] = t->q.op->attrs[i].def;
+}
+
+static inline oi_op_value *trial_attr(trial *t, const char *name)
+{
+    return &t->attrs[oi_op_attr_find(t->q.op, name) - t->q.op->attrs];
+}
+
+/* The next input, filled: floats within +-scale, integers over their whole range. */
+static inline void trial_input(trial *t, bool is_weight, oi_dtype type, double scale, uint32_t rank,
+                               const int64_t *dims)
+{
+    size_t at = t->q.n_in++;
+    oi_operand o = trial_operand(type, rank, dims);
+    t->in[at] = o;
+    t->is_weight[at] = is_weight;
+    t->data[at] = trial_room(trial_bytes(&o));
+    memset(t->data[at], 0, trial_bytes(&o));
+    for (int64_t i = 0; i < trial_count(&o); i++)
+        if (oi_dtype_is_float(type))
+            oi_element_set_f64(type, t->data[at], (uint64_t)i, scale * trial_random(t));
+        else
+            oi_element_set_i64(
+                type, t->data[at], (uint64_t)i,
+                oi_dtype_get(type)->min +
+                    (int64_t)(oi_splitmix64(&t->seed) % ((uint64_t)oi_dtype_get(type)->max -
+                                                         (uint64_t)oi_dtype_get(type)->min + 1)));
+}
+
+static inline void trial_reference(trial *t, void *out)
+{
+    uint64_t dims[9][OI_KERNEL_RANK];
+    oi_view in[8];
+    oi_op_arg attrs[OI_KERNEL_ATTRS];
+    size_t n_attrs = 0;
+    for (size_t i = 0; i <= t->q.n_in; i++)
+        for (uint32_t d = 0; d < OI_KERNEL_RANK; d++)
+            dims[i][d] = (uint64_t)(i < t->q.n_in ? t->in[i] : t->out).dims[d];
+    for (size_t i = 0; i < t->q.n_in; i++)
+        in[i] = (oi_view){
+            .dtype = t->in[i].dtype, .rank = t->in[i].rank, .dims = dims[i], .data = t->data[i]};
+    for (uint32_t i = 0; i < t->q.op->n_attrs; i++)
+        if (t->attrs[i].tag != OI_VALUE_NONE)
+            attrs[n_attrs++] = (oi_op_arg){t->q.op->attrs[i].name, t->attrs[i]};
+    const oi_op_out to = {t->out.dtype, t->out.rank, dims[t->q.n_in], out};
+    const oi_op_run_options options = {.device = "cpu:scalar"};
+    oi_diag *d = oi_diag_new();
+    if (oi_op_run(t->q.op->name, in, t->q.n_in, attrs, n_attrs, &to, 1, &options, d) != OI_OK) {
+        oi_diag_print(d, stderr, false);
+        fail_msg("%s cannot be run", t->q.op->name);
+    }
+    oi_diag_free(d);
+}
+
+/* One part of the work, with scratch of its own. */
+static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *const *packed,
+                              void *out, int64_t first, int64_t last, trial_body *body)
+{
+    trial_arg a[OI_RECIPE_ARGS];
+    void *scratch[OI_RECIPE_SCRATCH];
+    for (uint32_t i = 0; i < p->n_scratch; i++) {
+        size_t n = (size_t)p->scratch[i].count * oi_dtype_bits(p->scratch[i].dtype) / 8;
+        scratch[i] = trial_room(n);
+        memset(scratch[i], 0x55, n);
+    }
+    for (uint32_t i = 0; i < p->n_args; i++) {
+        const oi_recipe_arg *arg = &p->args[i];
+        switch (arg->kind) {
+        case OI_ARG_IN: a[i].in = t->data[arg->n]; break;
+        case OI_ARG_OUT: a[i].out = out; break;
+        case OI_ARG_PACKED: a[i].in = packed[arg->n]; break;
+        case OI_ARG_SCRATCH: a[i].out = scratch[arg->n]; break;
+        case OI_ARG_SIZE: a[i].n = arg->n; break;
+        case OI_ARG_REAL: a[i].real = (float)arg->real; break;
+        case OI_ARG_ATTR: a[i].n = t->attrs[arg->n].i; break;
+        case OI_ARG_FIRST: a[i].n = first; break;
+        case OI_ARG_LAST: a[i].n = last; break;
+        }
+    }
+    body(p->function, a);
+    for (uint32_t i = 0; i < p->n_scratch; i++)
+        free(scratch[i]);
+}
+
+/* The work in parts of `units` units each, the last one first. */
+static inline void trial_parts(const trial *t, const oi_recipe_plan *p, void *const *packed,
+                               int64_t units, void *out, trial_body *body)
+{
+    int64_t step = units * (p->unit ? p->unit : 1);
+    memset(out, 0x77, trial_bytes(&t->out));
+    if (p->extent == 0)
+        trial_part(t, p, packed, out, 0, 0, body);
+    for (int64_t at = (p->extent - 1) / (step ? step : 1) * step; p->extent && at >= 0; at -= step)
+        trial_part(t, p, packed, out, at, at + step < p->extent ? at + step : p->extent, body);
+}
+
+static inline void trial_compare(const trial *t, const void *got, const void *want)
+{
+    const oi_dtype type = t->out.dtype;
+    double rtol = 1e-5 * sqrt((double)t->reduced), atol = 1e-5;
+    if (type == OI_F16)
+        atol = rtol = 1e-3;
+    if (type == OI_BF16)
+        atol = rtol = 8e-3;
+    atol = t->atol > atol ? t->atol : atol;
+    for (int64_t i = 0; i < trial_count(&t->out); i++) {
+        double a = oi_element_f64(type, got, (uint64_t)i);
+        double b = oi_element_f64(type, want, (uint64_t)i);
+        if (!(fabs(a - b) <= atol + rtol * fabs(b)) && !(isnan(a) && isnan(b)) && a != b)
+            fail_msg("element %lld: %g, expected %g", (long long)i, a, b);
+    }
+}
+
+/* Whether a recipe takes the call; the plan is judged and everything freed. */
+static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64_t *dims,
+                             trial_body *body)
+{
+    const oi_device_info target = {.cpu = {.isa = ~0u}};
+    const oi_recipe_call c = {&t->q, t->is_weight, &target};
+    oi_recipe_plan p;
+    void *packed[OI_RECIPE_PACKS] = {0};
+    t->out = trial_operand(type, rank, dims);
+    t->q.in = t->in;
+    t->q.out = &t->out;
+    t->q.attrs = t->attrs;
+    const oi_recipe *found = oi_recipe_find(&c, &p);
+    size_t n = trial_bytes(&t->out);
+    void *want = trial_room(n), *whole = trial_room(n), *parts = trial_room(n);
+    if (found) {
+        for (uint32_t i = 0; i < p.n_packings; i++) {
+            const void *from[OI_PACK_INPUTS];
+            for (uint32_t j = 0; j < p.packings[i].n_in; j++)
+                from[j] = t->data[p.packings[i].in[j]];
+            packed[i] = trial_room((size_t)p.packings[i].size_bytes);
+            memset(packed[i], 0x33, (size_t)p.packings[i].size_bytes);
+            p.packings[i].pack(&p.packings[i], from, packed[i]);
+        }
+        trial_reference(t, want);
+        trial_parts(t, &p, packed, INT32_MAX, whole, body);
+        trial_compare(t, whole, want);
+        for (int64_t units = 1; p.extent && units <= 3; units++) {
+            trial_parts(t, &p, packed, units, parts, body);
+            assert_memory_equal(parts, whole, n);
+        }
+    }
+    for (uint32_t i = 0; i < OI_RECIPE_PACKS; i++)
+        free(packed[i]);
+    for (size_t i = 0; i < t->q.n_in; i++)
+        free(t->data[i]);
+    free(want);
+    free(whole);
+    free(parts);
+    return found != NULL;
+}
+
+#endif

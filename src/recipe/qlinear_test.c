@@ -1,4 +1,4 @@
-#include "recipe/trial.h"
+#include "trial.h"
 
 #if defined(__AVX2__)
 #include "recipe/qlinear.h"

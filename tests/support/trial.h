@@ -1,8 +1,8 @@
 /* trial.h: for the tests of bodies: a call as the simulator does it by its definition and as
  * its recipe does it, compared within the tolerances of the catalog. Every way of sharing out the
  * work must give the same bits. */
-#ifndef OI_RECIPE_TRIAL_H
-#define OI_RECIPE_TRIAL_H
+#ifndef OI_TRIAL_H
+#define OI_TRIAL_H
 
 #include "recipe/recipe.h"
 

@@ -502,6 +502,18 @@ static bool for_rule(run *r, bool wanted)
     return ok && close_tag(r, "%}");
 }
 
+static bool tag_rule(run *r, bool wanted, bool *ended)
+{
+    (void)take(r, "{%"); /* plain text ends nowhere else */
+    (void)take(r, "-");
+    if (take_word(r, "if"))
+        return if_rule(r, wanted);
+    if (take_word(r, "for"))
+        return for_rule(r, wanted);
+    *ended = true;
+    return true;
+}
+
 /* Up to the tag that ends it, which is left to the caller: "{%" is taken, its word is not. */
 static bool body(run *r, bool wanted, bool is_inside)
 {
@@ -518,12 +530,8 @@ static bool body(run *r, bool wanted, bool is_inside)
             ok = skip_comment(r);
         else if (take(r, "{{"))
             ok = print_rule(r, wanted);
-        else if (take(r, "{%") && (take(r, "-") || true) && take_word(r, "if"))
-            ok = if_rule(r, wanted);
-        else if (take_word(r, "for"))
-            ok = for_rule(r, wanted);
         else
-            ended = true;
+            ok = tag_rule(r, wanted, &ended);
         if (r->at >= r->n && !is_inside)
             break;
     }

@@ -229,4 +229,18 @@ static void refuse(const char *text, const char *code, const char *message)
     assert_true(fail.other == OI_INFER_NONE || fail.other < r.n_in);
 }
 
+/* The same case for several ops: what follows the name, "(f32[4]) >> f32[4]". */
+static inline const char *joined(char text[160], const char *name, const char *rest)
+{
+    snprintf(text, 160, "%s%s", name, rest);
+    return text;
+}
+
+#define accept_all(names, rest)                           \
+    for (size_t each = 0; each < OI_COUNT(names); each++) \
+    accept(joined((char[160]){0}, (names)[each], rest))
+#define refuse_all(names, rest, code, message)            \
+    for (size_t each = 0; each < OI_COUNT(names); each++) \
+    refuse(joined((char[160]){0}, (names)[each], rest), code, message)
+
 #endif

@@ -125,17 +125,12 @@ static void test_compare(void **state)
     refuse("eq(t2[4], t2[4]) >> bool[4]", "E060", "input 'x' cannot be t2 (takes N bool bitset)");
     refuse("ne(f32[4], f32[4]) >> u8[4]", "E050", "the output is declared u8, the result is bool");
     static const char *const order[] = {"lt", "le", "gt", "ge"};
-    for (size_t i = 0; i < OI_COUNT(order); i++) {
-        char text[80];
-        snprintf(text, sizeof text, "%s(u4[B,4], u4[]) >> bool[B,4]", order[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(bool[4], bool[4]) >> bool[4]", order[i]);
-        refuse(text, "E060", "input 'x' cannot be bool (takes N)");
-        snprintf(text, sizeof text, "%s(f32[4], f32[4]) >> f32[4]", order[i]);
-        refuse(text, "E050", "the output is declared f32, the result is bool");
-        snprintf(text, sizeof text, "%s(f32[4], f32[5]) >> bool[4]", order[i]);
-        refuse(text, "E051", "cannot broadcast [4] with [5]");
-    }
+    accept_all(order, "(u4[B,4], u4[]) >> bool[B,4]");
+    refuse_all(order, "(bool[4], bool[4]) >> bool[4]", "E060",
+               "input 'x' cannot be bool (takes N)");
+    refuse_all(order, "(f32[4], f32[4]) >> f32[4]", "E050",
+               "the output is declared f32, the result is bool");
+    refuse_all(order, "(f32[4], f32[5]) >> bool[4]", "E051", "cannot broadcast [4] with [5]");
     accept("filter(f32[B,4], f32[4], bool[B,1]) >> f32[B,4]");
     accept("filter(f32[4], f32[], f32[4]) >> f32[4]");
     accept("filter(bool[4], bool[4], bool[4]) >> bool[4]");
@@ -150,17 +145,10 @@ static void test_predicates(void **state)
 {
     (void)state;
     static const char *const names[] = {"is_finite", "is_nan", "is_inf", "is_neg"};
-    for (size_t i = 0; i < OI_COUNT(names); i++) {
-        char text[80];
-        snprintf(text, sizeof text, "%s(f32[B,4]) >> bool[B,4]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[B,4]) >> bool[]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[B,4]) >> bool[4]", names[i]);
-        refuse(text, "E051", "declared [4], result is [B, 4]");
-        snprintf(text, sizeof text, "%s(f32[4]) >> u8[4]", names[i]);
-        refuse(text, "E050", "the output is declared u8, the result is bool");
-    }
+    accept_all(names, "(f32[B,4]) >> bool[B,4]");
+    accept_all(names, "(f32[B,4]) >> bool[]");
+    refuse_all(names, "(f32[B,4]) >> bool[4]", "E051", "declared [4], result is [B, 4]");
+    refuse_all(names, "(f32[4]) >> u8[4]", "E050", "the output is declared u8, the result is bool");
     accept("is_neg(u8[4]) >> bool[4]");
     refuse("is_nan(i8[4]) >> bool[4]", "E060", "input 'x' cannot be i8 (takes F)");
     refuse("is_neg(u4[4]) >> bool[4]", "E060", "input 'x' cannot be u4 (takes F S U i4 i2 i1)");
@@ -201,13 +189,8 @@ static void test_mixed_maps(void **state)
            "input 'cond' cannot be u8 (takes bool)");
     refuse("where(bool[4], f32[4], f16[4]) >> f32[4]", "E050", "input 'b' is f16 but 'a' is f32");
     static const char *const names[] = {"prelu", "pow", "mod", "atan2"};
-    for (size_t i = 0; i < OI_COUNT(names); i++) {
-        char text[80];
-        snprintf(text, sizeof text, "%s(f32[B,4], f32[4]) >> f32[B,4]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[2,4], f32[3]) >> f32[2,4]", names[i]);
-        refuse(text, "E051", "cannot broadcast [2, 4] with [3]");
-    }
+    accept_all(names, "(f32[B,4], f32[4]) >> f32[B,4]");
+    refuse_all(names, "(f32[2,4], f32[3]) >> f32[2,4]", "E051", "cannot broadcast [2, 4] with [3]");
 }
 
 static void test_fill(void **state)
@@ -251,30 +234,19 @@ static void test_reduce(void **state)
     (void)state;
     static const char *const names[] = {"sum_axis", "prod_axis", "mean_axis", "max_axis",
                                         "min_axis"};
-    for (size_t i = 0; i < OI_COUNT(names); i++) {
-        char text[100];
-        snprintf(text, sizeof text, "%s(f32[B,T,D]; axes=[0,-1]) >> f32[T]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[B,T,D]; axes=[1,1,-2], keepdims=true) >> f32[B,1,D]",
-                 names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[B,0]; axes=1) >> f32[B]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[4]; axes=0) >> f32[]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[B,4]) >> f32[B]", names[i]);
-        refuse(text, "E053", "attribute 'axes' is required");
-        snprintf(text, sizeof text, "%s(f32[B,4]; axes=2) >> f32[B]", names[i]);
-        refuse(text, "E051", "axis 2 is out of range for [B, 4] (rank 2)");
-        snprintf(text, sizeof text, "%s(f32[B,4]; axes=[0,-3]) >> f32[B]", names[i]);
-        refuse(text, "E051", "axis -3 is out of range for [B, 4] (rank 2)");
-        snprintf(text, sizeof text, "%s(f32[]; axes=0) >> f32[]", names[i]);
-        refuse(text, "E051", "axis 0 is out of range for [] (rank 0)");
-        snprintf(text, sizeof text, "%s(f32[B,4]; axes=0) >> f32[1,4]", names[i]);
-        refuse(text, "E051", "declared [1, 4], result is [4]");
-        snprintf(text, sizeof text, "%s(bool[B,4]; axes=0) >> bool[4]", names[i]);
-        refuse(text, "E060", "input 'x' cannot be bool (takes N)");
-    }
+    accept_all(names, "(f32[B,T,D]; axes=[0,-1]) >> f32[T]");
+    accept_all(names, "(f32[B,T,D]; axes=[1,1,-2], keepdims=true) >> f32[B,1,D]");
+    accept_all(names, "(f32[B,0]; axes=1) >> f32[B]");
+    accept_all(names, "(f32[4]; axes=0) >> f32[]");
+    refuse_all(names, "(f32[B,4]) >> f32[B]", "E053", "attribute 'axes' is required");
+    refuse_all(names, "(f32[B,4]; axes=2) >> f32[B]", "E051",
+               "axis 2 is out of range for [B, 4] (rank 2)");
+    refuse_all(names, "(f32[B,4]; axes=[0,-3]) >> f32[B]", "E051",
+               "axis -3 is out of range for [B, 4] (rank 2)");
+    refuse_all(names, "(f32[]; axes=0) >> f32[]", "E051", "axis 0 is out of range for [] (rank 0)");
+    refuse_all(names, "(f32[B,4]; axes=0) >> f32[1,4]", "E051", "declared [1, 4], result is [4]");
+    refuse_all(names, "(bool[B,4]; axes=0) >> bool[4]", "E060",
+               "input 'x' cannot be bool (takes N)");
     accept("sum_axis(f32[2,3]; axes=[]) >> f32[2,3]");     /* over nothing: as it is */
     accept("sum_axis(f32[2,3]; axes=$i32[]) >> f32[7,7]"); /* only the run knows */
     accept("sum_axis(f32[2,3]; axes=0, keepdims=$bool[]) >> f32[1,3]");
@@ -284,23 +256,15 @@ static void test_argreduce(void **state)
 {
     (void)state;
     static const char *const names[] = {"argmax_axis", "argmin_axis"};
-    for (size_t i = 0; i < OI_COUNT(names); i++) {
-        char text[100];
-        snprintf(text, sizeof text, "%s(f32[B,D]; axis=-1) >> i64[B]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(u4[B,D]; axis=0, keepdims=true) >> i32[1,D]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[0,4]; axis=1) >> i64[0]", names[i]);
-        accept(text);
-        snprintf(text, sizeof text, "%s(f32[0,4]; axis=0) >> i64[4]", names[i]);
-        refuse(text, "E051", "axis 0 is empty in [0, 4]");
-        snprintf(text, sizeof text, "%s(f32[2]; axis=1) >> i64[]", names[i]);
-        refuse(text, "E051", "axis 1 is out of range for [2] (rank 1)");
-        snprintf(text, sizeof text, "%s(f32[2]; axis=0) >> f32[]", names[i]);
-        refuse(text, "E050", "the output is declared f32, the result is i64");
-        snprintf(text, sizeof text, "%s(f32[2]) >> i64[]", names[i]);
-        refuse(text, "E053", "attribute 'axis' is required");
-    }
+    accept_all(names, "(f32[B,D]; axis=-1) >> i64[B]");
+    accept_all(names, "(u4[B,D]; axis=0, keepdims=true) >> i32[1,D]");
+    accept_all(names, "(f32[0,4]; axis=1) >> i64[0]");
+    refuse_all(names, "(f32[0,4]; axis=0) >> i64[4]", "E051", "axis 0 is empty in [0, 4]");
+    refuse_all(names, "(f32[2]; axis=1) >> i64[]", "E051",
+               "axis 1 is out of range for [2] (rank 1)");
+    refuse_all(names, "(f32[2]; axis=0) >> f32[]", "E050",
+               "the output is declared f32, the result is i64");
+    refuse_all(names, "(f32[2]) >> i64[]", "E053", "attribute 'axis' is required");
     accept("argmax_axis(f32[0]; axis=$i64[]) >> i64[3]");
 }
 

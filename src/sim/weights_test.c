@@ -9,8 +9,13 @@
 #define LAYERS 40u
 #define WIDTH  4096u /* f32: 16 KiB a layer, 640 KiB in all */
 
-static void write_model(const char *path)
+#define PATH "/tmp/openinfer_weights_XXXXXX"
+
+static void make_model(char *path)
 {
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
     oi_writer *w = oi_writer_new();
     static float data[LAYERS][WIDTH];
     oi_writer_sizevar(w, "D", WIDTH, NULL);
@@ -78,11 +83,8 @@ static void run(const char *path, bool pread, uint64_t limit, outcome *out)
 static void test_limits(void **state)
 {
     (void)state;
-    char path[] = "/tmp/openinfer_weights_XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    write_model(path);
+    char path[] = PATH;
+    make_model(path);
     static outcome free_run, tight;
     run(path, false, 0, &free_run);
     assert_true(free_run.peak == (uint64_t)LAYERS * WIDTH * 4);
@@ -103,11 +105,8 @@ static void test_limits(void **state)
 static void test_pages_leave(void **state)
 {
     (void)state;
-    char path[] = "/tmp/openinfer_weights_XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    write_model(path);
+    char path[] = PATH;
+    make_model(path);
     oi_model *m;
     assert_int_equal(oi_model_open(path, &m, NULL), OI_OK);
     oi_weights *w = oi_weights_new(m, 64 << 10);
@@ -134,10 +133,8 @@ static void test_pages_leave(void **state)
 static void test_shrinking_file(void **state)
 {
     (void)state;
-    char path[] = "/tmp/openinfer_weights_XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    write_model(path);
+    char path[] = PATH;
+    make_model(path);
     rig r = {.diag = oi_diag_new()};
     rig_must(&r, oi_model_open(path, &r.model, r.diag));
     rig_must(&r, oi_graph_parse(text, strlen(text), "w.oi", &r.graph, r.diag));
@@ -148,7 +145,6 @@ static void test_shrinking_file(void **state)
     assert_int_equal(oi_step(r.exec, r.diag), OI_ERR_INPUT);
     assert_int_equal(oi_steps_done(r.exec), 1);
     rig_close(&r);
-    close(fd);
     remove(path);
 }
 

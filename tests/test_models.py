@@ -63,12 +63,13 @@ def simulator(*args, **options):
 
 # ---- SmolLM2 ----
 
-# Decisive ones: where the best two tokens are close, llama.cpp with another batch size parts from itself
+# Decisive ones, found by asking llama.cpp a hundred: its best two tokens are 0.2 apart or more at every step.
+# Rounding activations to 8 bits moves logits by some 0.1 whoever does it, and differently when a sum runs in
+# another order, so that closer choices fall either way; llama.cpp with another batch size parts from itself there.
 QUESTIONS = [
-    "List the months of the year.", "Write the alphabet.", "Give me three tips for learning a language.",
-    "What are the primary colours?", "What is the boiling point of water?", "Explain gravity to a child.",
-    "How do I boil an egg?", "What is photosynthesis?", "What is the capital of France?",
-    "What is the largest planet in the solar system?",
+    "Name the days of the week.", "Print the first ten even numbers.", "What is the freezing point of water?",
+    "What is the Pythagorean theorem?", "What is World War II?", "What is the smallest country in the world?",
+    "What is the longest river in the world?", "What is a verb?", "What is a prime number?", "What is the internet?",
 ]  # fmt: skip
 N_QUESTIONS = len(QUESTIONS) if ALL else 2
 
@@ -211,6 +212,7 @@ def test_smollm2_says_what_llama_cpp_says():
         change = float(np.abs(q8 - exact).max())
         print(f"{question!r} parts at token {at}: gap {best - second:.4f}, 8 bits change logits by {change:.4f}")
         assert best - second < 2 * change
+    print(f"{equal} of {N_QUESTIONS} equal")
     assert equal >= (8 if ALL else N_QUESTIONS - 1)
 
 

@@ -280,12 +280,16 @@ static void print_contract(kg_kernel *k)
     free(body);
 }
 
-/* `acc`, the two factors, and what the last step may add: spelled as given. */
+/* `acc` and two factors, spelled as given; further ones are multiplied in by the same text. */
 static kg_kernel with_factors(const kg_kernel *k, const char *y)
 {
     kg_kernel one = {.op = k->op, .in = {k->in[0]}, .out = k->out};
     kg_add_name(&one, k->op->inputs[0].name, k->in[0], "x[j]");
     kg_add_name(&one, k->op->inputs[1].name, k->in[0], y);
+    for (uint32_t i = 2; i < k->op->n_inputs; i++) {
+        kg_add_name(&one, k->op->inputs[i].name, k->in[0], "");
+        one.names[one.n_names - 1].is_absent = true;
+    }
     kg_add_name(&one, "p", k->in[0], "p");
     kg_add_name(&one, "acc", k->in[0], "acc[j]");
     return one;

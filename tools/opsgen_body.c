@@ -30,6 +30,7 @@ typedef struct reader {
     char slots[MAX_SLOTS][64];
     bool assigned[MAX_SLOTS];
     size_t n_slots, n_fixed;
+    bool asks_shape; /* within dim(x, 0) and its like: an output has its declared shape */
     char loops[OI_BODY_LOOPS][64];
     size_t n_loops, n_open;
     char lets[OI_BODY_LETS][64];
@@ -188,8 +189,13 @@ static uint16_t call(reader *r, const char *text)
 {
     for (size_t i = 0; i < OI_COUNT(functions); i++)
         if (strcmp(functions[i].text, text) == 0) {
-            uint16_t at = new_node(r, functions[i].code);
+            oi_body_code code = functions[i].code;
+            uint16_t at = new_node(r, code);
+            bool outer = r->asks_shape;
+            r->asks_shape = code == OI_BODY_DIM || code == OI_BODY_DIMS || code == OI_BODY_SIZE ||
+                            code == OI_BODY_RANK;
             arguments(r, at, ")");
+            r->asks_shape = outer;
             if (r->nodes[at].n_args != functions[i].n_args)
                 wrong(r, "wrong number of arguments for", text);
             return at;
@@ -228,7 +234,7 @@ static uint16_t named(reader *r, const char *text)
     size_t slot = find_slot(r, text);
     int attr = find_attr(r->row, text);
     oi_dtype t = oi_dtype_find(text);
-    if (slot < MAX_SLOTS && !r->assigned[slot])
+    if (slot < MAX_SLOTS && !r->assigned[slot] && !(r->asks_shape && slot < r->n_fixed))
         wrong(r, "no value yet:", text);
     if (slot == MAX_SLOTS && attr < 0 && t == OI_NONE)
         wrong(r, "unknown name", text);

@@ -308,7 +308,7 @@ int64_t oi_window_spread(oi_window *w, oi_auto_pad pad, int64_t output_padding, 
 /* -- einsum.c -- */
 
 #define OI_EINSUM_RANK   16
-#define OI_EINSUM_INPUTS 2
+#define OI_EINSUM_INPUTS 6 /* what a nest reads */
 
 /* Labels are numbers: 0 ... n_out - 1 are the axes of the result, the others are summed. */
 typedef struct oi_einsum {

@@ -23,35 +23,35 @@
 #define OI_BODY_NONE  UINT16_MAX
 
 /* Functions and operators: constant, spelling, number of arguments. */
-#define OI_BODY_FUNCTIONS(X)                                                       \
-    X(DIM, "dim", 2) /* dim(x, -1): a length of an input or earlier value */       \
-    X(RANK, "rank", 1)                                                             \
-    X(DIMS, "dims", 3)         /* dims(x, 1, 3): a list of lengths */              \
-    X(SIZE, "size", 3)         /* size(x, 1, 3): their product */                  \
-    X(RANGE, "range", 2)       /* range(1, 4): 1, 2, 3 */                          \
-    X(ONES, "ones", 1)         /* ones(2): 1, 1 */                                 \
-    X(GIVEN, "given", 1)       /* an optional input or attribute is there */       \
-    X(IS_FLOAT, "is_float", 1) /* an input's dtype, before it is converted */      \
-    X(TYPE, "dtype", 1)        /* the same as an element type, for an attribute */ \
-    X(IS_RUN, "is_run", 1)     /* an attribute that only the run knows */          \
-    X(SQRT, "sqrt", 1)                                                             \
-    X(MIN, "min", 2)                                                               \
-    X(MAX, "max", 2)                                                               \
-    X(SELECT, "select", 3)                                                         \
-    X(NEG, "-x", 1)                                                                \
-    X(NOT, "!", 1)                                                                 \
-    X(OR, "||", 2)                                                                 \
-    X(AND, "&&", 2)                                                                \
-    X(EQ, "==", 2)                                                                 \
-    X(NE, "!=", 2)                                                                 \
-    X(LE, "<=", 2)                                                                 \
-    X(GE, ">=", 2)                                                                 \
-    X(LT, "<", 2)                                                                  \
-    X(GT, ">", 2)                                                                  \
-    X(ADD, "+", 2)                                                                 \
-    X(SUB, "-", 2)                                                                 \
-    X(MUL, "*", 2)                                                                 \
-    X(DIV, "/", 2) /* whole numbers: what is left over is dropped */               \
+#define OI_BODY_FUNCTIONS(X)                                                         \
+    X(DIM, "dim", 2) /* dim(x, -1): of an input, earlier value or declared output */ \
+    X(RANK, "rank", 1)                                                               \
+    X(DIMS, "dims", 3)         /* dims(x, 1, 3): a list of lengths */                \
+    X(SIZE, "size", 3)         /* size(x, 1, 3): their product */                    \
+    X(RANGE, "range", 2)       /* range(1, 4): 1, 2, 3 */                            \
+    X(ONES, "ones", 1)         /* ones(2): 1, 1 */                                   \
+    X(GIVEN, "given", 1)       /* an optional input or attribute is there */         \
+    X(IS_FLOAT, "is_float", 1) /* an input's dtype, before it is converted */        \
+    X(TYPE, "dtype", 1)        /* the same as an element type, for an attribute */   \
+    X(IS_RUN, "is_run", 1)     /* an attribute that only the run knows */            \
+    X(SQRT, "sqrt", 1)                                                               \
+    X(MIN, "min", 2)                                                                 \
+    X(MAX, "max", 2)                                                                 \
+    X(SELECT, "select", 3)                                                           \
+    X(NEG, "-x", 1)                                                                  \
+    X(NOT, "!", 1)                                                                   \
+    X(OR, "||", 2)                                                                   \
+    X(AND, "&&", 2)                                                                  \
+    X(EQ, "==", 2)                                                                   \
+    X(NE, "!=", 2)                                                                   \
+    X(LE, "<=", 2)                                                                   \
+    X(GE, ">=", 2)                                                                   \
+    X(LT, "<", 2)                                                                    \
+    X(GT, ">", 2)                                                                    \
+    X(ADD, "+", 2)                                                                   \
+    X(SUB, "-", 2)                                                                   \
+    X(MUL, "*", 2)                                                                   \
+    X(DIV, "/", 2) /* whole numbers: what is left over is dropped */                 \
     X(REM, "%", 2)
 
 typedef enum oi_body_code {

@@ -85,13 +85,14 @@ static bool number_labels(oi_einsum *e, const uint8_t *result, uint32_t n_result
                 number[*label] = (uint8_t)e->n_labels++;
             *label = number[*label];
         }
+    if (e->n_labels > 2 * OI_EINSUM_RANK)
+        return false;
     /* a label of the result that no operand has */
     uint64_t seen = 0;
     for (uint32_t i = 0; i < e->n_in; i++)
         for (uint32_t d = 0; d < e->rank[i]; d++)
             seen |= (uint64_t)1 << e->in[i][d];
-    return e->n_labels <= 2 * OI_EINSUM_RANK &&
-           (seen & (((uint64_t)1 << e->n_out) - 1)) == (((uint64_t)1 << e->n_out) - 1);
+    return (seen & (((uint64_t)1 << e->n_out) - 1)) == (((uint64_t)1 << e->n_out) - 1);
 }
 
 bool oi_einsum_read(const char *equation, uint32_t n_in, const uint32_t *ranks, oi_einsum *e)

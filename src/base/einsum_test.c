@@ -27,6 +27,17 @@ static void labels(void **state)
     assert_int_equal(e.n_labels, 1);
 }
 
+static void several(void **state)
+{
+    (void)state;
+    oi_einsum e;
+    const uint32_t ranks[6] = {2, 2, 2, 16, 16, 16};
+    assert_true(oi_einsum_read("ab,bc,cd->ad", 3, ranks, &e));
+    assert_int_equal(e.n_labels, 4);
+    /* more labels than a nest has axes */
+    assert_false(oi_einsum_read("...,abcdefghijklmnop,qrstuvwxyzABCDEF->a", 3, ranks + 3, &e));
+}
+
 static void dots(void **state)
 {
     (void)state;
@@ -57,6 +68,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels),
+        cmocka_unit_test(several),
         cmocka_unit_test(dots),
         cmocka_unit_test(mistakes),
     };

@@ -109,7 +109,7 @@ struct oi_choice {
     oi_kernel_scalar one; /* in the kernel's form */
     const oi_dot_fns *dots;
     oi_dtype form; /* what the kernel computes in */
-    oi_load load[4];
+    oi_load load[6]; /* einsum */
     oi_store store;
     oi_kernel_scalar attrs[OI_KERNEL_ATTRS];
     bool copies_out; /* outputs that overlap an input are made in scratch first */

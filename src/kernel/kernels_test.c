@@ -238,6 +238,18 @@ static void try_attn(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     check(&c);
 }
 
+static void try_col2im(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
+{
+    call c = {.op = op};
+    uint64_t columns[3] = {2, 18, 3 * rows}, image[4] = {2, 3, 4, rows + 2};
+    static const int64_t kernel[2] = {2, 3};
+    add_input(&c, t, 3, columns, &seed);
+    c.attrs[c.n_attrs++] =
+        (oi_op_arg){"kernel", (oi_op_value){.tag = OI_VALUE_INT_LIST, .n = 2, .ints = kernel}};
+    set_out(&c, t, 4, image);
+    check(&c);
+}
+
 static void try_qlinear(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
 {
     for (int w = 1; w < OI_DTYPE_COUNT; w++) {
@@ -387,6 +399,7 @@ static void try_op(const oi_op *op, oi_dtype t, uint64_t rows, uint64_t seed)
     case OI_SHAPE_POOL:
     case OI_SHAPE_GLOBAL_POOL:
     case OI_SHAPE_IM2COL: try_window(op, t, rows > 90 ? 90 : rows, seed); break;
+    case OI_SHAPE_COL2IM: try_col2im(op, t, rows > 90 ? 90 : rows, seed); break;
     case OI_SHAPE_QLINEAR: try_qlinear(op, t, rows > 90 ? 90 : rows, seed); break;
     default:
         if (op->shape_rule >= OI_SHAPE_RESHAPE && op->shape_rule <= OI_SHAPE_SCALAR)

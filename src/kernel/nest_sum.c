@@ -166,20 +166,25 @@ static const void *spread(const void *x, size_t n, size_t size, uint64_t *buffer
 
 static void run_contract(const sum_job *j, piece *p, int64_t from, size_t n)
 {
-    uint64_t buffers[2][2 * OI_CHUNK], repeated[OI_CHUNK];
+    uint64_t buffers[2][2 * OI_CHUNK], repeated[OI_CHUNK], products[2][OI_CHUNK];
     size_t size = oi_form_size(j->c->form);
-    bool one[2] = {false, true};
-    const void *v[2] = {NULL, &j->c->one}; /* a factor that is not there is 1 */
-    for (uint32_t i = 0; i < j->n_factors; i++)
-        v[i] = load_row(j, &j->reads[i], p->pos, from, n, buffers[i], &one[i]);
-    oi_contract_row r = {.n = n,
-                         .acc = (char *)p->acc + (size_t)from * size,
-                         .x = v[0],
-                         .y = v[1],
-                         .attrs = j->c->attrs};
-    if (one[0])
-        r.x = spread(v[0], n, size, repeated);
-    (one[1] ? j->c->contract->by : j->c->contract->each)(&r);
+    const oi_contract_fns *fns = j->c->contract;
+    oi_contract_row r = {.n = n, .y = &j->c->one, .attrs = j->c->attrs};
+    bool one, by_one = true; /* a factor that is not there is 1 */
+    r.x = load_row(j, &j->reads[0], p->pos, from, n, buffers[0], &one);
+    if (one)
+        r.x = spread(r.x, n, size, repeated);
+    for (uint32_t i = 1; i < j->n_factors; i++) {
+        r.y = load_row(j, &j->reads[i], p->pos, from, n, buffers[1], &by_one);
+        if (i + 1 == j->n_factors)
+            break;
+        r.acc = products[i % 2]; /* of the factors so far: a sum of one product */
+        fns->init(&r);
+        (by_one ? fns->by : fns->each)(&r);
+        r.x = r.acc;
+    }
+    r.acc = (char *)p->acc + (size_t)from * size;
+    (by_one ? fns->by : fns->each)(&r);
 }
 
 /* A position begins at its first element. */

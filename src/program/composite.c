@@ -428,6 +428,7 @@ static bool follow(builder *b, const oi_op *op, const value_list *in, const oi_o
                   .attrs = attrs,
                   .run_attrs = run_attrs,
                   .compute = compute_dtype(b, op, in),
+                  .declared = b->depth ? NULL : b->q->out,
                   .type_of = type_of,
                   .ctx = b,
                   .fail = b->fail};

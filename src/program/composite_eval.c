@@ -69,8 +69,10 @@ static const oi_operand *shape_of(const oi_frame *f, uint16_t node)
         return NULL;
     if (n->index < f->op->n_inputs)
         return n->index < f->n_in ? f->type_of(f->ctx, f->inputs[n->index]) : NULL;
-    uint32_t value = f->slots[n->index];
-    return value == OI_NO_VALUE ? NULL : f->type_of(f->ctx, value);
+    uint32_t value = f->slots[n->index], out = n->index - f->op->n_inputs;
+    if (value == OI_NO_VALUE)
+        return f->declared && out < f->op->n_outputs ? &f->declared[out] : NULL;
+    return f->type_of(f->ctx, value);
 }
 
 static bool push(const oi_frame *f, oi_eval *list, int64_t i)

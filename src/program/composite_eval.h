@@ -40,7 +40,8 @@ typedef struct oi_frame {
     const uint32_t *run_attrs;     /* value ids of those that only the run knows, or NULL */
     int64_t counts[OI_BODY_LOOPS]; /* of the loops around */
     oi_eval *lets;
-    oi_dtype compute; /* what floats are converted to */
+    oi_dtype compute;           /* what floats are converted to */
+    const oi_operand *declared; /* outputs, where the call has declared them, or NULL */
     const oi_operand *(*type_of)(void *ctx, uint32_t value);
     void *ctx;
     oi_infer_fail *fail;

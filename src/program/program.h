@@ -121,7 +121,7 @@ oi_shape_fn oi_shape_qlinear, oi_shape_quantize, oi_shape_dynamic_quantize, oi_s
 oi_shape_fn oi_shape_gemm, oi_shape_einsum; /* shapes_product.c */
 oi_shape_fn oi_shape_matmul;                /* shapes.c */
 oi_shape_fn oi_shape_conv, oi_shape_conv_transpose, oi_shape_pool, oi_shape_global_pool,
-    oi_shape_im2col; /* shapes_window.c */
+    oi_shape_im2col, oi_shape_col2im; /* shapes_window.c */
 oi_shape_fn oi_shape_reshape, oi_shape_flatten, oi_shape_squeeze, oi_shape_unsqueeze,
     oi_shape_transpose, oi_shape_expand, oi_shape_tile, oi_shape_concat, oi_shape_split,
     oi_shape_slice, oi_shape_pad; /* shapes_move.c */

@@ -495,6 +495,7 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_POOL] = oi_shape_pool,
     [OI_SHAPE_GLOBAL_POOL] = oi_shape_global_pool,
     [OI_SHAPE_IM2COL] = oi_shape_im2col,
+    [OI_SHAPE_COL2IM] = oi_shape_col2im,
 };
 
 bool oi_shape_infer(const oi_call *c, size_t o, oi_shape *out)

@@ -263,3 +263,63 @@ bool oi_shape_im2col(const oi_call *c, size_t o, oi_shape *out)
     out->type = (oi_type){.rank = 3, .dims = {x->dims[0], rows, columns}};
     return true;
 }
+
+/* -- col2im: the other way round -- */
+
+/* The image: its spatial lengths come from the attribute or the declaration. */
+static bool image_of(const oi_call *c, size_t o, oi_type *out)
+{
+    const oi_attr_arg *arg = oi_call_arg(c, "shape");
+    if (!arg && !c->declared)
+        return oi_call_fail(c, "E051", OI_AT_OP, 0, "wants 'shape' or a declared output");
+    if (!arg) {
+        *out = c->declared[o];
+        return out->rank > 2 ||
+               oi_call_fail(c, "E051", OI_AT_OUTPUT, o,
+                            "the output wants shape [N, C, spatial...], found rank %" PRIu32,
+                            out->rank);
+    }
+    const oi_op_value *v = &arg->value;
+    uint32_t n = v->tag == OI_VALUE_INT ? 1 : v->n;
+    if (n < 1 || n > OI_MAX_RANK - 2)
+        return oi_call_fail(c, "E053", OI_AT_ATTR, (size_t)(arg - c->attrs),
+                            "the image wants 1 to %d spatial axes, found %" PRIu32, OI_MAX_RANK - 2,
+                            n);
+    out->rank = n + 2;
+    for (uint32_t i = 0; i < n; i++)
+        out->dims[2 + i] = oi_dim_of(v->tag == OI_VALUE_INT ? v->i : v->ints[i]);
+    return true;
+}
+
+bool oi_shape_col2im(const oi_call *c, size_t o, oi_shape *out)
+{
+    const oi_type *x = &c->in[0];
+    oi_type *image = &out->type;
+    const oi_attr_arg *arg = oi_call_arg(c, "shape");
+    oi_dim k, places, rows = oi_dim_of(1), columns = oi_dim_of(1);
+    bool too_large = false;
+    if (x->rank != 3)
+        return oi_shape_fail_one(c, 0, "x wants shape [N, C * kernel, places], found ", x);
+    if (arg && !arg->known) {
+        out->is_open = true;
+        return true;
+    }
+    if (!image_of(c, o, image) || !check_lists(c, image->rank - 2))
+        return false;
+    oi_call of_image = *c;
+    of_image.in = image; /* windows slide over the result */
+    for (uint32_t i = 0; i < image->rank - 2; i++) {
+        if (!kernel_dim(c, i, &k) || !slide(&of_image, i, image->dims[2 + i], k, &places))
+            return false;
+        multiply(&rows, k, &too_large);
+        multiply(&columns, places, &too_large);
+    }
+    if (too_large || oi_dim_differ(x->dims[2], columns) ||
+        (rows.known && x->dims[1].known && x->dims[1].value % rows.value))
+        return oi_shape_fail_pair(c, 0, 0, "the columns are not those of the windows: ", x,
+                                  " for an image ", image);
+    image->dims[0] = x->dims[0];
+    image->dims[1] =
+        rows.known && x->dims[1].known ? oi_dim_of(x->dims[1].value / rows.value) : (oi_dim){0};
+    return true;
+}

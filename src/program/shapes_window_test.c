@@ -57,6 +57,8 @@ static void test_pool(void **state)
     accept("global_avg_pool(f16[N,C,8,8]) >> f16[N,C,1,1]");
     accept("global_max_pool(i8[N,C,8]) >> i8[N,C,1]");
     accept("im2col(f32[2,3,5,5]; kernel=3) >> f32[2,27,9]");
+    accept("col2im(f32[2,27,9]; kernel=3) >> f32[2,3,5,5]");
+    accept("col2im(f32[2,27,9]; kernel=[3,3], shape=[5,5]) >> f32[2,3,5,5]");
     refuse("max_pool(f32[1,3,8]; kernel=9) >> f32[1,3,1]", "E051",
            "a window of 9 does not fit along axis 2 of [1, 3, 8]");
     refuse("max_pool(f32[1,3,8]) >> f32[1,3,8]", "E053", "attribute 'kernel' is required");
@@ -68,6 +70,18 @@ static void test_pool(void **state)
            "x wants shape [N, C, spatial...], found [3]");
     refuse("im2col(f32[2,3,5,5]; kernel=3) >> f32[2,9,27]", "E051",
            "declared [2, 9, 27], result is [2, 27, 9]");
+    refuse("col2im(f32[2,27,8]; kernel=3) >> f32[2,3,5,5]", "E051",
+           "the columns are not those of the windows: [2, 27, 8] for an image [2, 3, 5, 5]");
+    refuse("col2im(f32[2,26,9]; kernel=3) >> f32[2,3,5,5]", "E051",
+           "the columns are not those of the windows: [2, 26, 9] for an image [2, 3, 5, 5]");
+    refuse("col2im(f32[2,27,9]; kernel=3) >> f32[2,4,5,5]", "E051",
+           "declared [2, 4, 5, 5], result is [2, 3, 5, 5]");
+    refuse("col2im(f32[2,27,9]; kernel=[3,3,3]) >> f32[2,3,5,5]", "E053",
+           "attribute 'kernel' wants 2 numbers, found 3");
+    refuse("col2im(f32[2,27,9]; kernel=9) >> f32[2,3,5,5]", "E051",
+           "a window of 9 does not fit along axis 2 of [2, 3, 5, 5]");
+    refuse("col2im(f32[27,9]; kernel=3) >> f32[2,3,5,5]", "E051",
+           "x wants shape [N, C * kernel, places], found [27, 9]");
 }
 
 int main(void)

@@ -141,5 +141,29 @@ def im2col_cases(op, row):
         yield Case(op, [sliced(rng, dtype, (2, 3, 5, 4))], {"kernel": 2, "pads": 1}, dtype, (2, 12, 30), "sliced")
 
 
-CASES = {"conv": conv_cases, "conv_transpose": conv_transpose_cases, "max_pool": pool_cases, "avg_pool": pool_cases,
+COL2IM = {
+    "plain": ((2, 3), (5, 6), {"kernel": [2, 3]}), "one": ((1, 1), (1,), {"kernel": 1}), "line": ((2, 3), (9,), {"kernel": 3, "strides": 2}),
+    "padded": ((1, 2), (5, 5), {"kernel": 3, "pads": 1}), "uneven": ((1, 2), (5, 6), {"kernel": [2, 4], "pads": [0, 2, 1, 3], "strides": [2, 3]}),
+    "dilated": ((1, 2), (7, 6), {"kernel": [2, 3], "dilations": [3, 2], "pads": [1, 0, 2, 1]}), "gaps": ((1, 1), (9, 4), {"kernel": [2, 1], "strides": [4, 3]}),
+    "3d": ((1, 2), (3, 4, 3), {"kernel": [2, 2, 3], "strides": [1, 2, 1]}), "no batch": ((0, 2), (4, 4), {"kernel": 2}), "shape": ((2, 2), (4, 5), {"kernel": 2, "shape": [4, 5]}),
+    "large": ((2, 5), (40, 50), {"kernel": 3, "pads": 1}),
+}
+
+
+def col2im_cases(op, row):
+    for dtype in dtypes_of(row["dtypes"]):
+        for name, (lead, spatial, attrs) in COL2IM.items():
+            rng = rng_for(op, dtype, name)
+            kernel = per_axis(attrs, "kernel", len(spatial), 1)
+            x = (lead[0], lead[1] * int(np.prod(kernel)), int(np.prod(places(attrs, spatial, kernel))))
+            summed = (dtype if DTYPES[dtype].kind == "F" else "f32", int(np.prod(kernel)))
+            yield Case(op, [tensor(rng, dtype, x, True)], attrs, dtype, (*lead, *spatial), name, summed=summed)
+        rng = rng_for(op, dtype, "others")
+        yield Case(op, [sliced(rng, dtype, (2, 12, 30), True)], {"kernel": 2, "pads": 1}, dtype, (2, 3, 5, 4), "sliced", summed=("f32", 4))
+    for dtype in ("f32", "f16", "f64"):
+        rng = rng_for(op, dtype, "awkward")
+        yield Case(op, [tensor(rng, dtype, (1, 12, 12))], {"kernel": 2}, dtype, (1, 3, 4, 5), "awkward", summed=(dtype, 4))
+
+
+CASES = {"conv": conv_cases, "col2im": col2im_cases, "conv_transpose": conv_transpose_cases, "max_pool": pool_cases, "avg_pool": pool_cases,
          "global_avg_pool": global_cases, "global_max_pool": global_cases, "im2col": im2col_cases}

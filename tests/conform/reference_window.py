@@ -165,6 +165,22 @@ def _(inputs, attrs, out_dtype, out_shape):
     return Tensor(out_dtype, np.maximum.reduce(wide, axis=tuple(range(2, x.ndim)), keepdims=True, initial=-np.inf).astype(x.dtype))
 
 
+@op("col2im")
+def _(inputs, attrs, out_dtype, out_shape):
+    """Every column adds itself to the image, window by window."""
+    x, spatial = numbers(inputs[0]), out_shape[2:]
+    n = len(spatial)
+    kernel, strides, dilations = (per_axis(attrs, name, n, 1) for name in ("kernel", "strides", "dilations"))
+    before, after = padding(attrs, spatial, kernel, n)
+    fits = places(attrs, spatial, kernel)
+    image = np.zeros((*out_shape[:2], *[b + s + a for b, s, a in zip(before, spatial, after)]), x.dtype)
+    columns = x.reshape(*out_shape[:2], *kernel, *fits)
+    for k in itertools.product(*map(range, kernel)):
+        index = tuple(slice(i * d, i * d + s * (o - 1) + 1, s) for i, d, s, o in zip(k, dilations, strides, fits))
+        image[(slice(None), slice(None), *index)] += columns[(slice(None), slice(None), *k)]
+    return given_out(inputs[0].dtype, image[(slice(None), slice(None), *[slice(b, b + s) for b, s in zip(before, spatial)])], out_dtype)
+
+
 @op("im2col")
 def _(inputs, attrs, out_dtype, out_shape):
     x = inputs[0].values

@@ -139,3 +139,22 @@ def test_sequences(direction):
         first = [f(rng, d, 3, 7) for _ in range(states)]
         agree(operator, 14, [x, w, r, b, None, *first], {"hidden_size": 7, "direction": direction, **{k: int(v) for k, v in attrs.items()}},
               op, [x, w, r, b, *first], {"direction": direction, **attrs}, pick=(lambda out: out, 1 + states))
+
+
+def test_windows_back_to_an_image():
+    rng = rng_for("col2im")
+    for image, kernel, attrs in (((5, 6), (2, 3), {}), ((5, 5), (3, 3), {"pads": [1, 1, 1, 1]}), ((7, 6), (2, 2), {"strides": [2, 3], "dilations": [3, 2], "pads": [1, 0, 2, 1]}), ((9,), (3,), {"strides": [2]}),
+                                 ((3, 4, 3), (2, 2, 3), {})):  # fmt: skip
+        n = len(image)
+        pads, strides, dilations = (attrs.get(k, [d] * m) for k, d, m in (("pads", 0, 2 * n), ("strides", 1, n), ("dilations", 1, n)))
+        fits = [(image[i] + pads[i] + pads[n + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(n)]
+        x = f(rng, 2, 3 * int(np.prod(kernel)), int(np.prod(fits)))
+        agree("Col2Im", 18, [x, np.array(image), np.array(kernel)], {"pads": pads, "strides": strides, "dilations": dilations},
+              "col2im", [x], {"kernel": list(kernel), **attrs})
+
+
+@pytest.mark.parametrize("equation, shapes", [("ab,bc,cd->ad", [(3, 4), (4, 5), (5, 2)]), ("...i,...i,i->...", [(2, 3, 4), (3, 4), (4,)]),
+                                              ("bi,ij,bj", [(2, 3), (3, 4), (2, 4)]), ("a,b,c,d,e,f->fb", [(2,), (3,), (2,), (2,), (3,), (2,)])])
+def test_einsum_of_several(equation, shapes):
+    inputs = [f(rng_for("einsum", equation, i), *s) for i, s in enumerate(shapes)]
+    agree("Einsum", 12, inputs, {"equation": equation}, "einsum", inputs, {"equation": equation})

@@ -18,12 +18,12 @@ static void check_sops(checking *c, const oi_snest *n, const oi_sops *ops, size_
 {
     for (size_t i = 0; i < ops->n; i++) {
         const oi_sop *op = &ops->at[i];
-        demand(c, op->port < c->k->ports.n || !op->at || op->kind == OI_SOP_PLACE,
+        demand(c, op->port < c->k->ports.n || !oi_sop_is_access(op),
                "an instruction names no port");
         for (uint32_t a = 0; a < op->n_args; a++)
             demand(c, op->args[a] == OI_NO_ID || op->args[a] < base + i,
                    "an instruction uses a later one");
-        if (!op->at || op->kind == OI_SOP_PLACE || c->why)
+        if (!oi_sop_is_access(op) || c->why)
             continue;
         const oi_tensor *t = &c->u->tensors.at[c->k->ports.at[op->port].tensor];
         demand(c, op->type == t->dtype, "an element has another type than its tensor");

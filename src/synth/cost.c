@@ -6,7 +6,7 @@
  * A kernel moves every element it touches once: what a machine with a large enough cache would do.
  * Of two branches the dearer counts; a loop that only the run can count is counted once and the
  * sum marked as open. */
-#include "synth/synth.h"
+#include "synth/pass.h"
 
 static uint64_t times(uint64_t a, uint64_t b)
 {
@@ -30,8 +30,7 @@ static oi_cost sum(oi_cost a, oi_cost b)
 static void touch(uint64_t *touched, const oi_sops *ops, uint64_t iterations)
 {
     for (size_t i = 0; i < ops->n; i++)
-        if (ops->at[i].kind == OI_SOP_LOAD || ops->at[i].kind == OI_SOP_INDEX ||
-            ops->at[i].kind == OI_SOP_STORE)
+        if (oi_sop_is_access(&ops->at[i]))
             touched[ops->at[i].port] = plus(touched[ops->at[i].port], iterations);
 }
 

@@ -135,7 +135,7 @@ static const oi_nest_coord *moved_coords(const moving *m, const oi_sop *op, uint
 static oi_sop moved(const moving *m, const oi_sop *op)
 {
     oi_sop own = *op;
-    if (op->at && op->kind != OI_SOP_PLACE) {
+    if (oi_sop_is_access(op)) {
         uint32_t rank = m->f->u->tensors.at[m->from->ports.at[op->port].tensor].rank;
         own.at = moved_coords(m, op, op->is_flat ? 1 : rank);
         own.port = port_in(m->f, m->to, &m->from->ports.at[op->port]);
@@ -237,12 +237,10 @@ static bool is_plain_map(const oi_skernel *k)
 static unsigned n_stores(const oi_skernel *k)
 {
     unsigned n = 0;
-    for (size_t m = 0; m < k->nests.n; m++)
-        for (int post = 0; post < 2; post++) {
-            const oi_sops *ops = post ? &k->nests.at[m].post : &k->nests.at[m].pre;
-            for (size_t i = 0; i < ops->n; i++)
-                n += ops->at[i].kind == OI_SOP_STORE;
-        }
+    const oi_sops *ops;
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+        for (size_t i = 0; i < ops->n; i++)
+            n += ops->at[i].kind == OI_SOP_STORE;
     return n;
 }
 
@@ -312,7 +310,7 @@ static const char *why_not_inline(const fusing *f, const oi_skernel *p, const oi
         for (int post = 0; post < 2; post++)
             for (size_t i = 0; i < (post ? n->post.n : n->pre.n); i++) {
                 const oi_sop *op = post ? &n->post.at[i] : &n->pre.at[i];
-                if (!op->at || op->kind == OI_SOP_PLACE || r->ports.at[op->port].tensor != tensor)
+                if (!oi_sop_is_access(op) || r->ports.at[op->port].tensor != tensor)
                     continue;
                 if (post || op->kind != OI_SOP_LOAD || op->is_flat || (op->is_raw != store->is_raw))
                     return "the reader looks at it in another way";
@@ -354,7 +352,7 @@ static bool map_axes(const fusing *f, const oi_skernel *p, const oi_skernel *r, 
     *out = (mapping){.known = {false}};
     for (size_t i = 0; i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
-        if (!op->at || op->kind == OI_SOP_PLACE || op->kind == OI_SOP_STORE ||
+        if (!oi_sop_is_access(op) || op->kind == OI_SOP_STORE ||
             r->ports.at[op->port].tensor != tensor)
             continue;
         if (op->kind != OI_SOP_LOAD || op->is_flat || op->may_leave || op->is_raw != store->is_raw)
@@ -587,12 +585,10 @@ static void tidy_ports(oi_unit *u)
                 kernel->ports.at[n++] = kernel->ports.at[i];
         }
         kernel->ports.n = n;
-        for (size_t m = 0; m < kernel->nests.n; m++)
-            for (int post = 0; post < 2; post++) {
-                oi_sops *ops = post ? &kernel->nests.at[m].post : &kernel->nests.at[m].pre;
-                for (size_t i = 0; i < ops->n; i++)
-                    ops->at[i].port = ops->at[i].at ? to[ops->at[i].port] : 0;
-            }
+        oi_sops *ops;
+        for (size_t l = 0; (ops = oi_kernel_sops(kernel, l)) != NULL; l++)
+            for (size_t i = 0; i < ops->n; i++)
+                ops->at[i].port = oi_sop_is_access(&ops->at[i]) ? to[ops->at[i].port] : 0;
     }
 }
 

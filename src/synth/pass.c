@@ -73,28 +73,27 @@ const char *oi_synth_pass(size_t i)
     return i < OI_COUNT(passes) ? passes[i].name : NULL;
 }
 
-bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
+oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i)
 {
-    for (size_t i = 0; k->recipe && i < k->ports.n; i++)
-        if (k->ports.at[i].tensor == tensor && !k->ports.at[i].is_written)
-            return true;
-    for (size_t n = 0; n < k->nests.n; n++)
-        for (int post = 0; post < 2; post++) {
-            const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
-            for (size_t i = 0; i < ops->n; i++)
-                if ((ops->at[i].kind == OI_SOP_LOAD || ops->at[i].kind == OI_SOP_INDEX) &&
-                    k->ports.at[ops->at[i].port].tensor == tensor)
-                    return true;
-            if (k->nests.at[n].combines_out)
-                return true;
-        }
-    return false;
+    if (i >= 2 * k->nests.n)
+        return NULL;
+    return i % 2 ? &k->nests.at[i / 2].post : &k->nests.at[i / 2].pre;
 }
 
-bool oi_tensor_is_face(const oi_unit *u, const oi_tensor *t)
+bool oi_sop_is_access(const oi_sop *op)
 {
-    (void)u;
-    return t->space == OI_SPACE_INPUT || t->space == OI_SPACE_STATE || t->space == OI_SPACE_WEIGHTS;
+    return op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX || op->kind == OI_SOP_STORE;
+}
+
+bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
+{
+    const oi_sops *ops;
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+        for (size_t i = 0; i < ops->n; i++)
+            if (oi_sop_is_access(&ops->at[i]) && ops->at[i].kind != OI_SOP_STORE &&
+                k->ports.at[ops->at[i].port].tensor == tensor)
+                return true;
+    return false;
 }
 
 bool oi_stmts_call(const oi_stmts *list)

@@ -6,10 +6,11 @@
 
 /* -- pass.c -- */
 
+/* The kernel's lists of instructions, pre and post of each nest in turn; NULL past the end. */
+oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i);
+bool oi_sop_is_access(const oi_sop *op);                    /* it goes through a port */
 bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load looks at it */
-/* Whether the host sees the tensor: input, output or state of the program. */
-bool oi_tensor_is_face(const oi_unit *u, const oi_tensor *t);
-bool oi_stmts_call(const oi_stmts *list); /* a branch or yield somewhere inside */
+bool oi_stmts_call(const oi_stmts *list);                   /* a branch or yield somewhere inside */
 void oi_stmts_remove(oi_stmts *list, size_t i);
 /* A line for the report: why a pass left something as it is. */
 void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,

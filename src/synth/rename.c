@@ -52,9 +52,9 @@ static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
 }
 
 /* Values that codes, attributes and branches read go by the variable, not by ports. */
-static bool is_read_by_name(const oi_unit *u, const oi_tensor *t)
+static bool is_read_by_name(const oi_tensor *t)
 {
-    return !t->var || t->rank == 0 || oi_tensor_is_face(u, t);
+    return !t->var || t->rank == 0;
 }
 
 /* -- renaming -- */
@@ -83,13 +83,12 @@ static void split_ports(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t rea
         old.tensor = reads;
         *OI_PUSH(u->arena, &k->ports) = old;
         k->ports.at[i].tensor = writes;
-        for (size_t m = 0; m < k->nests.n; m++)
-            for (int post = 0; post < 2; post++) {
-                oi_sops *ops = post ? &k->nests.at[m].post : &k->nests.at[m].pre;
-                for (size_t s = 0; s < ops->n; s++)
-                    if (ops->at[s].kind != OI_SOP_STORE && ops->at[s].at && ops->at[s].port == i)
-                        ops->at[s].port = fresh;
-            }
+        oi_sops *ops;
+        for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+            for (size_t s = 0; s < ops->n; s++)
+                if (oi_sop_is_access(&ops->at[s]) && ops->at[s].kind != OI_SOP_STORE &&
+                    ops->at[s].port == i)
+                    ops->at[s].port = fresh;
     }
 }
 
@@ -164,7 +163,7 @@ static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list)
             bool reads, last_reads = false;
             const oi_tensor *tensor = &u->tensors.at[t];
             bool fits = (tensor->space == OI_SPACE_ARENA || tensor->space == OI_SPACE_OUTPUT) &&
-                        !is_read_by_name(u, tensor) && replaces(u, w, t, &reads);
+                        !is_read_by_name(tensor) && replaces(u, w, t, &reads);
             size_t j = i + 1;
             while (fits && j < list->n && !replaces(u, &list->at[j], t, &last_reads))
                 j++;

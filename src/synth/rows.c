@@ -56,7 +56,7 @@ static bool stays_in_row(const oi_unit *u, const oi_skernel *k, uint32_t tensor,
             const oi_sops *ops = post ? &n->post : &n->pre;
             for (size_t i = 0; i < ops->n; i++) {
                 const oi_sop *op = &ops->at[i];
-                if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
+                if (!oi_sop_is_access(op) || k->ports.at[op->port].tensor != tensor)
                     continue;
                 uint32_t own = row_dim(u, k, n, op);
                 if (own == OI_NO_ID || (*dim != OI_NO_ID && *dim != own))
@@ -121,8 +121,7 @@ static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
         for (int post = 0; post < 2; post++) {
             oi_sops *ops = post ? &n.post : &n.pre;
             for (size_t i = 0; i < ops->n; i++) {
-                ops->at[i].port =
-                    ops->at[i].at && ops->at[i].kind != OI_SOP_PLACE ? ids[ops->at[i].port] : 0;
+                ops->at[i].port = oi_sop_is_access(&ops->at[i]) ? ids[ops->at[i].port] : 0;
                 ops->at[i].call = oi_call_shifted(j->u, ops->at[i].call, n_scalars);
             }
         }
@@ -166,20 +165,18 @@ static void join_list(joining *j, oi_stmts *list)
 
 static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
-    for (size_t m = 0; m < k->nests.n; m++)
-        for (int post = 0; post < 2; post++) {
-            oi_sops *ops = post ? &k->nests.at[m].post : &k->nests.at[m].pre;
-            for (size_t i = 0; i < ops->n; i++) {
-                oi_sop *op = &ops->at[i];
-                if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
-                    continue;
-                oi_nest_coord *at =
-                    oi_arena_alloc(u->arena, u->tensors.at[tensor].rank * sizeof *at);
-                for (uint32_t d = 0, o = 0; d < u->tensors.at[tensor].rank; d++)
-                    if (d != dim)
-                        at[o++] = op->at[d];
-                op->at = at;
-            }
+    uint32_t rank = u->tensors.at[tensor].rank;
+    oi_sops *ops;
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+        for (size_t i = 0; i < ops->n; i++) {
+            oi_sop *op = &ops->at[i];
+            if (!oi_sop_is_access(op) || k->ports.at[op->port].tensor != tensor)
+                continue;
+            oi_nest_coord *at = oi_arena_alloc(u->arena, rank * sizeof *at);
+            for (uint32_t d = 0, o = 0; d < rank; d++)
+                if (d != dim)
+                    at[o++] = op->at[d];
+            op->at = at;
         }
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #if defined(__AVX2__)
+#include "recipe/gemm.h"
 #include "recipe/qlinear.h"
 
 typedef struct buffers { /* of whatever: what is measured is time */
@@ -74,6 +75,61 @@ static void i8_head_1(const buffers *b)
                0, 49152);
 }
 
+static void gemm_256(const buffers *b)
+{
+    oi_gemm_two(b->x, b->more, b->out, b->d, 256, 256, 256, 256, 1, 256, 1, 96, 0, 256);
+}
+
+static void gemm_512(const buffers *b)
+{
+    oi_gemm_two(b->x, b->more, b->out, b->d, 512, 512, 512, 512, 1, 512, 1, 96, 0, 512);
+}
+
+static void gemm_777(const buffers *b)
+{
+    oi_gemm_two(b->x, b->more, b->out, b->d, 777, 777, 777, 777, 1, 777, 1, 96, 0, 777);
+}
+
+static void gemm_1024(const buffers *b)
+{
+    oi_gemm_two(b->x, b->more, b->out, b->d, 1024, 1024, 1024, 1024, 1, 1024, 1, 96, 0, 1024);
+}
+
+static void gemm_2048(const buffers *b)
+{
+    oi_gemm_two(b->x, b->more, b->out, b->d, 2048, 2048, 2048, 2048, 1, 2048, 1, 96, 0, 2048);
+}
+
+static void weights_128_384_384(const buffers *b)
+{
+    oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 128, 384, 384, 384, 1, 128, 0,
+                    384);
+}
+
+static void weights_128_1536_384(const buffers *b)
+{
+    oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 128, 1536, 384, 384, 1, 128, 0,
+                    1536);
+}
+
+static void weights_128_384_1536(const buffers *b)
+{
+    oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 128, 384, 1536, 1536, 1, 128,
+                    0, 384);
+}
+
+static void weights_1_4096_4096(const buffers *b)
+{
+    oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 1, 4096, 4096, 4096, 1, 1, 0,
+                    4096);
+}
+
+static void weights_1_512_512(const buffers *b)
+{
+    oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 1, 512, 512, 512, 1, 1, 0,
+                    512);
+}
+
 static void read_all(const buffers *b)
 {
     oi_vi v[4] = {oi_vi_zero(), oi_vi_zero(), oi_vi_zero(), oi_vi_zero()};
@@ -96,15 +152,28 @@ static const struct {
     {"qlinear u4 576x1536, 32 rows", u4_down_32, 1536 * 576 * .625, 32. * 1536 * 576},
     {"qlinear i8 49152x576, 1 row", i8_head_1, 49152 * 576 * 1.0625, 49152 * 576},
     {"qlinear i8 1536x576, 32 rows", i8_up_32, 1536 * 576 * 1.0625, 32. * 1536 * 576},
+    {"gemm f32 256", gemm_256, 256 * 256 * 4., 256. * 256 * 256},
+    {"gemm f32 512", gemm_512, 512 * 512 * 4., 512. * 512 * 512},
+    {"gemm f32 777", gemm_777, 777 * 777 * 4., 777. * 777 * 777},
+    {"gemm f32 1024", gemm_1024, 1024 * 1024 * 4., 1024. * 1024 * 1024},
+    {"gemm f32 2048", gemm_2048, 2048 * 2048 * 4., 2048. * 2048 * 2048},
+    {"gemm f32 weights 384x384, 128 rows", weights_128_384_384, 384 * 384 * 4., 128. * 384 * 384},
+    {"gemm f32 weights 1536x384, 128 rows", weights_128_1536_384, 1536 * 384 * 4.,
+     128. * 1536 * 384},
+    {"gemm f32 weights 384x1536, 128 rows", weights_128_384_1536, 384 * 1536 * 4.,
+     128. * 384 * 1536},
+    {"gemm f32 weights 4096x4096, 1 row", weights_1_4096_4096, 4096 * 4096 * 4., 1. * 4096 * 4096},
+    {"gemm f32 weights 512x512, 1 row", weights_1_512_512, 512 * 512 * 4., 1. * 512 * 512},
 };
 
 int main(int argc, char **argv)
 {
     const size_t most = 96 << 20;
-    buffers b = {room(most / 8), room(most / 8), room(most / 8), room(most),
-                 room(most / 8), room(most / 8), room(most / 8)};
-    for (size_t i = 0; i < most / 8 / sizeof(float); i++)
+    buffers b = {room(most / 4), room(most / 4), room(most / 4), room(most),
+                 room(most / 4), room(most / 4), room(most / 4)};
+    for (size_t i = 0; i < most / 4 / sizeof(float); i++)
         b.x[i] = b.more[i] = (float)(i * 37 % 101) / 50 - 1;
+    memset(b.w, 0, most); /* numbers of any type */
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         double best = 1e9, until = now() + 0.3;
         if (argc > 1 && !strstr(cases[c].name, argv[1]))

@@ -97,5 +97,7 @@ void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 /* -- the rows: NAME.c plans what the bodies of NAME.h do, for vectors of so many floats -- */
 
 bool oi_recipe_qlinear_8(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_matmul_8(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out);
 
 #endif

@@ -1,0 +1,189 @@
+/* gemm.c: which products of matrices the bodies of gemm.h take, and the panels of their weights. */
+#include "recipe/recipe.h"
+
+#include <math.h>
+
+#define FEWEST  6           /* rows that the tile has; with less only packed weights are worth it */
+#define AT_ONCE 96          /* rows of a: they stay in the second cache beside a part of b */
+#define MOST    240         /* up to so many at once rather than read the weights again */
+#define PANELS  (256 * 128) /* floats: OI_GEMM_DEPTH * OI_GEMM_WIDTH */
+
+enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
+
+/* A matrix of a product, however it is stored: its sizes and steps after what transposes it. */
+typedef struct matrix {
+    int64_t rows, columns, row_step, column_step;
+} matrix;
+
+static matrix matrix_of(const oi_operand *o, bool is_transposed)
+{
+    const int64_t r = o->dims[o->rank - 2], c = o->dims[o->rank - 1];
+    return is_transposed ? (matrix){c, r, 1, c} : (matrix){r, c, c, 1};
+}
+
+static void pack(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t *s = p->sizes;
+    const float *b = in[0];
+    float *to = out;
+    for (int64_t j = 0; j < s[P_N]; j += s[P_WIDTH])
+        for (int64_t i = 0; i < s[P_K]; i++)
+            for (int64_t c = j; c < j + s[P_WIDTH]; c++)
+                *to++ = c < s[P_N] ? b[i * s[P_STEP_K] + c * s[P_STEP_N]] : 0;
+}
+
+/* -- the call -- */
+
+typedef struct product {
+    matrix a, b;
+    int64_t m, stack, a_step, b_step;
+    uint32_t shared; /* of a stack: the axis that is shared out, ... */
+    int64_t each;    /* ... and the products at each of its positions */
+    bool has_bias;
+} product;
+
+/* Stacked matrices of a with one b are one tall matrix, when they lie one below the other. */
+static bool set_stack(const oi_kernel_query *q, bool a_transposed, product *p)
+{
+    const oi_operand *a = &q->in[0], *b = &q->in[1];
+    int64_t n_a = 1, n_b = 1;
+    for (uint32_t i = 0; i + 2 < a->rank; i++)
+        n_a *= a->dims[i];
+    for (uint32_t i = 0; i + 2 < b->rank; i++)
+        n_b *= b->dims[i];
+    p->m = p->a.rows;
+    p->stack = n_b;
+    p->a_step = p->a.rows * p->a.columns;
+    p->b_step = p->b.rows * p->b.columns;
+    if (n_b == 1 && (n_a == 1 || !a_transposed)) {
+        p->m *= n_a;
+        return true;
+    }
+    bool same = a->rank == b->rank;
+    for (uint32_t i = 0; same && i + 2 < a->rank; i++)
+        same = a->dims[i] == b->dims[i];
+    while (same && a->dims[p->shared] == 1)
+        p->shared++;
+    p->each = same && p->stack ? p->stack / a->dims[p->shared] : 0;
+    return p->each > 0;
+}
+
+static bool truth(const oi_kernel_query *q, const char *name)
+{
+    return oi_kernel_attr(q, name)->b;
+}
+
+static bool set_product(const oi_kernel_query *q, const char *of_a, const char *of_b, product *p)
+{
+    for (size_t i = 0; i < q->n_in; i++)
+        if (q->in[i].dtype != OI_F32)
+            return false;
+    if (q->in[0].rank < 2 || q->in[1].rank < 2 || q->out[0].dtype != OI_F32)
+        return false;
+    *p = (product){.a = matrix_of(&q->in[0], truth(q, of_a)),
+                   .b = matrix_of(&q->in[1], truth(q, of_b))};
+    return set_stack(q, truth(q, of_a), p) && p->m > 0 && p->b.columns >= 4 && p->b.rows >= 1;
+}
+
+/* -- plans -- */
+
+static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+}
+
+static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
+{
+    const int64_t n = p->b.columns, k = p->b.rows;
+    out->function = p->has_bias ? "oi_gemm_weights_bias" : "oi_gemm_weights";
+    out->n_packings = 1;
+    out->packings[0] =
+        (oi_packing){.name = "panels of columns",
+                     .n_in = 1,
+                     .in = {1},
+                     .sizes = {n, k, p->b.row_step, p->b.column_step, width},
+                     .size_bytes = (uint64_t)((n + width - 1) / width * width * k) * sizeof(float),
+                     .pack = pack};
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
+    if (p->has_bias)
+        oi_recipe_arg_add(out, OI_ARG_IN, 2);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+    add_sizes(
+        out,
+        (int64_t[]){p->m, n, k, p->a.row_step, p->a.column_step, p->m <= MOST ? p->m : AT_ONCE}, 6);
+}
+
+static bool plan_both(const product *p, oi_recipe_plan *out)
+{
+    if (p->m < FEWEST || p->has_bias)
+        return false;
+    out->function = p->stack > 1 ? "oi_gemm_stack" : "oi_gemm_two";
+    out->n_scratch = 1;
+    out->scratch[0].name = "panels";
+    out->scratch[0].dtype = OI_F32;
+    out->scratch[0].count = PANELS;
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    oi_recipe_arg_add(out, OI_ARG_IN, 1);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+    oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
+    const int64_t sizes[] = {p->m,
+                             p->b.columns,
+                             p->b.rows,
+                             p->a.row_step,
+                             p->a.column_step,
+                             p->b.row_step,
+                             p->b.column_step,
+                             p->m <= MOST ? p->m : AT_ONCE,
+                             p->a_step,
+                             p->b_step,
+                             p->each};
+    add_sizes(out, sizes, p->stack > 1 ? 11 : 8);
+    return true;
+}
+
+static bool plan(const oi_recipe_call *c, const product *p, int64_t lanes, oi_recipe_plan *out)
+{
+    const oi_operand *o = &c->q->out[0];
+    if (p->stack == 1 && c->is_weight[1])
+        plan_weights(p, 2 * lanes, out);
+    else if (!plan_both(p, out))
+        return false;
+    out->split_dim = p->stack > 1 ? p->shared : o->rank - 1;
+    out->extent = o->dims[out->split_dim];
+    out->unit = p->stack > 1 ? 1 : 2 * lanes;
+    return true;
+}
+
+bool oi_recipe_matmul_8(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    product p;
+    return oi_kernel_accumulator(c->q) == OI_NONE &&
+           set_product(c->q, "transpose_a", "transpose_b", &p) && plan(c, &p, 8, out);
+}
+
+static double number(const oi_kernel_query *q, const char *name)
+{
+    const oi_op_value *v = oi_kernel_attr(q, name);
+    return v->tag == OI_VALUE_INT ? (double)v->i : v->tag == OI_VALUE_FLOAT ? v->f : NAN;
+}
+
+/* c must be a row that is added to every other. */
+bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    product p;
+    if (!set_product(c->q, "trans_a", "trans_b", &p) || number(c->q, "alpha") != 1)
+        return false;
+    p.has_bias = c->q->n_in > 2;
+    if (p.has_bias) {
+        const oi_operand *b = &c->q->in[2];
+        int64_t rows = b->rank == 2 ? b->dims[0] : 1;
+        if (b->rank < 1 || rows != 1 || b->dims[b->rank - 1] != p.b.columns ||
+            number(c->q, "beta") != 1)
+            return false;
+    }
+    return plan(c, &p, 8, out);
+}

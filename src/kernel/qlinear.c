@@ -129,17 +129,27 @@ static bool is_f16_row(const blocks *b)
     return b->o->dtype == OI_F16 && b->o->strides[1] == 1;
 }
 
-/* Row n of scales or offsets. */
+/* Row n of scales or offsets; a single row is that of every n. */
 static const float *block_row(const qlinear *j, const blocks *b, size_t n, float *buffer)
 {
     if (!b->o)
         return NULL;
-    int64_t at = b->at + (int64_t)n * b->o->strides[0];
+    int64_t at = b->at + (b->o->dims[0] == 1 ? 0 : (int64_t)n * b->o->strides[0]);
     if (is_f16_row(b))
         j->fns->halves(j->n_blocks, (const char *)b->data + at * 2, buffer);
     else
         load_all(b->load, b->data, at, b->o->strides[1], j->n_blocks, buffer);
     return buffer;
+}
+
+/* The same for offsets, which zero points are when multiplied by the scale. */
+static const float *offset_row(const qlinear *j, size_t n, const float *scale, float *buffer)
+{
+    const float *row = block_row(j, &j->offset, n, buffer);
+    if (row && !oi_dtype_is_float(j->offset.o->dtype))
+        for (size_t i = 0; i < j->n_blocks; i++)
+            buffer[i] *= -scale[i];
+    return row;
 }
 
 /* Row n of the weights, as the kind says. */
@@ -199,7 +209,7 @@ static void run_rows(const qlinear *j, size_t n, size_t count, const buffers *b,
     for (size_t i = 0; i < count; i++) {
         r.w = weight_row(j, n + i, b->bytes);
         r.scale = block_row(j, &j->scale, n + i, b->scale);
-        r.offset = block_row(j, &j->offset, n + i, b->offset);
+        r.offset = offset_row(j, n + i, r.scale, b->offset);
         if (!j->is_q8) {
             j->fns->real(&r, b->real + i * j->k);
             continue;
@@ -294,6 +304,8 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
 bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
 {
     qlinear j;
+    if (q->in[0].dtype == OI_F64)
+        return false; /* its sums are f64 */
     c->form = OI_F32;
     c->run = run;
     if (!oi_choose_load(&c->load[0], q->in[0].dtype, OI_F32, c->cpu) ||

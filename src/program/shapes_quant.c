@@ -7,7 +7,9 @@ static bool check_blocks(const oi_call *c, size_t n)
 {
     const oi_type *w = &c->in[1], *scale = &c->in[2];
     for (size_t i = 2; i < n; i++) {
-        if (c->in[i].rank != 2 || oi_dim_differ(c->in[i].dims[0], w->dims[0]))
+        const oi_type *t = &c->in[i];
+        bool is_shared = t->rank == 2 && t->dims[0].known && t->dims[0].value == 1;
+        if (t->rank != 2 || (!is_shared && oi_dim_differ(t->dims[0], w->dims[0])))
             return oi_shape_fail_pair(c, i, 1, "wants one row of blocks for each row of w: ", w,
                                       " and ", &c->in[i]);
         if (i > 2 && oi_dim_differ(c->in[i].dims[1], scale->dims[1]))
@@ -79,10 +81,20 @@ static bool check_axis_blocks(const oi_call *c, size_t i, uint32_t axis, int64_t
     return fits || oi_shape_fail_pair(c, i, 0, "wants one element per block of ", x, ", found ", s);
 }
 
+/* Of x's rank, every axis as long or 1. */
+static bool stretches(const oi_type *x, const oi_type *s)
+{
+    bool fits = s->rank == x->rank && x->rank > 1;
+    for (uint32_t a = 0; fits && a < x->rank; a++)
+        fits =
+            (s->dims[a].known && s->dims[a].value == 1) || !oi_dim_differ(s->dims[a], x->dims[a]);
+    return fits;
+}
+
 static bool check_along(const oi_call *c, size_t i, uint32_t axis)
 {
     const oi_type *x = &c->in[0], *s = &c->in[i];
-    return (s->rank == 1 && !oi_dim_differ(s->dims[0], x->dims[axis])) ||
+    return (s->rank == 1 && !oi_dim_differ(s->dims[0], x->dims[axis])) || stretches(x, s) ||
            oi_shape_fail_pair(c, i, 0, "wants one element, or one along the axis of ", x,
                               ", found ", s);
 }
@@ -100,7 +112,8 @@ bool oi_shape_quantize(const oi_call *c, size_t o, oi_shape *out)
                                       &c->in[i]);
         if (!known || !in_blocks || (block == 0 && is_one(&c->in[i])))
             continue;
-        if (!oi_shape_axis(c, oi_call_arg(c, "axis"), axis, &at))
+        bool needs_axis = block > 0 || !stretches(&c->in[0], &c->in[i]);
+        if (needs_axis && !oi_shape_axis(c, oi_call_arg(c, "axis"), axis, &at))
             return false;
         if (block > 0 ? !check_axis_blocks(c, i, at, block) : !check_along(c, i, at))
             return false;

@@ -106,7 +106,8 @@ static bool set_packing(const oi_recipe_call *c, int64_t lanes, oi_packing *p)
         p->in[i - 1] = i;
     }
     const oi_operand *w = &q->in[1], *scale = &q->in[2];
-    if (w->dims[0] == 0 || w->dims[1] == 0 || scale->dims[1] == 0)
+    if (w->dims[0] == 0 || w->dims[1] == 0 || scale->dims[1] == 0 || scale->dims[0] != w->dims[0] ||
+        (n_blocks > 1 && q->in[3].dims[0] != w->dims[0]))
         return false;
     int64_t *s = p->sizes;
     s[P_N] = w->dims[0];

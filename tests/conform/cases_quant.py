@@ -25,6 +25,19 @@ def qlinear_inputs(rng, row, dtype, w, lead, n, k, g, scales=("f32", "f32"), bia
     return inputs + ([blocks(rng, bias, (n,), 1.0)] if bias else [])
 
 
+def qlinear_zero_points(op, rng, row, dtype, w, act, sizes, name):
+    """Zero points instead of offsets, per block and row or shared by all rows; scales shared by all rows."""
+    lead, n, k, g = sizes
+    blocks_of = (n, -(-k // g))
+    for zp, rows in (("i32", n), ("i8", n), ("i32", 1), (None, 1)) if w in ("i8", "u8", "u4", "t2") else ():
+        x, weights, scale, *bias = qlinear_inputs(rng, row, dtype, w, lead, n, k, g, ("f32",), "f32" if rows == 1 else None)
+        scale.values = np.abs(scale.values[:rows])
+        if scale.values.shape[0] != rows:
+            continue  # no weights: no row to share
+        zero = [Tensor(zp, rng.integers(-3, 9, (rows, blocks_of[1])).astype(DTYPES[zp].array))] if zp else []
+        yield Case(op, [x, weights, scale, *zero, *bias], {"act": act}, dtype, (*lead, n), name, summed=(dtype, k))
+
+
 def qlinear_cases(op, row):
     weights = dtypes_of(row["inputs"][1]["dtypes"])
     for dtype in dtypes_of(row["dtypes"]):
@@ -38,8 +51,8 @@ def qlinear_cases(op, row):
                         if bias is None:
                             attrs["group_size"] = g
                         inputs = qlinear_inputs(rng, row, dtype, w, lead, n, k, g, scales, bias)
-                        summed = ("f32" if dtype == "f64" else dtype, k)
-                        yield Case(op, inputs, attrs, dtype, (*lead, n), name, summed=summed)
+                        yield Case(op, inputs, attrs, dtype, (*lead, n), name, summed=(dtype, k))
+                    yield from qlinear_zero_points(op, rng, row, dtype, w, act, QLINEAR[name], name)
     for act in ("float", "q8"):
         rng = rng_for(op, act, "others")
         for w in ("u4", "i4", "i8", "u8"):
@@ -119,7 +132,7 @@ def lp_pool_cases(op, row):
 
 AXES = {"tensor": ((3, 4, 5), (), {}), "one": ((1,), (1,), {"axis": 0}), "axis": ((3, 4, 5), (4,), {}), "first": ((3, 4), (3,), {"axis": 0}), "last": ((3, 4, 5), (5,), {"axis": -1}),
         "blocks": ((3, 8), (3, 2), {"block_size": 4}), "short block": ((3, 7), (3, 3), {"axis": -1, "block_size": 3}), "empty": ((0, 3), (), {}), "vector": ((5,), (), {"axis": 0}),
-        "middle blocks": ((2, 6, 3), (2, 3, 3), {"block_size": 2}), "large": ((50, 1300), (50,), {"axis": 0})}
+        "middle blocks": ((2, 6, 3), (2, 3, 3), {"block_size": 2}), "broadcast": ((3, 4, 5), (1, 4, 1), {}), "broadcast two": ((3, 4, 5), (3, 1, 5), {}), "broadcast one": ((3, 4), (1, 1), {}), "large": ((50, 1300), (50,), {"axis": 0})}
 
 
 def scale_of(rng, dtype, shape):
@@ -144,9 +157,9 @@ def quantize_cases(op, row):
 
 
 def dynamic_cases(op, row):
-    for n, shape in enumerate([(3, 4), (1,), (), (5, 7, 3), (40, 40), (0, 3), (2, 3), (2, 2)] * 3):
+    for n, shape in enumerate([(3, 4), (1,), (), (5, 7, 3), (40, 40), (0, 3), (2, 3), (2, 2)] * 7):
         rng = rng_for(op, shape, n)
-        x = tensor(rng, "f32", shape, True)
+        x = tensor(rng, "f32" if n < 24 else dtypes_of(row["dtypes"])[n // 8 % 5], shape, True)
         if n % 8 == 6:
             x.values = np.abs(x.values)
         if n % 8 == 7:

@@ -13,30 +13,35 @@ ROUNDED["lp_pool"] = {"f32": 16, "f64": 16, "f16": 1, "bf16": 1, "f8": 1}
 
 def in_blocks(w, rows):
     """Scales or offsets, one per element of w [N, K]."""
-    return np.repeat(rows.astype(np.float32), w.shape[1] // max(1, rows.shape[1]), axis=1)
+    return np.repeat(rows, w.shape[1] // max(1, rows.shape[1]), axis=1)
 
 
 def quantise_rows(x, blocks):
     """Integers (f64, exact), and one factor per block: x [M, K]."""
     v = x.reshape(x.shape[0], blocks, x.shape[1] // max(1, blocks))
-    top = np.abs(v).max(axis=2) if v.size else np.zeros(v.shape[:2], np.float32)
-    d = (top / np.float32(127)).astype(np.float32)
+    top = np.abs(v).max(axis=2) if v.size else np.zeros(v.shape[:2], x.dtype)
+    d = (top / x.dtype.type(127)).astype(x.dtype)
     bad = ~np.isfinite(top)
-    safe = np.where((d > 0) & ~bad, d, np.float32(1))[:, :, None]
-    ratio = np.where((d > 0)[:, :, None] & ~bad[:, :, None], v, 0).astype(np.float32) / safe
+    safe = np.where((d > 0) & ~bad, d, x.dtype.type(1))[:, :, None]
+    ratio = np.where((d > 0)[:, :, None] & ~bad[:, :, None], v, 0).astype(x.dtype) / safe
     whole = np.trunc(ratio)
     q = np.clip(whole + np.copysign(np.abs(ratio - whole) >= 0.5, ratio), -127, 127)
-    return q.astype(np.int64), np.where(bad, np.float32(np.nan), d)
+    return q.astype(np.int64), np.where(bad, x.dtype.type(np.nan), d)
 
 
 @op("qlinear")
 def _(inputs, attrs, out_dtype, out_shape):
-    rest = list(inputs[2:])
-    bias = rest.pop().values.astype(np.float32) if rest and rest[-1].values.ndim == 1 else np.float32(0)
+    rest, wide = list(inputs[2:]), np.float64 if out_dtype == "f64" else np.float32
+    bias = rest.pop().values.astype(wide) if rest and rest[-1].values.ndim == 1 else wide(0)
     w = inputs[1].values.astype(np.int64)
-    scale = rest[0].values.astype(np.float32)
-    offset = rest[1].values.astype(np.float32) if len(rest) > 1 else np.zeros_like(scale)
-    x = inputs[0].values.astype(np.float32).reshape(int(np.prod(out_shape[:-1], dtype=np.int64)), w.shape[1])
+    scale = rest[0].values.astype(wide)
+    offset, zero = np.zeros_like(scale), np.zeros(scale.shape, np.int64)
+    if len(rest) > 1 and DTYPES[rest[1].dtype].kind == "F":
+        offset = rest[1].values.astype(wide)
+    elif len(rest) > 1:
+        zero = rest[1].values.astype(np.int64)
+    x = inputs[0].values.astype(wide).reshape(int(np.prod(out_shape[:-1], dtype=np.int64)), w.shape[1])
+    w = w - in_blocks(w, zero) if w.shape[1] else w
     if attrs.get("act") == "q8":
         blocks = scale.shape[1]
         q, d = quantise_rows(x, blocks)
@@ -44,9 +49,9 @@ def _(inputs, attrs, out_dtype, out_shape):
         terms = d[:, None].astype(np.float64) * (scale[None].astype(np.float64) * products + offset[None].astype(np.float64) * q.sum(axis=2)[:, None])
         y = terms.sum(axis=2)
     else:
-        real = (in_blocks(w, scale) * w.astype(np.float32) + in_blocks(w, offset)).astype(np.float64)
+        real = (in_blocks(w, scale) * w.astype(wide) + in_blocks(w, offset)).astype(np.float64) if w.shape[1] else w
         y = x.astype(np.float64) @ real.T
-    return result(out_dtype, (y.astype(np.float32) + bias).reshape(out_shape))
+    return result(out_dtype, (y.astype(wide) + bias).reshape(out_shape))
 
 
 # -- products
@@ -94,6 +99,8 @@ def laid_along(v, x, attrs):
         return np.repeat(v, attrs["block_size"], axis=axis).take(np.arange(x.shape[axis]), axis=axis)
     if v.size == 1:
         return v.reshape(())
+    if v.ndim == x.ndim > 1:
+        return v
     shape = [1] * x.ndim
     shape[attrs.get("axis", 1) % x.ndim] = -1
     return v.reshape(shape)
@@ -123,7 +130,7 @@ def _(inputs, attrs, out_dtype, out_shape):
 
 @op("dynamic_quantize")
 def _(inputs, attrs, out_dtype, out_shape):
-    x = inputs[0].values
+    x = inputs[0].values.astype(np.float32)
     top, bottom = np.float32(max(0, x.max(initial=0))), np.float32(min(0, x.min(initial=0)))
     scale = np.float32((top - bottom) / np.float32(255))
     zp = np.rint(-bottom / scale) if scale else np.float32(0)

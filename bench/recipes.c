@@ -11,6 +11,7 @@
 #if defined(__AVX2__)
 #include "recipe/gemm.h"
 #include "recipe/qlinear.h"
+#include "recipe/sdpa.h"
 
 typedef struct buffers { /* of whatever: what is measured is time */
     float *x, *out, *more;
@@ -130,6 +131,24 @@ static void weights_1_512_512(const buffers *b)
                     512);
 }
 
+static void sdpa_1_1024(const buffers *b)
+{
+    oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 1, 2048, 64, 64, 0, 2, 6, 1, 64,
+            0.125f, 1024, 0, 576);
+}
+
+static void sdpa_32_512(const buffers *b)
+{
+    oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 32, 2048, 64, 64, 0, 2, 96, 1, 64,
+            0.125f, 512, 0, 576);
+}
+
+static void sdpa_minilm(const buffers *b)
+{
+    oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 12, 12, 128, 128, 32, 32, 0, 4, 96, 0,
+            32, 0.125f, 128, 0, 384);
+}
+
 static void read_all(const buffers *b)
 {
     oi_vi v[4] = {oi_vi_zero(), oi_vi_zero(), oi_vi_zero(), oi_vi_zero()};
@@ -164,6 +183,9 @@ static const struct {
      128. * 384 * 1536},
     {"gemm f32 weights 4096x4096, 1 row", weights_1_4096_4096, 4096 * 4096 * 4., 1. * 4096 * 4096},
     {"gemm f32 weights 512x512, 1 row", weights_1_512_512, 512 * 512 * 4., 1. * 512 * 512},
+    {"sdpa 9 heads, 1 over 1024 keys f16", sdpa_1_1024, 1024 * 192 * 4., 1. * 1024 * 576 * 2},
+    {"sdpa 9 heads, 32 over 512 keys f16", sdpa_32_512, 512 * 192 * 4., 32. * 512 * 576 * 2},
+    {"sdpa 12 heads, 128 over 128 keys f32", sdpa_minilm, 128 * 384 * 8., 128. * 128 * 384 * 2},
 };
 
 int main(int argc, char **argv)

@@ -99,5 +99,6 @@ void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 bool oi_recipe_qlinear_8(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul_8(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_sdpa_8(const oi_recipe_call *c, oi_recipe_plan *out);
 
 #endif

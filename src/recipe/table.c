@@ -7,6 +7,7 @@ const oi_recipe oi_recipes[] = {
     {"qlinear in 8 bits", "qlinear", AVX2, oi_recipe_qlinear_8},
     {"matmul in tiles", "matmul", AVX2, oi_recipe_matmul_8},
     {"gemm in tiles", "gemm", AVX2, oi_recipe_gemm_8},
+    {"sdpa in tiles of keys", "sdpa", AVX2, oi_recipe_sdpa_8},
     {0},
 };
 

@@ -37,6 +37,11 @@ static inline oi_vf oi_vf_add(oi_vf a, oi_vf b)
     return _mm256_add_ps(a, b);
 }
 
+static inline oi_vf oi_vf_sub(oi_vf a, oi_vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
 static inline oi_vf oi_vf_mul(oi_vf a, oi_vf b)
 {
     return _mm256_mul_ps(a, b);
@@ -46,6 +51,28 @@ static inline oi_vf oi_vf_mul(oi_vf a, oi_vf b)
 static inline oi_vf oi_vf_fma(oi_vf a, oi_vf b, oi_vf c)
 {
     return _mm256_fmadd_ps(a, b, c);
+}
+
+static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+
+/* b where one of them is NaN */
+static inline oi_vf oi_vf_max(oi_vf a, oi_vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+static inline oi_vf oi_vf_min(oi_vf a, oi_vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+/* The nearest whole number, of two the even one. */
+static inline oi_vf oi_vf_round(oi_vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 static inline oi_vf oi_vf_load_f16(const void *p)
@@ -67,6 +94,40 @@ static inline float oi_vf_total(oi_vf v)
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* The sums of four vectors, each always in this order. */
+static inline void oi_vf_total_four(const oi_vf v[4], float *sums)
+{
+    __m256 t = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
+    _mm_storeu_ps(sums, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
+}
+
+static inline float oi_vf_largest(oi_vf v)
+{
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* Rows become columns. */
+static inline void oi_vf_transpose(oi_vf v[OI_VF])
+{
+    oi_vf a[OI_VF], b[OI_VF];
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+        a[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+        b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
+        b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+        b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
+    }
 }
 
 /* What lies there will be read soon; it need not exist. */
@@ -100,6 +161,28 @@ static inline oi_vi oi_vi_add(oi_vi a, oi_vi b)
 static inline oi_vf oi_vf_of_vi(oi_vi v)
 {
     return _mm256_cvtepi32_ps(v);
+}
+
+/* To the nearest, of two to the even one. */
+static inline oi_vi oi_vi_of_vf(oi_vf v)
+{
+    return _mm256_cvtps_epi32(v);
+}
+
+/* 2^n for n within -126 ... 127 */
+static inline oi_vf oi_vf_power_of_2(oi_vi n)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+
+static inline oi_vi oi_vi_half(oi_vi n)
+{
+    return _mm256_srai_epi32(n, 1);
+}
+
+static inline oi_vi oi_vi_sub(oi_vi a, oi_vi b)
+{
+    return _mm256_sub_epi32(a, b);
 }
 
 /* The lower, or upper, half of every byte. */

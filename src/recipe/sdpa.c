@@ -1,0 +1,122 @@
+/* sdpa.c: which calls of sdpa the bodies of sdpa.h take. */
+#include "recipe/recipe.h"
+
+#include <math.h>
+
+#define ROWS 96 /* of queries at a time: they and a tile of keys stay in the second cache */
+#define KEYS 64 /* OI_SDPA_KEYS */
+
+typedef struct call {
+    int64_t batches, heads, kv_heads, tq, tk, dh, dv;
+    bool heads_first;
+} call;
+
+static int64_t integer(const oi_kernel_query *q, const char *name, int64_t absent)
+{
+    const oi_op_value *v = oi_kernel_attr(q, name);
+    return v->tag == OI_VALUE_INT ? v->i : absent;
+}
+
+/* Packed heads [B, T, H Dh], heads of their own [B, H, T, Dh], or one query [1, H Dh] over
+ * [T, 1, Hk Dh]. */
+static bool set_call(const oi_kernel_query *q, call *c)
+{
+    const oi_operand *x = &q->in[0], *k = &q->in[1], *v = &q->in[2];
+    if (x->rank == 4) {
+        *c = (call){x->dims[0], x->dims[1], k->dims[1], x->dims[2],
+                    k->dims[2], x->dims[3], v->dims[3], true};
+        return c->heads > 0 && c->kv_heads > 0;
+    }
+    int64_t heads = integer(q, "heads", 1), width = x->dims[x->rank - 1] / heads;
+    int64_t kv_heads = integer(q, "kv_heads", width ? k->dims[2] / width : 0);
+    if (width == 0 || kv_heads == 0 || (x->rank == 2 && x->dims[0] != 1))
+        return false;
+    *c = (call){x->dims[0],
+                heads,
+                kv_heads,
+                x->rank == 2 ? 1 : x->dims[1],
+                x->rank == 2 ? k->dims[0] : k->dims[1],
+                width,
+                v->dims[2] / kv_heads,
+                false};
+    return true;
+}
+
+static bool is_known(const oi_kernel_query *q, const char *name)
+{
+    size_t i = (size_t)(oi_op_attr_find(q->op, name) - q->op->attrs);
+    return !q->run_attrs || q->run_attrs[i].dtype == OI_NONE;
+}
+
+/* kv_len is one number: as it is, or known by the run only. */
+static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
+{
+    const oi_op_value *len = oi_kernel_attr(q, "kv_len");
+    size_t i = (size_t)(oi_op_attr_find(q->op, "kv_len") - q->op->attrs);
+    bool is_one = is_known(q, "kv_len") ? len->tag == OI_VALUE_NONE || len->tag == OI_VALUE_INT
+                                        : q->run_attrs[i].rank == 0;
+    oi_dtype t = q->in[1].dtype;
+    return q->n_in == 3 && q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 &&
+           (t == OI_F16 || t == OI_F32) && q->in[2].dtype == t && is_one && is_known(q, "scale") &&
+           c->batches > 0 && c->tq > 0 && c->tk > 0 && c->dh > 0 && c->dv > 0 &&
+           c->dh % lanes == 0 && c->dv % (2 * lanes) == 0;
+}
+
+static double scale_of(const oi_kernel_query *q, const call *c)
+{
+    const oi_op_value *v = oi_kernel_attr(q, "scale");
+    return v->tag == OI_VALUE_FLOAT ? v->f
+           : v->tag == OI_VALUE_INT ? (double)v->i
+                                    : 1 / sqrt((double)c->dh);
+}
+
+static void add_length(const oi_kernel_query *q, const call *c, oi_recipe_plan *out)
+{
+    int64_t i = oi_op_attr_find(q->op, "kv_len") - q->op->attrs;
+    if (is_known(q, "kv_len"))
+        oi_recipe_arg_add(out, OI_ARG_SIZE, integer(q, "kv_len", c->tk));
+    else
+        oi_recipe_arg_add(out, OI_ARG_ATTR, i);
+}
+
+bool oi_recipe_sdpa_8(const oi_recipe_call *rc, oi_recipe_plan *out)
+{
+    const oi_kernel_query *q = rc->q;
+    call c;
+    if (!set_call(q, &c) || !fits(q, &c, 8))
+        return false;
+    int64_t rows = (c.heads / c.kv_heads * c.tq + 5) / 6 * 6;
+    rows = rows < ROWS ? rows : ROWS;
+    out->function = "oi_sdpa";
+    out->n_scratch = 1;
+    out->scratch[0].name = "work";
+    out->scratch[0].dtype = OI_F32;
+    out->scratch[0].count = rows * (c.dh + c.dv + 2) + KEYS * (c.dh + c.dv + 6);
+    for (int64_t i = 0; i < 3; i++)
+        oi_recipe_arg_add(out, OI_ARG_IN, i);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+    oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
+    const int64_t unit = c.heads_first ? 1 : c.dv;
+    const int64_t sizes[] = {c.batches,
+                             c.heads,
+                             c.kv_heads,
+                             c.tq,
+                             c.tk,
+                             c.dh,
+                             c.dv,
+                             c.heads_first,
+                             (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
+                             rows,
+                             oi_kernel_attr(q, "causal")->b,
+                             unit};
+    for (size_t i = 0; i < OI_COUNT(sizes); i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+    oi_recipe_arg_real(out, scale_of(q, &c));
+    add_length(q, &c, out);
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->split_dim = c.heads_first ? 1 : q->out[0].rank - 1;
+    out->extent = q->out[0].dims[out->split_dim];
+    out->unit = unit;
+    return true;
+}

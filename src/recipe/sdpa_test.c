@@ -1,0 +1,124 @@
+#include "trial.h"
+
+#if defined(__AVX2__)
+#include "recipe/sdpa.h"
+
+static void body(const char *function, const trial_arg *a)
+{
+    assert_string_equal(function, "oi_sdpa");
+    oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n, a[9].n,
+            a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].real, a[18].n,
+            a[19].n, a[20].n);
+}
+
+typedef struct setting {
+    int64_t batches, heads, kv_heads, tq, tk, dh, dv, kv_len; /* kv_len -1: not given */
+    bool is_causal;
+    oi_dtype cache;
+} setting;
+
+static void number(trial *t, const char *name, int64_t n)
+{
+    *trial_attr(t, name) = (oi_op_value){.tag = OI_VALUE_INT, .i = n};
+}
+
+static void run(const setting *s, int rank, uint64_t seed)
+{
+    trial t;
+    trial_begin(&t, "sdpa", seed);
+    *trial_attr(&t, "causal") = (oi_op_value){.tag = OI_VALUE_BOOL, .b = s->is_causal};
+    if (s->kv_len >= 0)
+        number(&t, "kv_len", s->kv_len);
+    if (rank == 4) {
+        trial_input(&t, false, OI_F32, 2, 4, (int64_t[]){s->batches, s->heads, s->tq, s->dh});
+        trial_input(&t, false, s->cache, 2, 4, (int64_t[]){s->batches, s->kv_heads, s->tk, s->dh});
+        trial_input(&t, false, s->cache, 2, 4, (int64_t[]){s->batches, s->kv_heads, s->tk, s->dv});
+        t.reduced = s->tk;
+        assert_true(
+            trial_end(&t, OI_F32, 4, (int64_t[]){s->batches, s->heads, s->tq, s->dv}, body));
+        return;
+    }
+    number(&t, "heads", s->heads);
+    number(&t, "kv_heads", s->kv_heads);
+    trial_input(&t, false, OI_F32, 2, 3, (int64_t[]){s->batches, s->tq, s->heads * s->dh});
+    trial_input(&t, false, s->cache, 2, 3, (int64_t[]){s->batches, s->tk, s->kv_heads * s->dh});
+    trial_input(&t, false, s->cache, 2, 3, (int64_t[]){s->batches, s->tk, s->kv_heads * s->dv});
+    t.reduced = s->tk;
+    if (s->kv_len >= 0) /* what is not valid is never looked at */
+        for (int64_t b = 0; b < s->batches; b++)
+            for (int64_t i = s->kv_len * s->kv_heads * s->dv; i < s->tk * s->kv_heads * s->dv; i++)
+                oi_element_set_f64(s->cache, t.data[2],
+                                   (uint64_t)(b * s->tk * s->kv_heads * s->dv + i), NAN);
+    assert_true(trial_end(&t, OI_F32, 3, (int64_t[]){s->batches, s->tq, s->heads * s->dv}, body));
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    static const setting settings[] = {
+        {1, 9, 3, 1, 300, 64, 64, 200, true, OI_F16},
+        {1, 9, 3, 32, 100, 64, 64, 80, true, OI_F16},
+        {2, 4, 4, 7, 9, 32, 16, -1, false, OI_F32},
+        {1, 12, 12, 128, 128, 32, 32, 70, false, OI_F32},
+        {1, 8, 1, 1, 65, 8, 32, 65, true, OI_F16},
+        {1, 2, 1, 9, 64, 16, 16, 3, true, OI_F16},
+        {1, 2, 2, 5, 20, 16, 16, 0, false, OI_F32},
+        {3, 6, 2, 50, 130, 24, 48, 129, true, OI_F32},
+    };
+    for (size_t i = 0; i < OI_COUNT(settings); i++) {
+        run(&settings[i], 3, i);
+        run(&settings[i], 4, i + 50);
+    }
+}
+
+/* A decoding step of its own layout: q [1, H Dh], k and v [T, 1, Hk Dh]. */
+static void test_decode(void **state)
+{
+    (void)state;
+    trial t;
+    trial_begin(&t, "sdpa", 3);
+    number(&t, "heads", 4);
+    number(&t, "kv_heads", 2);
+    trial_input(&t, false, OI_F32, 1, 2, (int64_t[]){1, 64});
+    trial_input(&t, false, OI_F32, 1, 3, (int64_t[]){37, 1, 32});
+    trial_input(&t, false, OI_F32, 1, 3, (int64_t[]){37, 1, 32});
+    *trial_attr(&t, "scale") = (oi_op_value){.tag = OI_VALUE_FLOAT, .f = 0.5};
+    assert_true(trial_end(&t, OI_F32, 2, (int64_t[]){1, 64}, body));
+}
+
+/* Scores far apart, infinite and NaN. */
+static void test_specials(void **state)
+{
+    (void)state;
+    static const float odd[] = {1e4f, -1e4f, 0, NAN};
+    for (size_t i = 0; i < OI_COUNT(odd); i++)
+        for (int64_t tq = 1; tq < 10; tq += 8) {
+            trial t;
+            trial_begin(&t, "sdpa", i);
+            trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, tq, 16});
+            trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
+            trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
+            ((float *)t.data[1])[70 * 16 + 3] = odd[i];
+            t.reduced = 100;
+            assert_true(trial_end(&t, OI_F32, 4, (int64_t[]){1, 1, tq, 16}, body));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_specials),
+    };
+    return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0; /* these bodies are for other machines */
+}
+
+#endif

@@ -1,7 +1,7 @@
 """The synthesizer's passes: any one may be left out, and the program still agrees with the simulator."""
 import pytest
 
-PASSES = ["fold", "dead", "rename", "fuse", "rows", "schedule", "memory"]
+PASSES = ["fold", "dead", "rename", "inline", "fuse", "rows", "schedule", "memory"]
 
 GRAPHS = {
     # maps into products and readers, values written in place, a variable that lives across the loop
@@ -29,6 +29,56 @@ block entry {
   return y, z;
 }
 """.replace("volatile {", "volatile { t16: f16[3, 40];"),
+    # moves into the loads behind them: cut axes, borders, data as places, several readers
+    "moves": """
+dynamic { x: f32[4, 24]; at: i32[3]; }
+constant { w: f16[6, 5] @init(0.5); k: f32[2, 4, 3, 3] @init(0.125); q: i8[12, 24] @init(3); s: f32[12, 2] @init(0.25); }
+volatile { a: f32[6, 4, 4]; c: f32[1, 2, 6, 4]; g: f32[3, 6]; p: f32[4, 30]; r: f32[24]; y: f32[4, 12]; z: f32[4, 24];
+           t: f16[24, 4]; n: i64[1]; m: f32[4, 24]; }
+persistent { kept: f32[4, 24] @init(0.5); }
+block entry {
+  assign x3: f32[4, 6, 4];
+  assign xt: f32[6, 4, 4];
+  assign x4: f32[1, 4, 6, 4];
+  assign wt: f16[5, 6];
+  assign wf: f32[5, 6];
+  assign e: f32[4, 24];
+  assign f: f32[24, 4];
+  assign u: f32[4, 24];
+  assign h: f16[4, 24];
+  assign d: f32[4, 12];
+  assign old: f32[4, 24];
+  assign all: f32[96];
+  op reshape(x, shape=[4, 6, 4]) >> x3;
+  op transpose(x3, perm=[1, 0, 2]) >> xt;
+  op relu(xt) >> a;
+  op reshape(x, shape=[1, 4, 6, 4]) >> x4;
+  op conv2d(x4, k, pads=[1, 1, 1, 1]) >> c;
+  op transpose(w) >> wt;
+  op cast(wt, to=f32) >> wf;
+  op gather(wf, at) >> g;
+  op add(x, x) >> e;
+  op pad(e, pads=[0, 3, 0, 3], mode="reflect") >> p;
+  op transpose(e) >> f;
+  op max_axis(f, axes=[1]) >> r;
+  op cast(e, to=f16) >> h;
+  op transpose(h) >> t;
+  op qlinear(x, q, s, act="q8") >> d;
+  op reverse(d, axes=[1]) >> y;
+  op slice(x, starts=[0], ends=[12], axes=[1]) >> left;
+  op slice(x, starts=[12], ends=[24], axes=[1]) >> right;
+  op concat(right, left, axis=1) >> u;
+  op mul(u, x) >> z;
+  op reshape(u, shape=[96]) >> all;
+  op argmax_axis(all, axis=0, keepdims=true) >> n;
+  cache.read kept >> old;
+  op transpose(old) >> f;
+  cache.write z >> kept;
+  barrier;
+  op transpose(f) >> m;
+  return a, c, g, p, r, y, z, t, n, m;
+}
+""".replace("assign x3", "assign left: f32[4, 12];\n  assign right: f32[4, 12];\n  assign x3"),
     # windows with padding, reductions over rows, moves, a state that a branch changes
     "window": """
 dynamic { x: f32[1, 3, 9, 11]; }
@@ -89,13 +139,16 @@ block called {
 }
 
 
+SETS = {"moves": ["--set", "at=4,0,-1"]}
+
+
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("left_out", ["nothing", *PASSES])
 def test_a_pass_may_be_left_out(openinfer, tmp_path, graph, left_out):
     path = tmp_path / f"{graph}.oi"
     path.write_text(GRAPHS[graph])
     without = [] if left_out == "nothing" else ["--without", left_out]
-    run = openinfer("verify", path, "--target", "cpu_scalar", "--steps", 4, "--cflags", "-O1", *without)
+    run = openinfer("verify", path, "--target", "cpu_scalar", "--steps", 4, "--cflags", "-O1", *SETS.get(graph, []), *without)
     assert "they agree" in run.stdout
 
 

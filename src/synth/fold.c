@@ -15,8 +15,7 @@ typedef struct folding {
     const oi_tally *uses; /* by tensor */
 } folding;
 
-/* The contents of a tensor that never changes; NULL when it has none yet. */
-static const void *contents(folding *f, const oi_tensor *t)
+const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t)
 {
     oi_view view;
     if (t->space != OI_SPACE_WEIGHTS || t->n_table)
@@ -27,7 +26,7 @@ static const void *contents(folding *f, const oi_tensor *t)
         const char *name = oi_model_tensor_name(t->model, t->sources[0]);
         return oi_model_tensor(t->model, name, &view, NULL) == OI_OK ? view.data : NULL;
     }
-    uint8_t *all = oi_arena_alloc(f->u->arena, t->size_bytes + 8);
+    uint8_t *all = oi_arena_alloc(u->arena, t->size_bytes + 8);
     uint64_t n = 1;
     for (uint32_t d = 0; d < t->rank; d++)
         n *= (uint64_t)t->dims[d];
@@ -71,7 +70,7 @@ static bool run(folding *f, const oi_skernel *k)
     const void **in = oi_arena_alloc(f->u->arena, (q->n_in + 1) * sizeof *in);
     void **out = oi_arena_alloc(f->u->arena, (q->n_out + 1) * sizeof *out);
     for (size_t i = 0; i < q->n_in; i++)
-        if (!(in[i] = contents(f, &f->u->tensors.at[k->in_tensors[i]])))
+        if (!(in[i] = oi_tensor_contents(f->u, &f->u->tensors.at[k->in_tensors[i]])))
             return false;
     for (size_t i = 0; i < q->n_out; i++)
         out[i] =

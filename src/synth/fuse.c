@@ -1,14 +1,13 @@
-/* fuse.c: a value that one kernel makes and the next one reads need not pass through memory.
- * needs:  one tensor per value (rename.c)
+/* fuse.c: a map over what a kernel made goes into that kernel, after the loops of its element.
+ * needs:  maps already in the loads behind them (inline.c)
  * keeps:  results, order of everything that is seen; barriers, branches, per-node checks
  * makes:  kernels of several nodes; tensors that no longer exist
  *
- * Two ways, for a producer P and a reader R in one list of statements:
- *   inline    P is a map: its instructions take the place of R's load, its axes replaced by the
- *             coordinates that R reads at. Moves vanish into the reads behind them.
- *   epilogue  R is a map over P's output axes: its instructions follow P's, per output element.
+ * Two ways, for a producer P and the one reader R of what it makes, in one list of statements:
+ *   follow   R is a map over P's elements: its instructions come after P's, per output element.
+ *   forward  R only moves them: P writes where R would have put them.
  * Every pair that stays apart leaves a note that says why. */
-#include "synth/pass.h"
+#include "synth/compose.h"
 
 #define MAX_SOPS 64 /* per nest: beyond it a reader loses track, and registers run out */
 
@@ -16,7 +15,10 @@ typedef struct fusing {
     oi_unit *u;
     uint32_t graph;
     oi_stmts *list;
-    const oi_tally *uses; /* by tensor */
+    oi_tally *uses; /* by tensor */
+    oi_skernel *p;  /* the present pair, and what lies between them */
+    const oi_skernel *r;
+    uint32_t tensor;
 } fusing;
 
 /* Nobody but the two kernels sees it: made by lowering or renaming, or a variable of the graph that
@@ -27,257 +29,208 @@ static bool is_private(const fusing *f, uint32_t tensor)
     return t->space == OI_SPACE_ARENA && f->uses[tensor].all == 2 && (t->rank > 0 || !t->var);
 }
 
-/* -- coordinates -- */
-
-/* The one axis that a write's dim runs over, OI_NO_ID for a dim of length 1; false when it is not
- * that plain. */
-static bool plain_axis(const oi_snest *n, const oi_nest_coord *c, uint32_t *axis)
+static bool is_on(const fusing *f, const oi_skernel *k, const oi_sop *op)
 {
-    *axis = OI_NO_ID;
-    if (c->base != 0 || c->index != OI_NEST_NONE || c->bend != OI_BEND_NONE || c->may_leave)
+    return oi_sop_is_access(op) && k->ports.at[op->port].tensor == f->tensor;
+}
+
+/* R's axes where P stands at `store`. */
+static bool map_axes(const fusing *f, const oi_snest *n, const oi_sop *store, const oi_sop *load,
+                     oi_axis_map *out)
+{
+    const oi_snest *last = &f->r->nests.at[0];
+    oi_radix radix;
+    oi_split want;
+    if (!oi_sop_is_affine(f->u, f->p, store) || !oi_sop_is_affine(f->u, f->r, load) ||
+        load->kind != OI_SOP_LOAD)
         return false;
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        if (c->step[a] == 0 || n->axes[a].extent == 1)
-            continue;
-        if (c->step[a] != 1 || *axis != OI_NO_ID)
+    oi_nest_coord read = oi_sop_number(f->u, f->r, load), wrote = oi_sop_number(f->u, f->p, store);
+    for (uint32_t a = 0; a < OI_NEST_AXES; a++)
+        out->of[a] = (oi_nest_coord){.index = OI_NEST_NONE};
+    return oi_radix_of_axes(last, &read, oi_tensor_count(&f->u->tensors.at[f->tensor]), &radix) &&
+           oi_radix_digits(n, &wrote, &radix, out->of, &want);
+}
+
+/* -- forward -- */
+
+/* R is one load, of the tensor, and one store of the same bits. */
+static bool is_move(const fusing *f)
+{
+    const oi_snest *n = oi_kernel_map(f->r);
+    return n && n->pre.n == 2 && n->pre.at[0].kind == OI_SOP_LOAD && n->pre.at[0].is_raw &&
+           is_on(f, f->r, &n->pre.at[0]);
+}
+
+/* The store of R as P's, with P standing at `store`. */
+static bool forwarded(fusing *f, const oi_snest *n, const oi_sop *store, bool keep, oi_sop *out)
+{
+    const oi_snest *last = &f->r->nests.at[0];
+    const oi_sop *to = &last->pre.at[1];
+    oi_axis_map map;
+    oi_nest_coord c;
+    if (!map_axes(f, n, store, &last->pre.at[0], &map))
+        return false;
+    uint32_t rank = to->is_flat ? 1 : f->u->tensors.at[f->r->ports.at[to->port].tensor].rank;
+    for (uint32_t d = 0; d < rank; d++)
+        if (to->at[d].index != OI_NEST_NONE || to->at[d].bend != OI_BEND_NONE ||
+            !oi_coord_map(&to->at[d], last, &map, &c))
             return false;
-        *axis = a;
-    }
+    if (!keep)
+        return true;
+    oi_moving m = {.u = f->u, .to = f->p, .from = f->r, .nest = last, .map = &map};
+    oi_sop bare = *to;
+    bare.n_args = 0;
+    *out = oi_sop_moved(&m, &bare);
+    out->is_raw = store->is_raw;
+    out->n_args = 1;
+    out->args[0] = store->args[0];
+    oi_sop_unflatten(f->u, f->p, n, out);
     return true;
 }
 
-/* For every axis of `inner`: where it stands in terms of the axes of the nest that takes it in. */
-typedef struct mapping {
-    oi_nest_coord of[OI_NEST_AXES];
-    bool known[OI_NEST_AXES];
-} mapping;
-
-static oi_nest_coord substitute(const oi_nest_coord *c, const oi_snest *n, const mapping *m)
+/* All stores of P into the tensor: possible, and then done. */
+static bool forward(fusing *f, bool keep)
 {
-    oi_nest_coord out = *c;
-    memset(out.step, 0, sizeof out.step);
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        if (c->step[a] == 0 || n->axes[a].extent == 1)
-            continue;
-        out.base += c->step[a] * m->of[a].base;
-        for (uint32_t b = 0; b < OI_NEST_AXES; b++)
-            out.step[b] += c->step[a] * m->of[a].step[b];
-    }
-    return out;
-}
-
-/* -- instructions -- */
-
-static uint32_t port_in(fusing *f, oi_skernel *to, const oi_port *p)
-{
-    for (size_t i = 0; i < to->ports.n; i++) {
-        oi_port *q = &to->ports.at[i];
-        if (q->tensor == p->tensor && q->n_entry == 0 && p->n_entry == 0) {
-            q->is_written |= p->is_written;
-            return (uint32_t)i;
-        }
-    }
-    *OI_PUSH(f->u->arena, &to->ports) = *p;
-    return (uint32_t)to->ports.n - 1;
-}
-
-static uint32_t scalar_in(fusing *f, oi_skernel *to, const oi_kscalar *s)
-{
-    oi_kscalar own = *s;
-    unsigned same = 0;
-    for (size_t i = 0; i < to->scalars.n; i++)
-        same += strncmp(to->scalars.at[i].name, s->name, strlen(s->name)) == 0;
-    if (same)
-        own.name = oi_arena_printf(f->u->arena, "%s_%u", s->name, same + 1);
-    *OI_PUSH(f->u->arena, &to->scalars) = own;
-    return (uint32_t)to->scalars.n - 1;
-}
-
-/* A call whose numbers are those of another kernel now. */
-static const oi_scall *call_in(fusing *f, oi_skernel *to, const oi_skernel *from, const oi_scall *c)
-{
-    bool any = false;
-    for (uint32_t i = 0; c && c->scalars && i < c->op->n_attrs; i++)
-        any |= c->scalars[i] != OI_NO_ID;
-    if (!any)
-        return c;
-    oi_scall *own = oi_arena_alloc(f->u->arena, sizeof *own);
-    uint32_t *scalars = oi_arena_alloc(f->u->arena, c->op->n_attrs * sizeof *scalars);
-    *own = *c;
-    for (uint32_t i = 0; i < c->op->n_attrs; i++)
-        scalars[i] = c->scalars[i] == OI_NO_ID ? OI_NO_ID
-                                               : scalar_in(f, to, &from->scalars.at[c->scalars[i]]);
-    own->scalars = scalars;
-    return own;
-}
-
-/* What one list of instructions becomes inside another. */
-typedef struct moving {
-    fusing *f;
-    oi_skernel *to;
-    const oi_skernel *from;
-    const oi_snest *nest; /* whose axes the coordinates are over */
-    const mapping *map;
-    uint32_t *ids; /* by old instruction: the new one */
-} moving;
-
-static const oi_nest_coord *moved_coords(const moving *m, const oi_sop *op, uint32_t rank)
-{
-    oi_nest_coord *at = oi_arena_alloc(m->f->u->arena, (rank + 1) * sizeof *at);
-    for (uint32_t d = 0; d < rank; d++) {
-        at[d] = m->map ? substitute(&op->at[d], m->nest, m->map) : op->at[d];
-        if (at[d].index != OI_NEST_NONE)
-            at[d].index = m->ids[at[d].index];
-    }
-    return at;
-}
-
-static oi_sop moved(const moving *m, const oi_sop *op)
-{
-    oi_sop own = *op;
-    if (oi_sop_is_access(op)) {
-        uint32_t rank = m->f->u->tensors.at[m->from->ports.at[op->port].tensor].rank;
-        own.at = moved_coords(m, op, op->is_flat ? 1 : rank);
-        own.port = port_in(m->f, m->to, &m->from->ports.at[op->port]);
-    } else if (op->at) {
-        own.at = moved_coords(m, op, 1);
-    }
-    if (op->guard) {
-        oi_nest_coord *g = oi_arena_alloc(m->f->u->arena, sizeof *g);
-        *g = m->map ? substitute(op->guard, m->nest, m->map) : *op->guard;
-        own.guard = g;
-    }
-    own.call = call_in(m->f, m->to, m->from, op->call);
-    for (uint32_t i = 0; i < op->n_args; i++)
-        if (op->args[i] != OI_NO_ID)
-            own.args[i] = m->ids[op->args[i]];
-    if (op->kind == OI_SOP_EVAL && op->place != OI_NO_ID)
-        own.place = m->ids[op->place];
-    return own;
-}
-
-/* What a tensor would have held: the value rounded as the store would have. */
-static uint32_t as_stored(fusing *f, oi_sops *out, uint32_t base, const oi_sop *store,
-                          uint32_t value)
-{
-    if (oi_form_of(store->type) == store->type || store->is_raw)
-        return value;
-    *OI_PUSH(f->u->arena, out) = (oi_sop){.kind = OI_SOP_CONVERT,
-                                          .type = store->type,
-                                          .from = store->type,
-                                          .args = {value},
-                                          .n_args = 1};
-    return base + (uint32_t)out->n - 1;
-}
-
-/* -- inline -- */
-
-/* R with P's map in place of its loads of the tensor. */
-static void inline_map(fusing *f, oi_skernel *r, oi_snest *n, const oi_skernel *p, uint32_t tensor)
-{
-    const oi_snest *inner = &p->nests.at[0];
-    const oi_sop *store = &inner->pre.at[inner->pre.n - 1];
-    uint32_t rank = f->u->tensors.at[tensor].rank;
-    oi_sops out = {0};
-    uint32_t *ids = oi_arena_alloc(f->u->arena, (n->pre.n + n->post.n + 1) * sizeof *ids);
-    for (size_t i = 0; i < n->pre.n; i++) {
-        const oi_sop *op = &n->pre.at[i];
-        moving own = {f, r, r, n, NULL, ids};
-        if (op->kind != OI_SOP_LOAD || r->ports.at[op->port].tensor != tensor) {
-            oi_sop kept = *op;
-            if (kept.at)
-                kept.at = moved_coords(&own, op,
-                                       op->kind == OI_SOP_PLACE || op->is_flat
-                                           ? 1
-                                           : f->u->tensors.at[r->ports.at[op->port].tensor].rank);
-            for (uint32_t k = 0; k < op->n_args; k++)
-                if (op->args[k] != OI_NO_ID)
-                    kept.args[k] = ids[op->args[k]];
-            if (op->kind == OI_SOP_EVAL && op->place != OI_NO_ID)
-                kept.place = ids[op->place];
-            *OI_PUSH(f->u->arena, &out) = kept;
-            ids[i] = (uint32_t)out.n - 1;
-            continue;
-        }
-        mapping map = {.known = {false}};
-        for (uint32_t d = 0; d < rank; d++) {
-            uint32_t a;
-            if (plain_axis(inner, &store->at[d], &a) && a != OI_NO_ID) {
-                map.of[a] = op->at[d];
-                map.known[a] = true;
+    bool fits = true;
+    for (size_t m = 0; m < f->p->nests.n; m++) {
+        oi_snest *n = &f->p->nests.at[m];
+        for (int post = 0; post < 2; post++) {
+            oi_sops *ops = post ? &n->post : &n->pre;
+            for (size_t i = 0; i < ops->n && fits; i++) {
+                const oi_sop old = ops->at[i];
+                if (is_on(f, f->p, &old))
+                    fits = old.kind == OI_SOP_STORE && forwarded(f, n, &old, keep, &ops->at[i]);
             }
         }
-        uint32_t *inner_ids = oi_arena_alloc(f->u->arena, (inner->pre.n + 1) * sizeof *inner_ids);
-        moving in = {f, r, p, inner, &map, inner_ids};
-        for (size_t k = 0; k + 1 < inner->pre.n; k++) {
-            *OI_PUSH(f->u->arena, &out) = moved(&in, &inner->pre.at[k]);
-            inner_ids[k] = (uint32_t)out.n - 1;
-        }
-        ids[i] = as_stored(f, &out, 0, store, inner_ids[store->args[0]]);
     }
-    /* numbers of the instructions after the loops go on from those before */
-    size_t before = n->pre.n;
-    for (size_t i = 0; i < n->post.n; i++)
-        ids[before + i] = (uint32_t)(out.n + i);
-    for (size_t i = 0; i < n->post.n; i++)
-        for (uint32_t k = 0; k < n->post.at[i].n_args; k++)
-            if (n->post.at[i].args[k] != OI_NO_ID)
-                n->post.at[i].args[k] = ids[n->post.at[i].args[k]];
-    n->element = n->kind == OI_NEST_MAP ? 0 : ids[n->element];
-    n->pre = out;
+    return fits;
 }
 
-static bool is_plain_map(const oi_skernel *k)
+static const char *why_not_forward(fusing *f)
 {
-    return k->nests.n == 1 && k->nests.at[0].kind == OI_NEST_MAP && !k->nests.at[0].is_serial &&
-           !k->nests.at[0].combines_out && k->nests.at[0].pre.n > 0 &&
-           k->nests.at[0].pre.at[k->nests.at[0].pre.n - 1].kind == OI_SOP_STORE;
+    if (!is_move(f))
+        return "the reader is no move";
+    if (f->p->nests.n == 0)
+        return "the producer is no loop nest";
+    for (size_t m = 0; m < f->p->nests.n; m++)
+        if (f->p->nests.at[m].is_scan || f->p->nests.at[m].combines_out)
+            return "the producer needs its result in place";
+    if (!forward(f, false))
+        return "the move is no sum over the producer's axes";
+    return NULL;
 }
+
+/* -- follow -- */
 
 static unsigned n_stores(const oi_skernel *k)
 {
     unsigned n = 0;
     const oi_sops *ops;
-    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++) {
         for (size_t i = 0; i < ops->n; i++)
             n += ops->at[i].kind == OI_SOP_STORE;
+    }
     return n;
 }
 
-/* Whether the store covers its tensor dim by dim, each along an axis of its own. */
-static bool is_plain_store(const fusing *f, const oi_skernel *k, const oi_snest *n,
-                           const oi_sop *store)
+/* The instruction of P that stores the tensor: the last one. */
+static const oi_sop *final_store(const fusing *f)
 {
-    uint32_t axis;
-    if (store->is_flat)
-        return false;
-    for (uint32_t d = 0; d < f->u->tensors.at[k->ports.at[store->port].tensor].rank; d++)
-        if (!plain_axis(n, &store->at[d], &axis))
-            return false;
-    return true;
+    const oi_snest *n = &f->p->nests.at[f->p->nests.n - 1];
+    const oi_sops *ops = n->kind == OI_NEST_MAP ? &n->pre : &n->post;
+    const oi_sop *last = ops->n ? &ops->at[ops->n - 1] : NULL;
+    return last && last->kind == OI_SOP_STORE && is_on(f, f->p, last) ? last : NULL;
 }
 
-/* Work that is done once per element of the tensor must not be done again for every reader. */
-static bool repeats_work(const oi_snest *n, const oi_sop *load, uint32_t rank)
+/* All loads of the tensor agree on where R's axes stand. */
+static bool follows(const fusing *f, const oi_sop *store, oi_axis_map *map)
 {
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        bool moves = n->axes[a].extent == 1;
-        for (uint32_t d = 0; d < rank; d++)
-            moves |= load->at[d].step[a] != 0;
-        if (!moves)
-            return true;
+    const oi_snest *last = &f->r->nests.at[0];
+    oi_axis_map own;
+    bool any = false;
+    for (size_t i = 0; i < last->pre.n; i++) {
+        if (!is_on(f, f->r, &last->pre.at[i]))
+            continue;
+        if (last->pre.at[i].is_raw != store->is_raw ||
+            !map_axes(f, &f->p->nests.at[0], store, &last->pre.at[i], any ? &own : map) ||
+            (any && memcmp(&own, map, sizeof own) != 0))
+            return false;
+        any = true;
     }
-    return false;
+    return any;
 }
 
-static bool is_cheap(const oi_skernel *p)
+/* Coordinates with data in them do not move along. */
+static bool moves_along(const fusing *f, const oi_axis_map *map)
 {
-    for (size_t i = 0; i < p->nests.at[0].pre.n; i++)
-        if (p->nests.at[0].pre.at[i].kind == OI_SOP_EVAL ||
-            p->nests.at[0].pre.at[i].kind == OI_SOP_INDEX)
-            return false;
+    const oi_snest *last = &f->r->nests.at[0];
+    for (size_t i = 0; i < last->pre.n; i++) {
+        const oi_sop *op = &last->pre.at[i];
+        oi_nest_coord c;
+        uint32_t rank = !op->at ? 0
+                        : op->kind == OI_SOP_PLACE || op->is_flat
+                            ? 1
+                            : f->u->tensors.at[f->r->ports.at[op->port].tensor].rank;
+        for (uint32_t d = 0; d < rank; d++)
+            if (!oi_coord_map(&op->at[d], last, map, &c))
+                return false;
+    }
     return true;
 }
+
+static bool pads(const oi_skernel *k)
+{
+    bool any = false;
+    for (size_t i = 0; i < k->nests.at[0].pre.n; i++)
+        any |= k->nests.at[0].pre.at[i].may_leave;
+    return any;
+}
+
+static const char *why_not_follow(const fusing *f, oi_axis_map *map)
+{
+    if (!oi_kernel_map(f->r))
+        return "the reader is no plain map";
+    if (f->p->nests.n != 1 || f->p->nests.at[0].is_serial || f->p->nests.at[0].is_scan ||
+        f->p->nests.at[0].combines_out || !final_store(f) || n_stores(f->p) != 1)
+        return "the producer is no single nest";
+    if (f->r->can_fail)
+        return "the reader can fail";
+    if (f->p->nests.at[0].skips && pads(f->r))
+        return "both pad";
+    if (!follows(f, final_store(f), map) || !moves_along(f, map))
+        return "the reader runs over it in another way";
+    const oi_snest *n = &f->p->nests.at[0];
+    if ((n->kind == OI_NEST_MAP ? n->pre.n : n->post.n) + f->r->nests.at[0].pre.n > MAX_SOPS)
+        return "the kernel would be too long";
+    return NULL;
+}
+
+/* R's instructions after P's, in place of P's store. */
+static void follow(fusing *f, const oi_axis_map *map)
+{
+    oi_snest *n = &f->p->nests.at[0];
+    const oi_snest *last = &f->r->nests.at[0];
+    oi_sops *ops = n->kind == OI_NEST_MAP ? &n->pre : &n->post;
+    uint32_t base = n->kind == OI_NEST_MAP ? 0 : (uint32_t)n->pre.n;
+    oi_sop store = ops->at[--ops->n];
+    uint32_t value = oi_sop_as_stored(f->u, ops, base, &store, store.args[0]);
+    uint32_t *ids = oi_arena_alloc(f->u->arena, (last->pre.n + 1) * sizeof *ids);
+    oi_moving m = {.u = f->u, .to = f->p, .from = f->r, .nest = last, .map = map, .ids = ids};
+    for (size_t i = 0; i < last->pre.n; i++) {
+        const oi_sop *op = &last->pre.at[i];
+        if (op->kind == OI_SOP_LOAD && is_on(f, f->r, op)) {
+            ids[i] = value;
+            continue;
+        }
+        oi_sop own = oi_sop_moved(&m, op);
+        if (oi_sop_is_access(&own))
+            oi_sop_unflatten(f->u, f->p, n, &own);
+        *OI_PUSH(f->u->arena, ops) = own;
+        ids[i] = base + (uint32_t)ops->n - 1;
+    }
+}
+
+/* -- pairs -- */
 
 /* A kernel that also writes what it still reads elsewhere would spoil it. */
 static bool overwrites(const oi_skernel *p, const oi_skernel *r)
@@ -289,217 +242,46 @@ static bool overwrites(const oi_skernel *p, const oi_skernel *r)
     return false;
 }
 
-/* NULL when P can go into R's loads of the tensor, else why not. */
-static const char *why_not_inline(const fusing *f, const oi_skernel *p, const oi_skernel *r,
-                                  uint32_t tensor)
+static bool writes(const fusing *f, const oi_stmt *s, uint32_t tensor)
 {
-    if (!is_plain_map(p) || n_stores(p) != 1)
-        return "the producer is no plain map";
-    if (r->recipe)
-        return "the reader is a recipe";
-    const oi_snest *inner = &p->nests.at[0];
-    const oi_sop *store = &inner->pre.at[inner->pre.n - 1];
-    uint32_t rank = f->u->tensors.at[tensor].rank;
-    if (!is_plain_store(f, p, inner, store))
-        return "the producer writes in another order than its axes";
-    if (p->can_fail)
-        return "the producer can fail";
-    for (size_t m = 0; m < r->nests.n; m++) {
-        const oi_snest *n = &r->nests.at[m];
-        unsigned loads = 0;
-        for (int post = 0; post < 2; post++)
-            for (size_t i = 0; i < (post ? n->post.n : n->pre.n); i++) {
-                const oi_sop *op = post ? &n->post.at[i] : &n->pre.at[i];
-                if (!oi_sop_is_access(op) || r->ports.at[op->port].tensor != tensor)
-                    continue;
-                if (post || op->kind != OI_SOP_LOAD || op->is_flat || (op->is_raw != store->is_raw))
-                    return "the reader looks at it in another way";
-                loads++;
-                if (op->may_leave || n->skips)
-                    return "the reader pads it";
-                for (uint32_t d = 0; d < rank; d++)
-                    if (op->at[d].index != OI_NEST_NONE || op->at[d].bend != OI_BEND_NONE)
-                        return "the reader picks elements by data";
-                if (!is_cheap(p) && repeats_work(n, op, rank))
-                    return "the reader would repeat the work";
-            }
-        if (loads > 1 && !is_cheap(p))
-            return "the reader would repeat the work";
-        if (loads && n->pre.n + loads * inner->pre.n > MAX_SOPS)
-            return "the kernel would be too long";
-    }
-    return NULL;
-}
-
-/* -- epilogue -- */
-
-/* The instruction of P that stores the tensor: the last one. */
-static const oi_sop *final_store(const oi_skernel *p, uint32_t tensor)
-{
-    const oi_snest *n = &p->nests.at[p->nests.n - 1];
-    const oi_sops *ops = n->kind == OI_NEST_MAP ? &n->pre : &n->post;
-    const oi_sop *last = ops->n ? &ops->at[ops->n - 1] : NULL;
-    return last && last->kind == OI_SOP_STORE && p->ports.at[last->port].tensor == tensor ? last
-                                                                                          : NULL;
-}
-
-/* R's axes in terms of P's, through the tensor; false when it does not run over it plainly. */
-static bool map_axes(const fusing *f, const oi_skernel *p, const oi_skernel *r, uint32_t tensor,
-                     mapping *out)
-{
-    const oi_snest *n = &r->nests.at[0], *outer = &p->nests.at[0];
-    const oi_sop *store = final_store(p, tensor);
-    *out = (mapping){.known = {false}};
-    for (size_t i = 0; i < n->pre.n; i++) {
-        const oi_sop *op = &n->pre.at[i];
-        if (!oi_sop_is_access(op) || op->kind == OI_SOP_STORE ||
-            r->ports.at[op->port].tensor != tensor)
-            continue;
-        if (op->kind != OI_SOP_LOAD || op->is_flat || op->may_leave || op->is_raw != store->is_raw)
-            return false;
-        for (uint32_t d = 0; d < f->u->tensors.at[tensor].rank; d++) {
-            uint32_t mine, theirs;
-            if (!plain_axis(n, &op->at[d], &mine) || !plain_axis(outer, &store->at[d], &theirs))
-                return false;
-            if ((mine == OI_NO_ID) != (theirs == OI_NO_ID))
-                return false;
-            if (mine == OI_NO_ID)
-                continue;
-            if (outer->axes[theirs].is_reduced ||
-                (out->known[mine] && out->of[mine].step[theirs] != 1))
-                return false;
-            out->known[mine] = true;
-            out->of[mine] = (oi_nest_coord){.index = OI_NEST_NONE};
-            out->of[mine].step[theirs] = 1;
-        }
-    }
-    for (uint32_t a = 0; a < n->n_axes; a++)
-        if (n->axes[a].extent != 1 && !out->known[a])
-            return false;
-    return true;
-}
-
-static const char *why_not_follow(const fusing *f, const oi_skernel *p, const oi_skernel *r,
-                                  uint32_t tensor, mapping *map)
-{
-    if (!is_plain_map(r))
-        return "the reader is no plain map";
-    if (p->nests.n != 1 || p->nests.at[0].is_serial || p->nests.at[0].is_scan ||
-        p->nests.at[0].combines_out || !final_store(p, tensor) || n_stores(p) != 1)
-        return "the producer is no single nest";
-    if (!is_plain_store(f, p, &p->nests.at[0], final_store(p, tensor)))
-        return "the producer writes in another order than its axes";
-    if (r->can_fail)
-        return "the reader can fail";
-    if (!map_axes(f, p, r, tensor, map))
-        return "the reader runs over it in another way";
-    if (p->nests.at[0].post.n + r->nests.at[0].pre.n > MAX_SOPS)
-        return "the kernel would be too long";
-    return NULL;
-}
-
-/* R's instructions after P's, in place of P's store. */
-static void follow(fusing *f, oi_skernel *p, const oi_skernel *r, uint32_t tensor,
-                   const mapping *map)
-{
-    oi_snest *n = &p->nests.at[0];
-    const oi_snest *last = &r->nests.at[0];
-    oi_sops *ops = n->kind == OI_NEST_MAP ? &n->pre : &n->post;
-    uint32_t base = n->kind == OI_NEST_MAP ? 0 : (uint32_t)n->pre.n;
-    oi_sop store = ops->at[--ops->n];
-    uint32_t value = as_stored(f, ops, base, &store, store.args[0]);
-    uint32_t *ids = oi_arena_alloc(f->u->arena, (last->pre.n + 1) * sizeof *ids);
-    moving m = {f, p, r, last, map, ids};
-    for (size_t i = 0; i < last->pre.n; i++) {
-        const oi_sop *op = &last->pre.at[i];
-        if (op->kind == OI_SOP_LOAD && r->ports.at[op->port].tensor == tensor) {
-            ids[i] = value;
-            continue;
-        }
-        oi_sop own = moved(&m, op);
-        *OI_PUSH(f->u->arena, ops) = own;
-        ids[i] = base + (uint32_t)ops->n - 1;
-    }
-}
-
-/* -- pairs -- */
-
-static void drop_port(oi_skernel *k, uint32_t tensor)
-{
-    for (size_t i = 0; i < k->ports.n; i++)
-        if (k->ports.at[i].tensor == tensor)
-            k->ports.at[i].is_dropped = true;
-}
-
-static bool writes(const oi_skernel *k, uint32_t tensor)
-{
-    for (size_t i = 0; i < k->ports.n; i++)
+    const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &f->u->kernels.at[s->kernel] : NULL;
+    for (size_t i = 0; k && i < k->ports.n; i++)
         if (!k->ports.at[i].is_dropped && k->ports.at[i].tensor == tensor &&
             k->ports.at[i].is_written)
             return true;
     return false;
 }
 
-/* What a statement does, seen from one that would rather run after it. */
-typedef struct passing {
-    const fusing *f;
-    oi_stmt *other;
-    oi_mention own; /* of the one that moves */
-    bool clashes;
-} passing;
-
-static void meet(void *ctx, const oi_mention *m)
-{
-    passing *x = ctx;
-    x->clashes |=
-        m->tensor != OI_NO_ID && m->tensor == x->own.tensor && (m->writes || x->own.writes);
-}
-
-static void meet_all(void *ctx, const oi_mention *m)
-{
-    passing *x = ctx;
-    x->own = *m;
-    oi_stmt_mentions(x->f->u, x->f->graph, x->other, meet, x);
-}
-
-/* Whether the producer may run where the reader stands: nothing between changes what it reads, by
- * port or by name, or uses what it writes. */
-static bool may_sink(const fusing *f, size_t from, size_t to)
-{
-    for (size_t i = from + 1; i < to; i++) {
-        oi_stmt *s = &f->list->at[i];
-        passing x = {.f = f, .other = s};
-        if (s->kind != OI_STMT_KERNEL && s->kind != OI_STMT_CACHE && s->kind != OI_STMT_SET &&
-            s->kind != OI_STMT_LIMIT)
-            return false;
-        oi_stmt_mentions(f->u, f->graph, &f->list->at[from], meet_all, &x);
-        if (x.clashes)
-            return false;
-    }
-    return true;
-}
-
 static size_t producer_of(const fusing *f, size_t reader, uint32_t tensor)
 {
     for (size_t i = reader; i-- > 0;)
-        if (f->list->at[i].kind == OI_STMT_KERNEL &&
-            writes(&f->u->kernels.at[f->list->at[i].kernel], tensor))
+        if (writes(f, &f->list->at[i], tensor))
             return i;
     return SIZE_MAX;
 }
 
-static void take_nodes(fusing *f, oi_skernel *to, const oi_skernel *from, bool first)
+/* NULL when the two were joined, else why not. */
+static const char *join(fusing *f, size_t from, size_t at)
 {
-    OI_VEC(const oi_pnode *) all = {0};
-    for (int half = 0; half < 2; half++) {
-        const oi_skernel *k = (half == 0) == first ? from : to;
-        for (size_t i = 0; i < k->nodes.n; i++)
-            if (all.n == 0 || all.at[all.n - 1] != k->nodes.at[i])
-                *OI_PUSH(f->u->arena, &all) = k->nodes.at[i];
+    oi_unit *u = f->u;
+    uint64_t most = u->target->preferences.max_kernel_ops;
+    oi_axis_map map;
+    if (!oi_stmts_may_sink(u, f->graph, f->list, from, at, false))
+        return "something between them is in the way";
+    if (most && f->p->nodes.n + f->r->nodes.n > most)
+        return oi_arena_printf(u->arena, "max_kernel_ops is %llu", (unsigned long long)most);
+    if (overwrites(f->p, f->r))
+        return "the second overwrites what the first reads";
+    const char *no = why_not_forward(f);
+    if (!no) {
+        forward(f, true);
+        return NULL;
     }
-    to->nodes.at = all.at;
-    to->nodes.n = all.n;
-    to->nodes.cap = all.cap;
+    const char *neither = why_not_follow(f, &map);
+    if (neither)
+        return oi_arena_printf(u->arena, "%s; %s", no, neither);
+    follow(f, &map);
+    return NULL;
 }
 
 /* Joins the reader at `at` with the kernel that made the tensor. True when the list changed. */
@@ -510,43 +292,18 @@ static bool fuse_pair(fusing *f, size_t at, uint32_t tensor)
     if (from == SIZE_MAX || !is_private(f, tensor) ||
         oi_kernel_reads(&u->kernels.at[f->list->at[from].kernel], tensor)) /* changed in place */
         return false;
-    oi_skernel *p = &u->kernels.at[f->list->at[from].kernel],
-               *r = &u->kernels.at[f->list->at[at].kernel];
-    const oi_pnode *node = f->list->at[at].node;
-    uint64_t most = u->target->preferences.max_kernel_ops;
-    mapping map;
-    if (!may_sink(f, from, at)) {
-        oi_unit_note(u, "fuse", f->graph, node, "%s and %s: something between them is in the way",
-                     p->name, r->name);
+    f->p = &u->kernels.at[f->list->at[from].kernel];
+    f->r = &u->kernels.at[f->list->at[at].kernel];
+    f->tensor = tensor;
+    const char *no = join(f, from, at);
+    if (no) {
+        oi_unit_note(u, "fuse", f->graph, f->list->at[at].node, "%s and %s: %s", f->p->name,
+                     f->r->name, no);
         return false;
     }
-    if (most && p->nodes.n + r->nodes.n > most) {
-        oi_unit_note(u, "fuse", f->graph, node, "%s and %s: max_kernel_ops is %llu", p->name,
-                     r->name, (unsigned long long)most);
-        return false;
-    }
-    if (overwrites(p, r)) {
-        oi_unit_note(u, "fuse", f->graph, node,
-                     "%s and %s: the second overwrites what the first reads", p->name, r->name);
-        return false;
-    }
-    const char *no = why_not_inline(f, p, r, tensor);
-    if (!no) {
-        for (size_t m = 0; m < r->nests.n; m++)
-            inline_map(f, r, &r->nests.at[m], p, tensor);
-        drop_port(r, tensor);
-        take_nodes(f, r, p, true);
-        oi_stmts_remove(f->list, from);
-        return true;
-    }
-    const char *neither = why_not_follow(f, p, r, tensor, &map);
-    if (neither) {
-        oi_unit_note(u, "fuse", f->graph, node, "%s and %s: %s; %s", p->name, r->name, no, neither);
-        return false;
-    }
-    follow(f, p, r, tensor, &map);
-    drop_port(p, tensor);
-    take_nodes(f, p, r, false);
+    oi_kernel_drop_port(f->p, tensor);
+    oi_kernel_take_nodes(u, f->p, f->r, false);
+    f->p->query = NULL;
     f->list->at[at].kernel = f->list->at[from].kernel;
     oi_stmts_remove(f->list, from);
     return true;
@@ -573,25 +330,6 @@ static void fuse_list(fusing *f, oi_stmts *list)
     }
 }
 
-/* Ports that lost their tensor go; the instructions' numbers follow. */
-static void tidy_ports(oi_unit *u)
-{
-    for (size_t k = 0; k < u->kernels.n; k++) {
-        oi_skernel *kernel = &u->kernels.at[k];
-        uint32_t *to = oi_arena_alloc(u->arena, (kernel->ports.n + 1) * sizeof *to), n = 0;
-        for (size_t i = 0; i < kernel->ports.n; i++) {
-            to[i] = n;
-            if (!kernel->ports.at[i].is_dropped)
-                kernel->ports.at[n++] = kernel->ports.at[i];
-        }
-        kernel->ports.n = n;
-        oi_sops *ops;
-        for (size_t l = 0; (ops = oi_kernel_sops(kernel, l)) != NULL; l++)
-            for (size_t i = 0; i < ops->n; i++)
-                ops->at[i].port = oi_sop_is_access(&ops->at[i]) ? to[ops->at[i].port] : 0;
-    }
-}
-
 oi_status oi_pass_fuse(oi_unit *u)
 {
     if (u->per_node || !u->target->preferences.prefer_fusion)
@@ -602,6 +340,6 @@ oi_status oi_pass_fuse(oi_unit *u)
             if (u->graphs.at[g].blocks[b].is_used)
                 fuse_list(&f, &u->graphs.at[g].blocks[b].stmts);
     }
-    tidy_ports(u);
+    oi_units_tidy_ports(u);
     return OI_OK;
 }

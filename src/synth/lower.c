@@ -4,6 +4,7 @@
 #include "synth/lower.h"
 
 #include "kernel/meaning.h"
+#include "synth/compose.h"
 
 typedef struct lowering {
     oi_unit *u;
@@ -19,21 +20,10 @@ typedef struct lowering {
 
 /* -- ports -- */
 
-static bool same_entry(const oi_port *a, const oi_port *b)
-{
-    if (a->tensor != b->tensor || a->n_entry != b->n_entry)
-        return false;
-    for (uint32_t i = 0; i < a->n_entry; i++)
-        if (a->entry[i].n != b->entry[i].n ||
-            memcmp(a->entry[i].at, b->entry[i].at, a->entry[i].n * sizeof *a->entry[i].at) != 0)
-            return false;
-    return true;
-}
-
 static uint32_t port_of(lowering *x, const oi_port *p)
 {
     for (size_t i = 0; i < x->kernel->ports.n; i++)
-        if (same_entry(&x->kernel->ports.at[i], p)) {
+        if (oi_port_same(&x->kernel->ports.at[i], p)) {
             x->kernel->ports.at[i].is_written |= p->is_written;
             return (uint32_t)i;
         }

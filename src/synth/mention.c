@@ -128,3 +128,19 @@ oi_tally *oi_graph_tally(oi_unit *u, uint32_t graph)
         oi_stmts_mentions(u, graph, &g->blocks[b].stmts, add, tally);
     return tally;
 }
+
+static void take_away(void *ctx, const oi_mention *m)
+{
+    oi_tally *tally = ctx;
+    if (m->tensor == OI_NO_ID)
+        return;
+    oi_tally *own = &tally[m->tensor];
+    own->all--;
+    own->writes -= m->writes;
+    own->reads -= m->reads || (m->port && m->port->n_entry);
+}
+
+void oi_tally_stmt(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_tally *tally, bool adds)
+{
+    oi_stmt_mentions(u, graph, s, adds ? add : take_away, tally);
+}

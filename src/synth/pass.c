@@ -16,9 +16,9 @@ static oi_status done_already(oi_unit *u)
 static const pass passes[] = {
     {"recipes", done_already, false},      {"fold", oi_pass_fold, false},
     {"dead", oi_pass_dead, false},         {"rename", oi_pass_rename, false},
-    {"fuse", oi_pass_fuse, false},         {"rows", oi_pass_rows, false},
-    {"schedule", oi_pass_schedule, false}, {"memory", oi_pass_memory, true},
-    {"cost", oi_pass_cost, true},
+    {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
+    {"rows", oi_pass_rows, false},         {"schedule", oi_pass_schedule, false},
+    {"memory", oi_pass_memory, true},      {"cost", oi_pass_cost, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

@@ -40,6 +40,14 @@ typedef struct oi_tally {
 
 oi_tally *oi_graph_tally(oi_unit *u, uint32_t graph); /* by tensor */
 
+/* The statement's mentions are added to a tally, or taken away. */
+void oi_tally_stmt(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_tally *tally, bool add);
+
+/* -- fold.c -- */
+
+/* The elements of a tensor that never changes; NULL: it has none, or its model cannot be read. */
+const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t);
+
 /* -- check.c -- */
 
 /* NULL when everything that passes rely on holds, else what does not. */

@@ -45,8 +45,9 @@ static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
         rows &= across == 0 || across == 1;
     }
     if (dot && n->axes[last].extent >= 2 * LANES)
-        n->order.lanes = LANES;
-    else if (rows && out && n->axes[out - 1].extent >= 8)
+        n->order.lanes =
+            oi_dtype_is_float(n->acc) ? LANES : 0; /* integers: compilers may regroup */
+    else if (rows && out > k->n_shared && n->axes[out - 1].extent >= 8)
         n->order.strip =
             n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
 }

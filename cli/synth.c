@@ -19,9 +19,9 @@ static const cli_option options[] = {
     OPT_FLAG("certify", 0, &certify,
              "build it with the device's compiler: its stack and flash go into the certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
-    OPT_TEXT(
-        "dump-after", 0, "PASS", &dump_after,
-        "print what this pass made: fold, dead, rename, inline, fuse, rows, schedule or memory"),
+    OPT_TEXT("dump-after", 0, "PASS", &dump_after,
+             "print what this pass made: fold, dead, rename, inline, fuse, rows, lend, schedule or "
+             "memory"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_END,
 };

@@ -1,7 +1,7 @@
 """The synthesizer's passes: any one may be left out, and the program still agrees with the simulator."""
 import pytest
 
-PASSES = ["fold", "dead", "rename", "inline", "fuse", "rows", "schedule", "memory"]
+PASSES = ["fold", "dead", "rename", "inline", "fuse", "rows", "lend", "schedule", "memory"]
 
 GRAPHS = {
     # maps into products and readers, values written in place, a variable that lives across the loop
@@ -79,6 +79,30 @@ block entry {
   return a, c, g, p, r, y, z, t, n, m;
 }
 """.replace("assign x3", "assign left: f32[4, 12];\n  assign right: f32[4, 12];\n  assign x3"),
+    # persistent memory read where it lies, or copied because it changes or lies in pieces
+    "lent": """
+dynamic { x: f32[4]; }
+volatile { y: f32[4]; z: f32[3, 4]; w: f32[2, 4]; }
+persistent { at: i32 @init(0); rows(l, t): f32[4] @table @fixed(l=2, t=5); last: f32[4] @init(0.5); }
+block entry {
+  assign all: f32[5, 4];
+  assign some: f32[3, 4];
+  assign two: f32[2, 4];
+  assign old: f32[4];
+  cache.write x >> rows[1, at % 5];
+  cache.read rows[1] >> all;
+  op sum_axis(all, axes=[0]) >> y;
+  cache.read rows[1, at % 3 .. at % 3 + 3] >> some;
+  op abs(some) >> z;
+  cache.read rows[0..2, at % 5] >> two;
+  op add(two, x) >> w;
+  cache.read last >> old;
+  cache.write x >> last;
+  op add(y, old) >> y;
+  cache.increment at;
+  return y, z, w;
+}
+""",
     # windows with padding, reductions over rows, moves, a state that a branch changes
     "window": """
 dynamic { x: f32[1, 3, 9, 11]; }
@@ -159,6 +183,16 @@ def test_dumps_show_what_fusion_did(openinfer, tmp_path):
     assert "// matmul add relu: contract[3, 40, +40]" in run.stdout
     assert "exp" not in run.stdout  # nobody reads it
     assert "overwrites what the first reads" in run.stdout  # why h = h + t stays apart
+
+
+def test_reads_that_lend(openinfer, tmp_path):
+    path = tmp_path / "lent.oi"
+    path.write_text(GRAPHS["lent"])
+    run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "lend")
+    assert "// lent     all: f32[5, 4]" in run.stdout
+    assert "// lent     some: f32[3, 4]" in run.stdout
+    assert "// lend: two is copied: it does not lie in one piece" in run.stdout
+    assert "// lend: old is copied: the variable changes before its last reader" in run.stdout
 
 
 def test_unknown_passes_are_named(openinfer, tmp_path):

@@ -406,8 +406,8 @@ static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char
         case OI_SOP_PLACE: print_place(x, id, op); break;
         case OI_SOP_CONST:
             x->forms[id] = op->is_raw ? raw_form(op->type) : oi_form_of(op->type);
-            x->values[id] = op->is_raw ? raw_text(x, op->type, op->fill)
-                                       : literal(x, op->type, op->fill);
+            x->values[id] =
+                op->is_raw ? raw_text(x, op->type, op->fill) : literal(x, op->type, op->fill);
             break;
         case OI_SOP_EVAL:
             name_value(x, id, oi_form_of(op->type), eval_text(x, op), !feeds_store);

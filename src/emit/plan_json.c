@@ -53,6 +53,7 @@ static const char *space_name(oi_space s)
     case OI_SPACE_STATE: return "state";
     case OI_SPACE_ARENA: return "arena";
     case OI_SPACE_LOCAL: return "local";
+    case OI_SPACE_LENT: return "lent";
     }
     return "none";
 }

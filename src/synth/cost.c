@@ -121,7 +121,7 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
             all = sum(all, of_loop(c, s));
         else if (s->kind == OI_STMT_BRANCH)
             all = sum(all, of_branch(c, s->node));
-        else if (s->kind == OI_STMT_CACHE &&
+        else if (s->kind == OI_STMT_CACHE && !s->lends &&
                  (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE))
             all.bytes = plus(all.bytes, times(2, c->u->tensors.at[s->b.tensor].size_bytes));
     }

@@ -17,8 +17,9 @@ static const pass passes[] = {
     {"recipes", done_already, false},      {"fold", oi_pass_fold, false},
     {"dead", oi_pass_dead, false},         {"rename", oi_pass_rename, false},
     {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
-    {"rows", oi_pass_rows, false},         {"schedule", oi_pass_schedule, false},
-    {"memory", oi_pass_memory, true},      {"cost", oi_pass_cost, true},
+    {"rows", oi_pass_rows, false},         {"lend", oi_pass_lend, false},
+    {"schedule", oi_pass_schedule, false}, {"memory", oi_pass_memory, true},
+    {"cost", oi_pass_cost, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

@@ -24,7 +24,8 @@ typedef enum oi_space {
     OI_SPACE_OUTPUT,  /* the host reads it after a step */
     OI_SPACE_STATE,   /* kept from step to step */
     OI_SPACE_ARENA,   /* one step's working memory, shared by tensors that never meet */
-    OI_SPACE_LOCAL    /* a row inside one kernel: on the stack */
+    OI_SPACE_LOCAL,   /* a row inside one kernel: on the stack */
+    OI_SPACE_LENT     /* a part of the state, which a cache.read found */
 } oi_space;
 
 /* What an element is before the step writes it. */
@@ -215,6 +216,7 @@ struct oi_stmt {
     oi_port a, b;    /* CACHE: the variable's side in a; SET: into a */
     oi_pvalue value; /* SET */
     int64_t limit;   /* LIMIT */
+    bool lends;      /* CACHE, a read: b becomes a part of a */
     oi_stmts body;   /* LOOP */
 };
 
@@ -298,6 +300,7 @@ oi_status oi_pass_rename(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
+oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);

@@ -201,8 +201,11 @@ static void check_shape(access *x, const oi_tensor *other)
     for (uint32_t i = 0; i < x->v->rank; i++) {
         if (!x->keeps[i])
             continue;
-        if (d < other->rank && x->fixed_count[i] != other->dims[d])
+        if (d < other->rank && x->fixed_count[i] != other->dims[d]) {
             fail_if(x, 51, "another shape", "%s != %" PRId64, x->count[i], other->dims[d]);
+            x->fixed_count[i] = other->dims[d]; /* from here on */
+            x->count[i] = number(x, other->dims[d]);
+        }
         d++;
     }
 }
@@ -425,11 +428,27 @@ static void measure(access *x)
 
 /* -- the operations -- */
 
+/* Where the selection lies: it is one piece. */
+static void lend_cache(access *x, const oi_tensor *to)
+{
+    oi_buf at = {0};
+    int64_t stride = 1;
+    for (uint32_t i = x->v->rank; i-- > 0; stride *= x->v->most[i])
+        if (x->fixed_start[i] != 0)
+            oi_buf_printf(&at, " + %s * %" PRId64, x->start[i], stride);
+    oi_out_line(&x->c->out, "%s = %s%s;", to->name, storage(x),
+                at.n ? oi_buf_to_arena(&at, x->c->arena) : "");
+}
+
 static void read_cache(access *x)
 {
     const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
     oi_c_check_entry(x->c, &x->s->b);
     check_shape(x, to);
+    if (x->s->lends) {
+        lend_cache(x, to);
+        return;
+    }
     oi_out_line(&x->c->out, "%s *to = %s;", oi_c_type(to->dtype), oi_c_address(x->c, &x->s->b));
     if (oi_dtype_bits(to->dtype) < 8)
         oi_out_line(&x->c->out, "int64_t e = 0;");
@@ -510,6 +529,10 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s)
     x.t = &c->u->tensors.at[s->a.tensor];
     x.writes = s->node->kind == OI_NODE_CACHE_WRITE;
     x.resets = s->node->kind == OI_NODE_CACHE_RESET;
+    if (s->lends) {
+        const oi_tensor *to = &c->u->tensors.at[s->b.tensor];
+        oi_out_line(&c->out, "const %s *%s;", oi_c_type(to->dtype), to->name);
+    }
     oi_out_brace(&c->out);
     if (s->node->kind == OI_NODE_CACHE_INCREMENT || s->node->kind == OI_NODE_CACHE_DECREMENT) {
         count_cache(&x);

@@ -80,6 +80,7 @@ static const char *base_address(oi_cprog *c, const oi_tensor *t)
     case OI_SPACE_ARENA:
         return oi_arena_printf(c->arena, "(%s *)(s->arena + %" PRIu64, type, t->offset);
     case OI_SPACE_STATE: return oi_arena_printf(c->arena, "s->keep.%s", t->name);
+    case OI_SPACE_LENT: return t->name;
     default: return oi_arena_printf(c->arena, "s->%s", t->name);
     }
 }
@@ -107,6 +108,8 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
     const char *base = base_address(c, t), *entry = entry_text(c, t, p);
+    if (t->space == OI_SPACE_LENT)
+        return base;
     if (is_member(t)) {
         const char *amp = t->rank == 0 ? "&" : "";
         return oi_arena_printf(c->arena, "%s%s", amp, base);

@@ -209,7 +209,9 @@ static inline oi_vi oi_vi_four(const int8_t *p)
 /* w within 0 ... 15 times x within +-127: eight of these fit the 16 bits they are summed in. */
 static inline oi_vi oi_vi_dot_u4(oi_vi sum, oi_vi w, oi_vi x)
 {
-    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
+    __asm__("" : "+x"(sum)); /* one sum after the other: a tree of them would not fit registers */
+    return sum;
 }
 
 /* total += what up to eight oi_vi_dot_u4 summed */

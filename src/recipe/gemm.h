@@ -194,9 +194,10 @@ static inline __attribute__((always_inline)) void oi_gemm(
 
 /* out (m, n) = a . b for a packed b, the columns first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_gemm_weights(
-    const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
+    const float *restrict a, const void *restrict packed, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t rows, int64_t first, int64_t last)
 {
+    const float *b = packed;
     if (m < 6)
         oi_gemm_few(a, b, NULL, out, m, n, k, a_row, a_k, 0, first, last);
     else
@@ -205,10 +206,11 @@ static inline __attribute__((always_inline)) void oi_gemm_weights(
 
 /* The same, plus a bias (n). */
 static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
-    const float *restrict a, const float *restrict b, const float *restrict bias,
+    const float *restrict a, const void *restrict packed, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t rows,
     int64_t first, int64_t last)
 {
+    const float *b = packed;
     if (m < 6)
         oi_gemm_few(a, b, bias, out, m, n, k, a_row, a_k, 1, first, last);
     else

@@ -333,6 +333,8 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
         oi_out_line(&o, "CFLAGS += %s", oi_c_flags(c));
     oi_out_line(
         &o, "CFLAGS += -std=c11 -Wall -Wextra -pedantic -fno-strict-aliasing -ffp-contract=off");
+    /* nobody looks at errno or the flags of floating point: comparisons may go into lanes */
+    oi_out_line(&o, "CFLAGS += -fno-math-errno -fno-trapping-math");
     oi_out_line(&o, "%s", "");
     const char *weights = c->u->embeds ? " weights" : "";
     oi_out_line(&o, "OBJECTS = main.o %s.o hal.o%s%s", c->name, weights, *weights ? ".o" : "");
@@ -352,7 +354,8 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "add_executable(%s main.c %s.c hal.c%s%s)", c->name, c->name, weights,
                 *weights ? ".c" : "");
     oi_out_line(&o,
-                "target_compile_options(%s PRIVATE -O3 %s -fno-strict-aliasing -ffp-contract=off)",
+                "target_compile_options(%s PRIVATE -O3 %s -fno-strict-aliasing -ffp-contract=off "
+                "-fno-math-errno -fno-trapping-math)",
                 c->name, oi_c_flags(c));
     oi_out_line(&o, "target_link_libraries(%s PRIVATE m)", c->name);
     oi_c_add_file(c, files, "CMakeLists.txt", &o);

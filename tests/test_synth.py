@@ -22,15 +22,7 @@ EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
 import run_all  # noqa: E402
 
-# What the synthesizer refuses today, with the words it says. An entry that starts to pass fails the test
-# below: then it leaves this list.
-NOT_YET = {
-    "attn_cache": "has a length that only the run knows",
-    "auto_dim": "has a length that only the run knows",
-    "cache_ops": "has a length that only the run knows",
-    "tables": "has a length that only the run knows",
-}
-NAMES = [name for name in run_all.NAMES if name not in NOT_YET]
+NAMES = run_all.NAMES
 
 STRICT = "-Wall -Wextra -Werror -pedantic"
 SANITIZED = f"-O1 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -98,14 +90,6 @@ def test_example(openinfer, example, name, way):
     result = openinfer("verify", *example(name), "--target", target, "--cc", compiler, *flagged, *more)
     assert "8 steps compared" in result.stdout and "they agree" in result.stdout
     assert "output " in result.stdout or "state " in result.stdout
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_not_yet(openinfer, example, name):
-    result = openinfer("verify", *example(name), "--target", "cpu_scalar", "--cflags", "-O0", code=None)
-    assert result.returncode == 1, f"{name} can be synthesized now: take it off the list"
-    assert NOT_YET[name] in result.stderr
-    assert name in run_all.NAMES
 
 
 # -- verify itself ------------------------------------------------------------------------------------------
@@ -385,12 +369,6 @@ def test_earlier_program_survives(openinfer, example, tmp_path):
     assert result.returncode == 3
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
     assert list(tmp_path.iterdir()) == [out]
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_refused_before_writing(openinfer, example, tmp_path, name):
-    openinfer("synth", *example(name)[:3], "--target", "cpu_scalar", "-o", tmp_path / "out", code=1)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_verify_leaves_nothing(openinfer, example, tmp_path):

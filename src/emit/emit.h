@@ -34,6 +34,12 @@ extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name */
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
                            const char *text, oi_buf *out);
 
+/* -- formula.c: numbers that hang on lengths -- */
+
+typedef const char *oi_spell_scalar(void *ctx, uint32_t scalar);
+const char *oi_formula_text(oi_arena *a, const oi_formula *f, oi_spell_scalar *spell, void *ctx);
+bool oi_formula_is_length(const oi_formula *f, uint32_t *scalar); /* just that scalar */
+
 /* -- nest.c: loops in a C-like language -- */
 
 typedef struct oi_nest_printer oi_nest_printer;
@@ -65,6 +71,7 @@ struct oi_nest_printer {
     const oi_skernel *kernel;
     const char *const *ports; /* by port: what it is called */
     uint32_t n_open;          /* outermost axes whose positions the text around gives */
+    const char *const *fns;   /* by oi_fn: how its value is spelled; NULL when there are none */
     bool is_split;            /* the outermost axis runs from `first` to `last` */
 };
 

@@ -1,134 +1,13 @@
 /* nest.c: a loop nest as text in a C-like language. The loops and the arithmetic come from the
  * nest; the language says how types, elements and helpers are spelled. */
-#include "emit/emit.h"
+#include "emit/nest.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-typedef struct printer {
-    const oi_nest_printer *p;
-    const oi_snest *n;
-    const char **values; /* by instruction: how its value is spelled */
-    oi_dtype *forms;     /* by instruction: the type it is held in */
-    unsigned n_names;
-} printer;
-
-/* -- positions -- */
-
-static const char *axis_name(const printer *x, uint32_t a)
-{
-    static const char letters[] = "ijkpqrtuvw"; /* l, n and e have other uses */
-    if (a < sizeof letters - 1)
-        return oi_arena_printf(x->p->arena, "%c", letters[a]);
-    return oi_arena_printf(x->p->arena, "i%u", a);
-}
-
-/* "i * 8 + j - 3": the sum of steps over the axes, with what data adds. */
-typedef struct sum {
-    oi_buf text;
-} sum;
-
-static void add_term(sum *s, int64_t factor, const char *what)
-{
-    if (factor == 0)
-        return;
-    bool first = s->text.n == 0;
-    uint64_t size = factor < 0 ? 0 - (uint64_t)factor : (uint64_t)factor;
-    oi_buf_puts(&s->text, first ? (factor < 0 ? "-" : "") : factor < 0 ? " - " : " + ");
-    if (!what)
-        oi_buf_printf(&s->text, "%" PRIu64, size);
-    else if (size == 1)
-        oi_buf_puts(&s->text, what);
-    else
-        oi_buf_printf(&s->text, "%s * %" PRIu64, what, size);
-}
-
-static const char *sum_text(const printer *x, sum *s)
-{
-    if (s->text.n == 0)
-        oi_buf_puts(&s->text, "0");
-    return oi_buf_to_arena(&s->text, x->p->arena);
-}
-
-/* What a helper found, as a position. */
-static const char *position_text(const printer *x, const char *text)
-{
-    const char *as = x->p->lang->as_index;
-    return as ? oi_arena_printf(x->p->arena, "%s(%s)", as, text) : text;
-}
-
-static const char *coord_text(const printer *x, const oi_nest_coord *c)
-{
-    static const char *const bends[] = {
-        [OI_BEND_EDGE] = "edge", [OI_BEND_REFLECT] = "reflect", [OI_BEND_WRAP] = "wrap"};
-    sum s = {{0}};
-    for (uint32_t a = 0; a < x->n->n_axes; a++)
-        if (x->n->axes[a].extent != 1)
-            add_term(&s, c->step[a], axis_name(x, a));
-    if (c->index != OI_NEST_NONE)
-        add_term(&s, 1, x->values[c->index]);
-    add_term(&s, c->base, NULL);
-    const char *text = sum_text(x, &s);
-    if (c->bend == OI_BEND_NONE)
-        return text;
-    return position_text(x, oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %" PRId64 ", %" PRId64 ")",
-                                            bends[c->bend], text, c->bend_from, c->bend_to));
-}
-
-static const oi_tensor *tensor_of(const printer *x, const oi_sop *op)
-{
-    return &x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor];
-}
-
-/* Where the element lies, counted in elements. */
-static const char *place_text(const printer *x, const oi_sop *op)
-{
-    const oi_tensor *t = tensor_of(x, op);
-    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0}, strides[OI_MAX_RANK];
-    sum s = {{0}};
-    if (op->is_flat)
-        return coord_text(x, &op->at[0]);
-    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
-        strides[d] = stride;
-    for (uint32_t d = 0; d < t->rank; d++) {
-        if (op->at[d].bend != OI_BEND_NONE)
-            continue;
-        base += strides[d] * op->at[d].base;
-        for (uint32_t a = 0; a < x->n->n_axes; a++)
-            steps[a] += strides[d] * op->at[d].step[a];
-    }
-    for (uint32_t a = 0; a < x->n->n_axes; a++)
-        if (x->n->axes[a].extent != 1)
-            add_term(&s, steps[a], axis_name(x, a));
-    for (uint32_t d = 0; d < t->rank; d++) {
-        if (op->at[d].bend != OI_BEND_NONE)
-            add_term(&s, strides[d], coord_text(x, &op->at[d]));
-        else if (op->at[d].index != OI_NEST_NONE)
-            add_term(&s, strides[d], x->values[op->at[d].index]);
-    }
-    add_term(&s, base, NULL);
-    return sum_text(x, &s);
-}
-
-/* "a >= 0 && a < 5 && ...": the element exists; NULL: always. */
-static const char *inside_text(const printer *x, const oi_sop *op)
-{
-    const oi_tensor *t = tensor_of(x, op);
-    oi_buf out = {0};
-    for (uint32_t d = 0; d < (op->is_flat ? 1 : t->rank); d++) {
-        if (!op->at[d].may_leave)
-            continue;
-        const char *c = coord_text(x, &op->at[d]);
-        oi_buf_printf(&out, "%s%s >= 0 && %s < %" PRId64, out.n ? " && " : "", c, c, t->dims[d]);
-    }
-    if (op->guard)
-        oi_buf_printf(&out, "%s%s >= 0", out.n ? " && " : "", coord_text(x, op->guard));
-    return out.n ? oi_buf_to_arena(&out, x->p->arena) : NULL;
-}
-
 /* -- values -- */
 
-static const char *literal(const printer *x, oi_dtype t, uint64_t bits)
+static const char *literal(const oi_printing *x, oi_dtype t, uint64_t bits)
 {
     return x->p->lang->literal(x->p->arena, t, bits);
 }
@@ -140,13 +19,13 @@ static oi_dtype raw_form(oi_dtype t)
 }
 
 /* A literal as a stored element: narrow floats are their bits. */
-static const char *raw_text(const printer *x, oi_dtype t, uint64_t bits)
+static const char *raw_text(const oi_printing *x, oi_dtype t, uint64_t bits)
 {
     return literal(x, oi_form_of(t) != t ? OI_U16 : raw_form(t), bits);
 }
 
 /* "float", "precise float": of a variable. */
-static const char *type_text(const printer *x, oi_dtype t)
+static const char *type_text(const oi_printing *x, oi_dtype t)
 {
     const oi_dialect *d = x->p->lang->dialect;
     return oi_arena_printf(x->p->arena, "%s%s",
@@ -156,7 +35,7 @@ static const char *type_text(const printer *x, oi_dtype t)
 
 /* -- evaluating -- */
 
-static const char *new_name(printer *x, const char *stem)
+static const char *new_name(oi_printing *x, const char *stem)
 {
     return oi_arena_printf(x->p->arena, "%s%u", stem, x->n_names++);
 }
@@ -174,7 +53,7 @@ static void bind_name(binding *b, const char *name, oi_dtype type, const char *s
         b->names[b->n++] = (oi_m_name){.name = name, .type = type, .spell = spell};
 }
 
-static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
+static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
 {
     for (uint32_t i = 0; i < c->op->n_attrs && b->n < MAX_NAMES; i++) {
         const oi_op_attr *attr = &c->op->attrs[i];
@@ -210,7 +89,7 @@ static void bind_attrs(const printer *x, binding *b, const oi_scall *c)
 }
 
 /* The text of an expression; its definitions are printed as lines before. */
-static const char *expression(printer *x, const char *text, binding *b, oi_dtype want)
+static const char *expression(oi_printing *x, const char *text, binding *b, oi_dtype want)
 {
     oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
     const oi_dialect *d = x->p->lang->dialect;
@@ -245,7 +124,7 @@ static const char *part_text(const oi_scall *c, oi_op_part part, oi_dtype of, oi
     return text ? text : "0";
 }
 
-static const char *widen(const printer *x, oi_dtype t, const char *bits)
+static const char *widen(const oi_printing *x, oi_dtype t, const char *bits)
 {
     return oi_form_of(t) == t
                ? bits
@@ -253,7 +132,7 @@ static const char *widen(const printer *x, oi_dtype t, const char *bits)
 }
 
 /* What the op `cast` makes of a value when it neither saturates nor rounds but as it must. */
-static const char *convert_text(printer *x, const oi_sop *op)
+static const char *convert_text(oi_printing *x, const oi_sop *op)
 {
     static const oi_op_value no = {.tag = OI_VALUE_BOOL},
                              trunc = {.tag = OI_VALUE_STRING, .s = "trunc"};
@@ -276,7 +155,7 @@ static const char *convert_text(printer *x, const oi_sop *op)
                  expression(x, part_text(&call, OI_PART_EXPR, source, op->type), &b, op->type));
 }
 
-static const char *eval_text(printer *x, const oi_sop *op)
+static const char *eval_text(oi_printing *x, const oi_sop *op)
 {
     const oi_scall *c = op->call;
     bool is_cast = c->op->outputs[0].out_rule == OI_OUT_ATTR && op->part == OI_PART_EXPR;
@@ -323,7 +202,7 @@ static bool is_leaf(const char *text)
 }
 
 /* Values that are used more than once, or are not plain, get a name. */
-static void name_value(printer *x, uint32_t id, oi_dtype form, const char *text, bool must)
+static void name_value(oi_printing *x, uint32_t id, oi_dtype form, const char *text, bool must)
 {
     x->forms[id] = form;
     if (!must || is_leaf(text)) {
@@ -335,21 +214,21 @@ static void name_value(printer *x, uint32_t id, oi_dtype form, const char *text,
     x->values[id] = name;
 }
 
-static const char *load_text(const printer *x, const oi_sop *op)
+static const char *load_text(const oi_printing *x, const oi_sop *op)
 {
     oi_buf text = {0};
-    x->p->lang->load(x->p, op, place_text(x, op), &text);
+    x->p->lang->load(x->p, op, oi_place_element(x, op), &text);
     return oi_buf_to_arena(&text, x->p->arena);
 }
 
 /* An index found in data: negative counts from the end; out of range is an error, or outside. An
  * unsigned one beyond any length must not turn negative. */
-static void print_index(printer *x, uint32_t id, const oi_sop *op)
+static void print_index(oi_printing *x, uint32_t id, const oi_sop *op)
 {
     const char *name = new_name(x, "at"), *suffix = op->type == OI_U64 ? "_u64" : "";
-    const char *v = oi_arena_printf(x->p->arena, "oi_position%s(%s, %" PRId64 ")", suffix,
-                                    load_text(x, op), op->length);
-    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, position_text(x, v));
+    const char *v = oi_arena_printf(x->p->arena, "oi_position%s(%s, %s)", suffix, load_text(x, op),
+                                    oi_place_number(x, op->length, op->length_fn));
+    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, oi_place_position(x, v));
     if (!op->may_leave) {
         oi_out_open(x->p->out, "if (%s < 0)", name);
         x->p->lang->fail(x->p->out, 47, "E047: an index out of range");
@@ -359,12 +238,12 @@ static void print_index(printer *x, uint32_t id, const oi_sop *op)
     x->forms[id] = OI_I64;
 }
 
-static void print_load(printer *x, uint32_t id, const oi_sop *op)
+static void print_load(oi_printing *x, uint32_t id, const oi_sop *op)
 {
     const char *t = load_text(x, op), *inside = NULL;
     oi_dtype form = op->is_raw ? raw_form(op->type) : oi_form_of(op->type);
     if (op->may_leave && !x->n->skips)
-        inside = inside_text(x, op);
+        inside = oi_place_inside(x, op);
     if (inside)
         t = oi_arena_printf(x->p->arena, "%s ? %s : %s", inside, t,
                             op->is_raw ? raw_text(x, op->type, op->fill)
@@ -372,10 +251,10 @@ static void print_load(printer *x, uint32_t id, const oi_sop *op)
     name_value(x, id, form, t, true);
 }
 
-static void print_store(printer *x, const oi_sop *op)
+static void print_store(oi_printing *x, const oi_sop *op)
 {
     oi_buf text = {0};
-    x->p->lang->store(x->p, op, place_text(x, op), x->values[op->args[0]], &text);
+    x->p->lang->store(x->p, op, oi_place_element(x, op), x->values[op->args[0]], &text);
     uint32_t rank = x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
     const char *guard = "";
     for (uint32_t d = 0; !op->is_flat && d < rank; d++)
@@ -385,16 +264,16 @@ static void print_store(printer *x, const oi_sop *op)
 }
 
 /* A coordinate as a number to compute with. */
-static void print_place(printer *x, uint32_t id, const oi_sop *op)
+static void print_place(oi_printing *x, uint32_t id, const oi_sop *op)
 {
     const char *name = new_name(x, "v");
     oi_out_line(x->p->out, "const %s %s = %s;", type_text(x, OI_I64), name,
-                coord_text(x, &op->at[0]));
+                oi_place_coord(x, &op->at[0], oi_place_fns(op, 0)));
     x->values[id] = name;
     x->forms[id] = OI_I64;
 }
 
-static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char *acc)
+static void print_sops(oi_printing *x, const oi_sops *ops, uint32_t base, const char *acc)
 {
     for (size_t i = 0; i < ops->n; i++) {
         const oi_sop *op = &ops->at[i];
@@ -430,34 +309,36 @@ static void print_sops(printer *x, const oi_sops *ops, uint32_t base, const char
 
 /* -- loops -- */
 
-static void open_loops(printer *x, uint32_t from, uint32_t to)
+static void open_loops(oi_printing *x, uint32_t from, uint32_t to)
 {
     from = from < x->p->n_open ? x->p->n_open : from;
     for (uint32_t a = from; a < to; a++) {
-        const char *i = axis_name(x, a);
+        const char *i = oi_place_axis(x, a);
         if (x->p->is_split && a == 0)
             oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", x->p->lang->index, i, i,
                         i);
-        else if (x->n->axes[a].extent != 1)
-            oi_out_open(x->p->out, "for (%s %s = 0; %s < %" PRId64 "; %s++)", x->p->lang->index, i,
-                        i, x->n->axes[a].extent, i);
+        else if (oi_place_has_loop(x->n, a))
+            oi_out_open(
+                x->p->out, "for (%s %s = 0; %s < %s; %s++)", x->p->lang->index, i, i,
+                oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0), i);
     }
 }
 
-static void close_loops(printer *x, uint32_t from, uint32_t to)
+static void close_loops(oi_printing *x, uint32_t from, uint32_t to)
 {
     from = from < x->p->n_open ? x->p->n_open : from;
     for (uint32_t a = from; a < to; a++)
-        if (x->n->axes[a].extent != 1 || (x->p->is_split && a == 0))
+        if (oi_place_has_loop(x->n, a) || (x->p->is_split && a == 0))
             oi_out_close(x->p->out, "");
 }
 
-static const char *guard_text(const printer *x)
+static const char *guard_text(const oi_printing *x)
 {
     oi_buf out = {0};
     for (size_t i = 0; i < x->n->pre.n; i++) {
         const oi_sop *op = &x->n->pre.at[i];
-        const char *inside = op->kind == OI_SOP_LOAD && op->may_leave ? inside_text(x, op) : NULL;
+        const char *inside =
+            op->kind == OI_SOP_LOAD && op->may_leave ? oi_place_inside(x, op) : NULL;
         if (inside)
             oi_buf_printf(&out, "%s%s", out.n ? " && " : "", inside);
     }
@@ -465,7 +346,7 @@ static const char *guard_text(const printer *x)
 }
 
 /* acc after one more element. */
-static void print_combine(printer *x, const char *acc, const char *element)
+static void print_combine(oi_printing *x, const char *acc, const char *element)
 {
     const oi_scall *c = x->n->reduce;
     oi_dtype form = oi_form_of(x->n->acc);
@@ -477,9 +358,9 @@ static void print_combine(printer *x, const char *acc, const char *element)
     bind_attrs(x, &b, c);
     if (x->n->finds_position) {
         uint32_t last = x->n->n_axes - 1;
-        const char *k = x->n->axes[last].extent == 1 ? "0" : axis_name(x, last);
+        const char *k = oi_place_has_loop(x->n, last) ? oi_place_axis(x, last) : "0";
         if (x->n->finds_element)
-            k = place_text(x, &x->n->pre.at[0]);
+            k = oi_place_element(x, &x->n->pre.at[0]);
         oi_out_open(x->p->out, "if (best < 0 || (%s))",
                     expression(x, part_text(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
         oi_out_line(x->p->out, "acc = %s;", element);
@@ -491,7 +372,7 @@ static void print_combine(printer *x, const char *acc, const char *element)
                 expression(x, part_text(c, OI_PART_COMBINE, form, form), &b, form));
 }
 
-static const char *init_text(printer *x)
+static const char *init_text(oi_printing *x)
 {
     binding b = {.n = 0};
     oi_dtype form = oi_form_of(x->n->acc);
@@ -500,7 +381,7 @@ static const char *init_text(printer *x)
 }
 
 /* Whether the end of the reduction asks over how many elements it went. */
-static bool counts(const printer *x)
+static bool counts(const oi_printing *x)
 {
     const oi_snest *n = x->n;
     for (size_t i = 0; i < n->post.n; i++) {
@@ -516,12 +397,12 @@ static bool counts(const printer *x)
     return false;
 }
 
-static bool counts_padding(const printer *x)
+static bool counts_padding(const oi_printing *x)
 {
     for (size_t i = 0; i < x->n->pre.n; i++) {
         const oi_sop *op = &x->n->pre.at[i];
-        for (uint32_t d = 0; op->kind == OI_SOP_LOAD && op->may_leave && d < tensor_of(x, op)->rank;
-             d++)
+        for (uint32_t d = 0;
+             op->kind == OI_SOP_LOAD && op->may_leave && d < oi_place_tensor(x, op)->rank; d++)
             if (op->at[d].counted_before || op->at[d].counted_after)
                 return true;
     }
@@ -529,41 +410,47 @@ static bool counts_padding(const printer *x)
 }
 
 /* Where an iteration counts although it may lie outside. */
-static const char *counted_text(const printer *x)
+static const char *counted_text(const oi_printing *x)
 {
     oi_buf out = {0};
     for (size_t i = 0; i < x->n->pre.n; i++) {
         const oi_sop *op = &x->n->pre.at[i];
-        for (uint32_t d = 0; op->kind == OI_SOP_LOAD && op->may_leave && d < tensor_of(x, op)->rank;
-             d++) {
+        for (uint32_t d = 0;
+             op->kind == OI_SOP_LOAD && op->may_leave && d < oi_place_tensor(x, op)->rank; d++) {
             if (!op->at[d].may_leave)
                 continue;
-            const char *c = coord_text(x, &op->at[d]);
-            oi_buf_printf(&out, "%s%s >= %" PRId64 " && %s < %" PRId64, out.n ? " && " : "", c,
-                          -op->at[d].counted_before, c,
-                          tensor_of(x, op)->dims[d] + op->at[d].counted_after);
+            const char *c = oi_place_coord(x, &op->at[d], oi_place_fns(op, d));
+            const oi_coord_fns *f = oi_place_fns(op, d);
+            oi_buf_printf(&out, "%s%s >= -%s && %s < %s + %s", out.n ? " && " : "", c,
+                          oi_place_number(x, op->at[d].counted_before, f ? f->counted_before : 0),
+                          c, oi_place_dim(x, op->port, d),
+                          oi_place_number(x, op->at[d].counted_after, f ? f->counted_after : 0));
         }
     }
     return oi_buf_to_arena(&out, x->p->arena);
 }
 
-static int64_t count_reduced(const oi_snest *n, uint32_t n_out)
+/* Over how many elements the reduced axes go. */
+static const char *count_text(const oi_printing *x, uint32_t n_out)
 {
     int64_t all = 1;
-    for (uint32_t a = n_out; a < n->n_axes; a++)
-        all *= n->axes[a].extent;
-    return all;
+    const char *more = "";
+    for (uint32_t a = n_out; a < x->n->n_axes; a++)
+        if (x->n->extents && x->n->extents[a])
+            more = oi_arena_printf(x->p->arena, "%s * %s", more, x->p->fns[x->n->extents[a]]);
+        else
+            all *= x->n->axes[a].extent;
+    return oi_arena_printf(x->p->arena, "%" PRId64 "%s", all, more);
 }
 
-static void print_count(printer *x, uint32_t n_out)
+static void print_count(oi_printing *x, uint32_t n_out)
 {
     if (counts(x))
-        oi_out_line(x->p->out, "const %s n = %" PRId64 ";", x->p->lang->index,
-                    count_reduced(x->n, n_out));
+        oi_out_line(x->p->out, "const %s n = %s;", x->p->lang->index, count_text(x, n_out));
 }
 
 /* One sum, in order. */
-static void print_reduce(printer *x, uint32_t n_out)
+static void print_reduce(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
@@ -604,13 +491,13 @@ static void print_reduce(printer *x, uint32_t n_out)
 }
 
 /* Partial sums along the last axis: lane l takes every lanes-th element. */
-static void print_lanes(printer *x, uint32_t n_out)
+static void print_lanes(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = type_text(x, oi_form_of(n->acc)), *index = x->p->lang->index;
     uint32_t last = n->n_axes - 1, lanes = n->order.lanes;
-    const char *k = axis_name(x, last);
+    const char *k = oi_place_axis(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
     open_loops(x, 0, n_out);
     oi_out_line(o, "%s lane[%u];", type, lanes);
@@ -643,14 +530,14 @@ static void print_lanes(printer *x, uint32_t n_out)
 }
 
 /* Accumulators side by side along the last output axis. */
-static void print_strip(printer *x, uint32_t n_out)
+static void print_strip(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = type_text(x, oi_form_of(n->acc)), *index = x->p->lang->index;
     uint32_t row = n_out - 1, strip = n->order.strip;
     int64_t all = n->axes[row].extent;
-    const char *j = axis_name(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
+    const char *j = oi_place_axis(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
     open_loops(x, 0, row);
     if (all > strip)
         oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, all, strip);
@@ -682,7 +569,7 @@ static void print_strip(printer *x, uint32_t n_out)
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 {
-    printer x = {.p = p, .n = n};
+    oi_printing x = {.p = p, .n = n};
     size_t all = n->pre.n + n->post.n + 1;
     uint32_t n_out = 0;
     x.values = oi_arena_alloc(p->arena, all * sizeof *x.values);
@@ -705,9 +592,9 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 
 void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n)
 {
-    printer x = {.p = p, .n = n};
+    oi_printing x = {.p = p, .n = n};
     for (uint32_t a = 0; a < p->kernel->n_shared; a++) {
-        const char *i = axis_name(&x, a);
+        const char *i = oi_place_axis(&x, a);
         oi_out_open(p->out, "for (%s %s = 0; %s < %" PRId64 "; %s++)", p->lang->index, i, i,
                     n->axes[a].extent, i);
     }

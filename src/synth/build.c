@@ -1,6 +1,7 @@
 /* build.c: a bound graph becomes statements over tensors. Loops, branches and blocks stay as they
  * are written; ops become kernels (lower.c). */
 #include "synth/consumers.h"
+#include "synth/lengths.h"
 
 /* A consumer's write that others must not see before entry's await. */
 typedef struct hidden {
@@ -124,6 +125,7 @@ static void hide_writes(building *b)
                 .graph = b->graph,
                 .is_written = true};
             memcpy(t.dims, u->tensors.at[shared].dims, sizeof t.dims);
+            t.run_dims = u->tensors.at[shared].run_dims;
             *OI_PUSH(u->arena, &b->hidden) =
                 (hidden){p->consumers[k], v, shared, oi_unit_add_tensor(u, &t)};
         }
@@ -223,10 +225,14 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
     }
     if (u->status == OI_OK)
         set_ports(&b);
-    hide_writes(&b);
-    for (uint32_t i = 0; i < p->n_blocks && u->status == OI_OK; i++) {
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
         g.blocks[i].source = &p->blocks[i];
         g.blocks[i].is_used = b.uses.seen[i];
+    }
+    if (u->status == OI_OK)
+        oi_bounds_find(u, b.graph);
+    hide_writes(&b);
+    for (uint32_t i = 0; i < p->n_blocks && u->status == OI_OK; i++) {
         if (b.uses.seen[i])
             add_block(&b, i);
     }

@@ -384,7 +384,7 @@ void oi_sop_unflatten(oi_unit *u, const oi_skernel *k, const oi_snest *n, oi_sop
 
 const oi_snest *oi_kernel_map(const oi_skernel *k)
 {
-    if (k->nests.n != 1)
+    if (k->nests.n != 1 || k->is_dynamic)
         return NULL;
     const oi_snest *n = &k->nests.at[0];
     if (n->kind != OI_NEST_MAP || n->is_serial || n->combines_out || n->pre.n == 0)

@@ -1,7 +1,6 @@
 /* expand.c: a composite op becomes the calls of its body (src/program/composite.h), over tensors
  * made for the values between them. */
-#include "program/composite.h"
-#include "synth/lower.h"
+#include "synth/lengths.h"
 
 typedef struct expanding {
     oi_unit *u;
@@ -13,8 +12,9 @@ typedef struct expanding {
     oi_stmts *out;
 } expanding;
 
-static uint32_t add_value(expanding *x, const oi_exp_value *v, const char *name, oi_space space)
+static uint32_t add_value(expanding *x, uint32_t id, const char *name, oi_space space)
 {
+    const oi_exp_value *v = &x->e->values[id];
     oi_tensor t = {.name = name,
                    .dtype = v->type.dtype,
                    .rank = v->type.rank,
@@ -23,12 +23,15 @@ static uint32_t add_value(expanding *x, const oi_exp_value *v, const char *name,
                    .bytes = v->bytes,
                    .is_written = space == OI_SPACE_ARENA};
     memcpy(t.dims, v->type.dims, sizeof t.dims);
+    if (x->call->dyn && space == OI_SPACE_ARENA)
+        t.run_dims = oi_dyn_value(x->call->dyn, id, t.dims);
     return oi_unit_add_tensor(x->u, &t);
 }
 
 /* An attribute that only the run knows, as a tensor. */
-static oi_port attr_port(expanding *x, const oi_exp_value *v, const char *name)
+static oi_port attr_port(expanding *x, uint32_t id, const char *name)
 {
+    const oi_exp_value *v = &x->e->values[id];
     const oi_kscalar *s = &x->call->numbers[x->call->scalars[v->index]];
     const oi_sgraph *g = &x->u->graphs.at[x->graph];
     if (s->value.kind == OI_PV_VAR) {
@@ -37,7 +40,7 @@ static oi_port attr_port(expanding *x, const oi_exp_value *v, const char *name)
             x->u->tensors.at[p.tensor].space != OI_SPACE_STATE)
             return p;
     }
-    oi_port p = {.tensor = add_value(x, v, name, OI_SPACE_ARENA), .is_written = true};
+    oi_port p = {.tensor = add_value(x, id, name, OI_SPACE_ARENA), .is_written = true};
     *OI_PUSH(x->u->arena, x->out) =
         (oi_stmt){.kind = OI_STMT_SET, .node = x->n, .a = p, .value = s->value};
     p.is_written = false;
@@ -63,15 +66,15 @@ static void make_ports(expanding *x)
         case OI_VALUE_OF_OUTPUT:
             x->ports[i] = x->call->to[v->index];
             if (overlaps(x, v->index))
-                x->ports[i] = (oi_port){.tensor = add_value(x, v, name, OI_SPACE_ARENA)};
+                x->ports[i] = (oi_port){.tensor = add_value(x, i, name, OI_SPACE_ARENA)};
             break;
         case OI_VALUE_OF_TEMP:
-            x->ports[i] = (oi_port){.tensor = add_value(x, v, name, OI_SPACE_ARENA)};
+            x->ports[i] = (oi_port){.tensor = add_value(x, i, name, OI_SPACE_ARENA)};
             break;
         case OI_VALUE_OF_CONST:
-            x->ports[i] = (oi_port){.tensor = add_value(x, v, name, OI_SPACE_WEIGHTS)};
+            x->ports[i] = (oi_port){.tensor = add_value(x, i, name, OI_SPACE_WEIGHTS)};
             break;
-        case OI_VALUE_OF_ATTR: x->ports[i] = attr_port(x, v, name); break;
+        case OI_VALUE_OF_ATTR: x->ports[i] = attr_port(x, i, name); break;
         }
     }
 }
@@ -85,8 +88,9 @@ static void put_checks(expanding *x)
     }
 }
 
-static void put_call(expanding *x, const oi_exp_call *c)
+static void put_call(expanding *x, uint32_t leaf)
 {
+    const oi_exp_call *c = &x->e->calls[leaf];
     oi_arena *a = x->u->arena;
     oi_operand *ops = oi_arena_alloc(a, (c->n_in + c->n_out + 1) * sizeof *ops);
     oi_port *in = oi_arena_alloc(a, (c->n_in + c->n_out + 1) * sizeof *in);
@@ -104,7 +108,12 @@ static void put_call(expanding *x, const oi_exp_call *c)
                            .out = ops + c->n_in,
                            .n_out = c->n_out,
                            .attrs = c->attrs};
-    oi_lowered call = {.q = q, .scalars = scalars, .in = in, .to = in + c->n_in};
+    oi_lowered call = {.q = q,
+                       .scalars = scalars,
+                       .in = in,
+                       .to = in + c->n_in,
+                       .dyn = x->call->dyn,
+                       .leaf = leaf};
     oi_lower_call(x->u, x->graph, x->n, &call, x->out);
 }
 
@@ -135,7 +144,9 @@ void oi_lower_composite(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_
 {
     expanding x = {.u = u, .graph = graph, .n = n, .call = call, .out = out};
     oi_infer_fail fail;
-    if (!oi_composite_expand(u->arena, call->q, &x.e, &fail)) {
+    if (call->dyn) {
+        x.e = call->dyn->expansions[0];
+    } else if (!oi_composite_expand(u->arena, call->q, &x.e, &fail)) {
         oi_unit_refuse(u, graph, n, n->source->name.span, fail.code, "%s: %s", call->q->op->name,
                        fail.message);
         return;
@@ -144,7 +155,7 @@ void oi_lower_composite(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_
     make_ports(&x);
     put_checks(&x);
     for (uint32_t i = 0; i < x.e->n_calls && u->status == OI_OK; i++)
-        put_call(&x, &x.e->calls[i]);
+        put_call(&x, i);
     for (uint32_t i = 0; i < x.e->n_values && u->status == OI_OK; i++) {
         const oi_exp_value *v = &x.e->values[i];
         if (v->kind == OI_VALUE_OF_OUTPUT && overlaps(&x, v->index)) {

@@ -39,7 +39,7 @@ const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t)
 static bool is_foldable(folding *f, const oi_skernel *k)
 {
     uint64_t in = 0, out = 0;
-    if (!k->query || k->scalars.n || k->can_fail)
+    if (!k->query || k->scalars.n || k->can_fail || k->is_dynamic)
         return false;
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &f->u->tensors.at[k->ports.at[i].tensor];

@@ -266,6 +266,8 @@ static const char *join(fusing *f, size_t from, size_t at)
     oi_unit *u = f->u;
     uint64_t most = u->target->preferences.max_kernel_ops;
     oi_axis_map map;
+    if (f->p->is_dynamic || f->r->is_dynamic)
+        return "a length that only the run knows";
     if (!oi_stmts_may_sink(u, f->graph, f->list, from, at, false))
         return "something between them is in the way";
     if (most && f->p->nodes.n + f->r->nodes.n > most)

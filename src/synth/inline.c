@@ -147,6 +147,8 @@ static void simplify(oi_unit *u)
 {
     for (size_t i = 0; i < u->kernels.n; i++) {
         oi_skernel *k = &u->kernels.at[i];
+        if (k->is_dynamic)
+            continue;
         for (size_t m = 0; m < k->nests.n; m++) {
             spell_numbers(u, k, &k->nests.at[m]);
             oi_nest_drop_unit_axes(u, k, &k->nests.at[m]);
@@ -406,6 +408,8 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
     oi_skernel *r = &u->kernels.at[x->list->at[at].kernel];
     uint64_t most = u->target->preferences.max_kernel_ops;
     unsigned loads = 0;
+    if (r->is_dynamic)
+        return "a length that only the run knows";
     if (most && x->p->nodes.n + r->nodes.n > most)
         return oi_arena_printf(u->arena, "max_kernel_ops is %llu", (unsigned long long)most);
     if (overwrites(x->p, r))

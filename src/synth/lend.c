@@ -83,8 +83,8 @@ static void lend_list(lending *l, oi_stmts *list)
         l->from = s->a.tensor;
         l->to = s->b.tensor;
         oi_tensor *t = &l->u->tensors.at[l->to];
-        if (t->space != OI_SPACE_ARENA || t->rank == 0 || t->n_table || s->b.n_entry ||
-            l->uses[l->to].writes != 1 || l->uses[l->to].all < 2)
+        if (t->space != OI_SPACE_ARENA || t->rank == 0 || t->run_dims || t->n_table ||
+            s->b.n_entry || l->uses[l->to].writes != 1 || l->uses[l->to].all < 2)
             continue;
         const char *no = is_one_piece(l, s) ? why_not(l, i) : "it does not lie in one piece";
         if (no) {

@@ -1,10 +1,9 @@
 /* lower.c: an op call becomes a kernel: its nests (src/kernel/nest.h) with the row's expressions as
  * scalar instructions: load, convert to what it is computed in, evaluate, convert, store. The types
  * on the way are those of the simulator's drivers (src/kernel/choose.c). */
-#include "synth/lower.h"
-
 #include "kernel/meaning.h"
 #include "synth/compose.h"
+#include "synth/lengths.h"
 
 typedef struct lowering {
     oi_unit *u;
@@ -16,6 +15,7 @@ typedef struct lowering {
     const oi_port *in, *to; /* by operand */
     oi_skernel *kernel;
     oi_snest *loops;
+    const oi_nest_fns *fns; /* of the present nest, or NULL */
 } lowering;
 
 /* -- ports -- */
@@ -40,7 +40,14 @@ static uint32_t push(lowering *x, oi_sops *to, oi_sop op)
     return base + (uint32_t)to->n - 1;
 }
 
-static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_coord *c, int64_t length);
+static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_ref *r, uint32_t d,
+                           int64_t length);
+
+/* The formulas beside the coordinates of a read. */
+static const oi_coord_fns *fns_of(const lowering *x, const oi_nest *n, const oi_nest_ref *r)
+{
+    return !x->fns ? NULL : r == &n->write ? x->fns->write : x->fns->reads[r - n->reads];
+}
 
 /* Whether the coordinate cannot leave after all: a window without padding. */
 static bool stays_inside(const oi_nest *n, const oi_nest_coord *c, int64_t length)
@@ -62,20 +69,24 @@ static const oi_nest_coord *coords(lowering *x, const oi_nest *n, const oi_nest_
     memcpy(at, r->at, r->rank * sizeof *at);
     for (uint32_t d = 0; d < r->rank; d++) {
         for (uint32_t a = 0; a < n->n_axes; a++) /* one place: equal coordinates look equal */
-            if (n->axes[a].extent == 1)
+            if (n->axes[a].extent == 1 && !(x->fns && x->fns->extents[a]))
                 at[d].step[a] = 0;
         if (at[d].index != OI_NEST_NONE)
-            at[d].index = load_index(x, n, &r->at[d], o->dims[d]);
-        else if (o && !r->is_flat && stays_inside(n, &at[d], o->dims[d]))
+            at[d].index = load_index(x, n, r, d, o->dims[d]);
+        else if (o && !x->fns && !r->is_flat && stays_inside(n, &at[d], o->dims[d]))
             at[d].may_leave = false;
     }
     return at;
 }
 
-static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_coord *c, int64_t length)
+/* `length` of dim d of the operand that r refers to. */
+static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_ref *r, uint32_t d,
+                           int64_t length)
 {
+    const oi_nest_coord *c = &r->at[d];
     oi_nest_ref by = n->reads[c->index];
     const oi_operand *o = &x->q->in[by.operand];
+    const oi_port *of = r->is_output ? &x->to[r->operand] : &x->in[r->operand];
     if (by.rank)
         by.at[by.rank - 1].base += c->index_last;
     x->kernel->can_fail |= !c->may_leave;
@@ -84,9 +95,11 @@ static uint32_t load_index(lowering *x, const oi_nest *n, const oi_nest_coord *c
                          .type = o->dtype,
                          .port = port_of(x, &x->in[by.operand]),
                          .at = coords(x, n, &by, o),
+                         .fns = fns_of(x, n, &n->reads[c->index]),
                          .is_flat = by.is_flat,
                          .may_leave = c->may_leave,
-                         .length = length});
+                         .length = length,
+                         .length_fn = x->fns ? oi_length_fn(x->u, x->kernel, of->tensor, d) : 0});
 }
 
 static uint32_t load(lowering *x, const oi_nest *n, const oi_nest_ref *r)
@@ -94,11 +107,15 @@ static uint32_t load(lowering *x, const oi_nest *n, const oi_nest_ref *r)
     const oi_operand *o = &x->q->in[r->operand];
     if (r->is_position)
         return push(x, &x->loops->pre,
-                    (oi_sop){.kind = OI_SOP_PLACE, .type = OI_I64, .at = coords(x, n, r, NULL)});
+                    (oi_sop){.kind = OI_SOP_PLACE,
+                             .type = OI_I64,
+                             .at = coords(x, n, r, NULL),
+                             .fns = fns_of(x, n, r)});
     oi_sop op = {.kind = OI_SOP_LOAD,
                  .type = o->dtype,
                  .port = port_of(x, &x->in[r->operand]),
                  .at = coords(x, n, r, o),
+                 .fns = fns_of(x, n, r),
                  .is_flat = r->is_flat,
                  .is_raw = n->is_copy && r->name != OI_NEST_NONE};
     for (uint32_t d = 0; d < r->rank; d++)
@@ -107,6 +124,7 @@ static uint32_t load(lowering *x, const oi_nest *n, const oi_nest_ref *r)
         oi_nest_coord *guard = oi_arena_alloc(x->u->arena, sizeof *guard);
         *guard = n->guard;
         op.guard = guard;
+        op.guard_fns = x->fns ? x->fns->guard : NULL;
         op.may_leave = true;
     }
     if (n->leave == OI_LEAVE_SKIP)
@@ -134,6 +152,7 @@ static void store(lowering *x, oi_sops *to, const oi_nest *n, uint32_t value)
                   .type = x->q->out[n->write.operand].dtype,
                   .port = port_of(x, &p),
                   .at = coords(x, n, &n->write, &x->q->out[n->write.operand]),
+                  .fns = fns_of(x, n, &n->write),
                   .is_flat = n->write.is_flat,
                   .is_raw = n->is_copy,
                   .args = {value},
@@ -198,7 +217,8 @@ static void combine_out(lowering *x, const oi_nest *n)
     oi_sop old = {.kind = OI_SOP_LOAD,
                   .type = o->dtype,
                   .port = port_of(x, &p),
-                  .at = coords(x, n, &n->write, o)};
+                  .at = coords(x, n, &n->write, o),
+                  .fns = fns_of(x, n, &n->write)};
     op.args[0] = push(x, pre, old);
     uint32_t v = push(x, pre, op);
     p.is_written = true;
@@ -207,6 +227,7 @@ static void combine_out(lowering *x, const oi_nest *n)
                   .type = o->dtype,
                   .port = port_of(x, &p),
                   .at = old.at,
+                  .fns = old.fns,
                   .args = {v},
                   .n_args = 1});
 }
@@ -243,7 +264,8 @@ static uint32_t load_last(lowering *x, const oi_nest *n, oi_dtype acc)
     oi_sop op = {.kind = OI_SOP_LOAD,
                  .type = o->dtype,
                  .port = port_of(x, &x->in[r->operand]),
-                 .at = coords(x, n, r, o)};
+                 .at = coords(x, n, r, o),
+                 .fns = fns_of(x, n, r)};
     return convert(x, &x->loops->post, push(x, &x->loops->post, op), o->dtype, acc);
 }
 
@@ -302,6 +324,7 @@ static void lower_nest(lowering *x, const oi_nest *n)
     l->kind = n->kind;
     l->n_axes = n->n_axes;
     memcpy(l->axes, n->axes, sizeof l->axes);
+    l->extents = x->fns ? x->fns->extents : NULL;
     l->is_serial = n->is_serial;
     l->is_scan = n->is_scan;
     l->excludes = n->excludes;
@@ -318,6 +341,9 @@ static void lower_nest(lowering *x, const oi_nest *n)
 
 static void add_kernel(lowering *x)
 {
+    for (size_t i = 0; i < x->kernel->ports.n; i++) /* places hang on them */
+        for (uint32_t d = 0; d < OI_MAX_RANK; d++)
+            oi_length_fn(x->u, x->kernel, x->kernel->ports.at[i].tensor, d);
     x->u->kernels.at[x->u->kernels.n - 1].graph = x->graph;
     *OI_PUSH(x->u->arena, x->out) =
         (oi_stmt){.kind = OI_STMT_KERNEL, .node = x->n, .kernel = (uint32_t)x->u->kernels.n - 1};
@@ -465,15 +491,62 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
     x.kernel = oi_lower_kernel(u, q->op->name, node);
     for (uint32_t i = 0; i < lowered->n_numbers; i++)
         *OI_PUSH(u->arena, &x.kernel->scalars) = lowered->numbers[i];
+    if (lowered->dyn && !oi_dyn_lengths(lowered->dyn, lowered->leaf, x.kernel, x.to))
+        return;
+    x.kernel->is_dynamic = lowered->dyn != NULL;
     for (size_t i = 0; i < n; i++) {
         oi_nest nest;
-        oi_nest_make(q, i, &nest);
+        oi_nest_fns *fns = NULL;
+        if (!lowered->dyn) {
+            oi_nest_make(q, i, &nest);
+        } else {
+            memset(&nest, 0, sizeof nest);
+            fns = oi_arena_alloc(u->arena, sizeof *fns);
+            if (!oi_dyn_nest(lowered->dyn, lowered->leaf, i, x.kernel, x.in, x.to, &nest, fns))
+                return;
+        }
+        x.fns = fns;
         lower_nest(&x, &nest);
     }
     uint32_t id = (uint32_t)u->kernels.n - 1;
-    keep_call(u, x.kernel, lowered);
+    if (!lowered->dyn)
+        keep_call(u, x.kernel, lowered);
     add_kernel(&x);
     split_overlap(&x, id);
+}
+
+/* dst becomes as long as src, or src must be as long as dst. */
+static void copy_lengths(lowering *x, oi_nest *n, oi_nest_fns *fns)
+{
+    oi_unit *u = x->u;
+    oi_arena *a = u->arena;
+    const oi_tensor *src = &u->tensors.at[x->in->tensor], *dst = &u->tensors.at[x->to->tensor];
+    oi_coord_fns *none = oi_arena_alloc(a, (n->n_axes + 1) * sizeof *none);
+    OI_VEC(oi_length_check) checks = {0};
+    fns->reads[0] = fns->write = none;
+    x->kernel->is_dynamic = true;
+    for (uint32_t d = 0; d < n->n_axes; d++) {
+        bool from = src->run_dims >> d & 1, to = dst->run_dims >> d & 1;
+        n->reads[0].at[d].step[d] = 1;
+        n->axes[d].extent = from ? dst->dims[d] : src->dims[d];
+        if (from && !to)
+            *OI_PUSH(a, &checks) = (oi_length_check){.tensor = x->in->tensor,
+                                                     .dim = d,
+                                                     .other = OI_NO_ID,
+                                                     .is_value = true,
+                                                     .value = dst->dims[d],
+                                                     .most = -1};
+        else
+            fns->extents[d] = oi_length_fn(u, x->kernel, x->in->tensor, d);
+        if (to)
+            *OI_PUSH(a, &x->kernel->lengths) = (oi_set_length){
+                .tensor = x->to->tensor, .dim = d, .value = src->dims[d], .fn = fns->extents[d]};
+    }
+    if (checks.n)
+        *OI_PUSH(a, x->out) = (oi_stmt){.kind = OI_STMT_SHAPE,
+                                        .node = x->n,
+                                        .checks = checks.at,
+                                        .n_checks = (uint32_t)checks.n};
 }
 
 void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
@@ -492,6 +565,11 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
     src.is_written = false;
     lowering x = {.u = u, .graph = graph, .n = n, .out = out, .q = &q, .in = &src, .to = &dst};
     x.kernel = oi_lower_kernel(u, "copy", n);
+    if (u->tensors.at[src.tensor].run_dims || u->tensors.at[dst.tensor].run_dims) {
+        oi_nest_fns *fns = oi_arena_alloc(u->arena, sizeof *fns);
+        copy_lengths(&x, &nest, fns);
+        x.fns = fns;
+    }
     lower_nest(&x, &nest);
     add_kernel(&x);
 }
@@ -573,7 +651,56 @@ static const oi_operand *run_types(oi_unit *u, uint32_t graph, const oi_op *op,
     return types;
 }
 
-void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
+static bool is_input(const oi_lowered *call, uint32_t tensor)
+{
+    for (size_t i = 0; i < call->q->n_in; i++)
+        if (call->in[i].tensor == tensor)
+            return true;
+    return false;
+}
+
+/* A call with lengths that only the run knows. What it also reads is made apart: until it is done,
+ * the old lengths are wanted. */
+static void lower_dynamic(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_lowered *call,
+                          oi_port *to, oi_stmts *out)
+{
+    size_t n_out = call->q->n_out;
+    oi_port *final = oi_arena_alloc(u->arena, (n_out + 1) * sizeof *final);
+    memcpy(final, to, n_out * sizeof *final);
+    for (size_t i = 0; i < n_out; i++) {
+        if (!is_input(call, to[i].tensor))
+            continue;
+        oi_tensor t = u->tensors.at[to[i].tensor], own = {.dtype = t.dtype,
+                                                          .rank = t.rank,
+                                                          .run_dims = t.run_dims,
+                                                          .space = OI_SPACE_ARENA,
+                                                          .is_written = true,
+                                                          .graph = graph};
+        own.name = oi_arena_printf(u->arena, "%s_new", t.name);
+        memcpy(own.dims, t.dims, sizeof own.dims);
+        to[i] = (oi_port){.tensor = oi_unit_add_tensor(u, &own)};
+    }
+    oi_dyn *d = oi_arena_alloc(u->arena, sizeof *d);
+    *d = (oi_dyn){.u = u, .graph = graph, .n = n, .q = call->q, .in = call->in, .to = call->to};
+    if (!oi_dyn_study(d) || !oi_dyn_expand(d))
+        return;
+    if (d->checks.n)
+        *OI_PUSH(u->arena, out) = (oi_stmt){.kind = OI_STMT_SHAPE,
+                                            .node = n,
+                                            .checks = d->checks.at,
+                                            .n_checks = (uint32_t)d->checks.n};
+    call->dyn = d;
+    oi_lower_call(u, graph, n, call, out);
+    for (size_t i = 0; i < n_out && u->status == OI_OK; i++)
+        if (final[i].tensor != to[i].tensor) {
+            final[i].is_written = true;
+            oi_lower_copy(u, graph, n, to[i], final[i], out);
+        }
+}
+
+/* The node's call: operands as ports, attributes as values and numbers. */
+static bool read_call(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out,
+                      oi_lowered *call, oi_port **to)
 {
     const oi_op *op = n->as.op.op;
     uint32_t n_in = n->as.op.n_in, n_out = n->as.op.n_out, n_numbers = 0;
@@ -588,13 +715,44 @@ void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
         oi_lower_operand(u, &ports[i], &ops[i]);
     }
     if (!set_attrs(u, graph, n, attrs, scalars, numbers, &n_numbers, ops[0].dtype))
-        return;
+        return false;
     oi_kernel_query *q = oi_arena_alloc(u->arena, sizeof *q);
     *q = (oi_kernel_query){
         .op = op, .in = ops, .n_in = n_in, .out = ops + n_in, .n_out = n_out, .attrs = attrs};
     if (n_numbers)
         q->run_attrs = run_types(u, graph, op, scalars, numbers);
-    oi_lowered call = {q, scalars, numbers, n_numbers, ports, ports + n_in};
-    if (u->status == OI_OK)
+    *call = (oi_lowered){.q = q,
+                         .scalars = scalars,
+                         .numbers = numbers,
+                         .n_numbers = n_numbers,
+                         .in = ports,
+                         .to = ports + n_in};
+    *to = ports + n_in;
+    return u->status == OI_OK;
+}
+
+bool oi_lower_study(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_dyn *d)
+{
+    oi_lowered call;
+    oi_port *to;
+    oi_stmts unused = {0};
+    if (!read_call(u, graph, n, &unused, &call, &to))
+        return false;
+    *d = (oi_dyn){.u = u, .graph = graph, .n = n, .q = call.q, .in = call.in, .to = call.to};
+    return oi_dyn_study(d);
+}
+
+void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
+{
+    oi_lowered call;
+    oi_port *to;
+    bool is_dynamic = false;
+    if (!read_call(u, graph, n, out, &call, &to))
+        return;
+    for (size_t i = 0; i < call.q->n_in + call.q->n_out; i++)
+        is_dynamic |= u->tensors.at[call.in[i].tensor].run_dims != 0;
+    if (is_dynamic)
+        lower_dynamic(u, graph, n, &call, to, out);
+    else
         oi_lower_call(u, graph, n, &call, out);
 }

@@ -4,6 +4,8 @@
 
 #include "synth/synth.h"
 
+typedef struct oi_dyn oi_dyn; /* lengths.h */
+
 /* A call whose operands are ports. */
 typedef struct oi_lowered {
     const oi_kernel_query *q;
@@ -11,6 +13,8 @@ typedef struct oi_lowered {
     const oi_kscalar *numbers; /* those */
     uint32_t n_numbers;
     const oi_port *in, *to;
+    oi_dyn *dyn;   /* some lengths only the run knows; NULL: all are numbers */
+    uint32_t leaf; /* which call of dyn this is */
 } oi_lowered;
 
 void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,

@@ -41,11 +41,30 @@ static void tell_port(const telling *t, oi_port *p, bool reads, bool writes)
     t->fn(t->ctx, &m);
 }
 
+static void tell_length(const telling *t, uint32_t tensor)
+{
+    t->fn(t->ctx, &(oi_mention){.tensor = tensor, .index = OI_NO_ID, .reads = true});
+}
+
+/* Lengths of what it only writes are set before it runs. */
+static bool only_writes(const oi_skernel *k, uint32_t tensor)
+{
+    bool writes = false;
+    for (size_t i = 0; i < k->ports.n; i++)
+        writes |= k->ports.at[i].tensor == tensor && k->ports.at[i].is_written;
+    return writes && !oi_kernel_reads(k, tensor);
+}
+
 /* What it reads comes first: in place of a new value lies the old one until then. */
 static void tell_kernel(const telling *t, const oi_skernel *k)
 {
-    for (size_t i = 0; i < k->scalars.n; i++)
-        tell_value(t, &k->scalars.at[i].value);
+    for (size_t i = 0; i < k->scalars.n; i++) {
+        const oi_kscalar *s = &k->scalars.at[i];
+        if (!s->is_length)
+            tell_value(t, &s->value);
+        else if (!only_writes(k, s->tensor))
+            tell_length(t, s->tensor);
+    }
     for (int writes = 0; writes < 2; writes++)
         for (size_t i = 0; i < k->ports.n; i++) {
             oi_port *p = &k->ports.at[i];
@@ -81,6 +100,13 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
     case OI_STMT_SET:
         tell_value(&t, &s->value);
         tell_port(&t, &s->a, false, true);
+        break;
+    case OI_STMT_SHAPE:
+        for (uint32_t i = 0; i < s->n_checks; i++) {
+            tell_length(&t, s->checks[i].tensor);
+            if (s->checks[i].other != OI_NO_ID)
+                tell_length(&t, s->checks[i].other);
+        }
         break;
     case OI_STMT_LIMIT:
     case OI_STMT_CHECK: tell_port(&t, &s->a, true, false); break;

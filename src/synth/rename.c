@@ -51,10 +51,11 @@ static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
     return writes;
 }
 
-/* Values that codes, attributes and branches read go by the variable, not by ports. */
+/* Values that codes, attributes and branches read go by the variable, not by ports; so do lengths.
+ */
 static bool is_read_by_name(const oi_tensor *t)
 {
-    return !t->var || t->rank == 0;
+    return !t->var || t->rank == 0 || t->run_dims;
 }
 
 /* -- renaming -- */

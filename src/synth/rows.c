@@ -23,7 +23,7 @@ static bool is_row_nest(const oi_snest *n)
 
 static bool is_row_kernel(const oi_skernel *k)
 {
-    bool fits = k->nests.n > 0 && !k->can_fail;
+    bool fits = k->nests.n > 0 && !k->can_fail && !k->is_dynamic;
     for (size_t i = 0; i < k->nests.n; i++)
         fits &= is_row_nest(&k->nests.at[i]) &&
                 k->nests.at[i].axes[0].extent == k->nests.at[0].axes[0].extent;

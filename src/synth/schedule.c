@@ -55,7 +55,7 @@ static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 oi_status oi_pass_schedule(oi_unit *u)
 {
     for (size_t k = 0; k < u->kernels.n; k++)
-        for (size_t i = 0; i < u->kernels.at[k].nests.n; i++)
+        for (size_t i = 0; i < u->kernels.at[k].nests.n && !u->kernels.at[k].is_dynamic; i++)
             order_nest(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
     return OI_OK;
 }

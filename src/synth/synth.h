@@ -40,6 +40,8 @@ typedef struct oi_tensor {
     oi_dtype dtype;
     uint32_t rank;
     int64_t dims[OI_MAX_RANK]; /* of one entry; a `?` dim has its greatest length */
+    uint32_t run_dims;         /* bit per `?` dim: its length is set by whoever writes the tensor;
+                                  elements lie dense, as if it had been declared so */
     uint64_t size_bytes;       /* of one entry */
     oi_space space;
     uint64_t offset;       /* in that space */
@@ -76,6 +78,49 @@ typedef struct oi_store_var {
     bool has_marks;                 /* growable table: which entries were written */
 } oi_store_var;
 
+/* -- numbers that hang on lengths which only the run knows -- */
+
+#define OI_FORMULA_TERMS 4
+
+/* (base + sum of factor * product of lengths) / by, rounded down, within least ... most. A length
+ * is a scalar of the kernel. */
+typedef struct oi_formula {
+    int64_t base, by;
+    uint32_t n_terms;
+    struct {
+        int64_t factor;
+        uint32_t n, of[OI_FORMULA_TERMS];
+    } terms[OI_FORMULA_TERMS];
+    bool has_least, has_most;
+    int64_t least, most;
+    uint32_t unless_one;                  /* 0 instead where this length is 1; OI_NO_ID: never */
+    uint32_t n_pick, pick[OI_NEST_READS]; /* instead of all that: the first that is not 1 */
+} oi_formula;
+
+/* Which formula of the kernel stands for a number; 0: the number itself does. */
+typedef uint32_t oi_fn;
+
+typedef struct oi_coord_fns {
+    oi_fn base, bend_from, bend_to, counted_before, counted_after, step[OI_NEST_AXES];
+} oi_coord_fns;
+
+/* A length that a kernel sets before it runs. */
+typedef struct oi_set_length {
+    uint32_t tensor, dim;
+    int64_t value;
+    oi_fn fn;
+} oi_set_length;
+
+/* What lengths must be for a call to be right, or the step fails: E051. */
+typedef struct oi_length_check {
+    uint32_t tensor, dim;
+    uint32_t other, other_dim;   /* equal to this one, OI_NO_ID: see below */
+    bool is_value;               /* equal to `value` */
+    bool may_be_one, other_may;  /* a length of 1 will do as well */
+    int64_t value, least, most;  /* most < 0: none */
+    int64_t multiple, remainder; /* of a multiple; 0: none */
+} oi_length_check;
+
 /* -- scalar instructions -- */
 
 /* An op's call whose expressions are used: attributes known now, or read when the kernel starts. */
@@ -105,14 +150,17 @@ typedef struct oi_sop {
     oi_sop_kind kind;
     oi_dtype type; /* of the result, as stored in a tensor; LOAD, STORE: the port's dtype */
     uint32_t port;
-    const oi_nest_coord *at;    /* LOAD, STORE: one per dim of the port */
-    bool is_raw;                /* LOAD, STORE: the bits themselves */
-    oi_dtype from;              /* CONVERT */
-    bool is_flat;               /* LOAD, STORE: at[0] alone, the row-major number of the element */
-    bool may_leave;             /* LOAD: `fill` where a coordinate leaves; INDEX: -1 */
-    int64_t length;             /* INDEX: of the dim it is for */
+    const oi_nest_coord *at; /* LOAD, STORE: one per dim of the port */
+    const oi_coord_fns *fns; /* beside them, or NULL: all are numbers */
+    bool is_raw;             /* LOAD, STORE: the bits themselves */
+    oi_dtype from;           /* CONVERT */
+    bool is_flat;            /* LOAD, STORE: at[0] alone, the row-major number of the element */
+    bool may_leave;          /* LOAD: `fill` where a coordinate leaves; INDEX: -1 */
+    int64_t length;          /* INDEX: of the dim it is for */
+    oi_fn length_fn;
     const oi_nest_coord *guard; /* LOAD: below 0 it counts as outside; may be NULL */
-    uint64_t fill;              /* bits */
+    const oi_coord_fns *guard_fns;
+    uint64_t fill; /* bits */
     const oi_scall *call;
     oi_op_part part;
     uint32_t args[OI_SOP_ARGS]; /* earlier instructions; EVAL: by input of the row, or OI_NO_ID */
@@ -133,8 +181,9 @@ typedef struct oi_order {
 typedef struct oi_snest {
     uint32_t n_axes; /* output axes, then reduced ones */
     oi_nest_axis axes[OI_NEST_AXES];
-    oi_sops pre;  /* in the innermost loop */
-    oi_sops post; /* per output element, after the reduced loops; numbers go on from pre */
+    const oi_fn *extents; /* by axis, or NULL: all are numbers */
+    oi_sops pre;          /* in the innermost loop */
+    oi_sops post;         /* per output element, after the reduced loops; numbers go on from pre */
     const oi_scall *reduce; /* init, combine (better), finish; NULL for a map */
     oi_nest_kind kind;
     oi_dtype acc;     /* of the accumulator */
@@ -161,6 +210,8 @@ typedef struct oi_kscalar {
     const char *name;
     oi_dtype dtype;
     oi_pvalue value;
+    bool is_length; /* of the tensor, along the dim */
+    uint32_t tensor, dim;
 } oi_kscalar;
 
 /* What one run costs on paper; cost.c. */
@@ -175,6 +226,9 @@ typedef struct oi_skernel {
     OI_VEC(oi_kscalar) scalars;
     OI_VEC(oi_snest) nests;
     OI_VEC(const oi_pnode *) nodes; /* what it does, in order */
+    bool is_dynamic;                /* some lengths only the run knows */
+    OI_VEC(oi_formula) formulas;    /* number i is oi_fn i + 1 */
+    OI_VEC(oi_set_length) lengths;  /* set before it runs */
     bool can_fail;                  /* an index comes from data */
     bool is_used;                   /* some statement runs it */
     /* the call, while the kernel is just that: its query and the tensors of its operands */
@@ -202,6 +256,7 @@ typedef enum oi_stmt_kind {
     OI_STMT_AWAIT,
     OI_STMT_BARRIER,
     OI_STMT_LIMIT, /* every element of a is in 0 ... limit, or the step fails: E047 */
+    OI_STMT_SHAPE, /* lengths are as `checks` demands, or the step fails: E051 */
     OI_STMT_CHECK, /* per-node runs: the host compares what the node gave */
     OI_STMT_RETURN
 } oi_stmt_kind;
@@ -212,12 +267,14 @@ typedef OI_VEC(oi_stmt) oi_stmts;
 struct oi_stmt {
     oi_stmt_kind kind;
     const oi_pnode *node;
-    uint32_t kernel; /* KERNEL */
-    oi_port a, b;    /* CACHE: the variable's side in a; SET: into a */
-    oi_pvalue value; /* SET */
-    int64_t limit;   /* LIMIT */
-    bool lends;      /* CACHE, a read: b becomes a part of a */
-    oi_stmts body;   /* LOOP */
+    uint32_t kernel;               /* KERNEL */
+    oi_port a, b;                  /* CACHE: the variable's side in a; SET: into a */
+    oi_pvalue value;               /* SET */
+    int64_t limit;                 /* LIMIT */
+    bool lends;                    /* CACHE, a read: b becomes a part of a */
+    const oi_length_check *checks; /* SHAPE */
+    uint32_t n_checks;
+    oi_stmts body; /* LOOP */
 };
 
 typedef struct oi_sblock {
@@ -271,6 +328,7 @@ struct oi_unit {
 
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t);    /* its name too */
+void oi_tensor_measure(oi_tensor *t);                           /* sizes, from its dims */
 uint64_t oi_tensor_bytes(const oi_tensor *t);                   /* all entries */
 /* What a variable of the graph is in memory. */
 uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_written);

@@ -22,20 +22,26 @@ const char *oi_unit_identifier(oi_unit *u, const char *wanted)
     return name;
 }
 
+void oi_tensor_measure(oi_tensor *t)
+{
+    uint64_t n = 1;
+    bool fits = true;
+    for (uint32_t d = 0; d < t->rank; d++)
+        fits &= !__builtin_mul_overflow(n, (uint64_t)t->dims[d], &n);
+    if (!fits || !oi_dtype_bytes(t->dtype, n, &t->size_bytes) || t->size_bytes > INT64_MAX)
+        t->size_bytes = INT64_MAX; /* nothing holds it: memory.c says so */
+    t->n_entries = 1;
+    for (uint32_t a = 0; a < t->n_table; a++)
+        t->n_entries *= (uint64_t)t->table[a];
+    t->stride_bytes = (t->size_bytes + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
+}
+
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t)
 {
     oi_tensor *own = OI_PUSH(u->arena, &u->tensors);
-    uint64_t n = 1;
     *own = *t;
     own->name = oi_unit_identifier(u, t->name);
-    for (uint32_t d = 0; d < t->rank; d++)
-        n *= (uint64_t)t->dims[d];
-    if (!oi_dtype_bytes(t->dtype, n, &own->size_bytes))
-        own->size_bytes = UINT64_MAX;
-    own->n_entries = 1;
-    for (uint32_t a = 0; a < t->n_table; a++)
-        own->n_entries *= (uint64_t)t->table[a];
-    own->stride_bytes = (own->size_bytes + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
+    oi_tensor_measure(own);
     return (uint32_t)u->tensors.n - 1;
 }
 
@@ -111,8 +117,11 @@ static void set_type(oi_tensor *t, const oi_pvar *v)
     t->name = v->name;
     t->dtype = v->dtype;
     t->rank = v->rank;
-    for (uint32_t d = 0; d < v->rank; d++)
-        t->dims[d] = (int64_t)v->dims[d];
+    for (uint32_t d = 0; d < v->rank; d++) {
+        bool open = v->dims[d] == OI_DIM_RUN;
+        t->dims[d] = open ? 0 : (int64_t)v->dims[d];
+        t->run_dims |= (uint32_t)open << d;
+    }
     t->var = v;
     t->init = v->init.bits;
 }
@@ -248,9 +257,10 @@ uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_writt
 {
     const oi_program *p = u->graphs.at[graph].program;
     const oi_pvar *v = &p->vars[var];
-    if (v->has_run_dims) {
+    if (v->has_run_dims && (v->is_prefix || v->source != OI_FROM_INIT)) {
         oi_unit_refuse(u, graph, NULL, v->symbol->span, "E062",
-                       "'%s' has a length that only the run knows", v->name);
+                       "'%s' has a length that only the run knows, and contents of the model",
+                       v->name);
         return 0;
     }
     if (v->kind == OI_SYM_PERSISTENT)

@@ -61,8 +61,13 @@ def declaration(name, dtype, shape):
     return f"  {name}: {dtype}{'[' + ', '.join(map(str, shape)) + ']' if len(shape) else ''};"
 
 
-def write(op, cases, folder, package):
-    """A graph with a node per case, and its tensors."""
+def open_dims(shape):
+    return ["?"] * len(shape)
+
+
+def write(op, cases, folder, package, is_open=lambda k: False):
+    """A graph with a node per case, and its tensors. Inputs k that are open have lengths that only the run knows,
+    and so has the result."""
     constants, volatile, nodes = [], [], []
     for i, case in enumerate(cases):
         names = []
@@ -71,11 +76,15 @@ def write(op, cases, folder, package):
             data = Tensor(t.dtype, t.values).storage()[0].tobytes()
             package.add_tensor(name, StreamTensor(t.dtype, t.values.shape, data))
             constants.append(declaration(name, t.dtype, t.values.shape))
+            if is_open(k) and t.values.shape:
+                volatile.append(declaration(f"{name}_open", t.dtype, open_dims(t.values.shape)))
+                nodes.append(f"  transfer {name} >> {name}_open;")
+                name += "_open"
             names.append(name)
         outs = []
         for k, (dtype, shape) in enumerate([(case.out_dtype, case.out_shape), *case.more]):
             outs.append(f"{op}_{i}_out{k}")
-            volatile.append(declaration(outs[-1], dtype, shape))
+            volatile.append(declaration(outs[-1], dtype, open_dims(shape) if is_open(0) else shape))
         args = names + [f"{k}={word(v)}" for k, v in case.attrs.items() if v is not None]
         nodes.append(f"  op {op}({', '.join(args)}) >> {', '.join(outs)};")
     text = [f"volatile {{\n" + "\n".join(volatile) + "\n}\n"]
@@ -86,9 +95,9 @@ def write(op, cases, folder, package):
     return path
 
 
-def verify(ops, folder):
+def verify(ops, folder, is_open=lambda k: False):
     with PackageWriter(folder / "model.oinf") as package:
-        paths = [write(op, cases, folder, package) for op, cases in ops.items()]
+        paths = [write(op, cases, folder, package, is_open) for op, cases in ops.items()]
     return subprocess.run([BIN, "verify", *paths, "--model", folder / "model.oinf", "--per-node", "--steps", "1",
                            "--in-turn", "--cflags", "-O0", "--target", "cpu_scalar"],
                           capture_output=True, text=True, timeout=600)  # fmt: skip

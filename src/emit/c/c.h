@@ -36,6 +36,10 @@ const char *oi_c_local(oi_arena *a, const char *name); /* a loop index, as a loc
 const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packed ones */
 /* A pointer to the entry, as an expression of the right type. */
 const char *oi_c_address(oi_cprog *c, const oi_port *p);
+/* The length of a tensor along a dim: a number, or where it is kept. */
+const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim);
+/* How many bytes the tensor holds now; a number when it always is. */
+const char *oi_c_bytes(oi_cprog *c, uint32_t tensor);
 /* The value of a rank-0 variable as int64_t, or as a truth. */
 const char *oi_c_number(oi_cprog *c, uint32_t var);
 const char *oi_c_truth(oi_cprog *c, uint32_t var);

@@ -100,7 +100,7 @@ static void check_end(access *x, uint32_t axis, const char *end, int64_t fixed_e
     } else if (growable && table) {
         return; /* reads beyond give initial values */
     }
-    if (fixed_end >= 0 && fixed_limit >= 0 && fixed_end <= fixed_limit)
+    if ((fixed_end >= 0 && fixed_limit >= 0 && fixed_end <= fixed_limit) || strcmp(end, limit) == 0)
         return;
     fail_if(x, 47, "out of range", "%s > %s",
             is_slice ? end : oi_arena_printf(x->c->arena, "%s + 1", end), limit);
@@ -194,6 +194,21 @@ static void make_selection(access *x)
     }
 }
 
+/* A length that the run finds: a read sets it, a write has to find it right. */
+static void check_length(access *x, const oi_tensor *other, uint32_t axis, uint32_t d)
+{
+    const char *length = oi_c_length(x->c, x->s->b.tensor, d);
+    if (x->writes) {
+        fail_if(x, 51, "another shape", "%s != %s", x->count[axis], length);
+        return;
+    }
+    if (x->fixed_count[axis] < 0 || x->fixed_count[axis] > other->dims[d])
+        if (!(is_counted(x, axis) && x->count[axis] == x->size[axis]))
+            fail_if(x, 47, "longer than there is room", "%s > %" PRId64, x->count[axis],
+                    other->dims[d]);
+    oi_out_line(&x->c->out, "%s = %s;", length, x->count[axis]);
+}
+
 /* The other side has the selection's shape. */
 static void check_shape(access *x, const oi_tensor *other)
 {
@@ -201,6 +216,11 @@ static void check_shape(access *x, const oi_tensor *other)
     for (uint32_t i = 0; i < x->v->rank; i++) {
         if (!x->keeps[i])
             continue;
+        if (other->run_dims >> d & 1) {
+            check_length(x, other, i, d);
+            d++;
+            continue;
+        }
         if (d < other->rank && x->fixed_count[i] != other->dims[d]) {
             fail_if(x, 51, "another shape", "%s != %" PRId64, x->count[i], other->dims[d]);
             x->fixed_count[i] = other->dims[d]; /* from here on */

@@ -274,8 +274,13 @@ static void put_step(oi_cprog *c)
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
         bool works = t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT;
-        if (works && t->graph == c->graph && t->var && t->start != OI_START_NONE)
+        if (!works || t->graph != c->graph || !t->var || t->start == OI_START_NONE)
+            continue;
+        if (!t->run_dims)
             put_start(c, o, (uint32_t)i);
+        for (uint32_t d = 0; d < t->rank; d++)
+            if (t->run_dims >> d & 1)
+                oi_out_line(o, "%s = 0;", oi_c_length(c, (uint32_t)i, d));
     }
     const char *entry = oi_arena_printf(c->arena, "%s(s)", oi_c_block_name(c, g->program->entry));
     if (g->program->n_consumers)
@@ -365,9 +370,9 @@ static void put_source(oi_cprog *c, oi_emitted *files)
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s)
 {
     const oi_node *n = s->node->source;
-    oi_out_line(&c->out, "s->check(s->check_ctx, \"%s:%" PRIu64 "\", %s, %" PRIu64 ");",
+    oi_out_line(&c->out, "s->check(s->check_ctx, \"%s:%" PRIu64 "\", %s, %s);",
                 c->u->graphs.at[c->graph].program->blocks[n->block].source->name.text, n->index,
-                oi_c_address(c, &s->a), c->u->tensors.at[s->a.tensor].size_bytes);
+                oi_c_address(c, &s->a), oi_c_bytes(c, s->a.tensor));
 }
 
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)

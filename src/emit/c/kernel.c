@@ -71,8 +71,79 @@ static bool lie_apart(const oi_skernel *k)
     return true;
 }
 
+/* -- lengths -- */
+
+static const char *scalar_name(void *ctx, uint32_t scalar)
+{
+    const oi_skernel *k = ctx;
+    return k->scalars.at[scalar].name;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word)) {
+        char before = p == text ? ' ' : p[-1], after = p[n];
+        bool starts = !(before == '_' || (before >= '0' && before <= '9') ||
+                        (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z'));
+        bool ends = !(after == '_' || (after >= '0' && after <= '9') ||
+                      (after >= 'a' && after <= 'z') || (after >= 'A' && after <= 'Z'));
+        if (starts && ends)
+            return true;
+    }
+    return false;
+}
+
+/* How the kernel's formulas are spelled in its text: a length by its name, others by a constant. */
+static const char **fn_names(oi_cprog *c, const oi_skernel *k)
+{
+    const char **names = oi_arena_alloc(c->arena, (k->formulas.n + 2) * sizeof *names);
+    for (size_t i = 0; i < k->formulas.n; i++) {
+        uint32_t scalar;
+        names[i + 1] = oi_formula_is_length(&k->formulas.at[i], &scalar)
+                           ? k->scalars.at[scalar].name
+                           : oi_arena_printf(c->arena, "size%zu", i + 1);
+    }
+    return names;
+}
+
+/* Those constants that the text needs. */
+static const char *fn_texts(oi_cprog *c, const oi_skernel *k, const char *const *names,
+                            const char *body)
+{
+    oi_buf b = {0};
+    for (size_t i = 0; i < k->formulas.n; i++) {
+        uint32_t scalar;
+        if (!oi_formula_is_length(&k->formulas.at[i], &scalar) && has_word(body, names[i + 1]))
+            oi_buf_printf(&b, "    const int64_t %s = %s;\n", names[i + 1],
+                          oi_formula_text(c->arena, &k->formulas.at[i], scalar_name, (void *)k));
+    }
+    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
+}
+
+static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names);
+
+/* Whether the kernel's text mentions the number: lengths may only serve its caller. */
+static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
+{
+    bool *used = oi_arena_alloc(c->arena, k->scalars.n + 1);
+    memset(used, 1, k->scalars.n);
+    if (!k->is_dynamic)
+        return used;
+    oi_out before = c->out;
+    c->out = (oi_out){0};
+    put_body(c, k, port_names(c, k));
+    oi_buf_putc(&c->out.buf, '\0');
+    for (size_t i = 0; i < k->scalars.n; i++)
+        used[i] = has_word(c->out.buf.text, k->scalars.at[i].name);
+    oi_buf_free(&c->out.buf);
+    c->out = before;
+    return used;
+}
+
 static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
+    const bool *used = used_scalars(c, k);
     oi_buf text = {0};
     const char *star = lie_apart(k) ? "*restrict " : "*";
     for (size_t i = 0; i < k->ports.n; i++) {
@@ -84,9 +155,10 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
                       names[i]);
     }
     for (size_t i = 0; i < k->scalars.n; i++)
-        oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
-                      oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
-                      k->scalars.at[i].name);
+        if (used[i])
+            oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
+                          oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
+                          k->scalars.at[i].name);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_line(&c->out, "static %s %s(%s)", k->can_fail ? "int" : "void", k->name, list);
 }
@@ -147,20 +219,18 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
     oi_out_line(&c->out, "%s(%s);", p->function, oi_buf_to_arena(&list, c->arena));
 }
 
-void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
+static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
-    c->graph = k->graph;
-    const char **names = port_names(c, k);
+    const char **fns = fn_names(c, k);
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
                          .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
                          .unit = c->u,
                          .kernel = k,
                          .ports = names,
+                         .fns = fns,
                          .n_open = k->n_shared};
-    put_source(c, k);
-    put_parameters(c, k, names);
-    oi_out_brace(&c->out);
+    size_t before = c->out.buf.n;
     if (k->recipe)
         put_recipe(c, k, names);
     if (k->n_shared)
@@ -175,6 +245,22 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     }
     for (uint32_t a = 0; a < k->n_shared; a++)
         oi_out_close(&c->out, "");
+    if (!k->formulas.n || c->out.buf.n == before)
+        return;
+    const char *body = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    c->out.buf.n = before;
+    oi_out_text(&c->out, fn_texts(c, k, fns, body));
+    oi_out_text(&c->out, body);
+}
+
+void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
+{
+    c->graph = k->graph;
+    const char **names = port_names(c, k);
+    put_source(c, k);
+    put_parameters(c, k, names);
+    oi_out_brace(&c->out);
+    put_body(c, k, names);
     if (k->can_fail)
         oi_out_line(&c->out, "return 0;");
     oi_out_close(&c->out, "");
@@ -203,13 +289,42 @@ const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v)
 
 static const char *scalar_text(oi_cprog *c, const oi_kscalar *s)
 {
+    if (s->is_length)
+        return oi_c_length(c, s->tensor, s->dim);
     return oi_arena_printf(c->arena, "(%s)%s", oi_dialect_c.types[oi_form_of(s->dtype)],
                            oi_c_scalar(c, &s->value));
+}
+
+typedef struct calling {
+    oi_cprog *c;
+    const oi_skernel *k;
+} calling;
+
+static const char *length_text(void *ctx, uint32_t scalar)
+{
+    const calling *x = ctx;
+    const oi_kscalar *s = &x->k->scalars.at[scalar];
+    return oi_c_length(x->c, s->tensor, s->dim);
+}
+
+/* What the kernel writes gets its lengths. */
+static void put_lengths(oi_cprog *c, const oi_skernel *k)
+{
+    calling x = {c, k};
+    for (size_t i = 0; i < k->lengths.n; i++) {
+        const oi_set_length *l = &k->lengths.at[i];
+        const char *value = oi_arena_printf(c->arena, "%" PRId64, l->value);
+        if (l->fn)
+            value = oi_formula_text(c->arena, &k->formulas.at[l->fn - 1], length_text, &x);
+        oi_out_line(&c->out, "%s = %s;", oi_c_length(c, l->tensor, l->dim), value);
+    }
 }
 
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
 {
     oi_buf text = {0};
+    const bool *used = used_scalars(c, k);
+    put_lengths(c, k);
     for (size_t i = 0; i < k->ports.n; i++) {
         if (c->u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
             continue;
@@ -217,7 +332,8 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         oi_buf_printf(&text, "%s%s", text.n ? ", " : "", oi_c_address(c, &k->ports.at[i]));
     }
     for (size_t i = 0; i < k->scalars.n; i++)
-        oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
+        if (used[i])
+            oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {
         oi_out_line(&c->out, "%s(%s);", k->name, list);

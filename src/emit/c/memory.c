@@ -119,6 +119,27 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
     return oi_arena_printf(c->arena, "%s + %s * %" PRIu64 ")", base, entry, t->stride_bytes);
 }
 
+const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim)
+{
+    const oi_tensor *t = &c->u->tensors.at[tensor];
+    return t->run_dims >> dim & 1 ? oi_arena_printf(c->arena, "s->%s_dims[%u]", t->name, dim)
+                                  : oi_arena_printf(c->arena, "%" PRId64, t->dims[dim]);
+}
+
+const char *oi_c_bytes(oi_cprog *c, uint32_t tensor)
+{
+    const oi_tensor *t = &c->u->tensors.at[tensor];
+    if (!t->run_dims)
+        return oi_arena_printf(c->arena, "%" PRIu64, t->size_bytes);
+    oi_buf b = {0};
+    for (uint32_t d = 0; d < t->rank; d++)
+        oi_buf_printf(&b, "%s%s", d ? " * " : "", oi_c_length(c, tensor, d));
+    const char *n = oi_buf_to_arena(&b, c->arena);
+    unsigned bits = oi_dtype_bits(t->dtype);
+    return bits < 8 ? oi_arena_printf(c->arena, "(size_t)(%s * %u + 7) / 8", n, bits)
+                    : oi_arena_printf(c->arena, "(size_t)(%s) * %u", n, bits / 8);
+}
+
 static const char *value_text(oi_cprog *c, uint32_t var, bool truth)
 {
     const oi_program *p = program(c);
@@ -203,7 +224,8 @@ static void put_shape(oi_buf *b, const oi_tensor *t)
 {
     oi_buf_printf(b, "%s[", oi_dtype_name(t->dtype));
     for (uint32_t d = 0; d < t->rank; d++)
-        oi_buf_printf(b, "%s%" PRId64, d ? ", " : "", t->dims[d]);
+        oi_buf_printf(b, "%s%s%" PRId64, d ? ", " : "", t->run_dims >> d & 1 ? "<= " : "",
+                      t->dims[d]);
     oi_buf_puts(b, "]");
 }
 
@@ -281,6 +303,18 @@ static void keep_members(oi_cprog *c, oi_out *o)
     oi_c_count(c, own, n);
 }
 
+/* Lengths that the run finds. */
+static void length_members(oi_cprog *c, oi_out *o)
+{
+    for (size_t i = 0; i < c->u->tensors.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[i];
+        if (!t->run_dims || t->space == OI_SPACE_NONE)
+            continue;
+        oi_out_line(o, "int64_t %s_dims[%u]; /* of %s now */", t->name, t->rank, t->name);
+        oi_c_count(c, 8, 8 * (uint64_t)t->rank);
+    }
+}
+
 void oi_c_members(oi_cprog *c, oi_out *o)
 {
     for (size_t g = 0; g < c->u->graphs.n; g++) {
@@ -306,5 +340,6 @@ void oi_c_members(oi_cprog *c, oi_out *o)
             member(c, o, &c->u->tensors.at[id]);
         }
     }
+    length_members(c, o);
     keep_members(c, o);
 }

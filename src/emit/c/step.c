@@ -154,12 +154,36 @@ static void put_limit(oi_cprog *c, const oi_stmt *s)
 {
     const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
     const char *at = oi_c_address(c, &s->a);
-    uint64_t n = t->rank ? (uint64_t)t->dims[0] : 1;
     c->fails = true;
-    oi_out_line(&c->out, "for (int64_t e = 0; e < %" PRIu64 "; e++)", n);
+    oi_out_line(&c->out, "for (int64_t e = 0; e < %s; e++)",
+                t->rank ? oi_c_length(c, s->a.tensor, 0) : "1");
     oi_out_line(&c->out, "    if ((%s)[e] < 0 || (int64_t)(%s)[e] > %" PRId64 ")", at, at,
                 s->limit);
     oi_out_line(&c->out, "        return 47; /* E047: out of range */");
+}
+
+static void put_check(oi_cprog *c, const oi_length_check *k)
+{
+    const char *own = oi_c_length(c, k->tensor, k->dim);
+    oi_buf b = {0};
+    if (k->other != OI_NO_ID)
+        oi_buf_printf(&b, "%s != %s", own, oi_c_length(c, k->other, k->other_dim));
+    else if (k->is_value)
+        oi_buf_printf(&b, "%s != %" PRId64, own, k->value);
+    if (b.n && k->may_be_one)
+        oi_buf_printf(&b, " && %s != 1", own);
+    if (b.n && k->other != OI_NO_ID && k->other_may)
+        oi_buf_printf(&b, " && %s != 1", oi_c_length(c, k->other, k->other_dim));
+    if (k->least > 0)
+        oi_buf_printf(&b, "%s < %" PRId64, own, k->least);
+    if (k->most >= 0)
+        oi_buf_printf(&b, "%s%s > %" PRId64, b.n ? " || " : "", own, k->most);
+    if (k->multiple)
+        oi_buf_printf(&b, "%s%s %% %" PRId64 " != %" PRId64, b.n ? " || " : "", own, k->multiple,
+                      k->remainder);
+    oi_out_line(&c->out, "if (%s)", oi_buf_to_arena(&b, c->arena));
+    oi_out_line(&c->out, "    return 51; /* E051: another shape */");
+    c->fails = true;
 }
 
 static void put_stmts(oi_cprog *c, const oi_stmts *list);
@@ -197,6 +221,10 @@ static void put_stmts(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
         case OI_STMT_LIMIT: put_limit(c, s); break;
+        case OI_STMT_SHAPE:
+            for (uint32_t k = 0; k < s->n_checks; k++)
+                put_check(c, &s->checks[k]);
+            break;
         case OI_STMT_CHECK: oi_c_checkpoint(c, s); break;
         case OI_STMT_BARRIER:
         case OI_STMT_RETURN: break;

@@ -1,0 +1,29 @@
+/* nest.h: what the files that print a nest share. */
+#ifndef OI_EMIT_NEST_H
+#define OI_EMIT_NEST_H
+
+#include "emit/emit.h"
+
+/* A nest being printed. */
+typedef struct oi_printing {
+    const oi_nest_printer *p;
+    const oi_snest *n;
+    const char **values; /* by instruction: how its value is spelled */
+    oi_dtype *forms;     /* by instruction: the type it is held in */
+    unsigned n_names;
+} oi_printing;
+
+/* -- place.c -- */
+
+const char *oi_place_axis(const oi_printing *x, uint32_t a); /* the counter of the axis */
+bool oi_place_has_loop(const oi_snest *n, uint32_t a);       /* one of length 1 has no counter */
+const char *oi_place_number(const oi_printing *x, int64_t value, oi_fn fn);
+const char *oi_place_dim(const oi_printing *x, uint32_t port, uint32_t d); /* its length */
+const char *oi_place_position(const oi_printing *x, const char *text);     /* what a helper found */
+const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d);
+const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f);
+const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op);
+const char *oi_place_element(const oi_printing *x, const oi_sop *op); /* counted in elements */
+const char *oi_place_inside(const oi_printing *x, const oi_sop *op);  /* it exists; NULL: surely */
+
+#endif

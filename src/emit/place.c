@@ -1,0 +1,177 @@
+/* place.c: where elements lie, as text: coordinates, offsets, and whether an element exists. */
+#include "emit/nest.h"
+
+#include <inttypes.h>
+
+const char *oi_place_axis(const oi_printing *x, uint32_t a)
+{
+    static const char letters[] = "ijkpqrtuvw"; /* l, n and e have other uses */
+    if (a < sizeof letters - 1)
+        return oi_arena_printf(x->p->arena, "%c", letters[a]);
+    return oi_arena_printf(x->p->arena, "i%u", a);
+}
+
+/* "i * 8 + j - 3": the sum of steps over the axes, with what data adds. */
+typedef struct sum {
+    oi_buf text;
+} sum;
+
+/* A number, or the name of what the run finds. */
+const char *oi_place_number(const oi_printing *x, int64_t value, oi_fn fn)
+{
+    return fn ? x->p->fns[fn] : oi_arena_printf(x->p->arena, "%" PRId64, value);
+}
+
+/* The length of a port's tensor along a dim. */
+const char *oi_place_dim(const oi_printing *x, uint32_t port, uint32_t d)
+{
+    const oi_skernel *k = x->p->kernel;
+    uint32_t tensor = k->ports.at[port].tensor;
+    for (size_t i = 0; i < k->scalars.n; i++)
+        if (k->scalars.at[i].is_length && k->scalars.at[i].tensor == tensor &&
+            k->scalars.at[i].dim == d)
+            return k->scalars.at[i].name;
+    return oi_arena_printf(x->p->arena, "%" PRId64, x->p->unit->tensors.at[tensor].dims[d]);
+}
+
+static void add_term(sum *s, int64_t factor, const char *what)
+{
+    if (factor == 0)
+        return;
+    bool first = s->text.n == 0;
+    uint64_t size = factor < 0 ? 0 - (uint64_t)factor : (uint64_t)factor;
+    oi_buf_puts(&s->text, first ? (factor < 0 ? "-" : "") : factor < 0 ? " - " : " + ");
+    if (!what)
+        oi_buf_printf(&s->text, "%" PRIu64, size);
+    else if (size == 1)
+        oi_buf_puts(&s->text, what);
+    else
+        oi_buf_printf(&s->text, "%s * %" PRIu64, what, size);
+}
+
+static const char *sum_text(const oi_printing *x, sum *s)
+{
+    if (s->text.n == 0)
+        oi_buf_puts(&s->text, "0");
+    return oi_buf_to_arena(&s->text, x->p->arena);
+}
+
+/* What a helper found, as a position. */
+const char *oi_place_position(const oi_printing *x, const char *text)
+{
+    const char *as = x->p->lang->as_index;
+    return as ? oi_arena_printf(x->p->arena, "%s(%s)", as, text) : text;
+}
+
+/* Whether the nest loops over the axis: one of length 1 has no counter. */
+bool oi_place_has_loop(const oi_snest *n, uint32_t a)
+{
+    return n->axes[a].extent != 1 || (n->extents && n->extents[a]);
+}
+
+const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f)
+{
+    static const char *const bends[] = {
+        [OI_BEND_EDGE] = "edge", [OI_BEND_REFLECT] = "reflect", [OI_BEND_WRAP] = "wrap"};
+    static const oi_coord_fns none = {0};
+    sum s = {{0}};
+    f = f ? f : &none;
+    for (uint32_t a = 0; a < x->n->n_axes; a++) {
+        const char *i = oi_place_axis(x, a);
+        if (!oi_place_has_loop(x->n, a))
+            continue;
+        if (f->step[a])
+            add_term(&s, 1, oi_arena_printf(x->p->arena, "%s * %s", i, x->p->fns[f->step[a]]));
+        else
+            add_term(&s, c->step[a], i);
+    }
+    if (c->index != OI_NEST_NONE)
+        add_term(&s, 1, x->values[c->index]);
+    if (f->base)
+        add_term(&s, 1, x->p->fns[f->base]);
+    else
+        add_term(&s, c->base, NULL);
+    const char *text = sum_text(x, &s);
+    if (c->bend == OI_BEND_NONE)
+        return text;
+    return oi_place_position(x,
+                             oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %s, %s)", bends[c->bend],
+                                             text, oi_place_number(x, c->bend_from, f->bend_from),
+                                             oi_place_number(x, c->bend_to, f->bend_to)));
+}
+
+const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d)
+{
+    return op->fns ? &op->fns[d] : NULL;
+}
+
+const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op)
+{
+    return &x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor];
+}
+
+/* "(i * 4 + j) * x_n2 + k": where strides hang on lengths. */
+static const char *dense_text(const oi_printing *x, const oi_sop *op)
+{
+    const char *text = "0";
+    for (uint32_t d = 0; d < oi_place_tensor(x, op)->rank; d++) {
+        const char *c = oi_place_coord(x, &op->at[d], oi_place_fns(op, d)),
+                   *dim = oi_place_dim(x, op->port, d);
+        if (d == 0 || strcmp(text, "0") == 0)
+            text = c;
+        else if (strcmp(dim, "1") != 0)
+            text = oi_arena_printf(x->p->arena, strchr(text, ' ') ? "(%s) * %s%s%s" : "%s * %s%s%s",
+                                   text, dim, strcmp(c, "0") ? " + " : "", strcmp(c, "0") ? c : "");
+    }
+    return text;
+}
+
+/* Where the element lies, counted in elements. */
+const char *oi_place_element(const oi_printing *x, const oi_sop *op)
+{
+    const oi_tensor *t = oi_place_tensor(x, op);
+    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0}, strides[OI_MAX_RANK];
+    sum s = {{0}};
+    if (op->is_flat)
+        return oi_place_coord(x, &op->at[0], oi_place_fns(op, 0));
+    if (x->p->kernel->is_dynamic)
+        return dense_text(x, op);
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
+        strides[d] = stride;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (op->at[d].bend != OI_BEND_NONE)
+            continue;
+        base += strides[d] * op->at[d].base;
+        for (uint32_t a = 0; a < x->n->n_axes; a++)
+            steps[a] += strides[d] * op->at[d].step[a];
+    }
+    for (uint32_t a = 0; a < x->n->n_axes; a++)
+        if (x->n->axes[a].extent != 1)
+            add_term(&s, steps[a], oi_place_axis(x, a));
+    for (uint32_t d = 0; d < t->rank; d++) {
+        if (op->at[d].bend != OI_BEND_NONE)
+            add_term(&s, strides[d], oi_place_coord(x, &op->at[d], NULL));
+        else if (op->at[d].index != OI_NEST_NONE)
+            add_term(&s, strides[d], x->values[op->at[d].index]);
+    }
+    add_term(&s, base, NULL);
+    return sum_text(x, &s);
+}
+
+/* "a >= 0 && a < 5 && ...": the element exists; NULL: always. */
+const char *oi_place_inside(const oi_printing *x, const oi_sop *op)
+{
+    const oi_tensor *t = oi_place_tensor(x, op);
+    oi_buf out = {0};
+    for (uint32_t d = 0; d < (op->is_flat ? 1 : t->rank); d++) {
+        if (!op->at[d].may_leave)
+            continue;
+        const char *c = oi_place_coord(x, &op->at[d], oi_place_fns(op, d));
+        oi_buf_printf(&out, "%s%s >= 0 && %s < %s", out.n ? " && " : "", c, c,
+                      oi_place_dim(x, op->port, d));
+    }
+    if (op->guard)
+        oi_buf_printf(&out, "%s%s >= 0", out.n ? " && " : "",
+                      oi_place_coord(x, op->guard, op->guard_fns));
+    return out.n ? oi_buf_to_arena(&out, x->p->arena) : NULL;
+}

@@ -17,9 +17,8 @@ static void put_terms(oi_buf *b, const oi_formula *f, oi_spell_scalar *spell, vo
     }
     if (f->base || f->n_terms == 0) {
         uint64_t size = f->base < 0 ? 0 - (uint64_t)f->base : (uint64_t)f->base;
-        oi_buf_printf(b, "%s%" PRIu64, f->n_terms ? (f->base < 0 ? " - " : " + ")
-                                                  : (f->base < 0 ? "-" : ""),
-                      size);
+        oi_buf_printf(b, "%s%" PRIu64,
+                      f->n_terms ? (f->base < 0 ? " - " : " + ") : (f->base < 0 ? "-" : ""), size);
     }
 }
 

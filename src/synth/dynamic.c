@@ -1,6 +1,6 @@
-/* dynamic.c: the numbers of a nest that change with lengths, as formulas of the kernel. Every number
- * is looked at over all samples (lengths.c): it is constant, a length of an operand, or follows the
- * lengths of the call's inputs by a line, a product or a sum. */
+/* dynamic.c: the numbers of a nest that change with lengths, as formulas of the kernel. Every
+ * number is looked at over all samples (lengths.c): it is constant, a length of an operand, or
+ * follows the lengths of the call's inputs by a line, a product or a sum. */
 #include "synth/fit.h"
 #include "synth/lengths.h"
 
@@ -137,8 +137,7 @@ static bool fit_pick(fitting *x, const int64_t *f, const bool *use, oi_fn *out)
         start(&pick);
         for (uint32_t v = 0; v < d->n_vars && pick.n_pick < OI_COUNT(pick.pick); v++)
             if (d->vars[v].group == g)
-                pick.pick[pick.n_pick++] =
-                    scalar_of(d->u, x->k, d->vars[v].tensor, d->vars[v].dim);
+                pick.pick[pick.n_pick++] = scalar_of(d->u, x->k, d->vars[v].tensor, d->vars[v].dim);
         *out = add_formula(d->u, x->k, &pick);
         return true;
     }
@@ -287,6 +286,19 @@ static void begin(fitting *x, oi_dyn *d, oi_skernel *k)
     }
 }
 
+/* The lengths of the call's inputs themselves. */
+static void know_vars(fitting *x)
+{
+    const oi_dyn *d = x->d;
+    for (uint32_t v = 0; v < d->n_vars; v++) {
+        known *own = OI_PUSH(d->u->arena, &x->known);
+        own->tensor = d->vars[v].tensor;
+        own->dim = d->vars[v].dim;
+        for (size_t p = 0; p < d->n_points; p++)
+            own->at[p] = d->points[p][v];
+    }
+}
+
 static void know(fitting *x, uint32_t leaf, const oi_port *ports, size_t n, bool are_outputs)
 {
     const oi_dyn *d = x->d;
@@ -315,8 +327,8 @@ static void know(fitting *x, uint32_t leaf, const oi_port *ports, size_t n, bool
 static size_t flatten_coord(const oi_nest *n, const oi_nest_coord *c, int64_t *out)
 {
     if (out) {
-        const int64_t own[COORD_NUMBERS] = {c->base,           c->index_last,    c->bend_from,
-                                            c->bend_to,        c->counted_before, c->counted_after};
+        const int64_t own[COORD_NUMBERS] = {c->base,    c->index_last,     c->bend_from,
+                                            c->bend_to, c->counted_before, c->counted_after};
         memcpy(out, own, sizeof own);
         memcpy(out + COORD_NUMBERS, c->step, n->n_axes * sizeof *out);
     }
@@ -430,6 +442,7 @@ bool oi_dyn_nest(oi_dyn *d, uint32_t leaf, size_t i, oi_skernel *k, const oi_por
     oi_dyn_leaf(d, first_used(x, x->plain), leaf, &q);
     know(x, leaf, to, q.n_out, true);
     know(x, leaf, in, q.n_in, false);
+    know_vars(x);
     oi_nest_make(&q, i, nest);
     size_t n = flatten(nest, NULL);
     int64_t *numbers = oi_arena_alloc(a, (n + 1) * d->n_points * sizeof *numbers);
@@ -452,7 +465,8 @@ bool oi_dyn_nest(oi_dyn *d, uint32_t leaf, size_t i, oi_skernel *k, const oi_por
         for (size_t j = 0; j < n; j++)
             numbers[j * d->n_points + p] = column[j];
     }
-    for (size_t j = 0; j < n; j++) { /* where nothing or one thing is done, other numbers are idle */
+    for (size_t j = 0; j < n;
+         j++) { /* where nothing or one thing is done, other numbers are idle */
         const int64_t *own = numbers + j * d->n_points;
         bool ok = fit(x, own, j < nest->n_axes ? x->all : x->plain, &fns[j]);
         if (!ok && j < nest->n_axes && runs_over(x, numbers, nest->n_axes, j))
@@ -473,6 +487,7 @@ bool oi_dyn_lengths(oi_dyn *d, uint32_t leaf, oi_skernel *k, const oi_port *to)
     fitting *x = oi_arena_alloc(d->u->arena, sizeof *x);
     oi_kernel_query q;
     begin(x, d, k);
+    know_vars(x);
     oi_dyn_leaf(d, 0, leaf, &q);
     for (size_t o = 0; o < q.n_out; o++) {
         const oi_tensor *t = &d->u->tensors.at[to[o].tensor];

@@ -264,14 +264,13 @@ static bool scan(oi_dyn *d, uint32_t g, const int64_t *base)
     if (first <= 0 && step == 1 && is_open)
         return true;
     uint32_t v = first_of(d, g);
-    *OI_PUSH(d->u->arena, &d->checks) =
-        (oi_length_check){.tensor = d->vars[v].tensor,
-                          .dim = d->vars[v].dim,
-                          .other = OI_NO_ID,
-                          .least = first,
-                          .most = is_open ? -1 : last,
-                          .multiple = step > 1 ? step : 0,
-                          .remainder = step > 1 ? first % step : 0};
+    *OI_PUSH(d->u->arena, &d->checks) = (oi_length_check){.tensor = d->vars[v].tensor,
+                                                          .dim = d->vars[v].dim,
+                                                          .other = OI_NO_ID,
+                                                          .least = first,
+                                                          .most = is_open ? -1 : last,
+                                                          .multiple = step > 1 ? step : 0,
+                                                          .remainder = step > 1 ? first % step : 0};
     return true;
 }
 
@@ -357,6 +356,57 @@ static void draw(const oi_dyn *d, const int64_t *base, uint32_t *state, int64_t 
             }
         }
     }
+}
+
+/* -- whether the checks say it all -- */
+
+static int64_t value_of(const oi_dyn *d, const int64_t *values, uint32_t tensor, uint32_t dim)
+{
+    for (uint32_t v = 0; v < d->n_vars; v++)
+        if (d->vars[v].tensor == tensor && d->vars[v].dim == dim)
+            return values[v];
+    return 0;
+}
+
+static bool passes(const oi_dyn *d, const oi_length_check *c, const int64_t *values)
+{
+    int64_t own = value_of(d, values, c->tensor, c->dim);
+    if (own < c->least || (c->most >= 0 && own > c->most))
+        return false;
+    if (c->multiple && own % c->multiple != c->remainder)
+        return false;
+    if (c->is_value)
+        return own == c->value || (c->may_be_one && own == 1);
+    if (c->other == OI_NO_ID)
+        return true;
+    int64_t other = value_of(d, values, c->other, c->other_dim);
+    return own == other || (c->may_be_one && own == 1) || (c->other_may && other == 1);
+}
+
+/* Lengths drawn anyhow: the checks accept what the shape rule does, and nothing else. */
+static bool agree(oi_dyn *d, const int64_t *base)
+{
+    int64_t values[OI_LENGTH_VARS];
+    uint32_t state = 11;
+    for (unsigned i = 0; i < 400 && d->n_vars; i++) {
+        bool accepted = true, within = true;
+        int64_t spread = i % 4 == 0 ? 4 : i % 4 == 1 ? 14 : 70;
+        memcpy(values, base, sizeof values);
+        for (uint32_t v = 0; v < d->n_vars; v++) {
+            uint32_t how = next_random(&state) % 4;
+            int64_t drawn = (int64_t)(next_random(&state) % (uint32_t)spread);
+            if (how == 0)
+                values[v] = drawn;
+            else if (how == 1)
+                set_group(d, values, d->vars[v].group, drawn);
+            within &= values[v] <= d->vars[v].bound;
+        }
+        for (size_t k = 0; k < d->checks.n; k++)
+            accepted &= passes(d, &d->checks.at[k], values);
+        if (within && accepted != is_right(d, values, NULL))
+            return oi_dyn_refuse(d, "which lengths are right together follows no simple rule");
+    }
+    return true;
 }
 
 static bool add_points(oi_dyn *d, const int64_t *base)
@@ -498,5 +548,5 @@ bool oi_dyn_study(oi_dyn *d)
         if (!d->groups[g].is_pinned && !scan(d, g, base))
             return false;
     }
-    return add_points(d, base);
+    return agree(d, base) && add_points(d, base);
 }

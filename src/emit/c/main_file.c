@@ -40,9 +40,8 @@ static void put_write(oi_cprog *c, oi_out *o, const oi_sgraph *g)
         const oi_tensor *t = &c->u->tensors.at[g->outputs.at[i]];
         if (t->space == OI_SPACE_STATE || (t->var && t->var->is_prefix))
             continue; /* written below; no value of its own */
-        oi_out_line(o, "put('o', \"%s\", 0, NULL, NULL, %s, %s);",
-                    t->var ? t->var->name : t->name, place(c, t, g->outputs.at[i]),
-                    oi_c_bytes(c, g->outputs.at[i]));
+        oi_out_line(o, "put('o', \"%s\", 0, NULL, NULL, %s, %s);", t->var ? t->var->name : t->name,
+                    place(c, t, g->outputs.at[i]), oi_c_bytes(c, g->outputs.at[i]));
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");

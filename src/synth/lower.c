@@ -469,7 +469,7 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
                    oi_stmts *out)
 {
     const oi_kernel_query *q = lowered->q;
-    if (oi_lower_recipe(u, graph, node, lowered, out))
+    if (!lowered->dyn && oi_lower_recipe(u, graph, node, lowered, out))
         return;
     if (q->op->cls == OI_OP_CLASS_COMPOSITE) {
         oi_lower_composite(u, graph, node, lowered, out);

@@ -135,7 +135,8 @@ OPEN_REFUSED = {
     "squeeze": "which lengths are right follows no simple rule",  # any length of 1 would go
     "split": "how long the result is follows no simple rule",  # a shorter last part
     "roll": NO_LOOPS,  # by more than the length
-    "max_pool": NO_LOOPS, "conv_integer": NO_LOOPS, "qconv": NO_LOOPS,  # padding that hangs on the remainder
+    "max_pool": NO_LOOPS, "lp_pool": NO_LOOPS, "conv_integer": NO_LOOPS, "qconv": NO_LOOPS,  # padding by the remainder
+    "col2im": "how its loops follow the length was not found out",
     "rope": OTHER_BODY, "lstm": OTHER_BODY, "gru": OTHER_BODY, "rnn": OTHER_BODY,  # one call per step of time
     "range": "its greatest lengths do not go together",
 }  # fmt: skip

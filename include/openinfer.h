@@ -227,6 +227,8 @@ typedef struct oi_tensor_info {
     const oi_quant *quant; /* NULL when the tensor is not quantised */
 } oi_tensor_info;
 
+/* Quantisation data of a tensor W can be asked for as tensors too: "W#scale" (f32) and, where
+ * there is one, "W#zp" (i32), of W's rank, 1 long but along the axis of the data. */
 OI_API oi_status oi_model_tensor_info(const oi_model *m, const char *name, oi_tensor_info *out);
 OI_API oi_status oi_model_tensor_info_at(const oi_model *m, size_t i, oi_tensor_info *out);
 OI_API oi_status oi_model_tensor_index(const oi_model *m, const char *name, size_t *out);

@@ -83,9 +83,18 @@ static void count_port(struct arity *a, struct port port, bool is_last)
         a->max++;
 }
 
+/* What an input describes: another one by its name, or "out". */
+static int quant_of(json *inputs, const char *name)
+{
+    if (!name || !*name)
+        return -1;
+    return strcmp(name, "out") == 0 ? INT8_MAX
+                                    : gen_find_input(inputs, name); /* OI_QUANT_OF_OUTPUT */
+}
+
 static struct arity put_inputs(FILE *f, json *inputs, const char *dtypes)
 {
-    static const char *const known[] = {"name", "dtypes", NULL};
+    static const char *const known[] = {"name", "dtypes", "quant", NULL};
     struct arity arity = {0};
     size_t n = json_object_array_length(inputs);
     if (n)
@@ -100,9 +109,9 @@ static struct arity put_inputs(FILE *f, json *inputs, const char *dtypes)
         const char *text = own ? gen_get_string(in, "dtypes", true) : dtypes;
         fprintf(f,
                 "    {.name = \"%s\", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32
-                "u, .optional = %d, .variadic = %d, .shares_dtype = %d},\n",
-                port.name, text, gen_dtype_set(text, own, NULL), port.optional, port.variadic,
-                !own);
+                "u, .optional = %d, .variadic = %d, .shares_dtype = %d, .quant_of = %d},\n",
+                port.name, text, gen_dtype_set(text, own, NULL), port.optional, port.variadic, !own,
+                quant_of(inputs, own ? gen_get_string(in, "quant", false) : NULL));
     }
     fputs(n ? "};\n" : "", f);
     return arity;

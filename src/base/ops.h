@@ -42,7 +42,10 @@ typedef struct oi_op_input {
     bool optional;
     bool variadic;     /* the last input may repeat */
     bool shares_dtype; /* has the dtype that all such inputs share (E050) */
+    int8_t quant_of;   /* input that it describes when left out: quantisation data; or -1 */
 } oi_op_input;
+
+#define OI_QUANT_OF_OUTPUT INT8_MAX /* it describes the output */
 
 typedef enum oi_out_rule {
     OI_OUT_LIST, /* any of out_dtypes; out_default when nobody says */

@@ -4,6 +4,7 @@
  *
  * Code and weights belong together: the hash is also a constant of the emitted code. */
 #include "emit/emit.h"
+#include "oinf/oinf.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static oi_status put_zeros(sink *s, uint64_t n)
 static oi_status put_source(sink *s, const oi_tensor *t, size_t source)
 {
     oi_view view;
-    const char *name = oi_model_tensor_name(t->model, source);
+    const char *name = t->model->tensors[source].name;
     OI_TRY(oi_model_tensor(t->model, name, &view, s->u->diag));
     oi_status status = put(s, view.data, t->size_bytes);
     oi_model_release(t->model, name);
@@ -84,7 +85,7 @@ static oi_status take(sink *s, const oi_tensor *t, uint64_t entry, part *out)
     oi_view view;
     *out = (part){.t = t, .data = t->bytes};
     if (t->sources && t->sources[entry] != OI_NO_SOURCE) {
-        out->name = oi_model_tensor_name(t->model, t->sources[entry]);
+        out->name = t->model->tensors[t->sources[entry]].name;
         OI_TRY(oi_model_tensor(t->model, out->name, &view, s->u->diag));
         out->data = view.data;
     } else if (!t->bytes) {

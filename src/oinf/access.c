@@ -89,7 +89,8 @@ oi_status oi_model_tensor_info(const oi_model *m, const char *name, oi_tensor_in
 {
     size_t i;
     OI_TRY(oi_model_tensor_index(m, name, &i));
-    return oi_model_tensor_info_at(m, i, out);
+    *out = m->tensors[i];
+    return OI_OK;
 }
 
 /* -- bytes -- */
@@ -149,8 +150,8 @@ static oi_status tensor_bytes(oi_model *m, size_t i, const void **out, oi_diag *
         return OI_OK;
     }
     pthread_mutex_lock(&m->lock);
-    oi_status status = load(m, &m->loaded_tensors, m->n[OI_OINF_TENSORS], i, t->data_offset,
-                            t->data_nbytes, out, d);
+    oi_status status =
+        load(m, &m->loaded_tensors, m->n_stored, i, t->data_offset, t->data_nbytes, out, d);
     pthread_mutex_unlock(&m->lock);
     return status;
 }

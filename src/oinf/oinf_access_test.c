@@ -105,6 +105,19 @@ static void tables(void **state)
         assert_int_equal(t.quant->n_scales, 2);
         assert_true(t.quant->scales[0] == 0.5f && t.quant->scales[1] == 2);
         assert_int_equal(t.quant->zero_points[1], -7);
+        oi_view data;
+        assert_int_equal(oi_model_tensor_info(m, "b#zp", &t), OI_OK);
+        assert_int_equal(t.dtype, OI_I32);
+        assert_int_equal(t.rank, 2);
+        assert_int_equal(t.dims[0], 2);
+        assert_int_equal(t.dims[1], 1);
+        assert_int_equal(oi_model_tensor(m, "b#zp", &data, NULL), OI_OK);
+        assert_int_equal(((const int32_t *)data.data)[1], -7);
+        assert_int_equal(oi_model_tensor(m, "b#scale", &data, NULL), OI_OK);
+        assert_true(((const float *)data.data)[1] == 2);
+        oi_model_release(m, "b#scale");
+        assert_int_equal(oi_model_tensor_info(m, "a#scale", &t), OI_NOT_FOUND);
+        assert_int_equal(oi_model_tensor_info(m, "b", &t), OI_OK);
         oi_model_close(m);
     }
     free(b.at);

@@ -88,9 +88,10 @@ static oi_status read_package(oi_model *m, oi_diag *d)
         OI_TRY(oi_oinf_read_table(m, t, d));
     OI_TRY(oi_oinf_check_overlaps(m, d));
     OI_TRY(oi_oinf_read_payloads(m, d));
+    oi_oinf_lend_quant(m);
     if (!m->options.strict)
         return OI_OK;
-    m->is_checked = oi_arena_alloc(m->arena, m->n[OI_OINF_TENSORS]);
+    m->is_checked = oi_arena_alloc(m->arena, m->n_stored);
     return oi_oinf_check_gaps(m, d);
 }
 
@@ -184,7 +185,7 @@ void oi_model_close(oi_model *m)
 {
     if (!m)
         return;
-    free_all(m->loaded_tensors, m->n[OI_OINF_TENSORS]);
+    free_all(m->loaded_tensors, m->n_stored);
     free_all(m->loaded_metadata, m->n[OI_OINF_METADATA]);
     oi_oinf_io_close(&m->io);
     pthread_mutex_destroy(&m->lock);

@@ -216,11 +216,15 @@ static void run(void *ctx)
         oi_link_states(b->typer); /* bounds that the model's state specs give */
     while (p->n_vars < p->symbols->list.n && p->symbols->list.at[p->n_vars].kind != OI_SYM_INDEX)
         p->n_vars++;
+    p->first_index = p->n_vars;
     p->n_indices = (uint32_t)p->symbols->list.n - p->n_vars;
-    p->n_mask = p->n_vars / 64 + 1;
+    bool has_quant = b->m && b->m->n_stored > oi_model_n_tensors(b->m);
+    size_t room = p->n_vars * (size_t)(has_quant ? 1 + OI_QUANT_PARTS : 1);
+    p->n_mask = (uint32_t)(room / 64 + 1);
+    b->quant_vars = oi_arena_alloc(a, (room + 1) * sizeof *b->quant_vars);
     p->n_blocks = (uint32_t)b->g->blocks.n;
     p->entry = oi_graph_find_block(b->g, "entry");
-    p->vars = b->vars = oi_arena_alloc(a, (p->n_vars + 1) * sizeof *b->vars);
+    p->vars = b->vars = oi_arena_alloc(a, (room + 1) * sizeof *b->vars);
     p->nodes = b->nodes = oi_arena_alloc(a, (b->g->nodes.n + 1) * sizeof *b->nodes);
     p->blocks = b->blocks = oi_arena_alloc(a, (p->n_blocks + 1) * sizeof *b->blocks);
     for (uint32_t i = 0; i < p->n_vars && !oi_diag_full(b->d); i++)

@@ -199,8 +199,9 @@ typedef struct oi_program {
     const oi_symbols *symbols;
     oi_arena *arena;
     const oi_pvar *vars;
-    uint32_t n_vars, n_indices;
-    const oi_pnode *nodes; /* by graph node id */
+    uint32_t n_vars, n_indices; /* variables: as declared, then quantisation data that nodes use */
+    uint32_t first_index;       /* among the symbols: as many as variables are declared */
+    const oi_pnode *nodes;      /* by graph node id */
     const oi_pblock *blocks;
     uint32_t n_blocks, entry;
     uint32_t n_mask;           /* words of a set of variables */
@@ -231,7 +232,8 @@ typedef struct oi_binder {
     oi_pvar *vars;
     oi_pnode *nodes;
     oi_pblock *blocks;
-    uint8_t *is_called; /* by block: the target of a branch */
+    uint8_t *is_called;   /* by block: the target of a branch */
+    uint32_t *quant_vars; /* by declared variable and part; 0: none yet */
 } oi_binder;
 
 /* `table`: whose own index names the expression may use, or NULL. */

@@ -28,7 +28,7 @@ static void name(oi_binder *b, const oi_node *n, const oi_symbol *table, const o
     const oi_symbol *s = find(b, n, e->name);
     int64_t value;
     if (s && s->kind == OI_SYM_INDEX)
-        emit(b, out, (oi_ins){OI_INS_INDEX, (uint32_t)(s - syms->list.at) - b->p->n_vars, 0});
+        emit(b, out, (oi_ins){OI_INS_INDEX, (uint32_t)(s - syms->list.at) - b->p->first_index, 0});
     else if (s)
         emit(b, out, (oi_ins){OI_INS_VAR, (uint32_t)(s - syms->list.at), 0});
     else if (oi_typer_size(b->typer, e->name, &value))
@@ -95,7 +95,7 @@ static uint32_t resolve(oi_binder *b, const oi_node *n, const char *text, bool *
     *is_index = s && s->kind == OI_SYM_INDEX;
     if (!s)
         return OI_NO_ID;
-    return (uint32_t)(s - syms->list.at) - (*is_index ? b->p->n_vars : 0);
+    return (uint32_t)(s - syms->list.at) - (*is_index ? b->p->first_index : 0);
 }
 
 static oi_pref bind_ref(oi_binder *b, const oi_node *n, const oi_access *a)
@@ -225,13 +225,81 @@ static oi_pattr bind_attr(oi_binder *b, const oi_node *n, const oi_op *op, const
     return out;
 }
 
+/* -- operands from quantisation data -- */
+
+/* "W.{l}" becomes "W.{l}#scale". */
+static const oi_pattern_part *quant_pattern(oi_binder *b, const oi_pvar *of, uint32_t part)
+{
+    oi_arena *a = b->p->arena;
+    oi_pattern_part *parts = oi_arena_alloc(a, of->n_pattern * sizeof *parts);
+    memcpy(parts, of->pattern, of->n_pattern * sizeof *parts);
+    oi_pattern_part *last = &parts[of->n_pattern - 1];
+    last->text = oi_arena_printf(a, "%s%s", last->text, oi_quant_suffix(part));
+    return parts;
+}
+
+/* The variable that holds a part of a variable's data, made at its first use. */
+static uint32_t quant_var(oi_binder *b, const oi_symbol *s, uint32_t part)
+{
+    uint32_t base = (uint32_t)(s - b->p->symbols->list.at);
+    uint32_t *known = &b->quant_vars[base * OI_QUANT_PARTS + part];
+    oi_tensor_info t;
+    if (*known || !oi_quant_find(b->m, s, part, b->p->arena, &t))
+        return *known;
+    const oi_pvar *of = &b->vars[base];
+    oi_pvar *v = &b->vars[b->p->n_vars];
+    *v = (oi_pvar){.symbol = s,
+                   .kind = OI_SYM_CONSTANT,
+                   .dtype = t.dtype,
+                   .rank = t.rank,
+                   .n_elements = t.n_elements,
+                   .size_bytes = t.data_nbytes,
+                   .init = {t.dtype, 0},
+                   .source = of->is_prefix ? OI_FROM_INIT : OI_FROM_TENSOR};
+    v->name = oi_arena_printf(b->p->arena, "%s_%s", s->name, oi_quant_suffix(part) + 1);
+    while (oi_symbols_find(b->p->symbols, v->name)) /* a name that emitted code can use */
+        v->name = oi_arena_printf(b->p->arena, "%s_", v->name);
+    memcpy(v->dims, t.dims, t.rank * sizeof *t.dims);
+    if (of->is_prefix) {
+        v->is_prefix = true;
+        v->axes = of->axes;
+        v->n_axes = of->n_axes;
+        v->n_table = of->n_table;
+        v->n_pattern = of->n_pattern;
+        v->pattern = quant_pattern(b, of, part);
+    } else {
+        (void)oi_model_tensor_index(b->m, t.name, &v->tensor);
+    }
+    return *known = b->p->n_vars++;
+}
+
+/* The operands of a call, with those that it leaves out in their place. */
+static const oi_pref *bind_inputs(oi_binder *b, const oi_node *n, const oi_op *op, uint32_t *n_in)
+{
+    const oi_accesses *list = &n->as.op.inputs;
+    oi_fill fill;
+    oi_quant_fill(b->p->symbols, b->m, n, op, b->p->arena, &fill);
+    if (!b->m)
+        fill.n = 0;
+    *n_in = (uint32_t)list->n + fill.n;
+    oi_pref *refs = oi_arena_alloc(b->p->arena, (*n_in + 1) * sizeof *refs);
+    for (uint32_t i = 0, k = 0; i < *n_in; i++) {
+        if (!fill.n || i < fill.at || i >= fill.at + fill.n) {
+            refs[i] = bind_ref(b, n, &list->at[k++]);
+            continue;
+        }
+        refs[i] = bind_ref(b, n, fill.of); /* the same entry of a table */
+        refs[i].var = quant_var(b, fill.symbol, i - fill.at);
+    }
+    return refs;
+}
+
 static void bind_op(oi_binder *b, const oi_node *n, oi_pnode *to)
 {
     const oi_op *op = oi_op_find(n->name.text);
     to->as.op.op = op;
-    to->as.op.in = bind_refs(b, n, &n->as.op.inputs);
+    to->as.op.in = bind_inputs(b, n, op, &to->as.op.n_in);
     to->as.op.out = bind_refs(b, n, &n->as.op.outputs);
-    to->as.op.n_in = (uint32_t)n->as.op.inputs.n;
     to->as.op.n_out = (uint32_t)n->as.op.outputs.n;
     to->as.op.n_attrs = (uint32_t)n->as.op.attrs.n;
     oi_pattr *attrs = oi_arena_alloc(b->p->arena, (n->as.op.attrs.n + 1) * sizeof *attrs);
@@ -284,7 +352,7 @@ static void bind_list(oi_binder *b, const oi_node *n, oi_pnode *to)
 static void bind_loop(oi_binder *b, const oi_node *n, oi_pnode *to)
 {
     const oi_symbol *s = oi_symbols_index(b->p->symbols, n->as.loop.index.text);
-    to->as.loop.index = (uint32_t)(s - b->p->symbols->list.at) - b->p->n_vars;
+    to->as.loop.index = (uint32_t)(s - b->p->symbols->list.at) - b->p->first_index;
     to->as.loop.start = oi_bind_code(b, n, NULL, n->as.loop.start);
     to->as.loop.end = oi_bind_code(b, n, NULL, n->as.loop.end);
 }
@@ -353,6 +421,16 @@ static void visit(reach *r, uint32_t block)
     *OI_PUSH(r->b->p->arena, &r->work) = block;
 }
 
+/* Quantisation data is not in the text. */
+static void add_quant_uses(const oi_binder *b, const oi_pnode *n, uint64_t *uses)
+{
+    for (uint32_t i = 0; n->kind == OI_NODE_OP && i < n->as.op.n_in; i++) {
+        uint32_t v = n->as.op.in[i].var;
+        if (!n->as.op.in[i].is_index && v != OI_NO_ID && v >= b->p->first_index)
+            uses[v / 64] |= (uint64_t)1 << v % 64;
+    }
+}
+
 /* Everything a consumer may touch, through the blocks it calls. */
 static void consumer_sets(oi_binder *b, uint32_t block)
 {
@@ -368,6 +446,7 @@ static void consumer_sets(oi_binder *b, uint32_t block)
             if (b->g->nodes.at[i].block != at)
                 continue;
             oi_node_uses(&b->g->nodes.at[i], add_use, &r);
+            add_quant_uses(b, &b->nodes[i], r.uses);
             if (b->nodes[i].kind == OI_NODE_BRANCH) {
                 visit(&r, b->nodes[i].as.branch.then_block);
                 visit(&r, b->nodes[i].as.branch.else_block);

@@ -4,6 +4,7 @@
 #define OI_PROGRAM_CHECK_H
 
 #include "graph/graph.h"
+#include "oinf/oinf.h"
 #include "program/program.h"
 
 /* Dims of a symbol, evaluated once. */
@@ -12,6 +13,26 @@ typedef struct oi_dims {
     uint32_t n;
     bool known; /* computed already */
 } oi_dims;
+
+/* -- quant.c: quantisation data of tensors -- */
+
+enum { OI_QUANT_SCALE, OI_QUANT_ZP, OI_QUANT_PARTS };
+
+/* Operands that a call leaves out and the data of one of its tensors stands in for. */
+typedef struct oi_fill {
+    bool is_wanted;          /* the call leaves them out */
+    uint32_t at, n;          /* operands at ... at + n - 1; n = 0 without data */
+    const oi_access *of;     /* what they describe */
+    const oi_symbol *symbol; /* the same */
+    oi_type types[OI_QUANT_PARTS];
+} oi_fill;
+/* Without a model there may be data: a scale of unknown size then. */
+void oi_quant_fill(const oi_symbols *syms, const oi_model *m, const oi_node *n, const oi_op *op,
+                   oi_arena *a, oi_fill *out);
+/* The tensor that holds a part; of a prefix table: of one of its entries. */
+bool oi_quant_find(const oi_model *m, const oi_symbol *s, uint32_t part, oi_arena *a,
+                   oi_tensor_info *out);
+const char *oi_quant_suffix(uint32_t part); /* of its name: "#scale" */
 
 typedef struct oi_typer {
     const oi_graph *g;
@@ -26,6 +47,7 @@ typedef struct oi_typer {
     OI_VEC(oi_type) types;    /* of the call being judged; reused */
     OI_VEC(oi_attr_arg) args; /* likewise */
     OI_VEC(size_t) arg_at;    /* which attribute of the node each argument is */
+    oi_fill fill;             /* likewise: operands that it leaves out */
     oi_map sizes;             /* names of the model -> size_values */
     OI_VEC(int64_t) size_values;
     oi_map linked;            /* keys of prefix tables that were looked up -> the table */

@@ -84,7 +84,7 @@ static bool check_axis_blocks(const oi_call *c, size_t i, uint32_t axis, int64_t
 /* Of x's rank, every axis as long or 1. */
 static bool stretches(const oi_type *x, const oi_type *s)
 {
-    bool fits = s->rank == x->rank && x->rank > 1;
+    bool fits = s->rank == x->rank;
     for (uint32_t a = 0; fits && a < x->rank; a++)
         fits =
             (s->dims[a].known && s->dims[a].value == 1) || !oi_dim_differ(s->dims[a], x->dims[a]);

@@ -56,13 +56,25 @@ static void note_access(const oi_typer *t, const oi_node *n, const oi_access *a)
 
 /* -- ops -- */
 
+/* Operand i of the call, where some may come from quantisation data. */
+static const oi_access *operand_at(const oi_typer *t, const oi_node *n, uint32_t i)
+{
+    const oi_accesses *in = &n->as.op.inputs;
+    if (t->fill.n && i >= t->fill.at) {
+        if (i < t->fill.at + t->fill.n)
+            return t->fill.of;
+        i -= t->fill.n;
+    }
+    return i < in->n ? &in->at[i] : NULL;
+}
+
 static void report(const oi_typer *t, const oi_node *n, const oi_infer_fail *f)
 {
-    const oi_accesses *in = &n->as.op.inputs, *out = &n->as.op.outputs;
+    const oi_accesses *out = &n->as.op.outputs;
     const oi_access *access = NULL;
     oi_span span = n->name.span;
-    if (f->at == OI_AT_INPUT && f->index < in->n)
-        access = &in->at[f->index];
+    if (f->at == OI_AT_INPUT)
+        access = operand_at(t, n, f->index);
     else if (f->at == OI_AT_OUTPUT && f->index < out->n)
         access = &out->at[f->index];
     else if (f->at == OI_AT_ATTR && f->index < t->arg_at.n)
@@ -72,13 +84,23 @@ static void report(const oi_typer *t, const oi_node *n, const oi_infer_fail *f)
     oi_diag_error(t->d, oi_typer_at(t, n, span), f->code, "%s", f->message);
     if (access)
         note_access(t, n, access);
-    if (f->other < in->n && &in->at[f->other] != access)
-        note_access(t, n, &in->at[f->other]);
+    const oi_access *other = operand_at(t, n, f->other);
+    if (f->other != OI_INFER_NONE && other && other != access)
+        note_access(t, n, other);
 }
 
 static oi_type *push_type(oi_typer *t)
 {
     return OI_PUSH(t->a, &t->types);
+}
+
+/* Neither an operand nor data of the model says the scale. */
+static void no_data(const oi_typer *t, const oi_node *n, const oi_op *row)
+{
+    oi_diag_error(t->d, oi_typer_at(t, n, t->fill.of->span), "E056",
+                  "%s: no %s is given, and '%s' has no quantisation data in the model", row->name,
+                  row->inputs[t->fill.at].name, t->fill.symbol->name);
+    oi_typer_note(t, t->fill.symbol);
 }
 
 static void op(oi_typer *t, const oi_node *n)
@@ -87,23 +109,32 @@ static void op(oi_typer *t, const oi_node *n)
     const oi_accesses *in = &n->as.op.inputs, *out = &n->as.op.outputs;
     if (!row || !oi_typer_args(t, n, row))
         return;
+    oi_quant_fill(t->syms, t->model, n, row, t->a, &t->fill);
+    if (t->fill.is_wanted && !t->fill.n && in->n < row->min_inputs) {
+        no_data(t, n, row);
+        return;
+    }
     bool typed = true;
     t->types.n = 0;
-    for (size_t i = 0; i < in->n; i++)
-        typed &= operand(t, n, &in->at[i], push_type(t));
+    size_t n_in = in->n + t->fill.n;
+    for (size_t i = 0, k = 0; i < n_in; i++)
+        if (t->fill.n && i >= t->fill.at && i < t->fill.at + t->fill.n)
+            *push_type(t) = t->fill.types[i - t->fill.at];
+        else
+            typed &= operand(t, n, &in->at[k++], push_type(t));
     for (size_t i = 0; i < out->n; i++)
         typed &= operand(t, n, &out->at[i], push_type(t));
     oi_infer_fail fail;
     const oi_type *types = t->types.at;
     if (typed) {
-        if (!oi_infer(row, types, in->n, t->args.at, t->args.n, types + in->n, out->n, &fail))
+        if (!oi_infer(row, types, n_in, t->args.at, t->args.n, types + n_in, out->n, &fail))
             report(t, n, &fail);
         return;
     }
     /* what can be said without the operands */
     oi_call c = {.op = row,
                  .in = types,
-                 .n_in = in->n,
+                 .n_in = n_in,
                  .attrs = t->args.at,
                  .n_attrs = t->args.n,
                  .n_out = out->n,

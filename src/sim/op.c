@@ -279,7 +279,7 @@ void oi_op_release(oi_sim *s)
 
 static oi_status fault(oi_ctx *c, const oi_pnode *n, const oi_kernel_fault *f)
 {
-    const oi_access *at = &n->source->as.op.inputs.at[f->input < n->as.op.n_in ? f->input : 0];
+    const oi_access *at = n->as.op.in[f->input < n->as.op.n_in ? f->input : 0].source;
     if (f->message[0])
         return oi_ctx_fail(c, n->source->name.span, f->code, "%s: %s", n->as.op.op->name,
                            f->message);
@@ -333,7 +333,7 @@ static oi_status refuse(oi_ctx *c, const oi_pnode *n, const oi_infer_fail *f)
     const oi_node *s = n->source;
     oi_span at = s->name.span;
     if (f->at == OI_AT_INPUT)
-        at = s->as.op.inputs.at[f->index].span;
+        at = n->as.op.in[f->index].source->span;
     else if (f->at == OI_AT_OUTPUT)
         at = s->as.op.outputs.at[f->index].span;
     else if (f->at == OI_AT_ATTR)

@@ -108,7 +108,7 @@ void oi_sim_trim(oi_sim *s)
 
 size_t oi_sim_n_vars(const oi_sim *s)
 {
-    return s->program->n_vars;
+    return s->program->first_index; /* as declared */
 }
 
 bool oi_sim_var(const oi_sim *s, size_t i, oi_var_info *out)

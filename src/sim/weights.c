@@ -28,7 +28,7 @@ struct oi_weights {
 oi_weights *oi_weights_new(oi_model *m, uint64_t limit)
 {
     oi_weights *w = calloc(1, sizeof *w);
-    size_t n = oi_model_n_tensors(m);
+    size_t n = m->n_stored;
     if (!w || !(w->at = calloc(n ? n : 1, sizeof *w->at))) {
         free(w);
         return NULL;

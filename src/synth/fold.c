@@ -5,6 +5,7 @@
  *
  * Tables of angles, biases joined at run time, masks. Weights themselves are not expanded: a result
  * larger than both 64 KiB and all it is made of stays a computation. */
+#include "oinf/oinf.h"
 #include "synth/pass.h"
 
 #define SMALL (64u << 10)
@@ -23,7 +24,7 @@ const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t)
     if (t->bytes)
         return t->bytes;
     if (t->sources && t->sources[0] != OI_NO_SOURCE) {
-        const char *name = oi_model_tensor_name(t->model, t->sources[0]);
+        const char *name = t->model->tensors[t->sources[0]].name;
         return oi_model_tensor(t->model, name, &view, NULL) == OI_OK ? view.data : NULL;
     }
     uint8_t *all = oi_arena_alloc(u->arena, t->size_bytes + 8);

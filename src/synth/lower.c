@@ -583,7 +583,7 @@ static oi_port port_from(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi
     if (!r->is_index)
         return (oi_port){
             .tensor = g->tensor_of[r->var], .entry = r->codes, .n_entry = r->n_codes, .ref = r};
-    oi_tensor t = {.name = g->program->symbols->list.at[g->program->n_vars + r->var].name,
+    oi_tensor t = {.name = g->program->symbols->list.at[g->program->first_index + r->var].name,
                    .dtype = OI_I64,
                    .space = OI_SPACE_ARENA,
                    .is_written = true,

@@ -1,6 +1,8 @@
 /* unit.c: the unit and its tensors: what every variable of a graph becomes in memory. */
 #include "synth/synth.h"
 
+#include "oinf/oinf.h"
+
 /* -- names -- */
 
 static bool is_word_char(char c, bool first)
@@ -80,10 +82,10 @@ static void link_table(oi_unit *u, uint32_t graph, const oi_program *p, const oi
                        oi_tensor *t)
 {
     int64_t at[OI_MAX_RANK];
-    size_t n = p->model ? oi_model_n_tensors(p->model) : 0;
+    size_t n = p->model ? p->model->n_stored : 0;
     t->n_table = v->n_axes;
     for (size_t i = 0; i < n; i++)
-        if (oi_pattern_match(v, oi_model_tensor_name(p->model, i), at))
+        if (oi_pattern_match(v, p->model->tensors[i].name, at))
             for (uint32_t a = 0; a < v->n_axes; a++)
                 t->table[a] = at[a] >= t->table[a] ? at[a] + 1 : t->table[a];
     uint64_t entries = 1;
@@ -98,9 +100,7 @@ static void link_table(oi_unit *u, uint32_t graph, const oi_program *p, const oi
     for (uint64_t e = 0; e < entries; e++)
         sources[e] = OI_NO_SOURCE;
     for (size_t i = 0; i < n; i++) {
-        oi_tensor_info info;
-        if (!oi_pattern_match(v, oi_model_tensor_name(p->model, i), at) ||
-            oi_model_tensor_info_at(p->model, i, &info) != OI_OK || !fits(v, &info))
+        if (!oi_pattern_match(v, p->model->tensors[i].name, at) || !fits(v, &p->model->tensors[i]))
             continue;
         uint64_t e = 0;
         for (uint32_t a = 0; a < v->n_axes; a++)
@@ -236,6 +236,12 @@ oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor)
     return NULL;
 }
 
+/* Tells a table from that of its quantisation data. */
+static const char *last_part(const oi_pvar *v)
+{
+    return v->pattern[v->n_pattern - 1].text;
+}
+
 /* Weights that several graphs read are one tensor. */
 static uint32_t find_weights(const oi_unit *u, const oi_pvar *v, const oi_model *m)
 {
@@ -245,7 +251,8 @@ static uint32_t find_weights(const oi_unit *u, const oi_pvar *v, const oi_model 
             t->var->is_prefix != v->is_prefix)
             continue;
         if (v->is_prefix ? v->symbol->var->pattern && same_store(t->var, v) &&
-                               strcmp(t->var->symbol->var->pattern, v->symbol->var->pattern) == 0
+                               strcmp(t->var->symbol->var->pattern, v->symbol->var->pattern) == 0 &&
+                               strcmp(last_part(t->var), last_part(v)) == 0
                          : v->source == OI_FROM_TENSOR && t->var->source == OI_FROM_TENSOR &&
                                t->var->tensor == v->tensor)
             return (uint32_t)i;

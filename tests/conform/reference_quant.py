@@ -99,7 +99,7 @@ def laid_along(v, x, attrs):
         return np.repeat(v, attrs["block_size"], axis=axis).take(np.arange(x.shape[axis]), axis=axis)
     if v.size == 1:
         return v.reshape(())
-    if v.ndim == x.ndim > 1:
+    if v.ndim == x.ndim:
         return v
     shape = [1] * x.ndim
     shape[attrs.get("axis", 1) % x.ndim] = -1

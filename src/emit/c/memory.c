@@ -17,7 +17,7 @@ static const oi_program *program(const oi_cprog *c)
 const char *oi_c_index(oi_cprog *c, uint32_t index)
 {
     const oi_program *p = program(c);
-    return oi_c_local(c->arena, p->symbols->list.at[p->n_vars + index].name);
+    return oi_c_local(c->arena, p->symbols->list.at[p->first_index + index].name);
 }
 
 /* -- expressions -- */

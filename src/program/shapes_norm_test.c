@@ -109,6 +109,10 @@ static void test_sequences(void **state)
            "direction=\"bidirectional\") >> f32[T,2,B,6], f32[2,B,6]");
     accept("rnn(f32[T,B,5], f32[1,6,5], f32[1,6,6]; activation=\"relu\") >> f32[T,1,B,6], "
            "f32[1,B,6]");
+    accept("lstm(f32[4,2,5], f32[1,24,5], f32[1,24,6]; hidden_size=6) >> f32[4,1,2,6], f32[1,2,6], "
+           "f32[1,2,6]");
+    refuse("rnn(f32[4,2,5], f32[1,6,5], f32[1,6,6]; hidden_size=7) >> f32[4,1,2,6], f32[1,2,6]",
+           "E051", "hidden_size is not that of R [1, 6, 6]");
     refuse("gru(f32[4,2,5], f32[1,18,5], f32[1,18,6]; direction=\"bidirectional\") >> "
            "f32[4,2,2,6], f32[2,2,6]",
            "E051", "W wants shape [D, G*H, I]: x is [4, 2, 5], it is [1, 18, 5]");

@@ -90,6 +90,9 @@ bool oi_shape_sequence(const oi_call *c, size_t o, oi_shape *out)
     if (r->rank != 3)
         return oi_shape_fail_one(c, 2, "R wants shape [D, G*H, H], found ", r);
     oi_dim h = r->dims[2], rows = times(h, gates(c));
+    int64_t size;
+    if (oi_call_int(c, "hidden_size", &size) && oi_dim_differ(oi_dim_of(size), h))
+        return oi_shape_fail_one(c, 2, "hidden_size is not that of R ", r);
     const oi_dim wanted[][3] = {
         {x->dims[0], x->dims[1], x->dims[2]}, {d, rows, x->dims[2]}, {d, rows, h},
         {d, times(rows, 2), (oi_dim){0}},     {d, x->dims[1], h},    {d, x->dims[1], h}};

@@ -53,7 +53,7 @@ def sequence_cases(op, row):
                         d = 2 if direction == "bidirectional" else 1
                         shapes = [(t, b, i), (d, n * h, i), (d, n * h, h), (d, 2 * n * h), (d, b, h), (d, b, h)][: 3 + min(given, 1 + states)]
                         inputs = [small(tensor(rng, dtype, s, True)) for s in shapes]
-                        attrs = {**extra, **({"direction": direction} if direction else {})}
+                        attrs = {**extra, **({"direction": direction} if direction else {}), **({"hidden_size": h} if given == 1 else {})}
                         yield Case(op, inputs, attrs, dtype, (t, d, b, h), name, more=((dtype, (d, b, h)),) * states, summed=(dtype, t * (i + h)))
 
 

@@ -54,6 +54,9 @@ typedef struct oi_lang {
     const char *exact;    /* before a float's type, so that no product and sum are joined */
     /* How the element at text `at` reads, in the form it is computed in. */
     void (*load)(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_buf *out);
+    /* The same for element `part` of those that share the byte at `at`; NULL: no need. */
+    void (*load_part)(const oi_nest_printer *p, const oi_sop *op, const char *at, unsigned part,
+                      oi_buf *out);
     void (*store)(const oi_nest_printer *p, const oi_sop *op, const char *at, const char *value,
                   oi_buf *out);
     void (*fail)(oi_out *o, int code, const char *why); /* ends the kernel */

@@ -217,7 +217,14 @@ static void name_value(oi_printing *x, uint32_t id, oi_dtype form, const char *t
 static const char *load_text(const oi_printing *x, const oi_sop *op)
 {
     oi_buf text = {0};
-    x->p->lang->load(x->p, op, oi_place_element(x, op), &text);
+    int64_t part = 0;
+    unsigned bits = oi_dtype_bits(op->type);
+    const char *at =
+        bits < 8 && x->p->lang->load_part ? oi_place_group(x, op, 8 / bits, &part) : NULL;
+    if (at)
+        x->p->lang->load_part(x->p, op, at, (unsigned)part, &text);
+    else
+        x->p->lang->load(x->p, op, oi_place_element(x, op), &text);
     return oi_buf_to_arena(&text, x->p->arena);
 }
 
@@ -372,6 +379,18 @@ static void print_combine(oi_printing *x, const char *acc, const char *element)
                 expression(x, part_text(c, OI_PART_COMBINE, form, form), &b, form));
 }
 
+/* An iteration's instructions, and what they do to acc; once for every place that is spelled. */
+static void print_elements(oi_printing *x, const char *acc)
+{
+    int64_t n = x->n->order.spells_last ? x->n->axes[x->n->n_axes - 1].extent : 1;
+    for (x->round = 0; x->round < n; x->round++) {
+        print_sops(x, &x->n->pre, 0, NULL);
+        if (acc)
+            print_combine(x, acc, x->values[x->n->element]);
+    }
+    x->round = 0;
+}
+
 static const char *init_text(oi_printing *x)
 {
     binding b = {.n = 0};
@@ -471,10 +490,13 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     }
     if (n->skips)
         oi_out_open(o, "if (%s)", guard_text(x));
-    print_sops(x, &n->pre, 0, NULL);
-    if (n->is_scan && n->excludes)
+    if (n->is_scan && n->excludes) {
+        print_sops(x, &n->pre, 0, NULL);
         print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
-    print_combine(x, "acc", x->values[n->element]);
+        print_combine(x, "acc", x->values[n->element]);
+    } else {
+        print_elements(x, "acc");
+    }
     if (n->skips && counts(x) && !counts_padding(x))
         oi_out_line(o, "n++;");
     if (n->is_scan && !n->excludes)
@@ -496,7 +518,7 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = type_text(x, oi_form_of(n->acc)), *index = x->p->lang->index;
-    uint32_t last = n->n_axes - 1, lanes = n->order.lanes;
+    uint32_t last = n->n_axes - 1 - n->order.spells_last, lanes = n->order.lanes;
     const char *k = oi_place_axis(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
     open_loops(x, 0, n_out);
@@ -508,16 +530,13 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, whole, lanes);
     oi_out_open(o, "for (int l = 0; l < %u; l++)", lanes);
     oi_out_line(o, "const %s %s = at + l;", index, k);
-    print_sops(x, &n->pre, 0, NULL);
-    print_combine(x, "lane[l]", x->values[n->element]);
+    print_elements(x, "lane[l]");
     oi_out_close(o, "");
     oi_out_close(o, "");
     if (whole < all) {
         oi_out_open(o, "for (%s %s = %" PRId64 "; %s < %" PRId64 "; %s++)", index, k, whole, k, all,
                     k);
-        print_sops(x, &n->pre, 0, NULL);
-        print_combine(x, oi_arena_printf(x->p->arena, "lane[%s - %" PRId64 "]", k, whole),
-                      x->values[n->element]);
+        print_elements(x, oi_arena_printf(x->p->arena, "lane[%s - %" PRId64 "]", k, whole));
         oi_out_close(o, "");
     }
     close_loops(x, n_out, last);
@@ -554,8 +573,7 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     open_loops(x, n_out, n->n_axes);
     oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
     oi_out_line(o, "const %s %s = %s;", index, j, from);
-    print_sops(x, &n->pre, 0, NULL);
-    print_combine(x, "acc[l]", x->values[n->element]);
+    print_elements(x, "acc[l]");
     oi_out_close(o, "");
     close_loops(x, n_out, n->n_axes);
     oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
@@ -586,7 +604,7 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
         return;
     }
     open_loops(&x, 0, n->n_axes);
-    print_sops(&x, &n->pre, 0, NULL);
+    print_elements(&x, NULL);
     close_loops(&x, 0, n->n_axes);
 }
 

@@ -11,12 +11,13 @@ typedef struct oi_printing {
     const char **values; /* by instruction: how its value is spelled */
     oi_dtype *forms;     /* by instruction: the type it is held in */
     unsigned n_names;
+    int64_t round; /* place along the last axis, where that is spelled */
 } oi_printing;
 
 /* -- place.c -- */
 
 const char *oi_place_axis(const oi_printing *x, uint32_t a); /* the counter of the axis */
-bool oi_place_has_loop(const oi_snest *n, uint32_t a);       /* one of length 1 has no counter */
+bool oi_place_has_loop(const oi_snest *n, uint32_t a);       /* else it has no counter */
 const char *oi_place_number(const oi_printing *x, int64_t value, oi_fn fn);
 const char *oi_place_dim(const oi_printing *x, uint32_t port, uint32_t d); /* its length */
 const char *oi_place_position(const oi_printing *x, const char *text);     /* what a helper found */
@@ -24,6 +25,8 @@ const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d);
 const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f);
 const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op);
 const char *oi_place_element(const oi_printing *x, const oi_sop *op); /* counted in elements */
-const char *oi_place_inside(const oi_printing *x, const oi_sop *op);  /* it exists; NULL: surely */
+/* In groups of `each` elements, and which one of its group it is; NULL when that varies. */
+const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each, int64_t *part);
+const char *oi_place_inside(const oi_printing *x, const oi_sop *op); /* it exists; NULL: surely */
 
 #endif

@@ -63,10 +63,15 @@ const char *oi_place_position(const oi_printing *x, const char *text)
     return as ? oi_arena_printf(x->p->arena, "%s(%s)", as, text) : text;
 }
 
+static bool is_spelled(const oi_snest *n, uint32_t a)
+{
+    return n->order.spells_last && a + 1 == n->n_axes;
+}
+
 /* Whether the nest loops over the axis: one of length 1 has no counter. */
 bool oi_place_has_loop(const oi_snest *n, uint32_t a)
 {
-    return n->axes[a].extent != 1 || (n->extents && n->extents[a]);
+    return !is_spelled(n, a) && (n->axes[a].extent != 1 || (n->extents && n->extents[a]));
 }
 
 const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f)
@@ -75,9 +80,11 @@ const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const o
         [OI_BEND_EDGE] = "edge", [OI_BEND_REFLECT] = "reflect", [OI_BEND_WRAP] = "wrap"};
     static const oi_coord_fns none = {0};
     sum s = {{0}};
+    int64_t base = c->base;
     f = f ? f : &none;
     for (uint32_t a = 0; a < x->n->n_axes; a++) {
         const char *i = oi_place_axis(x, a);
+        base += is_spelled(x->n, a) ? c->step[a] * x->round : 0;
         if (!oi_place_has_loop(x->n, a))
             continue;
         if (f->step[a])
@@ -90,7 +97,7 @@ const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const o
     if (f->base)
         add_term(&s, 1, x->p->fns[f->base]);
     else
-        add_term(&s, c->base, NULL);
+        add_term(&s, base, NULL);
     const char *text = sum_text(x, &s);
     if (c->bend == OI_BEND_NONE)
         return text;
@@ -126,16 +133,22 @@ static const char *dense_text(const oi_printing *x, const oi_sop *op)
     return text;
 }
 
-/* Where the element lies, counted in elements. */
 const char *oi_place_element(const oi_printing *x, const oi_sop *op)
 {
-    const oi_tensor *t = oi_place_tensor(x, op);
-    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0}, strides[OI_MAX_RANK];
-    sum s = {{0}};
     if (op->is_flat)
         return oi_place_coord(x, &op->at[0], oi_place_fns(op, 0));
     if (x->p->kernel->is_dynamic)
         return dense_text(x, op);
+    return oi_place_group(x, op, 1, NULL);
+}
+
+const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each, int64_t *part)
+{
+    const oi_tensor *t = oi_place_tensor(x, op);
+    int64_t stride = 1, base = 0, steps[OI_NEST_AXES] = {0}, strides[OI_MAX_RANK];
+    sum s = {{0}};
+    if (op->is_flat || x->p->kernel->is_dynamic)
+        return NULL;
     for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
         strides[d] = stride;
     for (uint32_t d = 0; d < t->rank; d++) {
@@ -145,10 +158,21 @@ const char *oi_place_element(const oi_printing *x, const oi_sop *op)
         for (uint32_t a = 0; a < x->n->n_axes; a++)
             steps[a] += strides[d] * op->at[d].step[a];
     }
-    for (uint32_t a = 0; a < x->n->n_axes; a++)
-        if (x->n->axes[a].extent != 1)
-            add_term(&s, steps[a], oi_place_axis(x, a));
+    for (uint32_t a = 0; a < x->n->n_axes; a++) {
+        base += is_spelled(x->n, a) ? steps[a] * x->round : 0;
+        if (!oi_place_has_loop(x->n, a))
+            continue;
+        if (steps[a] % each != 0)
+            return NULL;
+        add_term(&s, steps[a] / each, oi_place_axis(x, a));
+    }
+    if (part) {
+        *part = base % each;
+        base /= each;
+    }
     for (uint32_t d = 0; d < t->rank; d++) {
+        if (part && (op->at[d].bend != OI_BEND_NONE || op->at[d].index != OI_NEST_NONE))
+            return NULL;
         if (op->at[d].bend != OI_BEND_NONE)
             add_term(&s, strides[d], oi_place_coord(x, &op->at[d], NULL));
         else if (op->at[d].index != OI_NEST_NONE)

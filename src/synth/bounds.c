@@ -3,8 +3,9 @@
  * grows then, or has no bound at all, is refused (E062) where it is written. */
 #include "synth/lengths.h"
 
-#define ROUNDS 64 /* chains of nodes against the order they are written in; beyond, it never ends \
-                   */
+#define ROUNDS                                                                         \
+    64 /* chains of nodes against the order they are written in; beyond, it never ends \
+        */
 
 typedef struct bounding {
     oi_unit *u;

@@ -425,7 +425,7 @@ typedef struct between {
     oi_unit *u;
     uint32_t graph;
     const oi_stmts *list;
-    size_t from, to;
+    size_t first, last;
     bool reads_only;
     oi_mention of;
     bool meets;
@@ -443,7 +443,7 @@ static void look_between(void *ctx, const oi_mention *m)
     if (b->reads_only && m->writes)
         return;
     b->of = *m;
-    for (size_t i = b->from + 1; i < b->to && !b->meets; i++) {
+    for (size_t i = b->first; i < b->last && !b->meets; i++) {
         oi_stmt *s = &b->list->at[i];
         oi_stmt_mentions(b->u, b->graph, s, meet, b);
         oi_stmts_mentions(b->u, b->graph, &s->body, meet, b);
@@ -460,15 +460,15 @@ static bool is_work(const oi_stmt *s)
     return work;
 }
 
-bool oi_stmts_may_sink(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t from, size_t to,
-                       bool reads_only)
+bool oi_stmts_may_pass(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t at, size_t first,
+                       size_t last, bool reads_only)
 {
-    between b = {.u = u, .graph = graph, .list = list, .from = from, .to = to};
+    between b = {.u = u, .graph = graph, .list = list, .first = first, .last = last};
     b.reads_only = reads_only;
-    for (size_t i = from + 1; i < to; i++)
+    for (size_t i = first; i < last; i++)
         if (!is_work(&list->at[i]))
             return false;
-    oi_stmt_mentions(u, graph, &list->at[from], look_between, &b);
+    oi_stmt_mentions(u, graph, &list->at[at], look_between, &b);
     return !b.meets;
 }
 

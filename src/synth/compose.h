@@ -77,10 +77,10 @@ bool oi_port_same(const oi_port *a, const oi_port *b); /* the same entry of the 
 const oi_snest *oi_kernel_map(const oi_skernel *k);
 void oi_kernel_drop_port(oi_skernel *k, uint32_t tensor);
 void oi_kernel_take_nodes(oi_unit *u, oi_skernel *to, const oi_skernel *from, bool first);
-/* Whether the statement may run at `to` instead of `from`: nothing between must stay in place,
- * changes what it reads or, unless only its reads matter, uses what it writes. */
-bool oi_stmts_may_sink(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t from, size_t to,
-                       bool reads_only);
+/* Whether statement `at` may change places with those from first to last - 1: none of them must
+ * stay in place, changes what it reads or, unless only its reads matter, uses what it writes. */
+bool oi_stmts_may_pass(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t at, size_t first,
+                       size_t last, bool reads_only);
 void oi_units_tidy_ports(oi_unit *u); /* dropped ports go; the instructions' numbers follow */
 
 #endif

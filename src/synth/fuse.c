@@ -268,7 +268,7 @@ static const char *join(fusing *f, size_t from, size_t at)
     oi_axis_map map;
     if (f->p->is_dynamic || f->r->is_dynamic)
         return "a length that only the run knows";
-    if (!oi_stmts_may_sink(u, f->graph, f->list, from, at, false))
+    if (!oi_stmts_may_pass(u, f->graph, f->list, from, from + 1, at, false))
         return "something between them is in the way";
     if (most && f->p->nodes.n + f->r->nodes.n > most)
         return oi_arena_printf(u->arena, "max_kernel_ops is %llu", (unsigned long long)most);

@@ -416,7 +416,7 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
         return "the second overwrites what the first reads";
     if (has_better_place(x, r))
         return "the second overwrites what the one before the first reads";
-    if (!oi_stmts_may_sink(u, x->graph, x->list, x->at, at, true))
+    if (!oi_stmts_may_pass(u, x->graph, x->list, x->at, x->at + 1, at, true))
         return "something between them is in the way";
     for (size_t m = 0; m < r->nests.n; m++) {
         oi_snest *n = &r->nests.at[m];

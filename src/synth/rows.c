@@ -4,8 +4,9 @@
  * keeps:  results: every row is worked on in the same order as before
  * makes:  kernels whose first `n_shared` axes are looped over once; tensors local to such a loop
  *
- * Products stay apart: recipes want the whole matrix. */
-#include "synth/pass.h"
+ * A product may only begin such a kernel: what it takes in is read as a whole. Its rows are then
+ * those of what it makes, so the axis that says which one comes first. */
+#include "synth/compose.h"
 
 typedef struct joining {
     oi_unit *u;
@@ -15,10 +16,12 @@ typedef struct joining {
 
 /* -- what may share a loop -- */
 
+#define PRODUCT_ROWS 16 /* fewer are not worth a loop that others must run along with */
+
 static bool is_row_nest(const oi_snest *n)
 {
-    return n->kind != OI_NEST_CONTRACT && !n->is_serial && !n->is_scan && !n->combines_out &&
-           n->n_axes > 0 && !n->axes[0].is_reduced && n->axes[0].extent > 1;
+    return !n->is_serial && !n->is_scan && !n->combines_out && n->n_axes > 0 &&
+           !n->axes[0].is_reduced && n->axes[0].extent > 1;
 }
 
 static bool is_row_kernel(const oi_skernel *k)
@@ -26,7 +29,8 @@ static bool is_row_kernel(const oi_skernel *k)
     bool fits = k->nests.n > 0 && !k->can_fail && !k->is_dynamic;
     for (size_t i = 0; i < k->nests.n; i++)
         fits &= is_row_nest(&k->nests.at[i]) &&
-                k->nests.at[i].axes[0].extent == k->nests.at[0].axes[0].extent;
+                k->nests.at[i].axes[0].extent == k->nests.at[0].axes[0].extent &&
+                (i == 0 || k->nests.at[i].kind != OI_NEST_CONTRACT);
     return fits;
 }
 
@@ -94,6 +98,69 @@ static bool may_join(const joining *j, const oi_skernel *a, const oi_skernel *b)
     return linked;
 }
 
+/* -- rows of a product -- */
+
+/* The output axis that a coordinate is, OI_NO_ID when it is not one alone. */
+static uint32_t axis_of(const oi_snest *n, const oi_nest_coord *c)
+{
+    uint32_t axis = OI_NO_ID;
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        if (c->step[a] == 0)
+            continue;
+        if (axis != OI_NO_ID || c->step[a] != 1 || n->axes[a].is_reduced)
+            return OI_NO_ID;
+        axis = a;
+    }
+    return c->base == 0 && c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE ? axis : OI_NO_ID;
+}
+
+/* The first instruction of the list that goes to the tensor. */
+static const oi_sop *access_to(const oi_skernel *k, const oi_sops *ops, uint32_t tensor)
+{
+    for (size_t i = 0; i < ops->n; i++)
+        if (oi_sop_is_access(&ops->at[i]) && k->ports.at[ops->at[i].port].tensor == tensor)
+            return &ops->at[i];
+    return NULL;
+}
+
+static void bring_first(oi_unit *u, const oi_skernel *k, oi_snest *n, uint32_t axis)
+{
+    uint32_t from[OI_NEST_AXES] = {axis};
+    for (uint32_t a = 0, to = 1; a < n->n_axes; a++)
+        if (a != axis)
+            from[to++] = a;
+    if (axis != 0)
+        oi_nest_permute(u, k, n, from);
+}
+
+/* Of a product A and the one nest B that reads what it makes: the longest axis that both run along
+ * comes first in both. */
+static void align_rows(joining *j, oi_skernel *a, oi_skernel *b)
+{
+    if (a->nests.n != 1 || b->nests.n != 1 || a->nests.at[0].kind != OI_NEST_CONTRACT)
+        return;
+    oi_snest *x = &a->nests.at[0], *y = &b->nests.at[0];
+    const oi_sop *store = x->post.n ? &x->post.at[x->post.n - 1] : NULL;
+    if (!store || store->kind != OI_SOP_STORE || store->is_flat)
+        return;
+    uint32_t tensor = a->ports.at[store->port].tensor, of_x = 0, of_y = 0;
+    const oi_sop *load = access_to(b, &y->pre, tensor);
+    int64_t longest = PRODUCT_ROWS - 1;
+    for (uint32_t d = 0; load && !load->is_flat && d < j->u->tensors.at[tensor].rank; d++) {
+        uint32_t p = axis_of(x, &store->at[d]), q = axis_of(y, &load->at[d]);
+        if (p == OI_NO_ID || q == OI_NO_ID || x->axes[p].extent <= longest ||
+            x->axes[p].extent != y->axes[q].extent)
+            continue;
+        longest = x->axes[p].extent;
+        of_x = p;
+        of_y = q;
+    }
+    if (longest >= PRODUCT_ROWS && is_row_nest(x) && is_row_nest(y)) {
+        bring_first(j->u, a, x, of_x);
+        bring_first(j->u, b, y, of_y);
+    }
+}
+
 /* -- joining -- */
 
 static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
@@ -133,30 +200,48 @@ static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
             *OI_PUSH(j->u->arena, &to->nodes) = from->nodes.at[i];
 }
 
+static bool may_share(joining *j, oi_skernel *a, oi_skernel *b)
+{
+    uint64_t most = j->u->target->preferences.max_kernel_ops;
+    if (a->can_fail || b->can_fail || a->is_dynamic || b->is_dynamic ||
+        (most && a->nodes.n + b->nodes.n > most))
+        return false;
+    align_rows(j, a, b);
+    bool fits = is_row_kernel(a) && is_row_kernel(b) && b->nests.at[0].kind != OI_NEST_CONTRACT &&
+                a->nests.at[0].axes[0].extent == b->nests.at[0].axes[0].extent;
+    if (fits && a->nests.at[0].kind == OI_NEST_CONTRACT)
+        fits = a->nests.at[0].axes[0].extent >= PRODUCT_ROWS;
+    return fits && may_join(j, a, b);
+}
+
+#define REACH 4 /* statements between two kernels that may still join */
+
+/* Joins a kernel near behind statement i to it. */
+static bool join_next(joining *j, oi_stmts *list, size_t i)
+{
+    oi_skernel *a = &j->u->kernels.at[list->at[i].kernel];
+    for (size_t k = i + 1; k < list->n && k <= i + 1 + REACH; k++) {
+        if (list->at[k].kind != OI_STMT_KERNEL)
+            return false;
+        oi_skernel *b = &j->u->kernels.at[list->at[k].kernel];
+        if (!oi_stmts_may_pass(j->u, j->graph, list, k, i + 1, k, false) || !may_share(j, a, b))
+            continue;
+        take_ports(j, a, b);
+        a->n_shared = 1;
+        oi_stmts_remove(list, k);
+        return true;
+    }
+    return false;
+}
+
 static void join_list(joining *j, oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++)
         if (list->at[i].kind == OI_STMT_LOOP)
             join_list(j, &list->at[i].body);
-    for (size_t i = 0; i + 1 < list->n;) {
-        if (list->at[i].kind != OI_STMT_KERNEL || list->at[i + 1].kind != OI_STMT_KERNEL) {
-            i++;
-            continue;
-        }
-        oi_skernel *a = &j->u->kernels.at[list->at[i].kernel],
-                   *b = &j->u->kernels.at[list->at[i + 1].kernel];
-        uint64_t most = j->u->target->preferences.max_kernel_ops;
-        bool fits = is_row_kernel(a) && is_row_kernel(b) &&
-                    a->nests.at[0].axes[0].extent == b->nests.at[0].axes[0].extent &&
-                    (!most || a->nodes.n + b->nodes.n <= most) && may_join(j, a, b);
-        if (!fits) {
-            i++;
-            continue;
-        }
-        take_ports(j, a, b);
-        a->n_shared = 1;
-        oi_stmts_remove(list, i + 1);
-    }
+    for (size_t i = 0; i < list->n; i++)
+        while (list->at[i].kind == OI_STMT_KERNEL && join_next(j, list, i))
+            ;
 }
 
 /* -- tensors that only such a kernel uses shrink to a row -- */

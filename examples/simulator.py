@@ -75,7 +75,10 @@ _FUNCTIONS = {  # name: (result, arguments)
 
 
 def _library():
-    lib = ctypes.CDLL(str(BUILD / "libopeninfer.so"))
+    path = BUILD / "libopeninfer.so"
+    if not path.exists():
+        raise SystemExit(f"{path} is not there; `make` builds it")
+    lib = ctypes.CDLL(str(path))
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments

@@ -343,8 +343,10 @@ def test_minilm_against_numpy():
 
 def test_minilm_knows_what_is_similar():
     script = [sys.executable, REPO / "examples/minilm/nearest.py", "--model", model("minilm"), "--top", "2"]
-    shown = subprocess.run([*script, "My kitty takes a rest."], input="", capture_output=True, text=True, check=True)
+    shown = subprocess.run([*script, "My kitty takes a rest."], capture_output=True, text=True, check=True)
     assert "kitten" in shown.stdout.splitlines()[1] + shown.stdout.splitlines()[2]
+    shown = subprocess.run([*script, "A cat.", "--with", "-"], input="A dog barks.\nTwo cats.\n", capture_output=True, text=True, check=True)
+    assert "Two cats." in shown.stdout.splitlines()[1]
 
 
 # ---- the direction of text ----
@@ -381,3 +383,19 @@ def test_ocr_demo(tmp_path):
     script = [sys.executable, REPO / "examples/ocr/direction.py", "--model", model("ocr")]
     shown = subprocess.run([*script, tmp_path / "a.ppm"], capture_output=True, text=True, check=True)
     assert "a.ppm: up" in shown.stdout
+
+
+@pytest.mark.parametrize("script, name", [("silero/vad.py", "silero"), ("ocr/direction.py", "ocr")])
+def test_demos_say_what_is_wrong(script, name, tmp_path):
+    """Files that are none of theirs, cut short, not there: one line, no traceback."""
+    folder = model(name)
+    whole_ppm = b"P6\n8 8\n255\n" + bytes(192)
+    png = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000080000000808020000004b6d29dc")
+    riff = b"RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x80\x3e\x00\x00\x00\x7d\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00"
+    for content in (b"", b"hello", b"P6", b"# no end", whole_ppm[:50], png, png[:20], png + b"\0\0\0\4IDATxyzw\0\0\0\0", riff, riff[:30], None):
+        path = tmp_path / "input"
+        path.write_bytes(content) if content is not None else path.unlink()
+        done = subprocess.run([sys.executable, REPO / "examples" / script, "--model", folder, path], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "input" in done.stderr, done.stderr
+    done = subprocess.run([sys.executable, REPO / "examples" / script, "--model", tmp_path, "x"], capture_output=True, text=True)
+    assert done.returncode == 1 and "`make models`" in done.stderr

@@ -6,7 +6,7 @@ model=build/models/smollm2
 if [ -t 0 ] && [ -t 1 ]; then
     exec build/bin/oi-chat --model $model
 fi
-for question in "What is the capital of France?" "Name three colours."; do
+for question in "What is a prime number?" "Name the days of the week."; do
     echo "> $question"
     build/bin/oi-chat --model $model --greedy --count 60 --prompt "$question" || exit
 done

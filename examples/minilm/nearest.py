@@ -1,19 +1,18 @@
 """Which sentences mean something similar?
 
-    python examples/minilm/nearest.py [--model build/models/minilm] [SENTENCE]... < SENTENCES
+    python examples/minilm/nearest.py [SENTENCE]... [--with FILE]
 
-Every SENTENCE given is compared with the sentences on standard input, one a line (without input: with a
-few of our own), and the nearest are shown with the cosine of the angle between them.
+Every SENTENCE given is compared with those of a file, one a line (without one: with a few of our own), and
+the nearest are shown with the cosine of the angle between them.
 """
 
 import argparse
 import pathlib
 import sys
 
-import numpy as np
-
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE.parent.parent / "python/src")]
+from demo import model_folder, np, run  # noqa: E402
 from simulator import Simulator  # noqa: E402
 from wordpiece import WordPiece  # noqa: E402
 
@@ -47,12 +46,19 @@ class Embedder:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("sentences", nargs="*", default=["My kitty takes a rest."])
-    parser.add_argument("--model", default="build/models/minilm")
-    parser.add_argument("--top", type=int, default=3)
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", default=["My kitty takes a rest."],
+                        help='what to compare ("My kitty takes a rest.")')  # fmt: skip
+    parser.add_argument("--model", type=model_folder, default="build/models/minilm", help="folder (build/models/minilm)")
+    parser.add_argument("--with", dest="known", metavar="FILE", type=pathlib.Path,
+                        help="what to compare with, a sentence a line; - is standard input (a few of our own)")  # fmt: skip
+    parser.add_argument("--top", type=int, default=3, metavar="N", help="how many to show (3)")
     args = parser.parse_args()
-    known = [] if sys.stdin.isatty() else [line.strip() for line in sys.stdin if line.strip()]
-    known = known or SENTENCES
+    known = SENTENCES
+    if args.known:
+        text = sys.stdin.read() if str(args.known) == "-" else args.known.read_text(encoding="utf-8")
+        known = [line.strip() for line in text.splitlines() if line.strip()]
+        if not known:
+            raise ValueError(f"{args.known}: there is no sentence in it")
     embedder = Embedder(args.model, room=64)
     vectors = np.array([embedder.embed(s) for s in known])
     for sentence in args.sentences:
@@ -63,4 +69,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -11,51 +11,61 @@ import struct
 import sys
 import zlib
 
-import numpy as np
-
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
+from demo import model_folder, np, run, whole  # noqa: E402
 from simulator import Simulator  # noqa: E402
 
 HEIGHT, WIDTH = 48, 192
 
 
-def read_pnm(data):
+def read_pnm(data, path):
     fields, at = [], 0
-    while len(fields) < 4:
+    while len(fields) < 4 and at < len(data):
         end = at
-        while not data[end : end + 1].isspace():
+        while end < len(data) and not data[end : end + 1].isspace():
             end += 1
-        if data[at:at + 1] == b"#":
-            end = data.index(b"\n", at)
+        if data[at : at + 1] == b"#":
+            end = data.find(b"\n", at) % (len(data) + 1)
         elif end > at:
             fields.append(data[at:end])
         at = end + 1
+    channels = {b"P5": 1, b"P6": 3}.get(fields[0] if fields else b"")
+    whole(channels and len(fields) == 4 and all(f.isdigit() for f in fields[1:]), path, "neither PNG nor binary PGM or PPM")
     width, height, most = map(int, fields[1:])
-    channels = {b"P5": 1, b"P6": 3}.get(fields[0])
-    if channels is None or most != 255:
-        raise ValueError("only binary PGM and PPM with 255 levels are read")
+    whole(most == 255, path, "only PGM and PPM with 255 levels are read")
+    whole(0 < width * height * channels <= len(data) - at, path, "the image is empty or ends too early")
     return np.frombuffer(data, np.uint8, width * height * channels, at).reshape(height, width, channels)
 
 
-def read_png(data):
+def read_png(data, path):
     at, packed, head = 8, b"", None
     palette = None
     while at + 8 <= len(data):
         n, kind = struct.unpack(">I4s", data[at : at + 8])
         body = data[at + 8 : at + 8 + n]
-        if kind == b"IHDR":
+        if kind == b"IHDR" and n == 13 == len(body):
             head = struct.unpack(">IIBBBBB", body)
         elif kind == b"PLTE":
-            palette = np.frombuffer(body, np.uint8).reshape(-1, 3)
+            palette = np.frombuffer(body[: len(body) // 3 * 3], np.uint8).reshape(-1, 3)
         elif kind == b"IDAT":
             packed += body
         at += n + 12
+    whole(head, path, "the PNG file ends too early")
     width, height, bits, colour, _, _, interlaced = head
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour)
-    if bits != 8 or interlaced or channels is None:
-        raise ValueError("only PNG with 8 bits per channel and without interlacing is read")
-    rows = _unfilter(zlib.decompress(packed), height, width * channels, channels).reshape(height, width, channels)
+    whole(bits == 8 and not interlaced and channels, path, "only PNG with 8 bits per channel and without interlacing is read")
+    size = height * (width * channels + 1)
+    whole(0 < size < 1 << 30, path, "the image is empty or too large")
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(packed, size)
+    except zlib.error as e:
+        raise ValueError(f"{path}: the PNG file is damaged ({e})") from None
+    whole(len(raw) == size, path, "the PNG file ends too early")
+    whole(colour != 3 or palette is not None, path, "the PNG file has no palette")
+    rows = _unfilter(raw, height, width * channels, channels).reshape(height, width, channels)
+    whole(colour != 3 or rows.max() < len(palette), path, "a colour is not in the palette")
     return palette[rows[:, :, 0]] if colour == 3 else rows[:, :, : channels - (channels in (2, 4))]
 
 
@@ -80,7 +90,7 @@ def _paeth(a, b, c):
 def read_image(path):
     """[height, width, 3], blue first, as the model was trained."""
     data = pathlib.Path(path).read_bytes()
-    image = read_png(data) if data.startswith(b"\x89PNG") else read_pnm(data)
+    image = (read_png if data.startswith(b"\x89PNG") else read_pnm)(data, path)
     if image.shape[2] == 1:
         image = np.repeat(image, 3, axis=2)
     return image[:, :, ::-1]
@@ -118,8 +128,8 @@ class Classifier:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("images", nargs="+")
-    parser.add_argument("--model", default="build/models/ocr")
+    parser.add_argument("images", nargs="+", metavar="IMAGE", help="PPM, PGM or PNG")
+    parser.add_argument("--model", type=model_folder, default="build/models/ocr", help="folder (build/models/ocr)")
     args = parser.parse_args()
     classifier = Classifier(args.model)
     for path in args.images:
@@ -128,4 +138,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -13,10 +13,9 @@ import pathlib
 import sys
 import wave
 
-import numpy as np
-
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
+from demo import model_folder, np, run, whole  # noqa: E402
 from simulator import Simulator  # noqa: E402
 
 RATE, CHUNK = 16000, 512
@@ -25,18 +24,23 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 def read_wav(path):
     """Mono samples in -1 .. 1 at 16 kHz."""
-    with wave.open(str(path)) as f:
-        width, channels, rate = f.getsampwidth(), f.getnchannels(), f.getframerate()
-        raw = f.readframes(f.getnframes())
+    try:
+        with wave.open(str(path)) as f:
+            width, channels, rate = f.getsampwidth(), f.getnchannels(), f.getframerate()
+            raw = f.readframes(f.getnframes())
+    except (wave.Error, EOFError) as e:
+        raise ValueError(f"{path}: not a WAV file of plain samples ({e or 'it ends too early'})") from None
+    whole(width in (1, 2, 3, 4) and channels and rate, path, f"samples of {width} bytes are not read")
+    raw = raw[: len(raw) // (width * channels) * width * channels]
     if width == 3:
         padded = np.zeros((len(raw) // 3, 4), np.uint8)
-        padded[:, 1:] = np.frombuffer(raw[: len(raw) // 3 * 3], np.uint8).reshape(-1, 3)
+        padded[:, 1:] = np.frombuffer(raw, np.uint8).reshape(-1, 3)
         samples = padded.view("<i4").ravel() / 2.0**31
     elif width == 1:
         samples = (np.frombuffer(raw, np.uint8) - 128.0) / 128
     else:
         samples = np.frombuffer(raw, f"<i{width}") / 2.0 ** (8 * width - 1)
-    samples = samples[: len(samples) // channels * channels].reshape(-1, channels).mean(axis=1)
+    samples = samples.reshape(-1, channels).mean(axis=1)
     if rate != RATE:
         at = np.arange(int(len(samples) * RATE / rate)) * rate / RATE
         samples = np.interp(at, np.arange(len(samples)), samples)
@@ -66,9 +70,10 @@ def columns(p, width):
 
 
 def plot(p, width=76):
-    print("1 ┤" + "".join(BARS[round(v * 8)] for v in columns(p, width)))
-    seconds = len(p) * CHUNK / RATE
-    print("  0 s" + f"{seconds:.1f} s".rjust(min(width, len(p)) - 2))
+    shown, end = columns(p, width), f"{len(p) * CHUNK / RATE:.1f} s"
+    print("1 ┤" + "".join(BARS[round(v * 8)] for v in shown))
+    print("0 └" + "─" * len(shown))
+    print("   0 s" + end.rjust(max(len(shown) - 3, len(end) + 1)))
 
 
 def stretches(p, threshold=0.5):
@@ -77,20 +82,31 @@ def stretches(p, threshold=0.5):
     return [(a * CHUNK / RATE, b * CHUNK / RATE) for a, b in above.reshape(-1, 2)]
 
 
-def svg(samples, p, path, width=960, height=240):
-    middle, peak = height * 0.3, max(1e-9, float(np.abs(samples).max()))
-    parts = np.array_split(samples, width)
-    wave_line = " ".join(f"M{x},{middle - a.max() / peak * 60:.1f}V{middle - a.min() / peak * 60:.1f}"
-                         for x, a in enumerate(parts) if len(a))
-    points = " ".join(f"{(i + 0.5) * width / len(p):.1f},{height - 10 - v * 80:.1f}" for i, v in enumerate(p))
-    spoken = "".join(f'<rect x="{a * RATE / len(samples) * width:.1f}" width="{(b - a) * RATE / len(samples) * width:.1f}" '
-                     f'y="0" height="{height}" fill="#def"/>' for a, b in stretches(p))
+def svg(samples, p, path, width=960):
+    """The recording above, the probability of speech below, what counts as speech shaded."""
+    left, right, seconds = 44, width - 12, len(p) * CHUNK / RATE
+    span, peak = right - left, max(1e-9, float(np.abs(samples).max(initial=0)))
+
+    def x(t):
+        return f"{left + t / seconds * span:.1f}"
+
+    parts = np.array_split(samples, max(1, int(span * len(samples) / (len(p) * CHUNK))))
+    outline = "".join(f"M{left + i},{60 - a.max() / peak * 45:.1f}V{60 - a.min() / peak * 45 + 0.5:.1f}"
+                      for i, a in enumerate(parts) if len(a))  # fmt: skip
+    points = " ".join(f"{x((i + 0.5) * CHUNK / RATE)},{220 - v * 90:.1f}" for i, v in enumerate(p))
+    spoken = "".join(f'<rect x="{x(a)}" width="{(b - a) / seconds * span:.1f}" y="12" height="208" fill="#dbeafe"/>'
+                     for a, b in stretches(p))  # fmt: skip
+    levels = "".join(f'<path d="M{left},{220 - v * 90}H{right}" stroke="#ccc" stroke-dasharray="{"3 3" if v == 0.5 else "none"}"/>'
+                     f'<text x="{left - 6}" y="{224 - v * 90}" text-anchor="end">{v:g}</text>' for v in (0, 0.5, 1))  # fmt: skip
+    step = next(s for s in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 3600) if seconds / s <= 12 or s == 3600)
+    times = "".join(f'<path d="M{x(t)},220v4" stroke="#888"/><text x="{x(t)}" y="238" text-anchor="middle">{t:g} s</text>'
+                    for t in np.round(np.arange(0, seconds + 1e-9, step), 3))  # fmt: skip
     pathlib.Path(path).write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">'
-        f'<rect width="{width}" height="{height}" fill="white"/>{spoken}'
-        f'<path d="{wave_line}" stroke="#888" fill="none"/>'
-        f'<polyline points="{points}" stroke="#c30" fill="none" stroke-width="1.5"/>'
-        f'<text x="4" y="{height - 92}" font-size="11">speech, 0 to 1; {len(samples) / RATE:.1f} s</text></svg>\n')
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 250" font-family="sans-serif" font-size="12" fill="#333">'
+        f'<rect width="{width}" height="250" fill="white"/>{spoken}{levels}{times}'
+        f'<path d="{outline}" stroke="#64748b" fill="none"/>'
+        f'<polyline points="{points}" stroke="#c2410c" fill="none" stroke-width="2" stroke-linejoin="round"/>'
+        f'<text x="{left}" y="124">probability of speech</text></svg>\n')
 
 
 def listen(detector):
@@ -105,23 +121,27 @@ def listen(detector):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("recording", help="WAV file, or - for raw samples on standard input")
-    parser.add_argument("--model", default="build/models/silero")
-    parser.add_argument("--svg", help="also draw a picture")
+    parser.add_argument("recording", help="WAV file, or - for raw 16-bit samples at 16 kHz on standard input")
+    parser.add_argument("--model", type=model_folder, default="build/models/silero", help="folder (build/models/silero)")
+    parser.add_argument("--svg", metavar="FILE", help="also draw a picture of a WAV file")
     args = parser.parse_args()
     detector = Detector(args.model)
     if args.recording == "-":
+        whole(not args.svg, "--svg", "draws WAV files only")
         p = listen(detector)
     else:
         samples = read_wav(args.recording)
         p = detector.all(samples)
-        if len(p):
-            plot(p)
-        if args.svg and len(p):
+        whole(len(p), args.recording, "there are no samples in it")
+        plot(p)
+        if args.svg:
             svg(samples, p, args.svg)
-    for start, end in stretches(p):
+    found = stretches(p)
+    for start, end in found:
         print(f"speech from {start:.2f} s to {end:.2f} s")
+    if not found:
+        print("no speech")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -10,6 +10,7 @@ typedef struct selection {
     oi_box box;
     uint32_t rank; /* of the result */
     uint64_t dims[OI_GRID_RANK];
+    uint32_t axis[OI_GRID_RANK]; /* of the grid, by dim of the result */
     uint64_t size[OI_GRID_RANK]; /* what the variable's sizes become */
     bool grows;
 } selection;
@@ -91,8 +92,10 @@ static oi_status select_axis(oi_ctx *c, selection *x, uint32_t axis, const oi_ps
     }
     x->box.start[axis] = start;
     x->box.count[axis] = end - start;
-    if (is_slice)
+    if (is_slice) {
+        x->axis[x->rank] = axis;
         x->dims[x->rank++] = end - start;
+    }
     return OI_OK;
 }
 
@@ -177,6 +180,19 @@ static oi_status check_match(oi_ctx *c, const oi_pref *ref, const selection *x, 
     return oi_ctx_fail(c, ref->source->base.span, "E051", "'%s' is %s", name, text);
 }
 
+/* A `?` holds what the table can: a read past @cap has no bound that a static target could keep. */
+static oi_status check_bound(oi_ctx *c, const oi_pref *ref, const oi_pvar *v, const selection *x)
+{
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t a = x->axis[i];
+        uint64_t end = x->box.start[a] + x->box.count[a];
+        if (v->dims[i] == OI_DIM_RUN && end > x->state->most[a])
+            return out_of_range(c, x->state, a, ref->source->base.span, "end", end,
+                                x->state->most[a]);
+    }
+    return OI_OK;
+}
+
 static void set_sizes(selection *x)
 {
     memcpy(x->state->grid.size, x->size, sizeof x->size);
@@ -215,6 +231,7 @@ static oi_status read(oi_ctx *c, const oi_pnode *n)
     const oi_pvar *v = &c->exec->sim->program->vars[to->var];
     OI_TRY(make_selection(c, &n->as.move.cache, READ, &x));
     OI_TRY(check_match(c, to, &x, v->dtype, v->rank, v->dims));
+    OI_TRY(check_bound(c, to, v, &x));
     if (!oi_box_count(&x.state->grid, &x.box, &elements, &bytes))
         return oi_ctx_no_memory(c, UINT64_MAX);
     if (x.grows && !oi_state_log_sizes(x.state))

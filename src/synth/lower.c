@@ -476,6 +476,8 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
         return;
     }
     size_t n = oi_nest_count(q);
+    if (n == 0 && q->op->cls != OI_OP_CLASS_CUSTOM)
+        return; /* a result without elements: the shape of a scalar */
     if (n == 0) {
         oi_unit_refuse(u, graph, node, node->source->name.span, "E060",
                        "'%s' cannot be synthesized yet", q->op->name);

@@ -53,6 +53,23 @@ static void set_inputs(oi_work *w, oi_verify_graph *g)
     }
 }
 
+/* The first of the n graphs that has a persistent variable in common with this one; any will do
+ * when there is none. */
+static oi_exec *beside(const oi_trial *t, size_t n, const oi_sim *sim)
+{
+    oi_var_info v;
+    for (size_t g = 0; g < n; g++)
+        for (size_t i = 0; oi_sim_var(sim, i, &v); i++) {
+            oi_var_info other;
+            size_t at =
+                v.kind == OI_PERSISTENT ? oi_sim_find_var(t->graphs[g].sim, v.name) : SIZE_MAX;
+            if (at != SIZE_MAX && oi_sim_var(t->graphs[g].sim, at, &other) &&
+                other.kind == OI_PERSISTENT)
+                return t->graphs[g].exec;
+        }
+    return t->graphs[0].exec;
+}
+
 oi_status oi_work_simulators(oi_work *w, oi_run_on on)
 {
     oi_trial *t = &w->trial;
@@ -64,7 +81,7 @@ oi_status oi_work_simulators(oi_work *w, oi_run_on on)
         g->name = w->graphs[i].name ? w->graphs[i].name : "graph";
         g->is_q8 = is_q8(w->graphs[i].graph);
         OI_TRY(oi_sim_new(w->model, w->graphs[i].graph, &so, &g->sim, w->diag));
-        OI_TRY(i ? oi_exec_new_shared(g->sim, t->graphs[0].exec, &g->exec, w->diag)
+        OI_TRY(i ? oi_exec_new_shared(g->sim, beside(t, i, g->sim), &g->exec, w->diag)
                  : oi_exec_new(g->sim, &g->exec, w->diag));
         set_inputs(w, g);
     }

@@ -30,11 +30,21 @@ class Value:
     shape: tuple
 
 
+@dataclasses.dataclass(frozen=True)
+class Open:
+    """A value with lengths that only the run knows: None in its shape."""
+
+    name: str
+    dtype: str
+    shape: tuple
+
+
 @dataclasses.dataclass
 class Graph:
     text: str
-    tensors: dict  # name in the model -> (dtype, shape, seed)
+    tensors: dict  # name in the model -> (dtype, shape, seed, low, high), or the bytes in place of the rest
     inputs: dict  # name -> what --set gives it
+    persistent: tuple = ()  # what another graph may share: declarations, counters, tables, growing ones
 
 
 def broadcast(*shapes):
@@ -57,7 +67,9 @@ class Maker:
         self.tensors, self.inputs, self.blocks = {}, {}, []
         self.assigned, self.lines, self.n = [], [], 0
         self.depth, self.indices = 1, []
-        self.counters, self.tables = [], []
+        self.counters, self.tables, self.growing = [], [], []
+        self.open = []  # values with lengths that only the run knows
+        self.cases = None  # cases(op) -> a list of calls with their tensors
         self.lent, self.was_lent = set(), []
         self.in_entry = True
 
@@ -336,6 +348,160 @@ class Maker:
         args = [x, self.constant(x.dtype, x.shape[-1:])]
         return self.emit(op, args, {}, x.dtype, x.shape)
 
+    # -- any op, as the conformance cases call it --
+
+    def case(self):
+        """A call of any op at all: inputs are what there is of that type and shape, else the case's own."""
+        if not self.cases:
+            return False
+        fits = self.cases(self.rng)
+        if fits is None:
+            return False
+        args = []
+        for dtype, shape, data in fits.inputs:
+            same = [v for v in self.readable() if (v.dtype, v.shape) == (dtype, shape) and is_float(dtype)]
+            if same and self.rng.random() < 0.7:
+                args.append(self.rng.choice(same))
+                continue
+            v = self.declare("constant", "w", dtype, shape)
+            self.tensors[v.name] = (dtype, shape, data)
+            args.append(v)
+        outs = [self.output(dtype, shape) for dtype, shape in fits.outputs]
+        if len({v.name for v in outs}) != len(outs):
+            return False
+        words = [v.name for v in args] + [f"{k}={w}" for k, w in fits.attrs]
+        self.put(f"op {fits.op}({', '.join(words)}) >> {', '.join(v.name for v in outs)};")
+        for v in outs:
+            self.known(v)
+        return True
+
+    # -- lengths that only the run knows --
+
+    def open_output(self, dtype, shape):
+        fits = [v for v in self.open if (v.dtype, v.shape) == (dtype, shape)]
+        if fits and self.rng.random() < 0.3:
+            return self.rng.choice(fits)
+        v = Open(self.name("o"), dtype, tuple(shape))
+        dims = ", ".join("?" if d is None else str(d) for d in shape)
+        if self.in_entry and self.rng.random() < 0.7:
+            self.assigned.append(f"  assign {v.name}: {dtype}[{dims}];")
+        else:
+            self.sections["volatile"].append(f"  {v.name}: {dtype}[{dims}];")
+        return v
+
+    def open_known(self, v):
+        if v not in self.open:
+            self.open.append(v)
+
+    def open_read(self):
+        """All or the first entries of a table, or of a matrix that grows."""
+        tables = [t for t in self.tables if t[1] and math.prod(t[1]) * math.prod(t[0].shape) <= 2000]
+        if self.growing and (not tables or self.rng.random() < 0.4):
+            v, rank = self.rng.choice(self.growing)
+            scalars = [self.rng.choice([c.name for c in self.counters] + ["0", "1", "2"]) for _ in range(rank)]
+            where, shape = self.rng.choice([
+                ("[]", (None,) * rank), (f"[{', '.join(scalars)}]", (None,) * rank),
+                *([("[0, ]", (None,)), ("[, 0]", (None,)), ("[0..-1, 0..1]", (None, 1))] if rank == 2 else []),
+            ])  # fmt: skip
+        elif tables:
+            v, most = self.rng.choice(tables)
+            rest = self.place(most[1:])[1:-1] if len(most) > 1 and self.rng.random() < 0.5 else None
+            first = self.rng.choice(["", "0..", "0..-1"] + [f"0..{c.name}" for c in self.counters])
+            where = f"[{first}{', ' + rest if rest else ''}]" if first or rest else "[]"
+            shape = (None,) + (() if rest else (None,) * (len(most) - 1)) + v.shape
+        else:
+            return False
+        out = self.open_output(v.dtype, shape)
+        self.put(f"cache.read {v.name}{where} >> {out.name};")
+        self.open_known(out)
+        return True
+
+    def open_write(self):
+        if not self.growing:
+            return False
+        v, rank = self.rng.choice(self.growing)
+        mine = [x for x in self.open if (x.dtype, x.shape) == (v.dtype, (None,) * rank)]
+        if not mine:
+            return False
+        self.put(f"cache.write {self.rng.choice(mine).name} >> {v.name}[];")  # another shape: both must say so
+        return True
+
+    def open_op(self):
+        if not self.open:
+            return self.open_read()
+        x = self.rng.choice(self.open[-4:])
+        name, shape, args, attrs, dtype = None, x.shape, [x.name], {}, x.dtype
+        fixed = [i for i, d in enumerate(x.shape) if d is not None]
+        kind = self.rng.choice(("map", "map", "two", "two", "reduce", "scalar", "transpose", "softmax", "matmul",
+                                "concat", "cast", "slice", "pad", "gather", "flat", "transfer"))  # fmt: skip
+        axis = self.rng.randrange(len(x.shape))
+        if kind == "map":
+            name = self.rng.choice(("neg", "abs", "relu", "sign")) if not x.dtype.startswith(("u", "b")) else None
+            dtype = "i8" if name == "sign" else dtype
+        elif kind == "two":
+            others = [v for v in self.open if (v.dtype, v.shape) == (x.dtype, x.shape)]
+            name, args = self.rng.choice(("add", "mul", "max")), [x.name, self.rng.choice(others).name]
+        elif kind == "scalar":
+            name, args = self.rng.choice(("add", "mul")), [x.name, self.constant(x.dtype, ()).name]
+        elif kind == "reduce":
+            name, attrs = self.rng.choice(("sum_axis", "max_axis", "mean_axis")), {"axes": [axis]}
+            shape = shape[:axis] + shape[axis + 1 :]
+        elif kind == "transpose" and len(shape) > 1:
+            perm = self.rng.sample(range(len(shape)), len(shape))
+            name, attrs, shape = "transpose", {"perm": perm}, tuple(shape[p] for p in perm)
+        elif kind == "softmax" and is_float(x.dtype):
+            name, attrs = "softmax", {"axis": axis}
+        elif kind == "matmul" and shape[-1] and is_float(x.dtype) and len(shape) > 1:
+            n = self.rng.choice((1, 3, 4))
+            name, args, shape = "matmul", [x.name, self.constant(x.dtype, (shape[-1], n)).name], (*shape[:-1], n)
+        elif kind == "concat":
+            name, args, attrs = "concat", [x.name, x.name], {"axis": axis}
+            shape = shape[:axis] + (shape[axis] and 2 * shape[axis],) + shape[axis + 1 :]
+        elif kind == "cast":
+            name, dtype = "cast", self.rng.choice(("f32", "i32", "f16", "i8"))
+            attrs = {"to": dtype}
+        elif kind == "slice":
+            name, attrs = "slice", {"starts": [self.rng.choice((0, 1, -2))], "ends": [self.rng.choice((2, 100, -1))], "axes": [axis]}
+            shape = shape[:axis] + (None,) + shape[axis + 1 :]
+        elif kind == "pad" and x.dtype != "bool":
+            name, attrs = "pad", {"pads": [1] * len(shape) + [0] * len(shape)}
+            shape = tuple(d and d + 1 for d in shape)
+        elif kind == "gather" and shape[axis]:
+            idx = self.constant("i64", (2,), 0, shape[axis] - 1)
+            name, args, attrs = "gather", [x.name, idx.name], {"axis": axis}
+            shape = shape[:axis] + (2,) + shape[axis + 1 :]
+        elif kind == "flat" and len(fixed) < len(shape):
+            name, attrs, shape = "flatten", {"axis": axis}, (None, None)
+        if kind != "transfer" and (not name or len(shape) == 0):
+            return False
+        if kind == "transfer":
+            out = self.open_output(dtype, tuple(None for _ in shape))
+            if out == x:
+                return False
+            self.put(f"transfer {x.name} >> {out.name};")
+        else:
+            out = self.open_output(dtype, shape)
+            words = args + [f"{k}={w}" for k, w in attrs.items()]
+            self.put(f"op {name}({', '.join(words)}) >> {out.name};")
+        self.open_known(out)
+        return True
+
+    def open_any(self):
+        if self.indices or not self.in_entry:  # lengths would have to be followed through loops
+            return False
+        kind = self.rng.random()
+        return self.open_read() if kind < 0.3 else self.open_write() if kind < 0.4 else self.open_op()
+
+    def grower(self):
+        name, rank = self.name("A"), self.rng.choice((1, 2, 2))
+        axes = [f"{self.prefix}g{self.n}_{i}" for i in range(rank)]
+        first = [self.rng.choice((1, 2, 3)) for _ in axes]
+        bounds = ", ".join(f"{a}={self.rng.choice((2, 4, 7))}" for a in axes)
+        dtype = self.rng.choice(("f32", "f32", "f16", "i32", "i8"))
+        kind = f"@auto_dim({', '.join(axes)}) @{self.rng.choice(('cap', 'fixed'))}({bounds})"
+        self.sections["persistent"].append(f"  {name}({', '.join(axes)}): {dtype}[{', '.join(map(str, first))}] {kind};")
+        self.growing.append((Value(name, dtype, tuple(first)), rank))
+
     def op(self):
         """One op; what cannot be made from what there is, is not made."""
         made = {w for w in dir(self) if not w.startswith("_")}
@@ -496,7 +662,7 @@ class Maker:
         for _ in range(n):
             for _ in range(10):
                 kind = self.rng.random()
-                way = (self.op if kind < 0.72 else self.cache if kind < 0.84 else self.transfer if kind < 0.88 else
+                way = (self.op if kind < 0.44 else self.case if kind < 0.60 else self.open_any if kind < 0.72 else self.cache if kind < 0.84 else self.transfer if kind < 0.88 else
                        self.loop if kind < 0.93 else self.branch if kind < 0.96 else self.consumers if kind < 0.98 else None)  # fmt: skip
                 if way is None:
                     self.put("barrier;")
@@ -512,17 +678,28 @@ class Maker:
             self.counter()
         for _ in range(rng.randint(0, 2)):
             self.table()
+        if rng.random() < 0.2:
+            self.grower()
         if rng.random() < 0.4:
             dtype = rng.choice(FLOATS)
             self.values.append(self.declare("volatile", "v", dtype, self.shape(), f" @init({rng.choice((0.5, -1.0, 2.0))})"))
         self.body(rng.randint(3, 12))
         mine = [v for v in self.values if v in self.writable]
         outputs = rng.sample(mine, rng.randint(1, len(mine))) if mine else [self.values[0]]
+        outputs += rng.sample(self.open, min(len(self.open), rng.randint(0, 3)))
         self.put(f"return {', '.join(v.name for v in outputs)};")
         sections = [f"{kind} {{\n" + "\n".join(lines) + "\n}\n" for kind, lines in self.sections.items() if lines]
         entry = "block entry {\n" + "\n".join([*self.assigned, *self.lines]) + "\n}\n"
-        return Graph("\n".join([*sections, entry, *self.blocks]), self.tensors, self.inputs)
+        shared = (self.sections["persistent"], self.counters, self.tables, self.growing)
+        return Graph("\n".join([*sections, entry, *self.blocks]), self.tensors, self.inputs, shared)
 
 
-def make(seed, ops, prefix):
-    return Maker(random.Random(seed), ops, prefix).graph()
+def make(seed, ops, prefix, cases=None, beside=None):
+    """The graph of the seed; `beside` another one it shares what lasts."""
+    maker = Maker(random.Random(seed), ops, prefix)
+    maker.cases = cases
+    if beside:
+        declared, counters, tables, growing = beside.persistent
+        maker.sections["persistent"] = list(declared)
+        maker.counters, maker.tables, maker.growing = list(counters), list(tables), list(growing)
+    return maker.graph()

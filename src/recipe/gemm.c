@@ -95,18 +95,23 @@ static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
 }
 
+void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,
+                      int64_t step_n, int64_t width)
+{
+    *p = (oi_packing){.name = "panels of columns",
+                      .n_in = 1,
+                      .in = {input},
+                      .sizes = {n, k, step_k, step_n, width},
+                      .size_bytes = (uint64_t)((n + width - 1) / width * width * k) * sizeof(float),
+                      .pack = pack};
+}
+
 static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
 {
     const int64_t n = p->b.columns, k = p->b.rows;
     out->function = p->has_bias ? "oi_gemm_weights_bias" : "oi_gemm_weights";
     out->n_packings = 1;
-    out->packings[0] =
-        (oi_packing){.name = "panels of columns",
-                     .n_in = 1,
-                     .in = {1},
-                     .sizes = {n, k, p->b.row_step, p->b.column_step, width},
-                     .size_bytes = (uint64_t)((n + width - 1) / width * width * k) * sizeof(float),
-                     .pack = pack};
+    oi_recipe_panels(&out->packings[0], 1, n, k, p->b.row_step, p->b.column_step, width);
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
     if (p->has_bias)

@@ -30,7 +30,7 @@ typedef struct oi_recipe_arg {
     double real;
 } oi_recipe_arg;
 
-#define OI_RECIPE_ARGS    24
+#define OI_RECIPE_ARGS    32
 #define OI_RECIPE_PACKS   3
 #define OI_RECIPE_SCRATCH 6
 #define OI_PACK_INPUTS    4
@@ -100,5 +100,10 @@ bool oi_recipe_qlinear_8(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul_8(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa_8(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_conv_8(const oi_recipe_call *c, oi_recipe_plan *out);
+
+/* gemm.c: input `input`, f32 (k, n) with these steps, in panels of `width` columns. */
+void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,
+                      int64_t step_n, int64_t width);
 
 #endif

@@ -8,6 +8,7 @@ const oi_recipe oi_recipes[] = {
     {"matmul in tiles", "matmul", AVX2, oi_recipe_matmul_8},
     {"gemm in tiles", "gemm", AVX2, oi_recipe_gemm_8},
     {"sdpa in tiles of keys", "sdpa", AVX2, oi_recipe_sdpa_8},
+    {"conv in tiles", "conv", AVX2, oi_recipe_conv_8},
     {0},
 };
 

@@ -1,0 +1,182 @@
+/* conv.c: which convolutions the bodies of conv.h take, and how. */
+#include "recipe/recipe.h"
+
+#define SCRATCH 131072 /* floats: what a thread's stack may well hold */
+#define LONG    12     /* places of a row that are worth lanes of their own */
+
+typedef struct call {
+    int64_t batches, c, m, places, k;
+    oi_window y, x; /* of one axis only: x, and y is nothing */
+    int64_t out_height, out_width;
+    bool has_bias, is_points; /* windows of one place */
+} call;
+
+static int64_t item(const oi_kernel_query *q, const char *name, size_t i, int64_t otherwise)
+{
+    const oi_op_value *v = oi_kernel_attr(q, name);
+    if (v->tag == OI_VALUE_INT)
+        return v->i;
+    return v->tag == OI_VALUE_INT_LIST && i < v->n ? v->ints[i] : otherwise;
+}
+
+static oi_window window_of(const oi_kernel_query *q, uint32_t axis)
+{
+    const uint32_t n = q->in[0].rank - 2;
+    oi_window w = {.in = q->in[0].dims[2 + axis],
+                   .kernel = q->in[1].dims[2 + axis],
+                   .stride = item(q, "strides", axis, 1),
+                   .dilation = item(q, "dilations", axis, 1),
+                   .before = item(q, "pads", axis, 0),
+                   .after = item(q, "pads", n + axis, 0)};
+    oi_window_slide(&w, oi_auto_pad_find(oi_kernel_attr(q, "auto_pad")->s), false);
+    return w;
+}
+
+static bool is_point(const oi_window *w)
+{
+    return w->kernel == 1 && w->stride == 1 && w->before == 0 && w->after == 0;
+}
+
+/* More than two spatial axes are one when every window is a single place. */
+static bool set_call(const oi_kernel_query *q, call *c)
+{
+    const oi_operand *x = &q->in[0], *w = &q->in[1], *out = &q->out[0];
+    const uint32_t n = x->rank - 2;
+    *c = (call){.batches = x->dims[0], .c = x->dims[1], .m = w->dims[0], .places = 1};
+    c->has_bias = q->n_in > 2;
+    c->is_points = true;
+    for (uint32_t a = 0; a < n; a++) {
+        oi_window v = window_of(q, a);
+        c->is_points &= is_point(&v);
+        c->places *= out->dims[2 + a];
+    }
+    if ((n > 2 && !c->is_points) || c->batches == 0 || c->c == 0 || c->m == 0 || c->places == 0)
+        return false;
+    c->y = (oi_window){.in = 1, .kernel = 1, .stride = 1, .dilation = 1};
+    c->x = c->y;
+    c->x.in = c->out_width = c->places;
+    c->out_height = 1;
+    if (n == 1 || n == 2) {
+        c->x = window_of(q, n - 1);
+        c->out_width = out->dims[n + 1];
+    }
+    if (n == 2) {
+        c->y = window_of(q, 0);
+        c->out_height = out->dims[2];
+    }
+    c->k = w->dims[1] * c->y.kernel * c->x.kernel;
+    return c->k > 0 && c->y.before >= 0 && c->x.before >= 0;
+}
+
+/* -- plans -- */
+
+/* x, w, b (or x again, when there is none) and the result. */
+static void add_tensors(const call *c, oi_recipe_plan *out)
+{
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    if (out->n_packings)
+        oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
+    else
+        oi_recipe_arg_add(out, OI_ARG_IN, 1);
+    oi_recipe_arg_add(out, OI_ARG_IN, c->has_bias ? 2 : 0);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+}
+
+static void add_scratch(oi_recipe_plan *out, const char *name, int64_t count)
+{
+    uint32_t i = out->n_scratch++;
+    out->scratch[i].name = name;
+    out->scratch[i].dtype = OI_F32;
+    out->scratch[i].count = count;
+    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
+}
+
+static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+}
+
+static bool plan_points(const call *c, oi_recipe_plan *out)
+{
+    out->function = "oi_conv_points";
+    add_tensors(c, out);
+    add_sizes(out, (int64_t[]){c->batches, c->c, c->m, c->places, c->has_bias}, 5);
+    return true;
+}
+
+/* Rows with their padding, of a length that whole vectors may be read from. */
+static int64_t pitch_of(const call *c, int64_t lanes)
+{
+    int64_t places = (c->out_width + 2 * lanes - 1) / (2 * lanes) * (2 * lanes);
+    return (places + (c->x.kernel - 1) / c->x.stride + lanes - 1) / lanes * lanes;
+}
+
+/* Rows of x with their padding in scratch: those under one row of the result, or a channel's. */
+static bool plan_rows(const call *c, bool is_deep, int64_t lanes, oi_recipe_plan *out)
+{
+    const int64_t pitch = pitch_of(c, lanes);
+    int64_t rows = is_deep ? (c->out_height - 1) * c->y.stride + c->y.kernel : c->c * c->y.kernel;
+    if (rows * c->x.stride > SCRATCH / pitch || c->y.dilation != 1 || c->x.dilation != 1)
+        return false;
+    out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
+    add_tensors(c, out);
+    add_scratch(out, is_deep ? "padded" : "strip", rows * c->x.stride * pitch);
+    const int64_t sizes[] = {
+        c->batches,    c->c,         c->y.in,     c->x.in,     is_deep ? c->m / c->c : c->m,
+        c->out_height, c->out_width, c->y.kernel, c->x.kernel, c->y.stride,
+        c->x.stride,   c->y.before,  c->x.before, pitch,       c->has_bias};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    return true;
+}
+
+static bool plan_few(const call *c, int64_t lanes, oi_recipe_plan *out)
+{
+    if (c->places > SCRATCH / c->k || c->places > SCRATCH / c->m)
+        return false;
+    out->function = "oi_conv_few";
+    out->n_packings = 1;
+    oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, 2 * lanes);
+    add_tensors(c, out);
+    add_scratch(out, "windows", c->places * c->k);
+    add_scratch(out, "sums", c->places * c->m);
+    const int64_t sizes[] = {c->batches,    c->c,          c->y.in,      c->x.in,
+                             c->m,          c->out_height, c->out_width, c->y.kernel,
+                             c->x.kernel,   c->y.stride,   c->x.stride,  c->y.dilation,
+                             c->x.dilation, c->y.before,   c->x.before,  c->has_bias};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    return true;
+}
+
+static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
+{
+    const oi_kernel_query *q = rc->q;
+    const int64_t group = item(q, "group", 0, 1);
+    call c;
+    for (size_t i = 0; i < q->n_in; i++)
+        if (q->in[i].dtype != OI_F32)
+            return false;
+    if (q->out[0].dtype != OI_F32 || oi_kernel_accumulator(q) != OI_NONE || !set_call(q, &c))
+        return false;
+    out->unit = 1;
+    if (group > 1) {
+        if (group != c.c || c.out_width < LONG || !plan_rows(&c, true, lanes, out))
+            return false;
+    } else if (c.is_points && c.places >= 2 * lanes) {
+        plan_points(&c, out);
+    } else if (c.out_width < LONG || !plan_rows(&c, false, lanes, out)) {
+        if (!rc->is_weight[1] || !plan_few(&c, lanes, out))
+            return false;
+        out->unit = 2 * lanes;
+    }
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->extent = c.m;
+    out->split_dim = 1;
+    return true;
+}
+
+bool oi_recipe_conv_8(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan(c, 8, out);
+}

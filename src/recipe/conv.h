@@ -1,0 +1,248 @@
+/* conv.h: convolution of x (batches, channels, height, width).
+ *
+ * Where a row of the result is long, lanes are places of it. The rows of x under a window are laid
+ * out with their padding, and with the numbers a stride apart side by side, so that every place of
+ * the window is a plain load; six filters meet 2 OI_VF places at a time, or one filter six vectors
+ * of places where it has a channel of its own. Windows of one place need no such copy. Where there
+ * are few places, lanes are filters: windows become rows of a matrix product (gemm.h). */
+#ifndef OI_RECIPE_CONV_H
+#define OI_RECIPE_CONV_H
+
+#include "recipe/gemm.h"
+
+/* out[i] = row[i * stride + shift], or 0 outside of its n numbers; row NULL: all are. */
+static inline void oi_conv_row(const float *restrict row, int64_t n, int64_t stride, int64_t shift,
+                               float *restrict out, int64_t count)
+{
+    int64_t from = shift < 0 ? (stride - 1 - shift) / stride : 0;
+    int64_t to = n > shift ? (n - shift + stride - 1) / stride : 0;
+    to = !row ? 0 : to < count ? to : count;
+    from = from < to ? from : to;
+    for (int64_t i = 0; i < from; i++)
+        out[i] = 0;
+    if (stride == 1 && from < to)
+        memcpy(out + from, row + from + shift, (size_t)(to - from) * sizeof *out);
+    for (int64_t i = from; stride > 1 && i < to; i++)
+        out[i] = row[i * stride + shift];
+    for (int64_t i = to; i < count; i++)
+        out[i] = 0;
+}
+
+/* Six filters at 2 OI_VF places: x is `rows` rows of numbers, `step` apart, each in `stride` parts
+ * `pitch` long, and a window has `kw` numbers of each. */
+static inline __attribute__((always_inline)) void oi_conv_six(const float *const w[6],
+                                                              const float *restrict x, int64_t rows,
+                                                              int64_t step, int64_t kw,
+                                                              int64_t stride, int64_t pitch,
+                                                              oi_vf sums[12])
+{
+    oi_vf s[12];
+    int64_t at = 0;
+    for (int64_t i = 0; i < 12; i++)
+        s[i] = oi_vf_set(0);
+    for (int64_t r = 0; r < rows; r++, x += step, at += kw)
+        for (int64_t i = 0; i < kw; i++) {
+            const float *p = x + i % stride * pitch + i / stride;
+            oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), v;
+            v = oi_vf_set(w[0][at + i]);
+            s[0] = oi_vf_fma(v, a, s[0]);
+            s[1] = oi_vf_fma(v, b, s[1]);
+            v = oi_vf_set(w[1][at + i]);
+            s[2] = oi_vf_fma(v, a, s[2]);
+            s[3] = oi_vf_fma(v, b, s[3]);
+            v = oi_vf_set(w[2][at + i]);
+            s[4] = oi_vf_fma(v, a, s[4]);
+            s[5] = oi_vf_fma(v, b, s[5]);
+            v = oi_vf_set(w[3][at + i]);
+            s[6] = oi_vf_fma(v, a, s[6]);
+            s[7] = oi_vf_fma(v, b, s[7]);
+            v = oi_vf_set(w[4][at + i]);
+            s[8] = oi_vf_fma(v, a, s[8]);
+            s[9] = oi_vf_fma(v, b, s[9]);
+            v = oi_vf_set(w[5][at + i]);
+            s[10] = oi_vf_fma(v, a, s[10]);
+            s[11] = oi_vf_fma(v, b, s[11]);
+        }
+    for (int64_t i = 0; i < 12; i++)
+        sums[i] = s[i];
+}
+
+/* The filters `at` to `last` - 1, at most six, at 2 OI_VF places, of which `places` are kept. */
+static inline __attribute__((always_inline)) void oi_conv_tile(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, int64_t at, int64_t last, int64_t rows, int64_t step, int64_t kw,
+    int64_t stride, int64_t pitch, int64_t plane, int64_t places, int64_t has_bias)
+{
+    const float *of[6];
+    oi_vf s[12];
+    for (int64_t r = 0; r < 6; r++) /* beyond the last, the last again */
+        of[r] = w + (at + r < last ? at + r : last - 1) * rows * kw;
+    oi_conv_six(of, x, rows, step, kw, stride, pitch, s);
+    for (int64_t r = 0; r < 6 && at + r < last; r++) {
+        oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
+        oi_vf left = oi_vf_add(s[2 * r], b), right = oi_vf_add(s[2 * r + 1], b);
+        float *to = out + (at + r) * plane;
+        if (places >= 2 * OI_VF) {
+            oi_vf_store(to, left);
+            oi_vf_store(to + OI_VF, right);
+        } else {
+            oi_vf_store_some(to, left, places < OI_VF ? places : OI_VF);
+            if (places > OI_VF)
+                oi_vf_store_some(to + OI_VF, right, places - OI_VF);
+        }
+    }
+}
+
+/* Windows of one place: x (batches, c, n) becomes out (batches, m, n), n at least 2 OI_VF; the
+ * filters first ... last - 1. */
+static inline __attribute__((always_inline)) void oi_conv_points(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, int64_t batches, int64_t c, int64_t m, int64_t n, int64_t has_bias,
+    int64_t first, int64_t last)
+{
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t i = 0; i < n; i += 2 * OI_VF) {
+            const int64_t at = i + 2 * OI_VF <= n ? i : n - 2 * OI_VF; /* some again */
+            for (int64_t f = first; f < last; f += 6)
+                oi_conv_tile(x + b * c * n + at, w, bias, out + b * m * n + at, f, last, c, n, 1, 1,
+                             0, n, 2 * OI_VF, has_bias);
+        }
+}
+
+/* Windows (kh, kw) over all channels; strip: rows of x under a row of the result, of pitch each.
+ * The filters first ... last - 1. */
+static inline __attribute__((always_inline)) void oi_conv_dense(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
+    int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
+    int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
+    int64_t first, int64_t last)
+{
+    const int64_t plane = out_height * out_width, step = stride_x * pitch;
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t y = 0; y < out_height; y++) {
+            for (int64_t i = 0; i < c * kh; i++) {
+                const int64_t row = y * stride_y + i % kh - top;
+                const float *from = x + ((b * c + i / kh) * height + row) * width;
+                for (int64_t p = 0; p < stride_x; p++)
+                    oi_conv_row(row < 0 || row >= height ? NULL : from, width, stride_x, p - left,
+                                strip + i * step + p * pitch, pitch);
+            }
+            for (int64_t i = 0; i < out_width; i += 2 * OI_VF)
+                for (int64_t f = first; f < last; f += 6)
+                    oi_conv_tile(strip + i, w, bias, out + b * m * plane + y * out_width + i, f,
+                                 last, c * kh, step, kw, stride_x, pitch, plane, out_width - i,
+                                 has_bias);
+        }
+}
+
+/* -- a channel of its own for every filter -- */
+
+/* One filter (kh, kw) at `vectors` vectors of places. */
+static inline __attribute__((always_inline)) void oi_conv_line(
+    const float *restrict x, const float *restrict w, float bias, float *restrict out, int64_t kh,
+    int64_t kw, int64_t stride, int64_t pitch, int64_t vectors, int64_t places)
+{
+    oi_vf s[6];
+    for (int64_t v = 0; v < vectors; v++)
+        s[v] = oi_vf_set(0);
+    for (int64_t r = 0; r < kh; r++)
+        for (int64_t i = 0; i < kw; i++) {
+            const float *p = x + (r * stride + i % stride) * pitch + i / stride;
+            const oi_vf by = oi_vf_set(w[r * kw + i]);
+            for (int64_t v = 0; v < vectors; v++)
+                s[v] = oi_vf_fma(by, oi_vf_load(p + v * OI_VF), s[v]);
+        }
+    for (int64_t v = 0; v < vectors && v * OI_VF < places; v++) {
+        const oi_vf sum = oi_vf_add(s[v], oi_vf_set(bias));
+        if (places - v * OI_VF >= OI_VF)
+            oi_vf_store(out + v * OI_VF, sum);
+        else
+            oi_vf_store_some(out + v * OI_VF, sum, places - v * OI_VF);
+    }
+}
+
+/* Filter f sees channel f / each only; padded: that channel with its padding. The filters first
+ * ... last - 1. */
+static inline __attribute__((always_inline)) void oi_conv_deep(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, float *restrict padded, int64_t batches, int64_t c, int64_t height,
+    int64_t width, int64_t each, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
+    int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
+    int64_t first, int64_t last)
+{
+    const int64_t rows = (out_height - 1) * stride_y + kh, step = stride_x * pitch;
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t f = first; f < last; f++) {
+            const float *from = x + (b * c + f / each) * height * width;
+            float *to = out + (b * c * each + f) * out_height * out_width;
+            for (int64_t i = 0; i < rows * stride_x; i++) {
+                const int64_t row = i / stride_x - top;
+                oi_conv_row(row < 0 || row >= height ? NULL : from + row * width, width, stride_x,
+                            i % stride_x - left, padded + i * pitch, pitch);
+            }
+            for (int64_t y = 0; y < out_height; y++) {
+                const float *at = padded + y * stride_y * step, *by = w + f * kh * kw;
+                const float more = has_bias ? bias[f] : 0;
+                const int64_t sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
+                for (int64_t i = 0; i < sixes; i += 6 * OI_VF)
+                    oi_conv_line(at + i, by, more, to + y * out_width + i, kh, kw, stride_x, pitch,
+                                 6, 6 * OI_VF);
+                for (int64_t i = sixes; i < out_width; i += 2 * OI_VF)
+                    oi_conv_line(at + i, by, more, to + y * out_width + i, kh, kw, stride_x, pitch,
+                                 2, out_width - i);
+            }
+        }
+}
+
+/* -- few places -- */
+
+/* The windows of a batch as rows: place by place all numbers under it. */
+static inline void oi_conv_windows(const float *restrict x, float *restrict rows, int64_t c,
+                                   int64_t height, int64_t width, int64_t out_height,
+                                   int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y,
+                                   int64_t stride_x, int64_t dilation_y, int64_t dilation_x,
+                                   int64_t top, int64_t left)
+{
+    for (int64_t p = 0; p < out_height * out_width; p++)
+        for (int64_t i = 0; i < c * kh; i++, rows += kw) {
+            const int64_t y = p / out_width * stride_y + i % kh * dilation_y - top;
+            const int64_t at = p % out_width * stride_x - left;
+            const float *row = x + (i / kh * height + y) * width;
+            if (dilation_x == 1 && y >= 0 && y < height && at >= 0 && at + kw <= width) {
+                for (int64_t j = 0; j < kw; j++)
+                    rows[j] = row[at + j];
+                continue;
+            }
+            for (int64_t j = 0; j < kw; j++) {
+                const int64_t xi = at + j * dilation_x;
+                rows[j] = y < 0 || y >= height || xi < 0 || xi >= width ? 0 : row[xi];
+            }
+        }
+}
+
+/* Filters as panels of columns; windows: room for those of a batch, sums: for its results. The
+ * filters first ... last - 1. */
+static inline __attribute__((always_inline)) void oi_conv_few(
+    const float *restrict x, const void *restrict packed, const float *restrict bias,
+    float *restrict out, float *restrict windows, float *restrict sums, int64_t batches, int64_t c,
+    int64_t height, int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh,
+    int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x,
+    int64_t top, int64_t left, int64_t has_bias, int64_t first, int64_t last)
+{
+    const int64_t n = out_height * out_width, k = c * kh * kw;
+    const float *w = packed;
+    for (int64_t b = 0; b < batches; b++) {
+        oi_conv_windows(x + b * c * height * width, windows, c, height, width, out_height,
+                        out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left);
+        if (n < 6)
+            oi_gemm_few(windows, w, bias, sums, n, m, k, k, 1, has_bias, first, last);
+        else
+            oi_gemm(windows, w, bias, sums, NULL, n, m, k, k, 1, 0, 0, 1, has_bias, n, first, last);
+        for (int64_t f = first; f < last; f++)
+            for (int64_t p = 0; p < n; p++)
+                out[(b * m + f) * n + p] = sums[p * m + f];
+    }
+}
+
+#endif

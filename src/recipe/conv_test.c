@@ -1,0 +1,114 @@
+#include "trial.h"
+
+#if defined(__AVX2__)
+#include "recipe/conv.h"
+
+static const char *last_body;
+
+static void body(const char *function, const trial_arg *a)
+{
+    last_body = function;
+    if (strcmp(function, "oi_conv_points") == 0)
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
+                       a[9].n, a[10].n);
+    else if (strcmp(function, "oi_conv_dense") == 0)
+        oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
+                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
+                      a[17].n, a[18].n, a[19].n, a[20].n, a[21].n);
+    else if (strcmp(function, "oi_conv_deep") == 0)
+        oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
+                     a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
+                     a[18].n, a[19].n, a[20].n, a[21].n);
+    else if (strcmp(function, "oi_conv_few") == 0)
+        oi_conv_few(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
+                    a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
+                    a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n);
+    else
+        fail_msg("%s is not tested", function);
+}
+
+typedef struct setting {
+    const char *body; /* NULL: none takes it */
+    uint32_t rank;    /* spatial axes */
+    int64_t batches, c, m, group, in[2], kernel[2], strides[2], pads[4], dilations[2];
+    bool has_bias;
+} setting;
+
+static void list(trial *t, const char *name, const int64_t *items, uint32_t n)
+{
+    *trial_attr(t, name) = (oi_op_value){.tag = OI_VALUE_INT_LIST, .n = n, .ints = items};
+}
+
+static void run(const setting *s, uint64_t seed)
+{
+    trial t;
+    const uint32_t n = s->rank;
+    int64_t x[4] = {s->batches, s->c}, w[4] = {s->m, s->c / s->group}, out[4] = {s->batches, s->m};
+    for (uint32_t a = 0; a < n; a++) {
+        int64_t span = (s->kernel[a] - 1) * s->dilations[a] + 1;
+        x[2 + a] = s->in[a];
+        w[2 + a] = s->kernel[a];
+        out[2 + a] = (s->in[a] + s->pads[a] + s->pads[n + a] - span) / s->strides[a] + 1;
+    }
+    trial_begin(&t, "conv", seed);
+    list(&t, "strides", s->strides, n);
+    list(&t, "pads", s->pads, 2 * n);
+    list(&t, "dilations", s->dilations, n);
+    *trial_attr(&t, "group") = (oi_op_value){.tag = OI_VALUE_INT, .i = s->group};
+    trial_input(&t, false, OI_F32, 1, 2 + n, x);
+    trial_input(&t, true, OI_F32, 1, 2 + n, w);
+    if (s->has_bias)
+        trial_input(&t, true, OI_F32, 1, 1, &s->m);
+    t.reduced = w[1] * s->kernel[0] * (n > 1 ? s->kernel[1] : 1);
+    t.atol = 2e-6 * sqrt((double)t.reduced);
+    last_body = NULL;
+    bool takes = trial_end(&t, OI_F32, 2 + n, out, body);
+    assert_int_equal(takes, s->body != NULL);
+    if (takes)
+        assert_string_equal(last_body, s->body);
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    static const setting settings[] = {
+        /* windows of one place, on places of any number */
+        {"oi_conv_points", 2, 2, 5, 7, 1, {4, 5}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+        {"oi_conv_points", 1, 1, 3, 13, 1, {16}, {1}, {1}, {0}, {1}, false},
+        {"oi_conv_points", 2, 1, 24, 2, 1, {3, 96}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+        /* all channels */
+        {"oi_conv_dense", 2, 1, 3, 8, 1, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_dense", 2, 2, 4, 5, 1, {7, 13}, {3, 5}, {1, 1}, {0, 2, 1, 2}, {1, 1}, false},
+        {"oi_conv_dense", 2, 1, 2, 6, 1, {5, 50}, {2, 4}, {3, 3}, {1, 1, 0, 3}, {1, 1}, true},
+        {"oi_conv_dense", 1, 1, 6, 9, 1, {100}, {7}, {1}, {3, 3}, {1}, true},
+        /* a channel for each filter, or for two */
+        {"oi_conv_deep", 2, 1, 8, 8, 8, {12, 96}, {3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_deep", 2, 2, 3, 3, 3, {6, 61}, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, false},
+        {"oi_conv_deep", 2, 1, 4, 8, 4, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
+        /* few places */
+        {"oi_conv_few", 1, 1, 1, 258, 1, {640}, {256}, {128}, {0, 0}, {1}, false},
+        {"oi_conv_few", 1, 1, 29, 33, 1, {4}, {3}, {1}, {1, 1}, {1}, true},
+        {"oi_conv_few", 2, 2, 6, 17, 1, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_few", 2, 1, 4, 3, 1, {9, 40}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
+        {"oi_conv_few", 2, 1, 40, 10, 1, {1, 1}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+        {NULL, 2, 1, 4, 4, 2, {9, 40}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {NULL, 2, 1, 4, 4, 4, {9, 40}, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, true},
+    };
+    for (size_t i = 0; i < OI_COUNT(settings); i++)
+        run(&settings[i], i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_settings)};
+    return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 0; /* these bodies are for other machines */
+}
+
+#endif

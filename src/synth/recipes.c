@@ -90,13 +90,33 @@ static uint32_t pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
 
 /* -- a call -- */
 
-static bool is_overlapping(const oi_lowered *call)
+static bool is_read(const oi_lowered *call, uint32_t tensor)
 {
-    for (size_t o = 0; o < call->q->n_out; o++)
-        for (size_t i = 0; i < call->q->n_in; i++)
-            if (call->in[i].tensor == call->to[o].tensor)
-                return true;
+    for (size_t i = 0; i < call->q->n_in; i++)
+        if (call->in[i].tensor == tensor)
+            return true;
     return false;
+}
+
+/* Where the outputs are made: one that is an input too is made apart, to be copied. */
+static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool is_in_place)
+{
+    oi_port *to = oi_arena_alloc(u->arena, (call->q->n_out + 1) * sizeof *to);
+    for (size_t o = 0; o < call->q->n_out; o++) {
+        to[o] = call->to[o];
+        if (is_in_place || !is_read(call, to[o].tensor))
+            continue;
+        const oi_tensor *own = &u->tensors.at[to[o].tensor];
+        oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_new", own->name),
+                       .dtype = own->dtype,
+                       .rank = own->rank,
+                       .space = OI_SPACE_ARENA,
+                       .is_written = true,
+                       .graph = graph};
+        memcpy(t.dims, own->dims, sizeof t.dims);
+        to[o] = (oi_port){.tensor = oi_unit_add_tensor(u, &t)};
+    }
+    return to;
 }
 
 static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
@@ -107,7 +127,7 @@ static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **reci
     for (size_t i = 0; i < q->n_in; i++)
         is_weight[i] = u->tensors.at[call->in[i].tensor].space == OI_SPACE_WEIGHTS;
     *recipe = oi_recipe_find(&(oi_recipe_call){q, is_weight, u->target}, plan);
-    bool takes = *recipe && (plan->in_place || !is_overlapping(call));
+    bool takes = *recipe;
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)
         takes = can_pack(u, call, &plan->packings[i]);
     return takes;
@@ -124,8 +144,8 @@ static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
     return (uint32_t)k->ports.n - 1;
 }
 
-static void add_ports(oi_unit *u, const oi_lowered *call, const oi_recipe_plan *plan,
-                      oi_skernel *kernel, const uint32_t *packed)
+static void add_ports(oi_unit *u, const oi_lowered *call, const oi_port *to,
+                      const oi_recipe_plan *plan, oi_skernel *kernel, const uint32_t *packed)
 {
     uint32_t *ports = oi_arena_alloc(u->arena, (plan->n_args + 1) * sizeof *ports);
     for (uint32_t i = 0; i < plan->n_args; i++) {
@@ -134,7 +154,7 @@ static void add_ports(oi_unit *u, const oi_lowered *call, const oi_recipe_plan *
         if (plan->args[i].kind == OI_ARG_IN) {
             ports[i] = add_port(u, kernel, call->in[n], false);
         } else if (plan->args[i].kind == OI_ARG_OUT) {
-            ports[i] = add_port(u, kernel, call->to[n], true);
+            ports[i] = add_port(u, kernel, to[n], true);
         } else if (plan->args[i].kind == OI_ARG_PACKED) {
             oi_port p = call->in[plan->packings[n].in[0]];
             p.tensor = packed[n];
@@ -157,6 +177,7 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         return false;
     for (uint32_t i = 0; i < plan->n_packings; i++)
         packed[i] = pack(u, call, &plan->packings[i]);
+    oi_port *to = outputs(u, graph, call, plan->in_place);
     oi_skernel *k = oi_lower_kernel(u, q->op->name, n);
     for (uint32_t i = 0; i < call->n_numbers; i++)
         *OI_PUSH(u->arena, &k->scalars) = call->numbers[i];
@@ -166,8 +187,11 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
     k->plan = plan;
     k->call = own;
     k->graph = graph;
-    add_ports(u, call, plan, k, packed);
+    add_ports(u, call, to, plan, k, packed);
     *OI_PUSH(u->arena, out) =
         (oi_stmt){.kind = OI_STMT_KERNEL, .node = n, .kernel = (uint32_t)u->kernels.n - 1};
+    for (size_t o = 0; o < q->n_out; o++)
+        if (to[o].tensor != call->to[o].tensor)
+            oi_lower_copy(u, graph, n, to[o], call->to[o], out);
     return true;
 }

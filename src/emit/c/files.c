@@ -300,6 +300,16 @@ static void put_step(oi_cprog *c)
     oi_out_line(o, "%s", "");
 }
 
+/* Packed weights leave what they are made of behind. */
+static bool is_asked_for(const oi_cprog *c, size_t tensor)
+{
+    for (size_t k = 0; k < c->u->kernels.n; k++)
+        for (size_t p = 0; p < c->u->kernels.at[k].ports.n; p++)
+            if (c->u->kernels.at[k].ports.at[p].tensor == tensor)
+                return true;
+    return false;
+}
+
 static void put_holes(oi_cprog *c)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
@@ -307,7 +317,7 @@ static void put_holes(oi_cprog *c)
         bool holes = false;
         for (uint64_t e = 0; t->n_table && t->sources && e < t->n_entries; e++)
             holes |= t->sources[e] == OI_NO_SOURCE;
-        if (!holes)
+        if (!holes || !is_asked_for(c, i))
             continue;
         oi_buf list = {0};
         for (uint64_t e = 0; e < t->n_entries; e++)

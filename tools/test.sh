@@ -71,62 +71,8 @@ pytest_in() {
 unit() { unit_in build; }
 # every op against numpy has its own process: its helpers share names with those of other tests
 system() { pytest_in build tests --ignore=tests/conform; }
-# the real models in full; system runs what is quick of it
-models() { JOBS=1 OPENINFER_MODELS=all pytest_in build tests/test_models.py tests/test_chat.py; }
-conform() { pytest_in build tests/conform; }
-python() { pytest_in build -c python/pyproject.toml python/tests; }
-# under a sanitizer: what exercises our own code; not how sources look, nor again what mostly runs
-# compilers and emulators, whose way through the synthesizer tests/test_synth.py takes too
-ours=(--ignore=tests/conform --ignore=tests/test_layout.py --ignore=tests/test_mcu.py
-    --ignore=tests/test_passes.py)
-asan() { tools/build.sh asan; }
-build_tsan() { tools/build.sh tsan; }
-
-# unit_in DIR: the cmocka tests and corpus replays of one build
-unit_in() {
-    local status total bad
-    ctest --test-dir "$1" --output-on-failure -j "$JOBS" --no-tests=error > "$log/ctest" 2>&1
-    status=$?
-    cat "$log/ctest"
-    read -r bad total < <(sed -nE 's/.*tests passed, ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/p' \
-        "$log/ctest") || { bad=1 total=1; }
-    count $((total - bad)) "$bad"
-    return $status
-}
-
-# pytest_in DIR PATH...: the system tests against the command in DIR, on all processors. What is
-# measured there is processor time and a process's own memory, which neighbours do not change.
-pytest_in() {
-    local dir=$1 status n parallel=()
-    shift
-    if ! "$venv" -c 'import pytest' 2> /dev/null; then
-        skip "system tests: no pytest in build/venv"
-        return 0
-    fi
-    if [ "$JOBS" -gt 1 ] && "$venv" -c 'import xdist' 2> /dev/null; then
-        parallel=(-n "$JOBS")
-    fi
-    OPENINFER_BIN=$PWD/$dir/bin/openinfer OPENINFER_BUILD=$PWD/$dir PYTHONDONTWRITEBYTECODE=1 \
-        PATH=$PWD/$dir/bin:$PATH \
-        "$venv" -m pytest -q -rs -p no:cacheprovider "${parallel[@]}" "$@" > "$log/pytest" 2>&1
-    status=$?
-    cat "$log/pytest"
-    for n in passed failed error; do
-        local m
-        m=$(tail -n 1 "$log/pytest" | grep -oE "[0-9]+ ${n}s?\b" | grep -oE '^[0-9]+') || m=0
-        if [ $n = passed ]; then count "$m" 0; else count 0 "$m"; fi
-    done
-    while read -r line; do
-        left_out+=("$line")
-    done < <(grep -E '^SKIPPED' "$log/pytest")
-    return $status
-}
-
-unit() { unit_in build; }
-# every op against numpy has its own process: its helpers share names with those of other tests
-system() { pytest_in build tests --ignore=tests/conform; }
-# the real models in full; system runs what is quick of it
-models() { JOBS=1 OPENINFER_MODELS=all pytest_in build tests/test_models.py tests/test_chat.py; }
+# the real models in full, with the figures they print; system runs what is quick of it
+models() { JOBS=1 OPENINFER_MODELS=all pytest_in build -rP tests/test_models.py tests/test_chat.py; }
 conform() { pytest_in build tests/conform; }
 python() { pytest_in build -c python/pyproject.toml python/tests; }
 # under a sanitizer: what exercises our own code; not how the text of sources and pages looks, nor again what

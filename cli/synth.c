@@ -5,7 +5,7 @@
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after;
 static cli_list without;
-static bool certify, per_node;
+static bool certify, per_node, share_all;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
@@ -19,9 +19,10 @@ static const cli_option options[] = {
     OPT_FLAG("certify", 0, &certify,
              "build it with the device's compiler: its stack and flash go into the certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
+    OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
     OPT_TEXT("dump-after", 0, "PASS", &dump_after,
-             "print what this pass made: fold, dead, rename, inline, fuse, rows, lend, schedule or "
-             "memory"),
+             "print what this pass made: fold, dead, rename, inline, fuse, rows, lend, schedule, "
+             "memory or threads"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_END,
 };
@@ -38,6 +39,7 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
     oi_status status = cli_job_open(&job, args, model_path, target ? target : "cpu_scalar");
     oi_synth_options o = {.name = name ? name : job.names[0],
                           .per_node = per_node,
+                          .share_all = share_all,
                           .skip = skip,
                           .dump_after = dump_after,
                           .weights = !weights                        ? OI_EMBED_AUTO

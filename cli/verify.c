@@ -8,7 +8,7 @@ static cli_list without;
 static cli_inputs inputs;
 static cli_job job;
 static uint64_t steps = 8;
-static bool per_node, in_turn;
+static bool per_node, in_turn, share_all;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
@@ -17,6 +17,7 @@ static const cli_option options[] = {
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),
     OPT_COUNT("steps", 0, "N", &steps, "how many steps; default 8"),
     OPT_FLAG("per-node", 0, &per_node, "judge every node, each on the simulator's inputs"),
+    OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
     OPT_FLAG("in-turn", 0, &in_turn,
              "several graphs: all in turn, N steps each; else each once, then the last"),
     OPT_LIST("without", 0, "PASS", &without,
@@ -33,14 +34,15 @@ static oi_status compare(cli_args args, oi_verify_report **report)
     oi_status status = cli_passes(&without, skip);
     if (status == OI_OK)
         status = cli_job_open(&job, args, model_path, target ? target : "cpu_scalar");
-    oi_verify_options o = {.synth = {.name = job.names[0], .per_node = per_node, .skip = skip},
-                           .steps = steps,
-                           .in_turn = in_turn,
-                           .fill = cli_inputs_fill,
-                           .fill_ctx = &inputs,
-                           .keep = keep,
-                           .cc = cc,
-                           .flags = flags};
+    oi_verify_options o = {
+        .synth = {.name = job.names[0], .per_node = per_node, .share_all = share_all, .skip = skip},
+        .steps = steps,
+        .in_turn = in_turn,
+        .fill = cli_inputs_fill,
+        .fill_ctx = &inputs,
+        .keep = keep,
+        .cc = cc,
+        .flags = flags};
     if (status == OI_OK)
         status = oi_verify(job.device, job.model, job.graphs, job.n, &o, report, job.diag);
     return status;

@@ -962,6 +962,7 @@ typedef struct oi_synth_options {
     const oi_size *sizes;    /* other values for the model's sizes */
     size_t n_sizes;
     bool per_node;           /* code that lets the host compare after every node */
+    bool share_all;          /* threads share every kernel, however small: for tests */
     oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */

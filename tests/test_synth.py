@@ -28,7 +28,7 @@ STRICT = "-Wall -Wextra -Werror -pedantic"
 SANITIZED = f"-O1 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
 WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), more options
     "scalar-gcc": ("cpu_scalar", "gcc", f"-O2 {STRICT}", []),
-    "avx2-gcc": ("cpu_avx2", "gcc", None, []),
+    "avx2-gcc": ("cpu_avx2", "gcc", None, ["--share-all"]),
     "avx2-gcc-nodes": ("cpu_avx2", "gcc", f"-O2 {STRICT}", ["--per-node"]),
     "avx2-clang": ("cpu_avx2", "clang", f"-O2 {STRICT}", []),
     "scalar-clang-nodes-sanitized": ("cpu_scalar", "clang", SANITIZED, ["--per-node"]),

@@ -316,26 +316,35 @@ static void print_sops(oi_printing *x, const oi_sops *ops, uint32_t base, const 
 
 /* -- loops -- */
 
+static bool is_split(const oi_printing *x, uint32_t axis)
+{
+    return x->p->split && x->p->split->axis == axis;
+}
+
+static void open_loop(oi_printing *x, uint32_t a)
+{
+    const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
+    if (is_split(x, a))
+        oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", index, i, i, i);
+    else
+        oi_out_open(x->p->out, "for (%s %s = 0; %s < %s; %s++)", index, i, i,
+                    oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0),
+                    i);
+}
+
 static void open_loops(oi_printing *x, uint32_t from, uint32_t to)
 {
     from = from < x->p->n_open ? x->p->n_open : from;
-    for (uint32_t a = from; a < to; a++) {
-        const char *i = oi_place_axis(x, a);
-        if (x->p->is_split && a == 0)
-            oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", x->p->lang->index, i, i,
-                        i);
-        else if (oi_place_has_loop(x->n, a))
-            oi_out_open(
-                x->p->out, "for (%s %s = 0; %s < %s; %s++)", x->p->lang->index, i, i,
-                oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0), i);
-    }
+    for (uint32_t a = from; a < to; a++)
+        if (oi_place_has_loop(x->n, a))
+            open_loop(x, a);
 }
 
 static void close_loops(oi_printing *x, uint32_t from, uint32_t to)
 {
     from = from < x->p->n_open ? x->p->n_open : from;
     for (uint32_t a = from; a < to; a++)
-        if (oi_place_has_loop(x->n, a) || (x->p->is_split && a == 0))
+        if (oi_place_has_loop(x->n, a))
             oi_out_close(x->p->out, "");
 }
 
@@ -558,7 +567,9 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     int64_t all = n->axes[row].extent;
     const char *j = oi_place_axis(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
     open_loops(x, 0, row);
-    if (all > strip)
+    if (is_split(x, row))
+        oi_out_open(o, "for (%s at = first; at < last; at += %u)", index, strip);
+    else if (all > strip)
         oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, all, strip);
     if (all % strip) {
         width = "width";
@@ -611,9 +622,6 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n)
 {
     oi_printing x = {.p = p, .n = n};
-    for (uint32_t a = 0; a < p->kernel->n_shared; a++) {
-        const char *i = oi_place_axis(&x, a);
-        oi_out_open(p->out, "for (%s %s = 0; %s < %" PRId64 "; %s++)", p->lang->index, i, i,
-                    n->axes[a].extent, i);
-    }
+    for (uint32_t a = 0; a < p->kernel->n_shared; a++)
+        open_loop(&x, a);
 }

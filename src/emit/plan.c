@@ -91,6 +91,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .name = o->name ? o->name : "model",
                             .diag = diag,
                             .per_node = o->per_node,
+                            .share_all = o->share_all,
                             .embeds = embeds(device, o),
                             .skip = o->skip,
                             .dump_after = o->dump_after};

@@ -512,6 +512,13 @@ static inline int64_t oi_position_u64(uint64_t i, int64_t n)
     return i < (uint64_t)n ? (int64_t)i : -1;
 }
 
+/* Where a thread's part of an axis begins: whole units, as even as they go. */
+static inline int64_t oi_share(int64_t extent, int64_t unit, int64_t part, int64_t parts)
+{
+    int64_t at = (extent + unit - 1) / unit * part / parts * unit;
+    return at < extent ? at : extent;
+}
+
 /* The end of a slice: a negative one counts from the size. */
 static inline int64_t oi_end(int64_t end, int64_t size)
 {

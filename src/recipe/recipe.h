@@ -45,6 +45,7 @@ struct oi_packing {
     uint32_t in[OI_PACK_INPUTS]; /* inputs of the call, all of them weights */
     int64_t sizes[OI_PACK_SIZES];
     uint64_t size_bytes; /* of the result */
+    oi_dtype dtype;      /* as the body sees it; OI_NONE: bytes */
     /* Every byte of `out` is written. */
     void (*pack)(const oi_packing *p, const void *const *in, void *out);
 };

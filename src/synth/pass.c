@@ -19,7 +19,7 @@ static const pass passes[] = {
     {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
     {"rows", oi_pass_rows, false},         {"lend", oi_pass_lend, false},
     {"schedule", oi_pass_schedule, false}, {"memory", oi_pass_memory, true},
-    {"cost", oi_pass_cost, true},
+    {"threads", oi_pass_threads, false},   {"cost", oi_pass_cost, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

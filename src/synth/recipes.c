@@ -74,10 +74,11 @@ static uint32_t pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
     const oi_tensor *main = &u->tensors.at[from[0]];
     oi_packing *own = oi_arena_alloc(u->arena, sizeof *own);
     *own = *p;
+    oi_dtype dtype = p->dtype ? p->dtype : OI_U8;
     oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_packed", main->name),
-                   .dtype = OI_U8,
+                   .dtype = dtype,
                    .rank = 1,
-                   .dims = {(int64_t)p->size_bytes},
+                   .dims = {(int64_t)p->size_bytes * 8 / oi_dtype_bits(dtype)},
                    .space = OI_SPACE_WEIGHTS,
                    .graph = main->graph,
                    .n_table = main->n_table,

@@ -175,9 +175,14 @@ typedef OI_VEC(oi_sop) oi_sops;
 typedef struct oi_order {
     uint32_t lanes;   /* dot: partial sums along the last reduced axis; 0: one sum, in order */
     uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
-    uint32_t n_split; /* outermost axes whose iterations the threads share */
     bool spells_last; /* the last axis is no loop: its few places stand one after the other */
 } oi_order;
+
+/* How threads share a kernel: each takes whole units of one axis; threads.c decides. */
+typedef struct oi_sharing {
+    uint32_t axis;        /* of the nests; recipes know their own */
+    int64_t extent, unit; /* extent 0: one thread does all */
+} oi_sharing;
 
 typedef struct oi_snest {
     uint32_t n_axes; /* output axes, then reduced ones */
@@ -241,6 +246,7 @@ typedef struct oi_skernel {
     const oi_recipe_plan *plan;
     const uint32_t *arg_ports;
     const oi_scall *call; /* whose attributes it is handed */
+    oi_sharing split;
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -276,12 +282,15 @@ struct oi_stmt {
     const oi_length_check *checks; /* SHAPE */
     uint32_t n_checks;
     oi_stmts body; /* LOOP */
+    bool is_shared; /* all threads run it, each its part; else the first does it alone */
+    bool waits;     /* all threads must have come so far before any begins it */
 };
 
 typedef struct oi_sblock {
     const oi_pblock *source;
     oi_stmts stmts;
-    bool is_used; /* called, or a consumer */
+    bool is_used;   /* called, or a consumer */
+    bool is_shared; /* all threads run it */
 } oi_sblock;
 
 typedef struct oi_sgraph {
@@ -316,6 +325,7 @@ struct oi_unit {
     OI_VEC(oi_pass_note) notes;
     oi_map names; /* taken identifiers */
     bool per_node;
+    bool share_all;          /* threads share however little there is to do */
     bool embeds;             /* weights are compiled in */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
@@ -362,6 +372,7 @@ oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
+oi_status oi_pass_threads(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* all of them but those in u->skip */
 

@@ -21,6 +21,8 @@ typedef struct oi_cprog {
     uint64_t keep_bytes, log_bytes;
     uint64_t times;        /* how often a step runs the present statement, at most */
     uint64_t *block_times; /* by block */
+    oi_out aside;          /* functions that the present block calls */
+    unsigned n_aside;
     struct {
         uint64_t size, align;
     } layout; /* of the struct whose members are being written */
@@ -64,6 +66,7 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s);
 
 /* -- step.c -- */
 
+bool oi_c_is_shared(const oi_cprog *c); /* some graph's steps are run by several threads */
 void oi_c_blocks(oi_cprog *c);
 uint64_t oi_c_times(uint64_t times, const oi_pnode *loop); /* of its body */
 const char *oi_c_block_name(oi_cprog *c, uint32_t block);

@@ -90,6 +90,11 @@ static void put_struct(oi_cprog *c, oi_out *o)
     }
     oi_out_line(o, "const unsigned char *weights;");
     oi_c_count(c, pointer, pointer);
+    if (oi_c_is_shared(c)) {
+        oi_out_line(o, "struct team *team; /* threads that share the steps (team.h): set it after "
+                       "init; NULL: none */");
+        oi_c_count(c, pointer, pointer);
+    }
     uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
     oi_out_line(o, "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
                 OI_ALIGN, working);
@@ -265,6 +270,33 @@ static void put_save(oi_cprog *c)
     oi_out_close(o, "");
 }
 
+/* What a thread of the team runs. */
+static void put_part(oi_cprog *c)
+{
+    const oi_sgraph *g = &c->u->graphs.at[c->graph];
+    if (!g->blocks[g->program->entry].is_shared)
+        return;
+    oi_out_line(&c->out, "static int %s_part(void *ctx, int part, int parts)", g->name);
+    oi_out_brace(&c->out);
+    oi_out_line(&c->out, "return %s(ctx, part, parts);", oi_c_block_name(c, g->program->entry));
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "%s", "");
+}
+
+/* The first value of every thread that goes on: what the first thread failed with. */
+static void put_meet(oi_cprog *c)
+{
+    if (!oi_c_is_shared(c))
+        return;
+    oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
+                         "with, they all know. */");
+    oi_out_line(&c->out, "static int meet(%s *s, int part, int failed)", c->name);
+    oi_out_brace(&c->out);
+    oi_out_line(&c->out, "return s->team ? team_meet(s->team, part, failed) : failed;");
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "%s", "");
+}
+
 static void put_step(oi_cprog *c)
 {
     oi_out *o = &c->out;
@@ -282,7 +314,11 @@ static void put_step(oi_cprog *c)
             if (t->run_dims >> d & 1)
                 oi_out_line(o, "%s = 0;", oi_c_length(c, (uint32_t)i, d));
     }
-    const char *entry = oi_arena_printf(c->arena, "%s(s)", oi_c_block_name(c, g->program->entry));
+    const char *block = oi_c_block_name(c, g->program->entry);
+    const char *entry = oi_arena_printf(c->arena, "%s(s)", block);
+    if (g->blocks[g->program->entry].is_shared)
+        entry = oi_arena_printf(c->arena, "s->team ? team_run(s->team, %s_part, s) : %s(s, 0, 1)",
+                                g->name, block);
     if (g->program->n_consumers)
         oi_c_async_reset(c);
     if (c->undo != OI_UNDO_NONE) {
@@ -335,11 +371,13 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_buf helpers = {0};
     put_holes(c);
     oi_c_undo_functions(c);
+    put_meet(c);
     for (size_t i = 0; i < c->u->kernels.n; i++)
         if (c->u->kernels.at[i].is_used)
             oi_c_kernel(c, &c->u->kernels.at[i]);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
         oi_c_blocks(c);
+        put_part(c);
         put_step(c);
     }
     c->graph = 0;
@@ -353,6 +391,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
         c, &o,
         oi_arena_printf(c->arena, "%s.c: the kernels, and the steps made of them.", c->name));
     oi_out_line(&o, "#include \"%s.h\"", c->name);
+    if (oi_c_is_shared(c))
+        oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
     if (oi_c_is_freestanding(c)) {
         oi_out_line(&o, "#include \"freestanding.h\"");

@@ -5,6 +5,18 @@
 
 /* -- names -- */
 
+/* What the functions themselves call something. */
+static bool is_taken(const oi_skernel *k, const char *name)
+{
+    static const char *const words[] = {"acc", "best", "first", "last", "part", "parts"};
+    bool taken = strlen(name) == 1; /* loop counters */
+    for (size_t i = 0; i < OI_COUNT(words); i++)
+        taken |= strcmp(name, words[i]) == 0;
+    for (uint32_t i = 0; k->recipe && i < k->plan->n_scratch; i++)
+        taken |= strcmp(name, k->plan->scratch[i].name) == 0;
+    return taken;
+}
+
 static const char **port_names(oi_cprog *c, const oi_skernel *k)
 {
     const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
@@ -15,10 +27,9 @@ static const char **port_names(oi_cprog *c, const oi_skernel *k)
         unsigned same = 0;
         for (size_t j = 0; j < i; j++)
             same += strcmp(names[j], name) == 0;
-        /* single letters are loop counters; values are called by a word and a number */
-        size_t len = strlen(name);
-        bool clashes = len == 1 || !strcmp(name, "acc") || !strcmp(name, "best") || same ||
-                       (name[len - 1] >= '0' && name[len - 1] <= '9');
+        /* values are called by a word and a number */
+        char end = name[strlen(name) - 1];
+        bool clashes = is_taken(k, name) || same || (end >= '0' && end <= '9');
         names[i] = clashes ? oi_arena_printf(c->arena, "%s_%zu", name, i) : name;
     }
     return names;
@@ -159,6 +170,8 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
             oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
                           oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
                           k->scalars.at[i].name);
+    if (k->split.extent)
+        oi_buf_puts(&text, ", int part, int parts");
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_line(&c->out, "static %s %s(%s)", k->can_fail ? "int" : "void", k->name, list);
 }
@@ -200,8 +213,9 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
-    case OI_ARG_FIRST: return "0";
-    case OI_ARG_LAST: return oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
+    case OI_ARG_FIRST: return k->split.extent ? "first" : "0";
+    case OI_ARG_LAST:
+        return k->split.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
     }
     return "0";
 }
@@ -219,6 +233,19 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
     oi_out_line(&c->out, "%s(%s);", p->function, oi_buf_to_arena(&list, c->arena));
 }
 
+/* The part of a kernel that one thread does. */
+static void put_share(oi_cprog *c, const oi_skernel *k)
+{
+    const oi_sharing *p = &k->split;
+    if (!p->extent)
+        return;
+    oi_out_line(&c->out, "const int64_t first = oi_share(%" PRId64 ", %" PRId64 ", part, parts);",
+                p->extent, p->unit);
+    oi_out_line(&c->out,
+                "const int64_t last = oi_share(%" PRId64 ", %" PRId64 ", part + 1, parts);",
+                p->extent, p->unit);
+}
+
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     const char **fns = fn_names(c, k);
@@ -229,8 +256,10 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
                          .kernel = k,
                          .ports = names,
                          .fns = fns,
-                         .n_open = k->n_shared};
+                         .n_open = k->n_shared,
+                         .split = k->split.extent ? &k->split : NULL};
     size_t before = c->out.buf.n;
+    put_share(c, k);
     if (k->recipe)
         put_recipe(c, k, names);
     if (k->n_shared)
@@ -334,6 +363,8 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     for (size_t i = 0; i < k->scalars.n; i++)
         if (used[i])
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
+    if (k->split.extent)
+        oi_buf_puts(&text, ", part, parts");
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {
         oi_out_line(&c->out, "%s(%s);", k->name, list);

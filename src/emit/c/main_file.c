@@ -1,6 +1,8 @@
 /* main_file.c: main.c, a program that runs steps on raw tensors, and the files that build it. */
 #include "emit/c/c.h"
 
+#include "device/device.h"
+
 #include <inttypes.h>
 
 /* Where the host finds a tensor. */
@@ -156,8 +158,9 @@ static const char usage_text[] =
     "outputs,\n"
     " * what lasts, and the step's result (0, or the number of the error). */\n";
 
-static const char hosted_text[] =
-    "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps instead. */\n";
+static const char hosted_text[] = "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps "
+                                  "instead. A program for several threads\n"
+                                  " * starts as many as THREADS says, else one per processor. */\n";
 
 /* The text with NAME replaced. */
 static void put_named(oi_cprog *c, oi_out *o, const char *text)
@@ -192,6 +195,14 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_line(o, "if (!weights || %s_init(&program, weights, size) != 0)", n);
     }
     oi_out_line(o, "    hal_stop(1, \"these weights do not belong to this program\");");
+    if (oi_c_is_shared(c)) {
+        uint64_t most = c->u->target->cpu.threads;
+        oi_out_line(o, "const char *wish = getenv(\"THREADS\");");
+        oi_out_line(o, "static team threads;");
+        oi_out_line(o, "if (team_start(&threads, wish ? atoi(wish) : %s) > 1)",
+                    most ? oi_arena_printf(c->arena, "%" PRIu64, most) : "team_processors()");
+        oi_out_line(o, "    program.team = &threads;");
+    }
 }
 
 static void put_loop(oi_cprog *c, oi_out *o)
@@ -228,8 +239,10 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "/* main.c: runs steps of %s on raw tensors. */", c->name);
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     oi_out_line(&o, "#include \"hal.h\"");
+    if (oi_c_is_shared(c))
+        oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
-    if (!c->u->embeds) {
+    if (!c->u->embeds || oi_c_is_shared(c)) {
         oi_out_line(&o, "#include <stdlib.h>");
         oi_out_line(&o, "%s", "");
     }
@@ -254,79 +267,34 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     oi_c_add_file(c, files, "main.c", &o);
 }
 
-static const char hal_h[] =
-    "/* hal.h: what the program asks of its surroundings. Replace hal.c for another system. */\n"
-    "#ifndef HAL_H\n#define HAL_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
-    "/* The whole file, read only, aligned to 64 bytes; NULL when it cannot be read. */\n"
-    "const void *hal_map(const char *path, size_t *size);\n\n"
-    "/* The next bytes of the inputs, all of them; 0 at the end. */\n"
-    "int hal_read(void *to, size_t size);\n\n"
-    "/* Results; 0 when they cannot be written. hal_flush sends what is still held back. */\n"
-    "int hal_write(const void *from, size_t size);\n"
-    "void hal_flush(void);\n\n"
-    "/* Nanoseconds since some moment. */\n"
-    "uint64_t hal_clock(void);\n\n"
-    "/* Ends the program, saying why; NULL: nothing to say. */\n"
-    "_Noreturn void hal_stop(int code, const char *why);\n\n#endif\n";
+/* -- the files around it -- */
 
-static const char hal_c[] =
-    "/* hal.c: POSIX. */\n"
-    "#define _POSIX_C_SOURCE 200809L\n"
-    "#include \"hal.h\"\n\n"
-    "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n"
-    "#include <sys/stat.h>\n#include <time.h>\n#include <unistd.h>\n\n"
-    "const void *hal_map(const char *path, size_t *size)\n"
-    "{\n"
-    "    struct stat st;\n"
-    "    int fd = open(path, O_RDONLY);\n"
-    "    if (fd < 0 || fstat(fd, &st) != 0 || st.st_size == 0) {\n"
-    "        if (fd >= 0)\n"
-    "            close(fd);\n"
-    "        return NULL;\n"
-    "    }\n"
-    "    void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);\n"
-    "    close(fd);\n"
-    "    *size = (size_t)st.st_size;\n"
-    "    return at == MAP_FAILED ? NULL : at;\n"
-    "}\n\n"
-    "int hal_read(void *to, size_t size)\n"
-    "{\n"
-    "    return fread(to, 1, size, stdin) == size;\n"
-    "}\n\n"
-    "int hal_write(const void *from, size_t size)\n"
-    "{\n"
-    "    return fwrite(from, 1, size, stdout) == size;\n"
-    "}\n\n"
-    "void hal_flush(void)\n"
-    "{\n"
-    "    fflush(stdout);\n"
-    "}\n\n"
-    "uint64_t hal_clock(void)\n"
-    "{\n"
-    "    struct timespec t;\n"
-    "    clock_gettime(CLOCK_MONOTONIC, &t);\n"
-    "    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;\n"
-    "}\n\n"
-    "void hal_stop(int code, const char *why)\n"
-    "{\n"
-    "    if (why)\n"
-    "        fprintf(stderr, \"%s\\n\", why);\n"
-    "    exit(code);\n"
-    "}\n";
+extern const oi_embedded oi_host_files[]; /* generated from host/ */
+
+static void add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name)
+{
+    oi_out o = {0};
+    for (const oi_embedded *e = oi_host_files; e->name; e++)
+        if (strcmp(e->name, embedded) == 0)
+            oi_buf_add(&o.buf, (const char *)e->text, e->size);
+    oi_c_add_file(c, files, name, &o);
+}
 
 void oi_c_build_files(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
-    oi_out_text(&o, hal_h);
-    oi_c_add_file(c, files, "hal.h", &o);
+    const bool is_shared = oi_c_is_shared(c);
+    const char *team = is_shared ? " team" : "";
+    add_host_file(c, files, "hal_h", "hal.h");
     if (oi_c_is_freestanding(c)) {
         oi_c_mcu_files(c, files);
         return;
     }
-    o = (oi_out){0};
-    oi_out_text(&o, hal_c);
-    oi_c_add_file(c, files, "hal.c", &o);
-    o = (oi_out){0};
+    add_host_file(c, files, "hal", "hal.c");
+    if (is_shared) {
+        add_host_file(c, files, "team_h", "team.h");
+        add_host_file(c, files, "team", "team.c");
+    }
     /* the arena is reused by tensors of different types; no contraction: rounding as simulated */
     oi_out_line(&o, "CFLAGS ?= -O3");
     if (*oi_c_flags(c))
@@ -337,11 +305,13 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "CFLAGS += -fno-math-errno -fno-trapping-math");
     oi_out_line(&o, "%s", "");
     const char *weights = c->u->embeds ? " weights" : "";
-    oi_out_line(&o, "OBJECTS = main.o %s.o hal.o%s%s", c->name, weights, *weights ? ".o" : "");
+    oi_out_line(&o, "OBJECTS = main.o %s.o hal.o%s%s%s%s", c->name, weights, *weights ? ".o" : "",
+                team, is_shared ? ".o" : "");
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "%s: $(OBJECTS)", c->name);
-    oi_out_line(&o, "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) -lm");
-    oi_out_line(&o, "%%.o: %%.c %s.h hal.h", c->name);
+    oi_out_line(&o, "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm",
+                is_shared ? " -pthread" : "");
+    oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s%s", c->name, team, is_shared ? ".h" : "");
     oi_out_line(&o, "\t$(CC) $(CFLAGS) -c -o $@ $<");
     oi_out_line(&o, "clean:");
     oi_out_line(&o, "\trm -f %s $(OBJECTS)", c->name);
@@ -351,13 +321,16 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
     oi_out_line(&o, "project(%s LANGUAGES C)", c->name);
     oi_out_line(&o, "set(CMAKE_C_STANDARD 11)");
-    oi_out_line(&o, "add_executable(%s main.c %s.c hal.c%s%s)", c->name, c->name, weights,
-                *weights ? ".c" : "");
+    oi_out_line(&o, "add_executable(%s main.c %s.c hal.c%s%s%s%s)", c->name, c->name, weights,
+                *weights ? ".c" : "", team, is_shared ? ".c" : "");
+    if (is_shared)
+        oi_out_line(&o, "find_package(Threads REQUIRED)");
     oi_out_line(&o,
                 "target_compile_options(%s PRIVATE -O3 %s -fno-strict-aliasing -ffp-contract=off "
                 "-fno-math-errno -fno-trapping-math)",
                 c->name, oi_c_flags(c));
-    oi_out_line(&o, "target_link_libraries(%s PRIVATE m)", c->name);
+    oi_out_line(&o, "target_link_libraries(%s PRIVATE m%s)", c->name,
+                is_shared ? " Threads::Threads" : "");
     oi_c_add_file(c, files, "CMakeLists.txt", &o);
 }
 

@@ -198,6 +198,19 @@ static bool has_holes(const oi_tensor *t)
     return false;
 }
 
+/* Whether the entry is known now, and the model has it. */
+static bool is_there(const oi_tensor *t, const oi_port *p)
+{
+    uint64_t e = 0;
+    int64_t v;
+    for (uint32_t i = 0; i < p->n_entry; i++) {
+        if (!oi_code_is_int(&p->entry[i], &v) || v < 0 || v >= t->table[i])
+            return false;
+        e = e * (uint64_t)t->table[i] + (uint64_t)v;
+    }
+    return t->sources[e] != OI_NO_SOURCE;
+}
+
 void oi_c_check_entry(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
@@ -211,7 +224,7 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
         oi_out_line(&c->out, "if (%s >= %" PRId64 ")", e, t->table[i]);
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }
-    if (p->n_entry && has_holes(t)) {
+    if (p->n_entry && has_holes(t) && !is_there(t, p)) {
         c->fails = true;
         oi_out_line(&c->out, "if (!%s_has_%s[%s])", c->name, t->name, entry_text(c, t, p));
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");

@@ -23,7 +23,8 @@ static const char *const reserved[] = {
     /* members of the program's struct, locals of its functions, functions of main.c */
     "keep", "weights", "arena", "before", "check", "check_ctx", "s", "failed", "from", "to", "e",
     "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
-    "time_steps", "state", "argc", "argv", "graph", "result", "nothing"};
+    "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team", "meet", "part",
+    "parts", "threads", "wish"};
 
 static bool is_reserved(const char *name)
 {

@@ -104,21 +104,32 @@ static const char *block_name(oi_cprog *c, uint32_t block)
 }
 
 /* "s, l, h", or with types. */
-static const char *parameters(oi_cprog *c, uint32_t block, bool typed)
+static const char *parameters(oi_cprog *c, const uint64_t *mentions, bool is_shared, bool typed)
 {
     oi_buf b = {0};
     oi_buf_printf(&b, "%ss", typed ? oi_arena_printf(c->arena, "%s *", c->name) : "");
+    if (is_shared)
+        oi_buf_puts(&b, typed ? ", int part, int parts" : ", part, parts");
     for (uint32_t i = 0; i < graph_of(c)->program->n_indices; i++)
-        if (c->mentions[block][i / 64] >> i % 64 & 1)
+        if (mentions[i / 64] >> i % 64 & 1)
             oi_buf_printf(&b, ", %s%s", typed ? "int64_t " : "", oi_c_index(c, i));
     return oi_buf_to_arena(&b, c->arena);
 }
 
+static const char *block_parameters(oi_cprog *c, uint32_t block, bool typed)
+{
+    return parameters(c, c->mentions[block], graph_of(c)->blocks[block].is_shared, typed);
+}
+
 /* -- statements -- */
 
+/* What a shared block failed with, others see when they meet. */
 static void put_call(oi_cprog *c, uint32_t block)
 {
-    oi_out_line(&c->out, "failed = %s(%s);", block_name(c, block), parameters(c, block, false));
+    oi_out_line(&c->out, "failed = %s(%s);", block_name(c, block),
+                block_parameters(c, block, false));
+    if (graph_of(c)->blocks[block].is_shared)
+        return;
     oi_out_line(&c->out, "if (failed)");
     oi_out_line(&c->out, "    return failed;");
 }
@@ -186,7 +197,8 @@ static void put_check(oi_cprog *c, const oi_length_check *k)
     c->fails = true;
 }
 
-static void put_stmts(oi_cprog *c, const oi_stmts *list);
+static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared);
+static void put_all(oi_cprog *c, const oi_stmts *list);
 
 static void put_loop(oi_cprog *c, const oi_stmt *s)
 {
@@ -203,12 +215,90 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
     }
     uint64_t times = c->times;
     c->times = oi_c_times(c->times, n);
-    put_stmts(c, &s->body);
+    put_stmts(c, &s->body, s->is_shared);
     c->times = times;
     oi_out_close(&c->out, "");
 }
 
-static void put_stmts(oi_cprog *c, const oi_stmts *list)
+/* -- what the first thread does alone, between what all do -- */
+
+static size_t group_end(const oi_stmts *list, size_t i)
+{
+    size_t end = i + 1;
+    while (end < list->n && !list->at[end].is_shared && !list->at[end].waits)
+        end++;
+    return end;
+}
+
+/* As a function of its own, since it may end early. */
+static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
+{
+    uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
+    const char *name = oi_arena_printf(c->arena, "%s_alone_%u", graph_of(c)->name, c->n_aside++);
+    mention_stmts(c, mask, group);
+    oi_out_line(&c->aside, "static int %s(%s)", name, parameters(c, mask, false, true));
+    oi_out_brace(&c->aside);
+    if (strstr(text, "failed = ")) /* declared only where it is used */
+        oi_out_line(&c->aside, "int failed;");
+    oi_out_text(&c->aside, text);
+    oi_out_line(&c->aside, "return 0;");
+    oi_out_close(&c->aside, "");
+    oi_out_line(&c->aside, "%s", "");
+    oi_out_line(&c->out, "if (part == 0 && !failed)");
+    oi_out_line(&c->out, "    failed = %s(%s);", name, parameters(c, mask, false, false));
+}
+
+static void put_alone(oi_cprog *c, const oi_stmts *group)
+{
+    size_t before = c->out.buf.n;
+    unsigned depth = c->out.depth;
+    c->out.depth = 1;
+    put_all(c, group);
+    const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    c->out.buf.n = before;
+    c->out.depth = depth;
+    if (text[0] == '\0')
+        return;
+    if (strstr(text, "return ")) {
+        put_aside(c, group, text);
+        return;
+    }
+    oi_out_open(&c->out, "if (part == 0)");
+    put_all(c, group);
+    oi_out_close(&c->out, "");
+}
+
+static void put_meeting(oi_cprog *c)
+{
+    oi_out_line(&c->out, "failed = meet(s, part, failed);");
+    oi_out_line(&c->out, "if (failed)");
+    oi_out_line(&c->out, "    return failed;");
+}
+
+static void put_shared(oi_cprog *c, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n;) {
+        size_t end = list->at[i].is_shared ? i + 1 : group_end(list, i);
+        oi_stmts group = {.at = &list->at[i], .n = end - i};
+        if (list->at[i].waits)
+            put_meeting(c);
+        if (list->at[i].is_shared)
+            put_all(c, &group);
+        else
+            put_alone(c, &group);
+        i = end;
+    }
+}
+
+static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared)
+{
+    if (is_shared)
+        put_shared(c, list);
+    else
+        put_all(c, list);
+}
+
+static void put_all(oi_cprog *c, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
@@ -237,19 +327,29 @@ static void put_stmts(oi_cprog *c, const oi_stmts *list)
 static void put_block(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
-    oi_out_line(&c->out, "static int %s(%s)", block_name(c, block), parameters(c, block, true));
-    oi_out_brace(&c->out);
+    const bool is_shared = g->blocks[block].is_shared;
     size_t before = c->out.buf.n;
     c->times = c->block_times[block];
-    put_stmts(c, &g->blocks[block].stmts);
+    c->out.depth = 1;
+    put_stmts(c, &g->blocks[block].stmts, is_shared);
+    c->out.depth = 0;
     const char *rest = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
     c->out.buf.n = before;
-    if (strstr(rest, "failed = ")) /* declared only where it is used */
+    oi_buf_add(&c->out.buf, c->aside.buf.text, c->aside.buf.n);
+    c->aside.buf.n = 0;
+    oi_out_line(&c->out, "static int %s(%s)", block_name(c, block),
+                block_parameters(c, block, true));
+    oi_out_brace(&c->out);
+    if (is_shared)
+        oi_out_line(&c->out, "int failed = 0;");
+    else if (strstr(rest, "failed = ")) /* declared only where it is used */
         oi_out_line(&c->out, "int failed;");
     if (!strstr(rest, "s->") && !strstr(rest, "(s"))
         oi_out_line(&c->out, "(void)s;");
+    if (is_shared && !strstr(rest, "parts"))
+        oi_out_line(&c->out, "(void)parts;");
     oi_out_text(&c->out, rest);
-    oi_out_line(&c->out, "return 0;");
+    oi_out_line(&c->out, is_shared ? "return failed;" : "return 0;");
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
 }
@@ -262,12 +362,24 @@ void oi_c_blocks(oi_cprog *c)
     count_block(c, g->program->entry, 1);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used && b != g->program->entry)
-            oi_out_line(&c->out, "static int %s(%s);", block_name(c, b), parameters(c, b, true));
+            oi_out_line(&c->out, "static int %s(%s);", block_name(c, b),
+                        block_parameters(c, b, true));
     if (g->program->n_blocks > 1)
         oi_out_line(&c->out, "%s", "");
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used)
             put_block(c, b);
+    oi_buf_free(&c->aside.buf);
+    c->aside = (oi_out){0};
+    c->n_aside = 0;
+}
+
+bool oi_c_is_shared(const oi_cprog *c)
+{
+    bool any = false;
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        any |= c->u->graphs.at[g].blocks[c->u->graphs.at[g].program->entry].is_shared;
+    return any;
 }
 
 const char *oi_c_block_name(oi_cprog *c, uint32_t block)

@@ -1,0 +1,24 @@
+/* hal.h: what the program asks of its surroundings. Replace hal.c for another system. */
+#ifndef HAL_H
+#define HAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The whole file, read only, aligned to 64 bytes; NULL when it cannot be read. */
+const void *hal_map(const char *path, size_t *size);
+
+/* The next bytes of the inputs, all of them; 0 at the end. */
+int hal_read(void *to, size_t size);
+
+/* Results; 0 when they cannot be written. hal_flush sends what is still held back. */
+int hal_write(const void *from, size_t size);
+void hal_flush(void);
+
+/* Nanoseconds since some moment. */
+uint64_t hal_clock(void);
+
+/* Ends the program, saying why; NULL: nothing to say. */
+_Noreturn void hal_stop(int code, const char *why);
+
+#endif

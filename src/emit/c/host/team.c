@@ -1,0 +1,111 @@
+/* team.c: POSIX threads. Whoever waits looks for a while, then sleeps. */
+#define _POSIX_C_SOURCE 200809L
+#include "team.h"
+
+#include <stddef.h>
+#include <unistd.h>
+
+#define LOOKS 2000 /* some tens of microseconds: longer than parts of one phase differ */
+
+static void pause_a_little(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void sleep_until(team *t, unsigned phase)
+{
+    pthread_mutex_lock(&t->lock);
+    atomic_fetch_add(&t->asleep, 1u);
+    while (atomic_load(&t->phase) == phase)
+        pthread_cond_wait(&t->woken, &t->lock);
+    atomic_fetch_sub(&t->asleep, 1u);
+    pthread_mutex_unlock(&t->lock);
+}
+
+int team_meet(team *t, int part, int failed)
+{
+    const unsigned phase = atomic_load_explicit(&t->phase, memory_order_acquire);
+    if (part == 0)
+        t->failed[phase & 1] = failed;
+    if (atomic_fetch_add(&t->arrived, 1u) + 1 == (unsigned)atomic_load(&t->parts)) {
+        atomic_store_explicit(&t->arrived, 0u, memory_order_relaxed);
+        atomic_store(&t->phase, phase + 1);
+        if (atomic_load(&t->asleep)) {
+            pthread_mutex_lock(&t->lock);
+            pthread_cond_broadcast(&t->woken);
+            pthread_mutex_unlock(&t->lock);
+        }
+        return t->failed[phase & 1];
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        if (atomic_load_explicit(&t->phase, memory_order_acquire) != phase)
+            return t->failed[phase & 1];
+        pause_a_little();
+    }
+    sleep_until(t, phase);
+    return t->failed[phase & 1];
+}
+
+static void *work(void *seat)
+{
+    const team_seat *own = seat;
+    team *t = own->team;
+    for (;;) {
+        team_meet(t, own->part, 0);
+        if (!t->run)
+            return NULL;
+        t->run(t->ctx, own->part, t->parts);
+        team_meet(t, own->part, 0);
+    }
+}
+
+int team_start(team *t, int parts)
+{
+    int n = 1;
+    parts = parts < 1 ? 1 : parts > TEAM_MOST ? TEAM_MOST : parts;
+    t->run = NULL;
+    atomic_init(&t->parts, parts);
+    atomic_init(&t->arrived, 0u);
+    atomic_init(&t->phase, 0u);
+    atomic_init(&t->asleep, 0u);
+    if (pthread_mutex_init(&t->lock, NULL) != 0 || pthread_cond_init(&t->woken, NULL) != 0)
+        parts = 1;
+    for (; n < parts; n++) {
+        t->seats[n].team = t;
+        t->seats[n].part = n;
+        if (pthread_create(&t->seats[n].thread, NULL, work, &t->seats[n]) != 0)
+            break;
+    }
+    atomic_store(&t->parts, n);
+    return n;
+}
+
+void team_stop(team *t)
+{
+    t->run = NULL;
+    team_meet(t, 0, 0);
+    for (int i = 1; i < t->parts; i++)
+        pthread_join(t->seats[i].thread, NULL);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->woken);
+}
+
+int team_processors(void)
+{
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > TEAM_MOST ? TEAM_MOST : (int)n;
+}
+
+int team_run(team *t, team_fn *fn, void *ctx)
+{
+    t->run = fn;
+    t->ctx = ctx;
+    team_meet(t, 0, 0);
+    const int result = fn(ctx, 0, t->parts);
+    team_meet(t, 0, 0);
+    return result;
+}

@@ -1,0 +1,48 @@
+/* team.h: threads that run a step together. They are started once and sleep between steps. */
+#ifndef TEAM_H
+#define TEAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define TEAM_MOST 64 /* threads */
+
+typedef struct team team;
+
+/* One of the threads' share of a step. */
+typedef int team_fn(void *ctx, int part, int parts);
+
+typedef struct team_seat {
+    team *team;
+    pthread_t thread;
+    int part;
+} team_seat;
+
+struct team {
+    atomic_int parts;
+    team_fn *run; /* NULL: the threads end */
+    void *ctx;
+    _Alignas(64) atomic_uint arrived;
+    _Alignas(64) atomic_uint phase;
+    atomic_uint asleep;
+    int failed[2]; /* by phase: what the first thread came with */
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    team_seat seats[TEAM_MOST];
+};
+
+/* Starts threads beside the caller's until there are `parts`, TEAM_MOST, or the system gives no
+ * more; the result is how many they are in all. The team must stay where it is. */
+int team_start(team *t, int parts);
+void team_stop(team *t);
+
+/* How many threads this machine runs at once. */
+int team_processors(void);
+
+/* Every thread runs fn; the result is that of part 0. */
+int team_run(team *t, team_fn *fn, void *ctx);
+
+/* Called by all parts: none goes on before all have come. The result is what part 0 gave. */
+int team_meet(team *t, int part, int failed);
+
+#endif

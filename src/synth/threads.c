@@ -1,0 +1,452 @@
+/* threads.c: which threads run what, and where they wait for each other.
+ * needs:  kernels as they will be, every tensor's place in memory
+ * keeps:  statements, their order, every result bit for bit: one thread computes each element
+ * makes:  oi_skernel.split, oi_stmt.is_shared and .waits
+ *
+ * All threads walk through the step together. A kernel with enough to do is split along one of its
+ * output axes; everything else the first thread does alone. Threads wait only where a statement
+ * touches what another thread may still be working on: then all that was done before is finished.
+ * Two statements that are split alike, over the same dim of the same memory, need no wait between
+ * them: each thread meets only its own part. Consumers' graphs stay with one thread. */
+#include "synth/pass.h"
+
+#define WORTH 16384 /* elements touched, below which sharing costs more than it saves */
+#define UNIT  16    /* positions that stay together: a cache line of floats */
+
+typedef enum who { ONE, ALL, PARTS } who;
+
+/* What a statement does to memory. */
+typedef struct access {
+    uint32_t tensor;
+    bool writes;
+    who who;
+    uint32_t dim; /* PARTS: position i of the split touches place i of this dim only, or OI_NO_ID */
+    oi_sharing split;
+} access;
+typedef OI_VEC(access) accesses;
+
+typedef struct sharing {
+    oi_unit *u;
+    uint32_t graph;
+    uint32_t *writer; /* by tensor: the kernel whose parts wrote it just now, or OI_NO_ID */
+    accesses pending; /* since all threads last met */
+    bool changed;     /* a wait was added */
+    bool must_meet;   /* what one thread did alone may have failed */
+} sharing;
+
+/* -- splitting a kernel -- */
+
+static uint64_t work_of(const oi_unit *u, const oi_skernel *k)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; k->recipe && i < k->ports.n; i++)
+        all += u->tensors.at[k->ports.at[i].tensor].size_bytes / 4;
+    for (size_t i = 0; i < k->nests.n; i++) {
+        uint64_t n = k->nests.at[i].pre.n + 1;
+        for (uint32_t a = 0; a < k->nests.at[i].n_axes; a++)
+            n *= (uint64_t)k->nests.at[i].axes[a].extent;
+        all += n;
+    }
+    return all;
+}
+
+static bool stores_by_index(const oi_unit *u, const oi_skernel *k, const oi_sops *ops)
+{
+    for (size_t i = 0; i < ops->n; i++) {
+        const oi_sop *op = &ops->at[i];
+        uint32_t rank = op->is_flat ? 1 : u->tensors.at[k->ports.at[op->port].tensor].rank;
+        for (uint32_t d = 0; op->kind == OI_SOP_STORE && d < rank; d++)
+            if (op->at[d].index != OI_NEST_NONE)
+                return true;
+    }
+    return false;
+}
+
+static bool can_split(const oi_unit *u, const oi_skernel *k)
+{
+    bool can = !k->can_fail && (k->n_shared || k->nests.n == 1);
+    for (size_t i = 0; i < k->nests.n; i++) {
+        const oi_snest *n = &k->nests.at[i];
+        can = can && !n->is_serial && !n->combines_out && !stores_by_index(u, k, &n->pre) &&
+              !stores_by_index(u, k, &n->post);
+    }
+    /* elements of less than a byte share it with their neighbours */
+    for (size_t i = 0; i < k->ports.n; i++)
+        can = can && (!k->ports.at[i].is_written ||
+                      oi_dtype_bits(u->tensors.at[k->ports.at[i].tensor].dtype) >= 8);
+    return can;
+}
+
+/* The outermost axis that is long enough for many threads, else the longest. */
+static oi_sharing best_axis(const oi_skernel *k)
+{
+    const oi_snest *n = &k->nests.at[0];
+    uint32_t axes = k->n_shared;
+    oi_sharing best = {0, 0, 1};
+    while (!k->n_shared && axes < n->n_axes && !n->axes[axes].is_reduced)
+        axes++;
+    for (uint32_t a = 0; a < axes; a++)
+        if (n->axes[a].extent > best.extent && best.extent < UNIT)
+            best = (oi_sharing){a, n->axes[a].extent, 1};
+    if (best.extent < 2)
+        return (oi_sharing){0, 0, 1};
+    best.unit = best.extent >= 4 * UNIT ? UNIT : 1;
+    if (n->order.strip && n->kind != OI_NEST_MAP && !k->n_shared && best.axis + 1 == axes)
+        best.unit = n->order.strip;
+    return best;
+}
+
+static void split_kernel(const oi_unit *u, oi_skernel *k)
+{
+    k->split = (oi_sharing){0, 0, 1};
+    if (work_of(u, k) < WORTH && !u->share_all)
+        return;
+    if (k->recipe)
+        k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
+    else if (k->nests.n && can_split(u, k))
+        k->split = best_axis(k);
+    if (k->split.extent <= k->split.unit)
+        k->split.extent = 0;
+}
+
+/* -- dims -- */
+
+/* Whether the coordinates are place i of a dim, where i is the split axis, and no other dim and no
+ * other axis has to do with it. */
+static uint32_t dim_of(const oi_tensor *t, const oi_sop *op, uint32_t axis)
+{
+    uint32_t found = OI_NO_ID;
+    if (op->is_flat || op->kind == OI_SOP_INDEX)
+        return OI_NO_ID;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        const oi_nest_coord *c = &op->at[d];
+        if (c->step[axis] == 0)
+            continue;
+        if (found != OI_NO_ID || c->step[axis] != 1 || c->base != 0 || c->bend ||
+            c->index != OI_NEST_NONE)
+            return OI_NO_ID;
+        for (uint32_t a = 0; a < OI_NEST_AXES; a++)
+            if (a != axis && c->step[a] != 0)
+                return OI_NO_ID;
+        found = d;
+    }
+    return found;
+}
+
+/* The dim along which parts of the kernel touch the tensor; OI_NO_ID: any part may touch all. */
+static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor)
+{
+    const oi_tensor *t = &u->tensors.at[tensor];
+    uint32_t found = OI_NO_ID;
+    bool any = false;
+    for (size_t i = 0; k->recipe && i < k->ports.n; i++)
+        if (k->ports.at[i].tensor == tensor)
+            return k->ports.at[i].is_written ? k->plan->split_dim : OI_NO_ID;
+    for (size_t n = 0; n < k->nests.n; n++)
+        for (int post = 0; post < 2; post++) {
+            const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
+            for (size_t i = 0; i < ops->n; i++) {
+                const oi_sop *op = &ops->at[i];
+                if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
+                    continue;
+                uint32_t dim = dim_of(t, op, k->split.axis);
+                if (dim == OI_NO_ID || (any && dim != found))
+                    return OI_NO_ID;
+                found = dim;
+                any = true;
+            }
+        }
+    return found != OI_NO_ID && t->dims[found] == k->split.extent ? found : OI_NO_ID;
+}
+
+/* Where a kernel reads what another has just written in parts, it is split alike if it can be: then
+ * no thread waits in between. */
+static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_skernel *writer)
+{
+    uint32_t dim = split_dim(u, writer, tensor);
+    oi_sharing old = k->split;
+    if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
+        k->nests.at[0].kind != OI_NEST_MAP)
+        return false;
+    for (uint32_t a = 0; a < k->nests.at[0].n_axes; a++) {
+        k->split = (oi_sharing){a, writer->split.extent, writer->split.unit};
+        if (k->nests.at[0].axes[a].extent == k->split.extent && split_dim(u, k, tensor) == dim)
+            return true;
+    }
+    k->split = old;
+    return false;
+}
+
+/* -- what is shared -- */
+
+static bool mark_list(sharing *s, oi_stmts *list);
+
+static bool is_shared_block(sharing *s, uint32_t block)
+{
+    return block != OI_NO_ID && s->u->graphs.at[s->graph].blocks[block].is_shared;
+}
+
+static bool mark_kernel(sharing *s, uint32_t kernel)
+{
+    oi_skernel *k = &s->u->kernels.at[kernel];
+    for (size_t i = 0; i < k->ports.n; i++) {
+        uint32_t writer = s->writer[k->ports.at[i].tensor];
+        if (!k->ports.at[i].is_written && writer != OI_NO_ID && writer != kernel &&
+            follow(s->u, k, k->ports.at[i].tensor, &s->u->kernels.at[writer]))
+            break;
+    }
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].is_written)
+            s->writer[k->ports.at[i].tensor] = kernel;
+    return k->split.extent > 0;
+}
+
+static bool mark_stmt(sharing *s, oi_stmt *x)
+{
+    const oi_pnode *n = x->node;
+    if (x->kind == OI_STMT_KERNEL)
+        return mark_kernel(s, x->kernel);
+    if (x->kind == OI_STMT_LOOP)
+        return mark_list(s, &x->body);
+    return x->kind == OI_STMT_BRANCH &&
+           (is_shared_block(s, n->as.branch.then_block) ||
+            (n->as.branch.cond != OI_NO_ID && is_shared_block(s, n->as.branch.else_block)));
+}
+
+/* All threads take a branch together, whatever stands on the other side. */
+static void mark_sides(sharing *s, const oi_pnode *n)
+{
+    oi_sblock *blocks = s->u->graphs.at[s->graph].blocks;
+    blocks[n->as.branch.then_block].is_shared = true;
+    if (n->as.branch.cond != OI_NO_ID)
+        blocks[n->as.branch.else_block].is_shared = true;
+}
+
+static bool mark_list(sharing *s, oi_stmts *list)
+{
+    bool any = false;
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *x = &list->at[i];
+        x->is_shared = mark_stmt(s, x);
+        any |= x->is_shared;
+        for (size_t t = 0; !x->is_shared && t < s->u->tensors.n; t++)
+            s->writer[t] = OI_NO_ID; /* threads wait around it anyway */
+        if (x->is_shared && x->kind == OI_STMT_BRANCH)
+            mark_sides(s, x->node);
+    }
+    return any;
+}
+
+/* -- conflicts -- */
+
+/* A place in memory; tensors of different spaces never meet. */
+static bool same_memory(const oi_unit *u, uint32_t a, uint32_t b)
+{
+    const oi_tensor *x = &u->tensors.at[a], *y = &u->tensors.at[b];
+    if (a == b)
+        return true;
+    return x->space == OI_SPACE_ARENA && y->space == OI_SPACE_ARENA &&
+           x->offset < y->offset + oi_tensor_bytes(y) && y->offset < x->offset + oi_tensor_bytes(x);
+}
+
+static bool same_shape(const oi_tensor *x, const oi_tensor *y)
+{
+    return x->offset == y->offset && x->rank == y->rank && x->n_table == y->n_table &&
+           oi_dtype_bits(x->dtype) == oi_dtype_bits(y->dtype) &&
+           memcmp(x->dims, y->dims, x->rank * sizeof *x->dims) == 0;
+}
+
+static bool conflict(const oi_unit *u, const access *a, const access *b)
+{
+    if (!(a->writes || b->writes) || !same_memory(u, a->tensor, b->tensor))
+        return false;
+    if (a->who == ONE && b->who == ONE)
+        return false;
+    bool alike = a->who == PARTS && b->who == PARTS && a->dim == b->dim && a->dim != OI_NO_ID &&
+                 a->split.extent == b->split.extent && a->split.unit == b->split.unit &&
+                 same_shape(&u->tensors.at[a->tensor], &u->tensors.at[b->tensor]);
+    return !alike;
+}
+
+/* -- what a statement touches -- */
+
+typedef struct collecting {
+    sharing *s;
+    accesses list;
+    who who;
+} collecting;
+
+static void collect(void *ctx, const oi_mention *m)
+{
+    collecting *c = ctx;
+    if (m->tensor == OI_NO_ID)
+        return;
+    oi_space space = c->s->u->tensors.at[m->tensor].space;
+    if (space == OI_SPACE_WEIGHTS || space == OI_SPACE_LOCAL || space == OI_SPACE_NONE)
+        return;
+    *OI_PUSH(c->s->u->arena, &c->list) =
+        (access){.tensor = m->tensor, .writes = m->writes, .who = c->who, .dim = OI_NO_ID};
+}
+
+/* Numbers and entries are looked at by all threads, elements by parts. */
+static void collect_kernel(void *ctx, const oi_mention *m)
+{
+    collecting *c = ctx;
+    size_t n = c->list.n;
+    collect(ctx, m);
+    if (n == c->list.n || !m->port)
+        return;
+    c->list.at[n].who = PARTS;
+}
+
+static accesses accesses_of(sharing *s, oi_stmt *x)
+{
+    collecting c = {.s = s, .who = x->is_shared ? ALL : ONE};
+    bool parts = x->is_shared && x->kind == OI_STMT_KERNEL;
+    oi_stmt_mentions(s->u, s->graph, x, parts ? collect_kernel : collect, &c);
+    if (!x->is_shared) /* all that stands inside is done by one */
+        oi_stmts_mentions(s->u, s->graph, &x->body, collect, &c);
+    for (size_t i = 0; parts && i < c.list.n; i++)
+        if (c.list.at[i].who == PARTS) {
+            const oi_skernel *k = &s->u->kernels.at[x->kernel];
+            c.list.at[i].split = k->split;
+            c.list.at[i].dim = split_dim(s->u, k, c.list.at[i].tensor);
+        }
+    return c.list;
+}
+
+/* A block that one thread calls: all that it touches. */
+static void collect_block(sharing *s, uint32_t block, accesses *out)
+{
+    if (block == OI_NO_ID)
+        return;
+    const oi_sblock *b = &s->u->graphs.at[s->graph].blocks[block];
+    collecting c = {.s = s, .list = *out, .who = ONE};
+    oi_stmts_mentions(s->u, s->graph, &b->stmts, collect, &c);
+    *out = c.list;
+    for (size_t i = 0; i < b->stmts.n; i++)
+        if (b->stmts.at[i].kind == OI_STMT_BRANCH) {
+            collect_block(s, b->stmts.at[i].node->as.branch.then_block, out);
+            collect_block(s, b->stmts.at[i].node->as.branch.else_block, out);
+        }
+}
+
+/* -- walking -- */
+
+static void walk(sharing *s, oi_stmts *list);
+
+/* Entries of tables may be missing too. */
+static bool can_fail(const oi_unit *u, const oi_stmt *x)
+{
+    if (x->kind == OI_STMT_SET)
+        return x->a.n_entry > 0;
+    if (x->kind != OI_STMT_KERNEL)
+        return x->kind != OI_STMT_BARRIER && x->kind != OI_STMT_RETURN;
+    const oi_skernel *k = &u->kernels.at[x->kernel];
+    bool can = k->can_fail;
+    for (size_t i = 0; i < k->ports.n; i++)
+        can |= k->ports.at[i].n_entry > 0;
+    return can;
+}
+
+static void meet(sharing *s, oi_stmt *x)
+{
+    s->changed |= !x->waits;
+    x->waits = true;
+    s->pending.n = 0;
+    s->must_meet = false;
+}
+
+static void touch(sharing *s, oi_stmt *x, const accesses *own)
+{
+    bool clash = x->waits || (s->must_meet && x->is_shared);
+    for (size_t i = 0; i < own->n && !clash; i++)
+        for (size_t j = 0; j < s->pending.n && !clash; j++)
+            clash = conflict(s->u, &own->at[i], &s->pending.at[j]);
+    if (clash)
+        meet(s, x);
+    for (size_t i = 0; i < own->n; i++)
+        *OI_PUSH(s->u->arena, &s->pending) = own->at[i];
+    if (!x->is_shared && can_fail(s->u, x))
+        s->must_meet = true;
+}
+
+/* What either side left undone may be met afterwards. */
+static void walk_branch(sharing *s, const oi_pnode *n)
+{
+    oi_sgraph *g = &s->u->graphs.at[s->graph];
+    const uint32_t to[2] = {n->as.branch.then_block,
+                            n->as.branch.cond == OI_NO_ID ? OI_NO_ID : n->as.branch.else_block};
+    accesses before = {0}, after = {0};
+    bool must_meet = s->must_meet, after_must = false;
+    for (size_t i = 0; i < s->pending.n; i++)
+        *OI_PUSH(s->u->arena, &before) = s->pending.at[i];
+    for (int side = 0; side < 2; side++) {
+        if (to[side] == OI_NO_ID)
+            continue;
+        s->pending.n = 0;
+        s->must_meet = must_meet;
+        for (size_t i = 0; i < before.n; i++)
+            *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
+        walk(s, &g->blocks[to[side]].stmts);
+        for (size_t i = 0; i < s->pending.n; i++)
+            *OI_PUSH(s->u->arena, &after) = s->pending.at[i];
+        after_must |= s->must_meet;
+    }
+    s->pending = after;
+    s->must_meet = after_must;
+}
+
+/* The second round finds what one iteration leaves to the next. */
+static void walk_loop(sharing *s, oi_stmt *x)
+{
+    walk(s, &x->body);
+    walk(s, &x->body);
+}
+
+static void walk(sharing *s, oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *x = &list->at[i];
+        accesses own = accesses_of(s, x);
+        if (!x->is_shared && x->kind == OI_STMT_BRANCH) {
+            collect_block(s, x->node->as.branch.then_block, &own);
+            collect_block(s, x->node->as.branch.else_block, &own);
+        }
+        touch(s, x, &own);
+        if (x->is_shared && x->kind == OI_STMT_LOOP)
+            walk_loop(s, x);
+        else if (x->is_shared && x->kind == OI_STMT_BRANCH)
+            walk_branch(s, x->node);
+    }
+}
+
+static void share_graph(oi_unit *u, uint32_t graph)
+{
+    oi_sgraph *g = &u->graphs.at[graph];
+    sharing s = {.u = u, .graph = graph, .changed = true};
+    s.writer = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *s.writer);
+    for (size_t i = 0; i < u->tensors.n; i++)
+        s.writer[i] = OI_NO_ID;
+    for (uint32_t round = 0; round <= g->program->n_blocks; round++)
+        for (uint32_t b = 0; b < g->program->n_blocks; b++)
+            if (g->blocks[b].is_used)
+                g->blocks[b].is_shared |= mark_list(&s, &g->blocks[b].stmts);
+    /* a block that several places call waits for all of them */
+    while (s.changed && g->blocks[g->program->entry].is_shared) {
+        s.changed = s.must_meet = false;
+        s.pending.n = 0;
+        walk(&s, &g->blocks[g->program->entry].stmts);
+    }
+}
+
+oi_status oi_pass_threads(oi_unit *u)
+{
+    bool alone = u->target->type != OI_DEVICE_CPU || u->target->cpu.threads == 1 || u->per_node;
+    for (size_t k = 0; k < u->kernels.n && !alone; k++)
+        if (u->graphs.at[u->kernels.at[k].graph].program->n_consumers == 0)
+            split_kernel(u, &u->kernels.at[k]);
+    for (uint32_t g = 0; g < u->graphs.n && !alone; g++)
+        share_graph(u, g);
+    return OI_OK;
+}

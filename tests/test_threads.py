@@ -1,0 +1,151 @@
+"""Emitted programs give the same bits for any number of threads, and threads never race.
+
+Every example is synthesized so that threads share even its smallest kernels (--share-all), and so is a graph
+whose loops, branches and failing cache accesses stand between shared work. The judge is the program itself
+with one thread; that this is right, tests/test_synth.py judges.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BIN, REPO
+
+EXAMPLES = REPO / "examples"
+sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
+import run_all  # noqa: E402
+from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+from test_synth import NAMES  # noqa: E402
+
+np = pytest.importorskip("numpy", reason="inputs are made with numpy")
+COUNTS = (1, 2, 3, 8)
+RACES = "-O1 -g -fsanitize=thread -Wall -Wextra -Werror -pedantic"
+
+MIXED = """
+dynamic {
+  x: f32[4, 96];
+  deep: i64;
+}
+constant {
+  W(l): f32[96, 96] @pattern("W.{l}");
+}
+volatile {
+  y: f32[4, 96];
+}
+persistent {
+  seen(t): f32[4, 96] @table @fixed(t=10);
+  pos: i32 @init(0);
+}
+block entry {
+  assign h: f32[4, 96];
+  assign g: f32[4, 96];
+  assign n: f32[4];
+  assign big: bool;
+  op relu(x) >> h;
+  loop layers (l in 0..3) {
+    op matmul(h, W[l]) >> g;
+    op tanh(g) >> g;
+    op add(h, g) >> h;
+    op sum_axis(h, axes=[1], keepdims=false) >> n;
+    op gt(deep, l) >> big;
+    branch big more less;
+    cache.write h >> seen[pos];
+    cache.increment pos;
+  }
+  op softmax(h) >> y;
+  return y;
+}
+block more {
+  op mul(h, g) >> h;
+  op softmax(h) >> h;
+  return;
+}
+block less {
+  op abs(h) >> g;
+  op sub(h, g) >> h;
+  return;
+}
+"""
+
+
+@dataclasses.dataclass
+class Weights:
+    tensors: dict
+
+
+def build(words, out, flags, *more):
+    run = subprocess.run([str(BIN), "synth", *words, "--target", "cpu_avx2", "-o", str(out), "--name", "judged", *more],
+                         capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    made = subprocess.run(["make", "-s", "-C", str(out), "CC=gcc"], capture_output=True, text=True,
+                          env={**os.environ, "CFLAGS": flags})
+    assert made.returncode == 0, made.stderr
+
+
+def inputs(out, steps):
+    """The bytes that main.c reads: floats as they come, integers small, so that some steps fail and some do not."""
+    plan = json.loads((out / "plan.json").read_text())
+    rng = np.random.default_rng(7)
+    text = b""
+    for _ in range(steps):
+        text += b"\0"
+        for t in plan["tensors"]:
+            if t["space"] != "input":
+                continue
+            n = t["bytes"]
+            kind = t["dtype"]
+            if kind in ("f32", "f64"):
+                text += rng.standard_normal(n // (4 if kind == "f32" else 8)).astype(np.float32 if kind == "f32" else np.float64).tobytes()
+            else:
+                size = {"i32": 4, "i64": 8}.get(kind, 1)
+                text += b"".join(int(rng.integers(0, 3)).to_bytes(size, "little") for _ in range(n // size))
+    return text
+
+
+def results(out, text, threads):
+    run = subprocess.run([str(out / "judged"), str(out / "weights.bin")], input=text, capture_output=True,
+                         env={**os.environ, "THREADS": str(threads), "TSAN_OPTIONS": "exitcode=66"})
+    assert run.returncode == 0, run.stderr.decode()[:3000]
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("threads")
+
+    def of(name):
+        if name != "mixed":
+            return [str(EXAMPLES / f"{name}.oi"), "--model", str(run_all.write_package(name, folder / name))]
+        (folder / "mixed.oi").write_text(MIXED)
+        rng = np.random.default_rng(3)
+        model = folder / "mixed.oinf"
+        tensors = {f"W.{i}": TensorSpec((rng.standard_normal((96, 96)) / 10).astype(np.float32)) for i in range(3)}
+        write_oinf(Weights(tensors), str(model))
+        return [str(folder / "mixed.oi"), "--model", str(model)]
+
+    return of
+
+
+@pytest.mark.parametrize("name", [*NAMES, "mixed"])
+def test_same_bits(words, tmp_path, name):
+    if not shutil.which("gcc"):
+        pytest.skip("gcc is not installed")
+    flags = RACES if name in ("mixed", "kv_cache_decode", "branches", "moe_routing", "linear_attention") else "-O1"
+    build(words(name), tmp_path / "out", flags, "--share-all")
+    text = inputs(tmp_path / "out", 4)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+
+
+def test_threads_are_used(words, tmp_path):
+    """Else the test above would compare one thread with itself."""
+    build(words("mixed"), tmp_path / "out", "-O1", "--share-all")
+    source = (tmp_path / "out/judged.c").read_text()
+    assert "team_run" in source and "meet(s, part" in source

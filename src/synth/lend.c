@@ -94,6 +94,7 @@ static void lend_list(lending *l, oi_stmts *list)
         s->lends = true;
         t->space = OI_SPACE_LENT;
         t->start = OI_START_NONE;
+        t->from = l->from;
     }
 }
 

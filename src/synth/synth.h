@@ -25,7 +25,7 @@ typedef enum oi_space {
     OI_SPACE_STATE,   /* kept from step to step */
     OI_SPACE_ARENA,   /* one step's working memory, shared by tensors that never meet */
     OI_SPACE_LOCAL,   /* a row inside one kernel: on the stack */
-    OI_SPACE_LENT     /* a part of the state, which a cache.read found */
+    OI_SPACE_LENT     /* a part of the state tensor `from`, which a cache.read found */
 } oi_space;
 
 /* What an element is before the step writes it. */

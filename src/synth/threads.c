@@ -242,6 +242,8 @@ static bool mark_list(sharing *s, oi_stmts *list)
 /* A place in memory; tensors of different spaces never meet. */
 static bool same_memory(const oi_unit *u, uint32_t a, uint32_t b)
 {
+    a = u->tensors.at[a].space == OI_SPACE_LENT ? u->tensors.at[a].from : a;
+    b = u->tensors.at[b].space == OI_SPACE_LENT ? u->tensors.at[b].from : b;
     const oi_tensor *x = &u->tensors.at[a], *y = &u->tensors.at[b];
     if (a == b)
         return true;
@@ -421,6 +423,16 @@ static void walk(sharing *s, oi_stmts *list)
     }
 }
 
+/* Where something lies that was lent, every thread finds for itself. */
+static void mark_lending(oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        list->at[i].is_shared |= list->at[i].lends;
+        if (list->at[i].is_shared)
+            mark_lending(&list->at[i].body);
+    }
+}
+
 static void share_graph(oi_unit *u, uint32_t graph)
 {
     oi_sgraph *g = &u->graphs.at[graph];
@@ -432,6 +444,9 @@ static void share_graph(oi_unit *u, uint32_t graph)
         for (uint32_t b = 0; b < g->program->n_blocks; b++)
             if (g->blocks[b].is_used)
                 g->blocks[b].is_shared |= mark_list(&s, &g->blocks[b].stmts);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        if (g->blocks[b].is_shared)
+            mark_lending(&g->blocks[b].stmts);
     /* a block that several places call waits for all of them */
     while (s.changed && g->blocks[g->program->entry].is_shared) {
         s.changed = s.must_meet = false;

@@ -230,13 +230,35 @@ static size_t group_end(const oi_stmts *list, size_t i)
     return end;
 }
 
+/* Pointers to what was lent are found by the block: those that a group looks at are handed on. */
+typedef struct pointers {
+    oi_cprog *c;
+    oi_buf typed, plain;
+    uint64_t *seen; /* bit per tensor */
+} pointers;
+
+static void hand_on(void *ctx, const oi_mention *m)
+{
+    pointers *p = ctx;
+    const oi_tensor *t = m->tensor != OI_NO_ID ? &p->c->u->tensors.at[m->tensor] : NULL;
+    if (!t || t->space != OI_SPACE_LENT || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
+        return;
+    p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
+    oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), t->name);
+    oi_buf_printf(&p->plain, ", %s", t->name);
+}
+
 /* As a function of its own, since it may end early. */
 static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
     const char *name = oi_arena_printf(c->arena, "%s_alone_%u", graph_of(c)->name, c->n_aside++);
+    pointers lent = {.c = c, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
     mention_stmts(c, mask, group);
-    oi_out_line(&c->aside, "static int %s(%s)", name, parameters(c, mask, false, true));
+    oi_stmts_mentions(c->u, c->graph, group, hand_on, &lent);
+    const char *typed = lent.typed.n ? oi_buf_to_arena(&lent.typed, c->arena) : "";
+    const char *plain = lent.plain.n ? oi_buf_to_arena(&lent.plain, c->arena) : "";
+    oi_out_line(&c->aside, "static int %s(%s%s)", name, parameters(c, mask, false, true), typed);
     oi_out_brace(&c->aside);
     if (strstr(text, "failed = ")) /* declared only where it is used */
         oi_out_line(&c->aside, "int failed;");
@@ -245,7 +267,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_close(&c->aside, "");
     oi_out_line(&c->aside, "%s", "");
     oi_out_line(&c->out, "if (part == 0 && !failed)");
-    oi_out_line(&c->out, "    failed = %s(%s);", name, parameters(c, mask, false, false));
+    oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
 static void put_alone(oi_cprog *c, const oi_stmts *group)
@@ -346,6 +368,8 @@ static void put_block(oi_cprog *c, uint32_t block)
         oi_out_line(&c->out, "int failed;");
     if (!strstr(rest, "s->") && !strstr(rest, "(s"))
         oi_out_line(&c->out, "(void)s;");
+    if (is_shared && !strstr(rest, "part,") && !strstr(rest, "part =="))
+        oi_out_line(&c->out, "(void)part;");
     if (is_shared && !strstr(rest, "parts"))
         oi_out_line(&c->out, "(void)parts;");
     oi_out_text(&c->out, rest);

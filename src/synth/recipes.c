@@ -127,6 +127,11 @@ static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **reci
     bool *is_weight = oi_arena_alloc(u->arena, q->n_in + 1);
     for (size_t i = 0; i < q->n_in; i++)
         is_weight[i] = u->tensors.at[call->in[i].tensor].space == OI_SPACE_WEIGHTS;
+    for (size_t i = 0; i < q->n_in + q->n_out; i++) { /* sizes are literals */
+        const oi_port *port = i < q->n_in ? &call->in[i] : &call->to[i - q->n_in];
+        if (u->tensors.at[port->tensor].run_dims)
+            return false;
+    }
     *recipe = oi_recipe_find(&(oi_recipe_call){q, is_weight, u->target}, plan);
     bool takes = *recipe;
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)

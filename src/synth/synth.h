@@ -281,7 +281,7 @@ struct oi_stmt {
     bool lends;                    /* CACHE, a read: b becomes a part of a */
     const oi_length_check *checks; /* SHAPE */
     uint32_t n_checks;
-    oi_stmts body; /* LOOP */
+    oi_stmts body;  /* LOOP */
     bool is_shared; /* all threads run it, each its part; else the first does it alone */
     bool waits;     /* all threads must have come so far before any begins it */
 };

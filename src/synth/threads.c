@@ -64,7 +64,7 @@ static bool stores_by_index(const oi_unit *u, const oi_skernel *k, const oi_sops
 
 static bool can_split(const oi_unit *u, const oi_skernel *k)
 {
-    bool can = !k->can_fail && (k->n_shared || k->nests.n == 1);
+    bool can = !k->can_fail && !k->is_dynamic && (k->n_shared || k->nests.n == 1);
     for (size_t i = 0; i < k->nests.n; i++) {
         const oi_snest *n = &k->nests.at[i];
         can = can && !n->is_serial && !n->combines_out && !stores_by_index(u, k, &n->pre) &&

@@ -85,6 +85,7 @@ static oi_sharing best_axis(const oi_skernel *k)
     oi_sharing best = {0, 0, 1};
     while (!k->n_shared && axes < n->n_axes && !n->axes[axes].is_reduced)
         axes++;
+    axes -= !k->n_shared && axes == n->n_axes && n->order.spells_last;
     for (uint32_t a = 0; a < axes; a++)
         if (n->axes[a].extent > best.extent && best.extent < UNIT)
             best = (oi_sharing){a, n->axes[a].extent, 1};
@@ -168,7 +169,7 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
     if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
-    for (uint32_t a = 0; a < k->nests.at[0].n_axes; a++) {
+    for (uint32_t a = 0; a + k->nests.at[0].order.spells_last < k->nests.at[0].n_axes; a++) {
         k->split = (oi_sharing){a, writer->split.extent, writer->split.unit};
         if (k->nests.at[0].axes[a].extent == k->split.extent && split_dim(u, k, tensor) == dim)
             return true;

@@ -103,6 +103,7 @@ void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64
                       .in = {input},
                       .sizes = {n, k, step_k, step_n, width},
                       .size_bytes = (uint64_t)((n + width - 1) / width * width * k) * sizeof(float),
+                      .dtype = OI_F32,
                       .pack = pack};
 }
 

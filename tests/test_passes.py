@@ -200,6 +200,44 @@ def test_unknown_passes_are_named(openinfer, tmp_path):
     assert "there is no pass 'fues'" in run.stderr
 
 
+def test_what_a_program_gives(openinfer, tmp_path):
+    """A constant that is returned has a place of its own; a number of any type can be a limit."""
+    path = tmp_path / "given.oi"
+    path.write_text("""
+dynamic { q: f32[1, 3, 4]; k: f32[1, 5, 4]; v: f32[1, 5, 4]; n: u32; }
+constant { w: f32[4] @init(3.0); }
+volatile { y: f32[1, 3, 4]; z: f32[4]; }
+block entry {
+  op sdpa(q, k, v, heads=1, kv_heads=1, kv_len=n) >> y;
+  op add(w, w) >> z;
+  return y, w, z;
+}
+""")
+    for n, words in (3, "they agree"), (6, "ended with the same error"):
+        run = openinfer("verify", path, "--steps", 2, "--set", f"n={n}", "--cflags", "-O1 -Wall -Wextra -Werror")
+        assert words in run.stdout
+
+
+def test_calls_of_calls(openinfer, tmp_path):
+    """Sixty blocks that call the next one twice: a step would never end, but planning it does."""
+    path = tmp_path / "calls.oi"
+    blocks = "".join(f"block b{i} {{ branch b{i + 1}; branch b{i + 1}; return; }}\n" for i in range(60))
+    path.write_text("dynamic { x: f32[4]; }\nvolatile { y: f32[4]; }\nblock entry { branch b0; return y; }\n" + blocks
+                    + "block b60 { op add(x, y) >> y; return; }\n")
+    openinfer("synth", path, "-o", tmp_path / "out", timeout=20)
+
+
+def test_too_large_for_any_machine(openinfer, tmp_path):
+    path = tmp_path / "huge.oi"
+    path.write_text("""
+dynamic { q: f32[1, 8589934592, 1]; }
+volatile { y: f32[1, 8589934592, 1]; }
+block entry { op sdpa(q, q, q, heads=1, kv_heads=1) >> y; return y; }
+""")
+    run = openinfer("synth", path, "-o", tmp_path / "out", code=1)
+    assert "more memory than any machine has" in run.stderr
+
+
 # A consumer's write that others must not see yet goes to a tensor of its own; where that cannot be spelled, the
 # graph is refused: a program that differs from the simulator never comes out.
 HIDDEN = """

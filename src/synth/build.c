@@ -179,6 +179,15 @@ static const oi_pnode *last_node(const oi_program *p)
     return list->n ? &p->nodes[list->at[list->n - 1]] : NULL;
 }
 
+static bool is_returned(const oi_program *p, uint32_t var)
+{
+    const oi_pnode *end = last_node(p);
+    for (uint32_t i = 0; end && end->kind == OI_NODE_RETURN && i < end->as.list.n; i++)
+        if (end->as.list.vars[i] == var)
+            return true;
+    return false;
+}
+
 /* What the host reads: what entry returns, else every declared variable that the graph writes. */
 static void set_ports(building *b)
 {
@@ -221,7 +230,8 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
         bool shows = p->vars[i].kind == OI_SYM_DYNAMIC || p->vars[i].kind == OI_SYM_PERSISTENT;
         g.tensor_of[i] = OI_NO_ID;
         if (b.uses.is_used[i] || shows)
-            g.tensor_of[i] = oi_unit_add_var(u, b.graph, i, b.uses.is_written[i]);
+            g.tensor_of[i] =
+                oi_unit_add_var(u, b.graph, i, b.uses.is_written[i] || is_returned(p, i));
     }
     if (u->status == OI_OK)
         set_ports(&b);

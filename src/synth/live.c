@@ -24,7 +24,17 @@ typedef struct living {
     uint32_t branches;        /* around the present statement */
     OI_VEC(loop_range) loops; /* inner ones first */
     OI_VEC(use) uses;
+    struct visit *visits; /* by block */
+    uint32_t *stamps;     /* by tensor: the block that was summed up last and has it, + 1 */
 } living;
+
+/* What a block does is written down at its first call; later ones only touch the same tensors
+ * again, all at one position: they live from call to call anyway. */
+typedef struct visit {
+    bool is_done, is_summed;
+    size_t from, to;  /* of the first call's uses */
+    OI_VEC(use) sums; /* the first use of each tensor; is_certain when the block is */
+} visit;
 
 static void add_use(void *ctx, const oi_mention *m)
 {
@@ -37,10 +47,42 @@ static void add_use(void *ctx, const oi_mention *m)
 
 static void walk(living *l, const oi_stmts *list);
 
+static void sum_up(living *l, uint32_t block)
+{
+    visit *v = &l->visits[block];
+    for (size_t i = v->from; i < v->to; i++)
+        if (l->stamps[l->uses.at[i].tensor] != block + 1) {
+            l->stamps[l->uses.at[i].tensor] = block + 1;
+            *OI_PUSH(l->u->arena, &v->sums) = l->uses.at[i];
+        }
+    v->is_summed = true;
+}
+
+static void walk_call(living *l, uint32_t block)
+{
+    visit *v = &l->visits[block];
+    if (!v->is_done) {
+        v->is_done = true;
+        v->from = l->uses.n;
+        walk(l, &l->u->graphs.at[l->graph].blocks[block].stmts);
+        v->to = l->uses.n;
+        return;
+    }
+    if (!v->is_summed)
+        sum_up(l, block);
+    l->position++;
+    for (size_t i = 0; i < v->sums.n; i++) {
+        use again = v->sums.at[i];
+        again.at = l->position;
+        again.is_certain &= l->branches == 0;
+        *OI_PUSH(l->u->arena, &l->uses) = again;
+    }
+}
+
 static void walk_block(living *l, uint32_t block)
 {
     l->branches++;
-    walk(l, &l->u->graphs.at[l->graph].blocks[block].stmts);
+    walk_call(l, block);
     l->branches--;
 }
 
@@ -64,7 +106,7 @@ static void walk_yield(living *l, const oi_pnode *n)
 static void walk_branch(living *l, const oi_pnode *n)
 {
     if (n->as.branch.cond == OI_NO_ID) { /* a plain call */
-        walk(l, &l->u->graphs.at[l->graph].blocks[n->as.branch.then_block].stmts);
+        walk_call(l, n->as.branch.then_block);
         return;
     }
     walk_block(l, n->as.branch.then_block);
@@ -136,6 +178,8 @@ void oi_live_find(oi_unit *u, uint32_t graph, oi_lifetimes *out)
 {
     living l = {.u = u, .graph = graph};
     const oi_sgraph *g = &u->graphs.at[graph];
+    l.visits = oi_arena_alloc(u->arena, (g->program->n_blocks + 1) * sizeof *l.visits);
+    l.stamps = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *l.stamps);
     walk(&l, &g->blocks[g->program->entry].stmts);
     l.position++;
     out->n_positions = l.position + 1;

@@ -363,11 +363,11 @@ oi_skernel *oi_lower_kernel(oi_unit *u, const char *what, const oi_pnode *n)
 void oi_lower_operand(const oi_unit *u, const oi_port *p, oi_operand *o)
 {
     const oi_tensor *t = &u->tensors.at[p->tensor];
-    int64_t stride = 1;
+    uint64_t stride = 1; /* wraps for what is too large: that is refused before it is used */
     *o = (oi_operand){.dtype = t->dtype, .rank = t->rank};
-    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d]) {
+    for (uint32_t d = t->rank; d-- > 0; stride *= (uint64_t)t->dims[d]) {
         o->dims[d] = t->dims[d];
-        o->strides[d] = stride;
+        o->strides[d] = (int64_t)stride;
     }
 }
 

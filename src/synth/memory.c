@@ -8,6 +8,7 @@
  * result taken. Liveness proves the bound it is compared with: the most bytes alive at one
  * position. */
 #include "synth/live.h"
+#include "synth/pass.h"
 
 #define OI_UNPLACED UINT64_MAX
 
@@ -148,44 +149,39 @@ static void place_graph(oi_unit *u, uint32_t graph)
 
 /* -- weights -- */
 
-static void mark(oi_unit *u, bool *is_read, uint32_t tensor)
+typedef struct marking {
+    const oi_unit *u;
+    bool *is_read; /* by tensor */
+} marking;
+
+static void mark(const marking *x, uint32_t tensor)
 {
-    const oi_tensor *t = &u->tensors.at[tensor];
-    is_read[tensor] = true;
+    const oi_tensor *t = &x->u->tensors.at[tensor];
+    x->is_read[tensor] = true;
     if (t->start == OI_START_MODEL && t->space != OI_SPACE_NONE)
-        is_read[t->from] = true;
+        x->is_read[t->from] = true;
 }
 
-static void mark_stmts(oi_unit *u, bool *is_read, const oi_stmts *list)
+static void mark_mention(void *ctx, const oi_mention *m)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
-        mark(u, is_read, s->a.tensor);
-        mark(u, is_read, s->b.tensor);
-        mark_stmts(u, is_read, &s->body);
-        if (s->kind != OI_STMT_KERNEL)
-            continue;
-        const oi_skernel *k = &u->kernels.at[s->kernel];
-        for (size_t p = 0; p < k->ports.n; p++)
-            mark(u, is_read, k->ports.at[p].tensor);
-    }
+    if (m->tensor != OI_NO_ID)
+        mark(ctx, m->tensor);
 }
 
 /* Weights that only folding or packing looked at need not be there when the program runs. */
 static void drop_weights(oi_unit *u)
 {
     bool *is_read = oi_arena_alloc(u->arena, u->tensors.n + 1);
-    for (size_t g = 0; g < u->graphs.n; g++) {
+    marking x = {u, is_read};
+    for (uint32_t g = 0; g < u->graphs.n; g++) {
         const oi_sgraph *graph = &u->graphs.at[g];
         for (uint32_t b = 0; b < graph->program->n_blocks; b++)
-            mark_stmts(u, is_read, &graph->blocks[b].stmts);
-        for (uint32_t v = 0; v < graph->program->n_vars;
-             v++) /* numbers in conditions and indices */
-            if (graph->tensor_of[v] != OI_NO_ID && graph->program->vars[v].rank == 0)
-                mark(u, is_read, graph->tensor_of[v]);
+            oi_stmts_mentions(u, g, &graph->blocks[b].stmts, mark_mention, &x);
+        for (size_t i = 0; i < graph->outputs.n; i++)
+            mark(&x, graph->outputs.at[i]);
     }
     for (size_t i = 0; i < u->stores.n; i++)
-        mark(u, is_read, u->stores.at[i].tensor);
+        mark(&x, u->stores.at[i].tensor);
     for (size_t i = 0; i < u->tensors.n; i++)
         if (u->tensors.at[i].space == OI_SPACE_WEIGHTS && !is_read[i])
             u->tensors.at[i].space = OI_SPACE_NONE;

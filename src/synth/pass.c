@@ -48,8 +48,20 @@ static void find_used(oi_unit *u)
             mark_used(u, &u->graphs.at[g].blocks[b].stmts);
 }
 
+/* Positions in what is larger would not even fit the arithmetic of passes. */
+static bool is_too_large(const oi_unit *u)
+{
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].size_bytes >= INT64_MAX)
+            return true;
+    return false;
+}
+
 oi_status oi_passes_run(oi_unit *u)
 {
+    if (u->status == OI_OK && is_too_large(u))
+        return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
+                              "the graph needs more memory than any machine has");
     for (size_t i = 0; i < OI_COUNT(passes) && u->status == OI_OK; i++) {
         if (!passes[i].is_needed && oi_unit_skips(u, passes[i].name))
             continue;

@@ -341,8 +341,9 @@ const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique *
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t);    /* its name too */
 void oi_tensor_measure(oi_tensor *t);                           /* sizes, from its dims */
 uint64_t oi_tensor_bytes(const oi_tensor *t);                   /* all entries */
-/* What a variable of the graph is in memory. */
-uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_written);
+/* What a variable of the graph is in memory; has_own: a value of its own, not the model's, because
+ * statements write it or the host reads it. */
+uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own);
 oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not persistent */
 /* Records why the target cannot hold the graph. `at` line 0: the node's own place. */
 oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,

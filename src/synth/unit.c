@@ -260,7 +260,7 @@ static uint32_t find_weights(const oi_unit *u, const oi_pvar *v, const oi_model 
     return OI_NO_ID;
 }
 
-uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_written)
+uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own)
 {
     const oi_program *p = u->graphs.at[graph].program;
     const oi_pvar *v = &p->vars[var];
@@ -272,8 +272,9 @@ uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool is_writt
     }
     if (v->kind == OI_SYM_PERSISTENT)
         return add_store(u, graph, p, v);
-    bool reads_model = v->kind == OI_SYM_CONSTANT || (v->kind == OI_SYM_VOLATILE && !is_written &&
-                                                      (v->is_prefix || v->source != OI_FROM_INIT));
+    bool reads_model =
+        !has_own && (v->kind == OI_SYM_CONSTANT ||
+                     (v->kind == OI_SYM_VOLATILE && (v->is_prefix || v->source != OI_FROM_INIT)));
     if (!reads_model)
         return add_working(u, graph, p, v);
     uint32_t known = find_weights(u, v, p->model);

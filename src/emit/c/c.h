@@ -24,6 +24,10 @@ typedef struct oi_cprog {
     oi_out aside;          /* functions that the present block calls */
     unsigned n_aside;
     struct {
+        uint32_t *at, n;
+        bool *is_in; /* by block */
+    } order;         /* of the blocks: what a block calls comes before it */
+    struct {
         uint64_t size, align;
     } layout; /* of the struct whose members are being written */
     oi_certificate certificate;

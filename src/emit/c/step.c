@@ -37,7 +37,6 @@ static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
     }
 }
 
-/* Calls have no cycles: as many rounds as there are blocks reach every caller. */
 static void find_mentions(oi_cprog *c)
 {
     const oi_sgraph *g = graph_of(c);
@@ -45,10 +44,8 @@ static void find_mentions(oi_cprog *c)
     c->mentions = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->mentions);
     for (uint32_t b = 0; b < n; b++)
         c->mentions[b] = oi_arena_alloc(c->arena, words * sizeof **c->mentions);
-    for (uint32_t round = 0; round < n; round++)
-        for (uint32_t b = 0; b < n; b++)
-            if (g->blocks[b].is_used)
-                mention_stmts(c, c->mentions[b], &g->blocks[b].stmts);
+    for (uint32_t i = 0; i < c->order.n; i++)
+        mention_stmts(c, c->mentions[c->order.at[i]], &g->blocks[c->order.at[i]].stmts);
 }
 
 /* -- how often a step runs a block, at most; UINT64_MAX when nothing bounds it -- */
@@ -64,34 +61,67 @@ uint64_t oi_c_times(uint64_t times, const oi_pnode *loop)
     int64_t from, to;
     if (!oi_code_is_int(&loop->as.loop.start, &from) || !oi_code_is_int(&loop->as.loop.end, &to))
         return UINT64_MAX;
-    return times_of(times, to > from ? (uint64_t)(to - from) : 0);
+    return times_of(times, to > from ? (uint64_t)to - (uint64_t)from : 0);
 }
 
-static void count_calls(oi_cprog *c, const oi_stmts *list, uint64_t times);
+typedef void call_fn(oi_cprog *c, uint32_t block, uint64_t times);
 
-static void count_block(oi_cprog *c, uint32_t block, uint64_t times)
-{
-    uint64_t *own = &c->block_times[block];
-    if (__builtin_add_overflow(*own, times, own) || times == UINT64_MAX)
-        *own = UINT64_MAX;
-    count_calls(c, &graph_of(c)->blocks[block].stmts, times);
-}
-
-static void count_calls(oi_cprog *c, const oi_stmts *list, uint64_t times)
+/* Every block that the list may call, and how often. */
+static void each_call(oi_cprog *c, const oi_stmts *list, uint64_t times, call_fn *fn)
 {
     const oi_program *p = graph_of(c)->program;
     for (size_t i = 0; i < list->n; i++) {
         const oi_pnode *n = list->at[i].node;
         if (list->at[i].kind == OI_STMT_LOOP)
-            count_calls(c, &list->at[i].body, oi_c_times(times, n));
+            each_call(c, &list->at[i].body, oi_c_times(times, n), fn);
         if (list->at[i].kind == OI_STMT_BRANCH) {
-            count_block(c, n->as.branch.then_block, times);
+            fn(c, n->as.branch.then_block, times);
             if (n->as.branch.else_block != OI_NO_ID)
-                count_block(c, n->as.branch.else_block, times);
+                fn(c, n->as.branch.else_block, times);
         }
         if (list->at[i].kind == OI_STMT_YIELD && n->source->block == p->entry)
             for (uint32_t k = 0; k < p->n_consumers; k++) /* each at most once per yield */
-                count_block(c, p->consumers[k], times);
+                fn(c, p->consumers[k], times);
+    }
+}
+
+static void order_block(oi_cprog *c, uint32_t block, uint64_t times)
+{
+    if (c->order.is_in[block])
+        return;
+    c->order.is_in[block] = true;
+    each_call(c, &graph_of(c)->blocks[block].stmts, times, order_block);
+    c->order.at[c->order.n++] = block;
+}
+
+static void add_times(oi_cprog *c, uint32_t block, uint64_t times)
+{
+    uint64_t *own = &c->block_times[block];
+    if (times == UINT64_MAX || __builtin_add_overflow(*own, times, own))
+        *own = UINT64_MAX;
+}
+
+static void order_blocks(oi_cprog *c)
+{
+    const oi_sgraph *g = graph_of(c);
+    uint32_t n = g->program->n_blocks;
+    c->order.at = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->order.at);
+    c->order.is_in = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->order.is_in);
+    c->order.n = 0;
+    for (uint32_t b = 0; b < n; b++)
+        if (g->blocks[b].is_used)
+            order_block(c, b, 1);
+}
+
+/* Callers first: what calls a block is counted before the block itself. */
+static void count_times(oi_cprog *c)
+{
+    const oi_sgraph *g = graph_of(c);
+    c->block_times = oi_arena_alloc(c->arena, (g->program->n_blocks + 1) * sizeof *c->block_times);
+    add_times(c, g->program->entry, 1);
+    for (uint32_t i = c->order.n; i-- > 0;) {
+        uint32_t block = c->order.at[i];
+        each_call(c, &g->blocks[block].stmts, c->block_times[block], add_times);
     }
 }
 
@@ -168,8 +198,8 @@ static void put_limit(oi_cprog *c, const oi_stmt *s)
     c->fails = true;
     oi_out_line(&c->out, "for (int64_t e = 0; e < %s; e++)",
                 t->rank ? oi_c_length(c, s->a.tensor, 0) : "1");
-    oi_out_line(&c->out, "    if ((%s)[e] < 0 || (int64_t)(%s)[e] > %" PRId64 ")", at, at,
-                s->limit);
+    /* as an unsigned number a negative one is beyond any limit */
+    oi_out_line(&c->out, "    if ((uint64_t)(%s)[e] > %" PRId64 ")", at, s->limit);
     oi_out_line(&c->out, "        return 47; /* E047: out of range */");
 }
 
@@ -381,9 +411,9 @@ static void put_block(oi_cprog *c, uint32_t block)
 void oi_c_blocks(oi_cprog *c)
 {
     const oi_sgraph *g = graph_of(c);
+    order_blocks(c);
     find_mentions(c);
-    c->block_times = oi_arena_alloc(c->arena, (g->program->n_blocks + 1) * sizeof *c->block_times);
-    count_block(c, g->program->entry, 1);
+    count_times(c);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used && b != g->program->entry)
             oi_out_line(&c->out, "static int %s(%s);", block_name(c, b),

@@ -303,8 +303,8 @@ oi_status cli_passes(const cli_list *names, const char **out)
     for (; n < names->n && n < CLI_MAX_PASSES; n++) {
         if (!is_pass(names->at[n]))
             return cli_usage_error(
-                "there is no pass '%s' (they are fold, dead, rename, inline, fuse, rows, lend, "
-                "schedule, memory)",
+                "there is no pass '%s' (they are recipes, fold, dead, rename, same, forward, "
+                "inline, fuse, rows, lend, schedule, memory, threads)",
                 names->at[n]);
         out[n] = names->at[n];
     }

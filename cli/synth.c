@@ -21,8 +21,8 @@ static const cli_option options[] = {
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
     OPT_TEXT("dump-after", 0, "PASS", &dump_after,
-             "print what this pass made: fold, dead, rename, inline, fuse, rows, lend, schedule, "
-             "memory or threads"),
+             "print what this pass made: fold, dead, rename, same, forward, inline, fuse, rows, "
+             "lend, schedule, memory or threads"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_END,
 };

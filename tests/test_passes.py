@@ -1,7 +1,7 @@
 """The synthesizer's passes: any one may be left out, and the program still agrees with the simulator."""
 import pytest
 
-PASSES = ["fold", "dead", "rename", "inline", "fuse", "rows", "lend", "schedule", "memory"]
+PASSES = ["fold", "dead", "rename", "same", "forward", "inline", "fuse", "rows", "lend", "schedule", "memory"]
 
 GRAPHS = {
     # maps into products and readers, values written in place, a variable that lives across the loop

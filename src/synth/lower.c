@@ -465,6 +465,17 @@ static void keep_call(oi_unit *u, oi_skernel *k, const oi_lowered *call)
     k->out_tensors = tensors + q->n_in;
 }
 
+/* Whether a map gives its one operand as it is: identity, a cast to the same type. Truths are
+ * computed, they become 0 or 1. */
+static bool is_move(const oi_kernel_query *q)
+{
+    if (q->op->cls != OI_OP_CLASS_MAP || q->n_in != 1 || q->in[0].dtype != q->out[0].dtype ||
+        q->out[0].dtype == OI_BOOL)
+        return false;
+    const char *text = oi_op_meaning_find(q->op, OI_PART_EXPR, q->in[0].dtype, q->out[0].dtype);
+    return strcmp(q->op->name, "cast") == 0 || (text && strcmp(text, "x") == 0);
+}
+
 void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lowered *lowered,
                    oi_stmts *out)
 {
@@ -501,6 +512,7 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
         oi_nest_fns *fns = NULL;
         if (!lowered->dyn) {
             oi_nest_make(q, i, &nest);
+            nest.is_copy |= is_move(q);
         } else {
             memset(&nest, 0, sizeof nest);
             fns = oi_arena_alloc(u->arena, sizeof *fns);

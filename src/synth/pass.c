@@ -16,6 +16,7 @@ static oi_status done_already(oi_unit *u)
 static const pass passes[] = {
     {"recipes", done_already, false},      {"fold", oi_pass_fold, false},
     {"dead", oi_pass_dead, false},         {"rename", oi_pass_rename, false},
+    {"same", oi_pass_same, false},         {"forward", oi_pass_forward, false},
     {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
     {"rows", oi_pass_rows, false},         {"lend", oi_pass_lend, false},
     {"schedule", oi_pass_schedule, false}, {"memory", oi_pass_memory, true},

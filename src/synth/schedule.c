@@ -59,9 +59,10 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
                !(op->kind == OI_SOP_STORE && oi_dtype_bits(op->type) < 8);
         each = own > 1 ? own : each;
     }
-    if (!fits || each == 1 || n->axes[n->n_axes - 1].extent % each != 0)
+    int64_t extent = fits && each > 1 ? n->axes[n->n_axes - 1].extent : 0;
+    if (extent == 0 || extent % each != 0)
         return;
-    if (n->axes[n->n_axes - 1].extent > each)
+    if (extent > each)
         oi_nest_split_axis(u, k, n, &(oi_split){n->n_axes - 1, each});
     n->order.spells_last = true;
 }

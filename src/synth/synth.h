@@ -367,6 +367,8 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 oi_status oi_pass_fold(oi_unit *u);
 oi_status oi_pass_dead(oi_unit *u);
 oi_status oi_pass_rename(oi_unit *u);
+oi_status oi_pass_same(oi_unit *u);
+oi_status oi_pass_forward(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);

@@ -1,0 +1,180 @@
+/* same.c: what was computed already is not computed again.
+ * needs:  one tensor per value (rename.c); kernels as lowered, with their calls
+ * keeps:  results, order
+ * makes:  fewer kernels; values with more readers
+ *
+ * Two calls of one list are the same when op, attributes and operands are, and nothing between them
+ * changes what they read. Bodies make such pairs: every qlinear over one input quantises it. */
+#include "synth/compose.h"
+
+typedef struct sharing {
+    oi_unit *u;
+    uint32_t graph;
+    oi_stmts *list;
+    oi_tally *uses; /* by tensor */
+} sharing;
+
+/* -- equal calls -- */
+
+static bool same_ints(const int64_t *a, const int64_t *b, size_t n)
+{
+    return n == 0 || memcmp(a, b, n * sizeof *a) == 0;
+}
+
+static bool same_value(const oi_op_value *a, const oi_op_value *b)
+{
+    if (a->tag != b->tag)
+        return false;
+    switch (a->tag) {
+    case OI_VALUE_NONE: return true;
+    case OI_VALUE_INT: return a->i == b->i;
+    case OI_VALUE_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case OI_VALUE_BOOL: return a->b == b->b;
+    case OI_VALUE_STRING: return strcmp(a->s, b->s) == 0;
+    case OI_VALUE_DTYPE: return a->dtype == b->dtype;
+    case OI_VALUE_INT_LIST: return a->n == b->n && same_ints(a->ints, b->ints, a->n);
+    default: return false;
+    }
+}
+
+static bool same_type(const oi_tensor *a, const oi_tensor *b)
+{
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (uint32_t d = 0; same && d < a->rank; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+/* Numbers that bodies bring along are made anew for every call. */
+static bool same_contents(const oi_tensor *a, const oi_tensor *b)
+{
+    return a->space == OI_SPACE_WEIGHTS && b->space == OI_SPACE_WEIGHTS && a->bytes && b->bytes &&
+           !a->n_table && !b->n_table && same_type(a, b) &&
+           memcmp(a->bytes, b->bytes, a->size_bytes) == 0;
+}
+
+/* Operand by operand; *to is what the second call makes instead of *from. */
+static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, uint32_t *from,
+                       uint32_t *to)
+{
+    unsigned n_written = 0;
+    if (a->ports.n != b->ports.n)
+        return false;
+    for (size_t i = 0; i < a->ports.n; i++) {
+        const oi_port *p = &a->ports.at[i], *q = &b->ports.at[i];
+        if (p->is_written != q->is_written)
+            return false;
+        if (p->is_written) {
+            *from = p->tensor;
+            *to = q->tensor;
+            n_written++;
+            if (p->n_entry || q->n_entry ||
+                !same_type(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor]))
+                return false;
+        } else if (!oi_port_same(p, q) &&
+                   !same_contents(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor])) {
+            return false;
+        }
+    }
+    return n_written == 1;
+}
+
+static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, uint32_t *from,
+                      uint32_t *to)
+{
+    if (!a->query || !b->query || a->query->op != b->query->op || a->scalars.n || b->scalars.n ||
+        a->is_dynamic || b->is_dynamic || a->can_fail || b->can_fail)
+        return false;
+    for (uint32_t i = 0; i < a->query->op->n_attrs; i++)
+        if (!same_value(&a->query->attrs[i], &b->query->attrs[i]))
+            return false;
+    return same_ports(u, a, b, from, to);
+}
+
+/* -- sharing -- */
+
+typedef struct replacing {
+    uint32_t from, to;
+} replacing;
+
+static void replace(void *ctx, const oi_mention *m)
+{
+    const replacing *r = ctx;
+    if (m->port && m->tensor == r->from)
+        m->port->tensor = r->to;
+}
+
+typedef struct counting {
+    uint32_t tensor, n;
+} counting;
+
+static void count(void *ctx, const oi_mention *m)
+{
+    counting *c = ctx;
+    c->n += m->tensor == c->tensor && m->port && !m->writes;
+}
+
+/* Whether all that sees the tensor, beside its maker, are ports further down the list. */
+static bool is_read_below(const sharing *x, size_t maker, uint32_t tensor)
+{
+    counting c = {.tensor = tensor};
+    const oi_tensor *t = &x->u->tensors.at[tensor];
+    if (t->space != OI_SPACE_ARENA || t->n_table || x->uses[tensor].writes != 1)
+        return false;
+    for (size_t i = maker + 1; i < x->list->n; i++) {
+        oi_stmt_mentions(x->u, x->graph, &x->list->at[i], count, &c);
+        oi_stmts_mentions(x->u, x->graph, &x->list->at[i].body, count, &c);
+    }
+    return c.n + 1 == x->uses[tensor].all;
+}
+
+static bool share(sharing *x, size_t first, size_t second)
+{
+    oi_unit *u = x->u;
+    uint32_t keep = OI_NO_ID, gone = OI_NO_ID;
+    const oi_stmt *a = &x->list->at[first], *b = &x->list->at[second];
+    if (a->kind != OI_STMT_KERNEL || b->kind != OI_STMT_KERNEL ||
+        !same_call(u, &u->kernels.at[a->kernel], &u->kernels.at[b->kernel], &keep, &gone) ||
+        keep == gone || !is_read_below(x, first, keep) || !is_read_below(x, second, gone) ||
+        !oi_stmts_may_pass(u, x->graph, x->list, second, first + 1, second, true))
+        return false;
+    replacing r = {gone, keep};
+    for (size_t i = second + 1; i < x->list->n; i++) {
+        oi_stmt *s = &x->list->at[i];
+        oi_stmt_mentions(u, x->graph, s, replace, &r);
+        oi_stmts_mentions(u, x->graph, &s->body, replace, &r);
+    }
+    oi_tally_stmt(u, x->graph, &x->list->at[second], x->uses, false);
+    oi_stmts_remove(x->list, second);
+    x->uses[keep].all += x->uses[gone].all;
+    x->uses[keep].reads += x->uses[gone].reads;
+    x->uses[gone] = (oi_tally){0, 0, 0};
+    return true;
+}
+
+#define REACH \
+    400 /* statements back; the same call far away is rare, and its value would live long */
+
+static void share_list(sharing *x, oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        share_list(x, &list->at[i].body);
+    x->list = list;
+    for (size_t i = 1; i < list->n; i++) {
+        bool gone = false;
+        for (size_t k = i; k-- > 0 && i - k <= REACH && !gone;)
+            gone = share(x, k, i);
+        i -= gone;
+    }
+}
+
+oi_status oi_pass_same(oi_unit *u)
+{
+    for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
+        sharing x = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
+            if (u->graphs.at[g].blocks[b].is_used)
+                share_list(&x, &u->graphs.at[g].blocks[b].stmts);
+    }
+    return OI_OK;
+}

@@ -40,6 +40,16 @@ if os.environ.get("OPENINFER_SANITIZED"):  # what is emitted was judged already:
     WAYS = {"avx2-gcc-quick": ("cpu_avx2", "gcc", "-O0", []), "avx2-gcc-nodes": ("cpu_avx2", "gcc", "-O0", ["--per-node"])}
 
 
+def ways_for(i):
+    """Of the i-th example: all of them take minutes. Each has the Makefile's flags, a sanitizer and two of the
+    others, in turn, so that every way meets many examples."""
+    if os.environ.get("OPENINFER_LONG") or len(WAYS) < 4:
+        return list(WAYS)
+    strict = [way for way in WAYS if way.endswith("sanitized")]
+    others = [way for way in WAYS if way not in strict and way != "avx2-gcc"]
+    return ["avx2-gcc", strict[i % 2], others[2 * i % len(others)], others[(2 * i + 1) % len(others)]]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("synth")
@@ -79,8 +89,7 @@ def has_avx2():
     return "cpu:avx2" in run_all.devices(BIN)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name, way", [(name, way) for i, name in enumerate(NAMES) for way in ways_for(i)])
 def test_example(openinfer, example, name, way):
     target, compiler, flags, more = WAYS[way]
     tool_is_here(compiler)

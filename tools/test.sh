@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # test.sh [STAGE...]: every test in stages, each timed; ends with what passed, failed and was left
-# out. A failing stage does not stop the others. tools/setup.sh has run before.
+# out. A failing stage does not stop the others. tools/setup.sh has run before. With OPENINFER_LONG
+# set, tests that otherwise try a part of all combinations try all of them.
 set -u
 cd "$(dirname "$0")/.." || exit 3
 export JOBS=${JOBS:-$(nproc 2> /dev/null || echo 2)}
 venv=$PWD/build/venv/bin/python
 fuzz_seconds=20
+[ -z "${OPENINFER_LONG:-}" ] || fuzz_seconds=120
 log=build/test-logs
 mkdir -p "$log"
 

@@ -172,6 +172,8 @@ static void test_functions(void **state)
         refuse(text, "E060", "input 'x' cannot be i32 (takes F)");
     }
     accept("swish(f32[4]; alpha=2) >> f32[4]");
+    accept("dropout(i8[B,4]) >> i8[B,4]");
+    refuse("dropout(i8[B,4]) >> i8[4]", "E051", "declared [4], result is [B, 4]");
     refuse("gelu(f32[4]; approximate=\"fast\") >> f32[4]", "E053",
            "attribute 'approximate' wants \"none\" or \"tanh\", found \"fast\"");
 }

@@ -39,7 +39,8 @@ static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
     return oi_vf_load((const float *)(const void *)p);
 }
 
-/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q) */
+/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q), rounded after every step as the
+ * op's definition does: the result is the simulator's, bit by bit. */
 static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset, float d,
                                 float sum_of_q, int64_t zero, int64_t has_offset)
 {
@@ -47,8 +48,8 @@ static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset,
         sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
     oi_vf v = oi_vf_mul(oi_vf_of_vi(sum), scale);
     if (has_offset)
-        v = oi_vf_fma(offset, oi_vf_set(sum_of_q), v);
-    return oi_vf_fma(v, oi_vf_set(d), acc);
+        v = oi_vf_add(v, oi_vf_mul(offset, oi_vf_set(sum_of_q)));
+    return oi_vf_add(acc, oi_vf_mul(v, oi_vf_set(d)));
 }
 
 /* Sums of w in nibbles times one row of x, 32 numbers at a time. */

@@ -133,8 +133,8 @@ static void weights_1_512_512(const buffers *b)
 
 static void sdpa_1_1024(const buffers *b)
 {
-    oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 1, 2048, 64, 64, 0, 2, 6, 1, 64,
-            0.125f, 1024, 0, 576);
+    oi_sdpa_decode(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 1, 2048, 64, 64, 0, 2, 9, 1,
+                   64, 0.125f, 1024, 0, 576);
 }
 
 static void sdpa_32_512(const buffers *b)

@@ -5,6 +5,7 @@
 
 #define ROWS 96 /* of queries at a time: they and a tile of keys stay in the second cache */
 #define KEYS 64 /* OI_SDPA_KEYS */
+#define FEW  6  /* rows that share a key head: fewer read keys and values as they lie */
 
 typedef struct call {
     int64_t batches, heads, kv_heads, tq, tk, dh, dv;
@@ -85,13 +86,14 @@ bool oi_recipe_sdpa_8(const oi_recipe_call *rc, oi_recipe_plan *out)
     call c;
     if (!set_call(q, &c) || !fits(q, &c, 8))
         return false;
-    int64_t rows = (c.heads / c.kv_heads * c.tq + 5) / 6 * 6;
-    rows = rows < ROWS ? rows : ROWS;
-    out->function = "oi_sdpa";
+    const bool is_few = c.heads / c.kv_heads * c.tq < FEW;
+    int64_t rows = is_few ? c.heads * c.tq : (c.heads / c.kv_heads * c.tq + 5) / 6 * 6;
+    rows = is_few || rows < ROWS ? rows : ROWS;
+    out->function = is_few ? "oi_sdpa_decode" : "oi_sdpa";
     out->n_scratch = 1;
     out->scratch[0].name = "work";
     out->scratch[0].dtype = OI_F32;
-    out->scratch[0].count = rows * (c.dh + c.dv + 2) + KEYS * (c.dh + c.dv + 6);
+    out->scratch[0].count = rows * (c.dh + c.dv + 2) + KEYS * (is_few ? 3 : c.dh + c.dv + 6);
     for (int64_t i = 0; i < 3; i++)
         oi_recipe_arg_add(out, OI_ARG_IN, i);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);

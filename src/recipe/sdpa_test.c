@@ -5,6 +5,12 @@
 
 static void body(const char *function, const trial_arg *a)
 {
+    if (strcmp(function, "oi_sdpa_decode") == 0) {
+        oi_sdpa_decode(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
+                       a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                       a[16].n, a[17].real, a[18].n, a[19].n, a[20].n);
+        return;
+    }
     assert_string_equal(function, "oi_sdpa");
     oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n, a[9].n,
             a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].real, a[18].n,
@@ -63,6 +69,8 @@ static void test_settings(void **state)
         {1, 8, 1, 1, 65, 8, 32, 65, true, OI_F16},
         {1, 2, 1, 9, 64, 16, 16, 3, true, OI_F16},
         {1, 2, 2, 5, 20, 16, 16, 0, false, OI_F32},
+        {2, 6, 2, 1, 140, 16, 48, 130, true, OI_F16},
+        {1, 4, 2, 2, 70, 8, 16, 66, true, OI_F32},
         {3, 6, 2, 50, 130, 24, 48, 129, true, OI_F32},
     };
     for (size_t i = 0; i < OI_COUNT(settings); i++) {

@@ -5,7 +5,7 @@
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after;
 static cli_list without;
-static bool certify, per_node, share_all;
+static bool certify, per_node, share_all, device_only;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
@@ -20,6 +20,8 @@ static const cli_option options[] = {
              "build it with the device's compiler: its stack and flash go into the certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
+    OPT_FLAG("device-only", 0, &device_only,
+             "only what runs on the device itself: the shaders of a Vulkan device"),
     OPT_TEXT("dump-after", 0, "PASS", &dump_after,
              "print what this pass made: fold, dead, rename, same, forward, inline, fuse, rows, "
              "lend, schedule, memory or threads"),
@@ -50,7 +52,8 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
     if (status == OI_OK && certify)
         status = oi_plan_certify(*plan, job.device, NULL, job.diag);
     if (status == OI_OK)
-        status = oi_plan_emit(*plan, output, job.diag);
+        status = device_only ? oi_plan_emit_device(*plan, output, job.diag)
+                             : oi_plan_emit(*plan, output, job.diag);
     if (status == OI_OK && oi_plan_dump(*plan))
         status = cli_write(NULL, oi_plan_dump(*plan));
     return status;

@@ -994,6 +994,8 @@ OI_API oi_status oi_plan_certify(oi_plan *p, const oi_device *device, const char
                                  oi_diag *diag);
 /* Writes the program into a folder that need not exist: all or nothing. */
 OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);
+/* Only what runs on the device itself: of Vulkan devices a compute shader NAME.comp per kernel. */
+OI_API oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag);
 
 /* -- proof ---------------------------------------------------------------------------------------
  *

@@ -34,11 +34,32 @@ extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name */
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
                            const char *text, oi_buf *out);
 
+/* A word of the text that is called like a helper but is none of the table; NULL: all are there. */
+const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *text);
+
 /* -- formula.c: numbers that hang on lengths -- */
 
 typedef const char *oi_spell_scalar(void *ctx, uint32_t scalar);
 const char *oi_formula_text(oi_arena *a, const oi_formula *f, oi_spell_scalar *spell, void *ctx);
 bool oi_formula_is_length(const oi_formula *f, uint32_t *scalar); /* just that scalar */
+
+/* -- kernel.c: what kernels of all languages have in common -- */
+
+/* By port: what it is called. */
+const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skernel *k);
+/* The statement as written, without its line end; NULL for a graph without text. */
+const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const oi_pnode *n);
+/* Without its folders: nothing that is emitted tells where it was made. */
+const char *oi_file_name(const char *path);
+/* By oi_fn: how the kernel's formulas are spelled in its text: a length by its name, others by a
+ * constant. */
+const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k);
+/* Definitions of those constants that the body mentions. */
+const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *names,
+                               const char *index, const char *body);
+bool oi_text_has_word(const char *text, const char *word);
+/* A comment per node that the kernel does. */
+void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k);
 
 /* -- nest.c: loops in a C-like language -- */
 
@@ -50,7 +71,7 @@ typedef struct oi_lang {
     const oi_dialect *dialect;
     const oi_helper *helpers;
     const char *index;    /* type of positions */
-    const char *as_index; /* makes one of what a helper gives; NULL: it already is */
+    const char *as_index; /* makes one of an i64; NULL: it already is */
     const char *exact;    /* before a float's type, so that no product and sum are joined */
     /* How the element at text `at` reads, in the form it is computed in. */
     void (*load)(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_buf *out);
@@ -86,6 +107,19 @@ typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
 char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,
                     const char *const *own);
 
+/* -- glsl/: compute shaders -- */
+
+typedef struct oi_emitted_file {
+    const char *name;
+    char *text;
+    size_t size;
+} oi_emitted_file;
+typedef OI_VEC(oi_emitted_file) oi_emitted;
+
+/* Every kernel that runs, a shader per nest or per group that shares its loops: NAME.comp. Refuses
+ * (E060) what the device's shaders cannot compute. */
+void oi_emit_glsl(oi_unit *u, oi_emitted *files);
+
 /* -- fit.c: what the device must have -- */
 
 typedef struct oi_certificate {
@@ -106,13 +140,6 @@ oi_status oi_fit_check(oi_unit *u, const oi_certificate *c);
 void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
 
 /* -- c/ -- */
-
-typedef struct oi_emitted_file {
-    const char *name;
-    char *text;
-    size_t size;
-} oi_emitted_file;
-typedef OI_VEC(oi_emitted_file) oi_emitted;
 
 void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);
 void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */

@@ -78,3 +78,22 @@ const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_
         return NULL;
     return target->cpu.isa >> OI_ISA_NEON & 1 ? "arm_neon.h" : "immintrin.h";
 }
+
+const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *text)
+{
+    oi_map known = {.arena = a};
+    for (uint32_t i = 0; table[i].name; i++)
+        oi_map_put(&known, table[i].name, i);
+    for (const char *p = text; *p;) {
+        size_t len = 0;
+        while (is_word(p[len]))
+            len++;
+        if (len > 3 && memcmp(p, "oi_", 3) == 0 && p[len] == '(') {
+            const char *word = oi_arena_text(a, p, len);
+            if (oi_map_get(&known, word) == OI_MAP_NONE)
+                return word;
+        }
+        p += len ? len : 1;
+    }
+    return NULL;
+}

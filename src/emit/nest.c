@@ -232,10 +232,18 @@ static const char *load_text(const oi_printing *x, const oi_sop *op)
  * unsigned one beyond any length must not turn negative. */
 static void print_index(oi_printing *x, uint32_t id, const oi_sop *op)
 {
-    const char *name = new_name(x, "at"), *suffix = op->type == OI_U64 ? "_u64" : "";
-    const char *v = oi_arena_printf(x->p->arena, "oi_position%s(%s, %s)", suffix, load_text(x, op),
-                                    oi_place_number(x, op->length, op->length_fn));
-    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, oi_place_position(x, v));
+    bool is_wide = op->type == OI_I64 || op->type == OI_U32 || op->length > INT32_MAX;
+    const char *name = new_name(x, "at"), *v = load_text(x, op);
+    if (op->type == OI_U8 || op->type == OI_U16)
+        v = oi_place_position(x, v);
+    v = oi_arena_printf(x->p->arena, "oi_position_%s(%s, %s)",
+                        op->type == OI_U64 ? "u64"
+                        : is_wide          ? "i64"
+                                           : "i32",
+                        v, oi_place_number(x, op->length, op->length_fn));
+    if (is_wide || op->type == OI_U64)
+        v = oi_place_position(x, v);
+    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, v);
     if (!op->may_leave) {
         oi_out_open(x->p->out, "if (%s < 0)", name);
         x->p->lang->fail(x->p->out, 47, "E047: an index out of range");

@@ -20,7 +20,7 @@ const char *oi_place_axis(const oi_printing *x, uint32_t a); /* the counter of t
 bool oi_place_has_loop(const oi_snest *n, uint32_t a);       /* else it has no counter */
 const char *oi_place_number(const oi_printing *x, int64_t value, oi_fn fn);
 const char *oi_place_dim(const oi_printing *x, uint32_t port, uint32_t d); /* its length */
-const char *oi_place_position(const oi_printing *x, const char *text);     /* what a helper found */
+const char *oi_place_position(const oi_printing *x, const char *text);     /* made one */
 const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d);
 const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f);
 const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op);

@@ -56,7 +56,7 @@ static const char *sum_text(const oi_printing *x, sum *s)
     return oi_buf_to_arena(&s->text, x->p->arena);
 }
 
-/* What a helper found, as a position. */
+/* A number of another type as a position. */
 const char *oi_place_position(const oi_printing *x, const char *text)
 {
     const char *as = x->p->lang->as_index;
@@ -101,10 +101,9 @@ const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const o
     const char *text = sum_text(x, &s);
     if (c->bend == OI_BEND_NONE)
         return text;
-    return oi_place_position(x,
-                             oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %s, %s)", bends[c->bend],
-                                             text, oi_place_number(x, c->bend_from, f->bend_from),
-                                             oi_place_number(x, c->bend_to, f->bend_to)));
+    return oi_arena_printf(x->p->arena, "oi_bend_%s(%s, %s, %s)", bends[c->bend], text,
+                           oi_place_number(x, c->bend_from, f->bend_from),
+                           oi_place_number(x, c->bend_to, f->bend_to));
 }
 
 const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d)

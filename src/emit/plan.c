@@ -125,6 +125,7 @@ typedef struct writing {
     char *device; /* normalised */
     uint64_t hash;
     oi_emitted files;
+    bool is_device; /* only what runs on the device, without the weights */
     oi_diag *diag;
 } writing;
 
@@ -133,7 +134,10 @@ static void spell(void *ctx)
     writing *w = ctx;
     w->files.n = 0;
     oi_unit *u = &w->plan->unit;
-    oi_emit_c(u, &w->plan->certificate, w->hash, &w->files);
+    if (w->is_device)
+        oi_emit_glsl(u, &w->files);
+    else
+        oi_emit_c(u, &w->plan->certificate, w->hash, &w->files);
     oi_buf text = {0};
     oi_plan_json(u, &w->plan->certificate, w->hash, &text);
     size_t n = text.n;
@@ -165,6 +169,8 @@ static oi_status write_into(writing *w, const char *dir)
             return oi_diag_env(w->diag, dir, "the path is too long");
         OI_TRY(oi_file_write(path, f->text, f->size, w->diag));
     }
+    if (w->is_device)
+        return OI_OK;
     if (snprintf(path, sizeof path, "%s/%s", dir, weights_name(w)) >= (int)sizeof path)
         return oi_diag_env(w->diag, dir, "the path is too long");
     return oi_file_write_with(path, put_weights, w, w->diag);
@@ -176,7 +182,7 @@ static oi_status move_into_place(writing *w, const char *from)
     char a[4096], b[4096];
     if (rename(from, w->dir) == 0)
         return OI_OK;
-    for (size_t i = 0; i <= w->files.n; i++) {
+    for (size_t i = 0; i < w->files.n + !w->is_device; i++) {
         const char *name = i < w->files.n ? w->files.at[i].name : weights_name(w);
         if (snprintf(a, sizeof a, "%s/%s", from, name) >= (int)sizeof a ||
             snprintf(b, sizeof b, "%s/%s", w->dir, name) >= (int)sizeof b)
@@ -203,19 +209,47 @@ static oi_status write_folder(writing *w)
     return status;
 }
 
-oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
+static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
 {
-    writing w = {.plan = p, .dir = dir, .diag = diag};
+    w->plan = p;
+    w->dir = dir;
+    w->diag = diag;
     p->unit.diag = diag;
-    OI_TRY(oi_weights_hash(&p->unit, &w.hash));
-    OI_TRY(oi_device_to_json(p->unit.device, &w.device, diag));
-    oi_status status = oi_arena_guard(p->unit.arena, spell, &w) == OI_OK
+    OI_TRY(oi_weights_hash(&p->unit, &w->hash));
+    OI_TRY(oi_device_to_json(p->unit.device, &w->device, diag));
+    oi_status status = oi_arena_guard(p->unit.arena, spell, w) == OI_OK
                            ? p->unit.status
                            : oi_diag_env(diag, dir, "out of memory");
     if (status == OI_OK)
-        status = write_folder(&w);
-    oi_free(w.device);
+        status = write_folder(w);
+    oi_free(w->device);
     return status;
+}
+
+static oi_status refuse_api(const oi_plan *p, const char *what, oi_diag *diag)
+{
+    const oi_device_info *t = p->unit.target;
+    return oi_diag_error(diag, (oi_place){.file = NULL}, "E060", "device '%s' (%s): %s", t->name,
+                         oi_device_api_name(t->api), what);
+}
+
+oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
+{
+    writing w = {.is_device = false};
+    if (p->unit.target->api != OI_DEVICE_C)
+        return refuse_api(p,
+                          "only C programs are written so far; of Vulkan devices the shaders "
+                          "alone: --device-only",
+                          diag);
+    return emit(&w, p, dir, diag);
+}
+
+oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag)
+{
+    writing w = {.is_device = true};
+    if (p->unit.target->api != OI_DEVICE_VULKAN)
+        return refuse_api(p, "there is no part that runs apart from a host", diag);
+    return emit(&w, p, dir, diag);
 }
 
 /* -- what was measured -- */

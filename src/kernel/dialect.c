@@ -41,9 +41,11 @@ static unsigned class_of(oi_dtype t)
     case OI_BF16:
     case OI_F16: return OI_M_NARROW;
     case OI_BOOL: return OI_M_BOOLS;
-    case OI_BITSET: return OI_M_WHOLE;
-    default: return oi_dtype_bits(t) < 8 ? OI_M_PACKED : OI_M_WHOLE;
+    case OI_BITSET: return OI_M_SMALL;
+    default: break;
     }
+    unsigned bits = oi_dtype_bits(t);
+    return bits < 8 ? OI_M_PACKED : bits < 32 ? OI_M_SMALL : OI_M_WHOLE;
 }
 
 /* The type that decides about the spelling: comparisons and tests are told by their arguments. */
@@ -66,8 +68,9 @@ static const char *spelling(const printer *p, const oi_m_node *n)
 static void print(const printer *p, uint16_t at, bool nested);
 
 /* The widest type of the same kind: conversions are spelled for that one only. */
-static const char *widest(oi_dtype t)
+static const char *widest(const printer *p, oi_dtype t, oi_dtype to)
 {
+    bool is_narrow = p->d->has_narrow && oi_dtype_bits(t) <= 32 && oi_dtype_bits(to) <= 32;
     switch (t) {
     case OI_F32: return "f32";
     case OI_F64: return "f64";
@@ -79,8 +82,21 @@ static const char *widest(oi_dtype t)
     case OI_I32:
     case OI_I64:
     case OI_T1:
-    case OI_T2: return "i64";
-    default: return "u64";
+    case OI_T2: return is_narrow ? "i32" : "i64";
+    default: return is_narrow ? "u32" : "u64";
+    }
+}
+
+static void print_arguments(const printer *p, const oi_m_node *n)
+{
+    for (unsigned i = 0; i < n->n_args; i++) {
+        bool is_truth = p->d->of_truth && n->helper->rule == OI_M_CONVERT &&
+                        p->m->nodes[n->args[i]].type == OI_BOOL;
+        put(p->out, i ? ", " : "");
+        put(p->out, is_truth ? p->d->of_truth : "");
+        put(p->out, is_truth ? "(" : "");
+        print(p, n->args[i], false);
+        put(p->out, is_truth ? ")" : "");
     }
 }
 
@@ -94,14 +110,9 @@ static void print_code(const printer *p, const oi_m_node *n, char code)
     case 'T': put(p->out, p->d->types[t]); break;
     case 'U': put(p->out, p->d->wide[t]); break;
     case 't': put(p->out, oi_dtype_name(t)); break;
-    case 'f': put(p->out, widest(p->m->nodes[n->args[0]].type)); break;
+    case 'f': put(p->out, widest(p, p->m->nodes[n->args[0]].type, t)); break;
     case 'h': put(p->out, n->helper->name); break;
-    case '*':
-        for (unsigned i = 0; i < n->n_args; i++) {
-            put(p->out, i ? ", " : "");
-            print(p, n->args[i], false);
-        }
-        break;
+    case '*': print_arguments(p, n); break;
     default: break;
     }
 }
@@ -176,18 +187,20 @@ static void c_number(char out[40], oi_dtype t, double v)
 
 /* Integers are computed unsigned, where overflow is defined, in 32 bits at least: C would promote
  * narrower ones to int, and u16 * u16 overflows that. Packed ones fit an int and are cut back. */
+enum { OI_M_INTEGERS = OI_M_WHOLE | OI_M_SMALL };
+
 static const oi_m_row c_rows[] = {
     {"add", OI_M_FLOATS, "$0 + $1"},
-    {"add", OI_M_WHOLE, "($T)(($U)$0 + ($U)$1)"},
+    {"add", OI_M_INTEGERS, "($T)(($U)$0 + ($U)$1)"},
     {"add", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 + $1))"},
     {"sub", OI_M_FLOATS, "$0 - $1"},
-    {"sub", OI_M_WHOLE, "($T)(($U)$0 - ($U)$1)"},
+    {"sub", OI_M_INTEGERS, "($T)(($U)$0 - ($U)$1)"},
     {"sub", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 - $1))"},
     {"mul", OI_M_FLOATS, "$0 * $1"},
-    {"mul", OI_M_WHOLE, "($T)(($U)$0 * ($U)$1)"},
+    {"mul", OI_M_INTEGERS, "($T)(($U)$0 * ($U)$1)"},
     {"mul", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 * $1))"},
     {"neg", OI_M_FLOATS, "-$0"},
-    {"neg", OI_M_WHOLE, "($T)(0 - ($U)$0)"},
+    {"neg", OI_M_INTEGERS, "($T)(0 - ($U)$0)"},
     {"neg", OI_M_PACKED, "oi_cut_$t((uint32_t)-$0)"},
     {"div", OI_M_FLOATS, "$0 / $1"},
     {"lt", ~0u, "$0 < $1"},
@@ -203,7 +216,7 @@ static const oi_m_row c_rows[] = {
     {"bit_and", ~0u, "($T)($0 & $1)"},
     {"bit_or", ~0u, "($T)($0 | $1)"},
     {"bit_xor", ~0u, "($T)($0 ^ $1)"},
-    {"bit_not", OI_M_WHOLE, "($T)~$0"},
+    {"bit_not", OI_M_INTEGERS, "($T)~$0"},
     {"bit_not", OI_M_PACKED, "oi_cut_$t((uint32_t)~$0)"},
     {"i64", ~0u, "(int64_t)$0"},
     {"near", OI_M_FLOATS, "($T)$0"},

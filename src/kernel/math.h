@@ -180,7 +180,8 @@ static inline float oi_erf_f32(float x)
  * for every x, however large. */
 typedef struct oi_turn {
     float hi, lo;
-    double rest; /* the same in one number */
+    int32_t part; /* the rest in quarter turns, times 2^32 ... */
+    uint32_t low; /* ... and 32 bits more */
     uint32_t quarter;
 } oi_turn;
 
@@ -210,11 +211,11 @@ static inline oi_turn oi_turn_f32(float x)
     float hi = coarse * 0x1.92p-12f; /* exact: 12 bits times 12 */
     float lo = coarse * 0x1.fb5444p-24f + fine * 0x1.921fb6p-32f;
     float sum = hi + lo;
-    double rest = ((double)part + (double)(low << 2) * 0x1p-32) * 0x1.921fb54442d18p-32;
     int is_small = u < 0x3f490fdbu; /* pi / 4 */
     return (oi_turn){.hi = is_small ? oi_float_f32(u) : sum,
                      .lo = is_small ? 0.0f : lo - (sum - hi),
-                     .rest = is_small ? (double)oi_float_f32(u) : rest,
+                     .part = part,
+                     .low = low << 2,
                      .quarter = is_small ? 0 : (top + 0x20000000u) >> 30};
 }
 
@@ -253,7 +254,8 @@ static inline float oi_cos_f32(float x)
 static inline float oi_tan_f32(float x)
 {
     oi_turn t = oi_turn_f32(x);
-    double a = t.rest, z = a * a;
+    double rest = ((double)t.part + (double)t.low * 0x1p-32) * 0x1.921fb54442d18p-32;
+    double a = oi_magnitude_f32(x) < 0x1.921fb6p-1f ? (double)t.hi : rest, z = a * a; /* pi / 4 */
     double s = -1.0 / 39916800.0, c = 1.0 / 479001600.0;
     s = s * z + 1.0 / 362880.0;
     s = s * z - 1.0 / 5040.0;

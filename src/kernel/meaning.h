@@ -91,7 +91,14 @@ bool oi_meaning_uses(const oi_meaning *m, const char *name);
 /* -- dialect.c: spelling -- */
 
 /* Element types by how a dialect treats them. */
-enum { OI_M_FLOATS = 1, OI_M_WHOLE = 2, OI_M_PACKED = 4, OI_M_BOOLS = 8, OI_M_NARROW = 16 };
+enum {
+    OI_M_FLOATS = 1,
+    OI_M_WHOLE = 2, /* integers of 32 and 64 bits */
+    OI_M_PACKED = 4,
+    OI_M_BOOLS = 8,
+    OI_M_NARROW = 16, /* floats that are only stored */
+    OI_M_SMALL = 32   /* integers of 8 and 16 bits */
+};
 
 typedef struct oi_m_row {
     const char *helper;
@@ -107,6 +114,8 @@ typedef struct oi_dialect {
     const char *wide[OI_DTYPE_COUNT]; /* $U */
     const oi_m_row *rows;             /* the first that fits; ends with a NULL helper */
     const char *call, *convert;       /* when no row fits */
+    const char *of_truth; /* makes a number of a truth, for conversions; NULL: it is one */
+    bool has_narrow;      /* conversions between integers of up to 32 bits are apart: $f is one */
     void (*number)(char out[40], oi_dtype t, double v);
 } oi_dialect;
 

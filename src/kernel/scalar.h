@@ -501,11 +501,14 @@ OI_PACKED(t2, 2, int8_t, oi_value_t2, oi_bits_whole)
 /* -- positions -- */
 
 /* An index found in data: a negative one counts from the end; -1 when it is out of range. */
-static inline int64_t oi_position(int64_t i, int64_t n)
-{
-    i = i < 0 ? i + n : i;
-    return i < n && i >= 0 ? i : -1;
-}
+#define OI_POSITION(t, T)                     \
+    static inline T oi_position_##t(T i, T n) \
+    {                                         \
+        i = i < 0 ? i + n : i;                \
+        return i < n && i >= 0 ? i : -1;      \
+    }
+OI_POSITION(i32, int32_t)
+OI_POSITION(i64, int64_t)
 
 static inline int64_t oi_position_u64(uint64_t i, int64_t n)
 {

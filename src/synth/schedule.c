@@ -102,6 +102,8 @@ static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 oi_status oi_pass_schedule(oi_unit *u)
 {
+    if (u->target->type == OI_DEVICE_GPU) /* an invocation computes one element */
+        return OI_OK;
     for (size_t k = 0; k < u->kernels.n; k++)
         for (size_t i = 0; i < u->kernels.at[k].nests.n && !u->kernels.at[k].is_dynamic; i++) {
             spell_bytes(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);

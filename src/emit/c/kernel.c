@@ -3,75 +3,6 @@
 
 #include <inttypes.h>
 
-/* -- names -- */
-
-/* What the functions themselves call something. */
-static bool is_taken(const oi_skernel *k, const char *name)
-{
-    static const char *const words[] = {"acc", "best", "first", "last", "part", "parts"};
-    bool taken = strlen(name) == 1; /* loop counters */
-    for (size_t i = 0; i < OI_COUNT(words); i++)
-        taken |= strcmp(name, words[i]) == 0;
-    for (uint32_t i = 0; k->recipe && i < k->plan->n_scratch; i++)
-        taken |= strcmp(name, k->plan->scratch[i].name) == 0;
-    return taken;
-}
-
-static const char **port_names(oi_cprog *c, const oi_skernel *k)
-{
-    const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
-    for (size_t i = 0; i < k->ports.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
-        const oi_pvar *var = t->var ? t->var : t->origin;
-        const char *name = var ? var->name : t->name;
-        unsigned same = 0;
-        for (size_t j = 0; j < i; j++)
-            same += strcmp(names[j], name) == 0;
-        /* values are called by a word and a number */
-        char end = name[strlen(name) - 1];
-        bool clashes = is_taken(k, name) || same || (end >= '0' && end <= '9');
-        names[i] = clashes ? oi_arena_printf(c->arena, "%s_%zu", name, i) : name;
-    }
-    return names;
-}
-
-/* The statement as written, without its line end. */
-static const char *source_line(oi_cprog *c, const oi_pnode *n)
-{
-    const oi_graph *g = c->u->graphs.at[c->graph].program->graph;
-    if (!g->source.name || !n->source->span.line)
-        return NULL;
-    oi_bytes line = oi_source_line(&g->source, n->source->span.line);
-    const char *p = (const char *)line.ptr;
-    size_t len = line.size;
-    while (len && (*p == ' ' || *p == '\t'))
-        p++, len--;
-    const char *text = oi_arena_text(c->arena, p, len);
-    for (char *q = strstr(text, "//"); q; q = NULL)
-        *q = '\0';
-    for (char *q = strstr(text, "*/"); q; q = strstr(q, "*/"))
-        *q = ' ';
-    return text;
-}
-
-/* Without its folders: code does not tell where it was made. */
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static void put_source(oi_cprog *c, const oi_skernel *k)
-{
-    const oi_graph *g = c->u->graphs.at[k->graph].program->graph;
-    for (size_t i = 0; i < k->nodes.n; i++) {
-        const char *line = source_line(c, k->nodes.at[i]);
-        if (line)
-            oi_out_line(&c->out, "/* %s:%u: %s */", file_name(g->source.name),
-                        k->nodes.at[i]->source->span.line, line);
-    }
-}
-
 /* Tensors of one kernel are alive together, so they lie apart; entries of one table may be one. */
 static bool lie_apart(const oi_skernel *k)
 {
@@ -80,56 +11,6 @@ static bool lie_apart(const oi_skernel *k)
             if (k->ports.at[i].tensor == k->ports.at[j].tensor)
                 return false;
     return true;
-}
-
-/* -- lengths -- */
-
-static const char *scalar_name(void *ctx, uint32_t scalar)
-{
-    const oi_skernel *k = ctx;
-    return k->scalars.at[scalar].name;
-}
-
-static bool has_word(const char *text, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word)) {
-        char before = p == text ? ' ' : p[-1], after = p[n];
-        bool starts = !(before == '_' || (before >= '0' && before <= '9') ||
-                        (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z'));
-        bool ends = !(after == '_' || (after >= '0' && after <= '9') ||
-                      (after >= 'a' && after <= 'z') || (after >= 'A' && after <= 'Z'));
-        if (starts && ends)
-            return true;
-    }
-    return false;
-}
-
-/* How the kernel's formulas are spelled in its text: a length by its name, others by a constant. */
-static const char **fn_names(oi_cprog *c, const oi_skernel *k)
-{
-    const char **names = oi_arena_alloc(c->arena, (k->formulas.n + 2) * sizeof *names);
-    for (size_t i = 0; i < k->formulas.n; i++) {
-        uint32_t scalar;
-        names[i + 1] = oi_formula_is_length(&k->formulas.at[i], &scalar)
-                           ? k->scalars.at[scalar].name
-                           : oi_arena_printf(c->arena, "size%zu", i + 1);
-    }
-    return names;
-}
-
-/* Those constants that the text needs. */
-static const char *fn_texts(oi_cprog *c, const oi_skernel *k, const char *const *names,
-                            const char *body)
-{
-    oi_buf b = {0};
-    for (size_t i = 0; i < k->formulas.n; i++) {
-        uint32_t scalar;
-        if (!oi_formula_is_length(&k->formulas.at[i], &scalar) && has_word(body, names[i + 1]))
-            oi_buf_printf(&b, "    const int64_t %s = %s;\n", names[i + 1],
-                          oi_formula_text(c->arena, &k->formulas.at[i], scalar_name, (void *)k));
-    }
-    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
 }
 
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names);
@@ -143,10 +24,10 @@ static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
         return used;
     oi_out before = c->out;
     c->out = (oi_out){0};
-    put_body(c, k, port_names(c, k));
+    put_body(c, k, oi_kernel_port_names(c->arena, c->u, k));
     oi_buf_putc(&c->out.buf, '\0');
     for (size_t i = 0; i < k->scalars.n; i++)
-        used[i] = has_word(c->out.buf.text, k->scalars.at[i].name);
+        used[i] = oi_text_has_word(c->out.buf.text, k->scalars.at[i].name);
     oi_buf_free(&c->out.buf);
     c->out = before;
     return used;
@@ -248,7 +129,7 @@ static void put_share(oi_cprog *c, const oi_skernel *k)
 
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
-    const char **fns = fn_names(c, k);
+    const char **fns = oi_kernel_fn_names(c->arena, k);
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
                          .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
@@ -278,15 +159,15 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
         return;
     const char *body = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
     c->out.buf.n = before;
-    oi_out_text(&c->out, fn_texts(c, k, fns, body));
+    oi_out_text(&c->out, oi_kernel_fn_texts(c->arena, k, fns, "int64_t", body));
     oi_out_text(&c->out, body);
 }
 
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 {
     c->graph = k->graph;
-    const char **names = port_names(c, k);
-    put_source(c, k);
+    const char **names = oi_kernel_port_names(c->arena, c->u, k);
+    oi_kernel_put_source(&c->out, c->arena, c->u, k);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
     put_body(c, k, names);

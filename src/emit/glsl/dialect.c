@@ -1,0 +1,75 @@
+/* dialect.c: how GLSL spells expressions.
+ *
+ * Nothing narrower than 32 bits is computed with: integers of 8 and 16 bits and packed ones are
+ * ints and uints that are cut back after every step that may leave their range, so no shader needs
+ * more than int64 and fp64 of a device, and those only when a tensor is that wide. Truths are bool.
+ */
+#include "emit/glsl/glsl.h"
+
+#include <math.h>
+
+static void number(char out[40], oi_dtype t, double v)
+{
+    if (t == OI_F32 || t == OI_F64) {
+        const char *suffix = t == OI_F64 ? "lf" : "";
+        if (isinf(v))
+            snprintf(out, 40, "%suintBitsToFloat(0x7f800000u)", v < 0 ? "-" : "");
+        else if (v == floor(v) && fabs(v) < 1e9)
+            snprintf(out, 40, "%.1f%s", v, suffix);
+        else
+            snprintf(out, 40, t == OI_F32 ? "%.9g%s" : "%.17g%s", v, suffix);
+    } else if (t == OI_BOOL) {
+        snprintf(out, 40, "%s", v != 0 ? "true" : "false");
+    } else {
+        bool is_unsigned = oi_dtype_get(t)->min >= 0;
+        snprintf(out, 40, "%.0f%s", v, is_unsigned ? (t == OI_U64 ? "ul" : "u") : "");
+    }
+}
+
+enum { FULL = OI_M_FLOATS | OI_M_WHOLE, CUT = OI_M_SMALL | OI_M_PACKED };
+
+static const oi_m_row rows[] = {
+    {"add", FULL, "$0 + $1"},
+    {"add", CUT, "oi_cut_$t(uint($0 + $1))"},
+    {"sub", FULL, "$0 - $1"},
+    {"sub", CUT, "oi_cut_$t(uint($0 - $1))"},
+    {"mul", FULL, "$0 * $1"},
+    {"mul", CUT, "oi_cut_$t(uint($0 * $1))"},
+    {"neg", FULL, "-$0"},
+    {"neg", CUT, "oi_cut_$t(uint(-$0))"},
+    {"div", OI_M_FLOATS, "$0 / $1"},
+    {"lt", ~0u, "$0 < $1"},
+    {"le", ~0u, "$0 <= $1"},
+    {"gt", ~0u, "$0 > $1"},
+    {"ge", ~0u, "$0 >= $1"},
+    {"eq", ~0u, "$0 == $1"},
+    {"ne", ~0u, "$0 != $1"},
+    {"and", ~0u, "$0 && $1"},
+    {"or", ~0u, "$0 || $1"},
+    {"not", ~0u, "!$0"},
+    {"select", ~0u, "$0 ? $1 : $2"},
+    {"bit_and", ~0u, "$0 & $1"},
+    {"bit_or", ~0u, "$0 | $1"},
+    {"bit_xor", ~0u, "$0 ^ $1"},
+    {"bit_not", OI_M_WHOLE, "~$0"},
+    {"bit_not", CUT, "oi_cut_$t(uint(~$0))"},
+    {"i64", ~0u, "int64_t($0)"},
+    {"near", OI_M_FLOATS, "$T($0)"},
+    {NULL, 0, NULL},
+};
+
+const oi_dialect oi_dialect_glsl = {
+    .name = "GLSL",
+    .rows = rows,
+    .types = {[OI_F32] = "float", [OI_F64] = "double",   [OI_I8] = "int",    [OI_I16] = "int",
+              [OI_I32] = "int",   [OI_I64] = "int64_t",  [OI_U8] = "uint",   [OI_U16] = "uint",
+              [OI_U32] = "uint",  [OI_U64] = "uint64_t", [OI_BOOL] = "bool", [OI_BITSET] = "uint",
+              [OI_F8] = "uint",   [OI_BF16] = "uint",    [OI_F16] = "uint",  [OI_I1] = "int",
+              [OI_I2] = "int",    [OI_I4] = "int",       [OI_T1] = "int",    [OI_T2] = "int",
+              [OI_U1] = "uint",   [OI_U2] = "uint",      [OI_U4] = "uint"},
+    .call = "oi_$h_$t($*)",
+    .convert = "oi_$h_$t_$f($*)",
+    .of_truth = "uint",
+    .has_narrow = true,
+    .number = number,
+};

@@ -1,0 +1,23 @@
+/* glsl.h: compute shaders inside. Grouped by the file that implements it. */
+#ifndef OI_EMIT_GLSL_H
+#define OI_EMIT_GLSL_H
+
+#include "emit/emit.h"
+
+extern const oi_helper oi_glsl_helpers[]; /* generated */
+
+/* -- dialect.c: expressions -- */
+
+extern const oi_dialect oi_dialect_glsl;
+
+/* -- lang.c: elements of buffers -- */
+
+extern const oi_lang oi_lang_glsl;
+bool oi_glsl_is_words(const oi_device *d, oi_dtype t); /* elements share 32-bit words */
+/* Of an element in a buffer, and of one in a row of the invocation's own. */
+const char *oi_glsl_stored(const oi_device *d, oi_dtype t);
+const char *oi_glsl_held(oi_dtype t);
+/* The name, or with the number another that GLSL does not keep for itself. */
+const char *oi_glsl_free_name(oi_arena *a, const char *name, size_t number);
+
+#endif

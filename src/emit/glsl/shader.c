@@ -1,0 +1,279 @@
+/* shader.c: a kernel as compute shaders.
+ *
+ * One invocation per place along the axes that do not depend on each other: those that all nests of
+ * the kernel share, or, where they share none, the output axes of each nest, which then is a shader
+ * of its own. Reductions run inside the invocation, in the order of the plan; a nest whose order
+ * matters is one invocation. Tensors are storage buffers bound at their port's number, numbers that
+ * the run knows are push constants, and a failure is the greatest E-number that any invocation put
+ * into one word behind the ports. */
+#include "emit/glsl/glsl.h"
+#include "emit/nest.h"
+
+#include <inttypes.h>
+
+typedef struct shader {
+    oi_unit *u;
+    const oi_skernel *k;
+    const oi_snest *nests;
+    size_t n_nests;
+    uint32_t n_open; /* axes that the invocation's number gives */
+    const char **names;
+} shader;
+
+static const oi_tensor *tensor_at(const shader *s, size_t port)
+{
+    return &s->u->tensors.at[s->k->ports.at[port].tensor];
+}
+
+static void refuse(const shader *s, const char *code, const char *why)
+{
+    const oi_pnode *n = s->k->nodes.n ? s->k->nodes.at[0] : NULL;
+    (void)oi_unit_refuse(s->u, s->k->graph, n, (oi_span){.line = 0}, code, "%s %s", s->k->name,
+                         why);
+}
+
+/* -- main -- */
+
+/* How many invocations there are; where only the run knows, at most. */
+static uint64_t count_open(const shader *s)
+{
+    uint64_t all = 1;
+    for (uint32_t a = 0; a < s->n_open; a++)
+        if (__builtin_mul_overflow(all, (uint64_t)s->nests[0].axes[a].extent, &all))
+            return UINT64_MAX;
+    return all;
+}
+
+static void put_locals(const shader *s, oi_out *o)
+{
+    for (size_t i = 0; i < s->k->ports.n; i++) {
+        const oi_tensor *t = tensor_at(s, i);
+        if (t->space == OI_SPACE_LOCAL)
+            oi_out_line(o, "%s %s[%" PRIu64 "];", oi_glsl_held(t->dtype), s->names[i],
+                        t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
+    }
+}
+
+static const char *extent_text(const oi_printing *x, uint32_t a)
+{
+    oi_fn fn = x->n->extents ? x->n->extents[a] : 0;
+    const char *text = oi_place_number(x, x->n->axes[a].extent, fn);
+    return oi_arena_printf(x->p->arena, fn ? "uint(%s)" : "%su", text);
+}
+
+/* "const int j = int(rest % 4u);" for each axis that the number gives, the last one first. */
+static void put_axes(const shader *s, const oi_nest_printer *p)
+{
+    oi_printing x = {.p = p, .n = &s->nests[0]};
+    const char *all = "";
+    uint32_t first = OI_NO_ID;
+    for (uint32_t a = 0; a < s->n_open; a++)
+        if (oi_place_has_loop(x.n, a)) {
+            first = first == OI_NO_ID ? a : first;
+            all = oi_arena_printf(p->arena, "%s%s%s", all, *all ? " * " : "", extent_text(&x, a));
+        }
+    if (first == OI_NO_ID)
+        return;
+    oi_out_line(p->out, "uint id = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * "
+                        "(gl_NumWorkGroups.x * gl_WorkGroupSize.x);");
+    oi_out_open(p->out, "if (id >= %s)", all);
+    oi_out_line(p->out, "return;");
+    oi_out_close(p->out, "");
+    for (uint32_t a = s->n_open; a-- > first;) {
+        if (!oi_place_has_loop(x.n, a))
+            continue;
+        const char *i = oi_place_axis(&x, a), *extent = extent_text(&x, a);
+        if (a == first) {
+            oi_out_line(p->out, "const int %s = int(id);", i);
+            break;
+        }
+        oi_out_line(p->out, "const int %s = int(id %% %s);", i, extent);
+        oi_out_line(p->out, "id /= %s;", extent);
+    }
+}
+
+static void put_truths(const shader *s, oi_out *o)
+{
+    for (size_t i = 0; i < s->k->scalars.n; i++) {
+        const oi_kscalar *v = &s->k->scalars.at[i];
+        if (v->dtype == OI_BOOL)
+            oi_out_line(o, "const bool %s = %s_word != 0u;", v->name, v->name);
+    }
+}
+
+static const char *body_text(const shader *s)
+{
+    oi_arena *a = s->u->arena;
+    oi_out o = {.depth = 1};
+    const char **fns = oi_kernel_fn_names(a, s->k);
+    oi_nest_printer p = {.arena = a,
+                         .out = &o,
+                         .lang = &oi_lang_glsl,
+                         .unit = s->u,
+                         .kernel = s->k,
+                         .ports = s->names,
+                         .fns = fns,
+                         .n_open = s->n_open};
+    if (count_open(s) == 0)
+        return "void main()\n{\n}\n";
+    put_axes(s, &p);
+    put_locals(s, &o);
+    put_truths(s, &o);
+    for (size_t i = 0; i < s->n_nests; i++) {
+        if (s->n_nests > 1)
+            oi_out_brace(&o);
+        oi_nest_print(&p, &s->nests[i]);
+        if (s->n_nests > 1)
+            oi_out_close(&o, "");
+    }
+    const char *lines = o.buf.n ? oi_buf_to_arena(&o.buf, a) : "";
+    return oi_arena_printf(a, "void main()\n{\n%s%s}\n",
+                           oi_kernel_fn_texts(a, s->k, fns, "int", lines), lines);
+}
+
+/* -- around it -- */
+
+static void put_extensions(const shader *s, oi_out *o, const char *text)
+{
+    const oi_device *d = s->u->device;
+    bool wide = oi_text_has_word(text, "int64_t") || oi_text_has_word(text, "uint64_t"),
+         has8 = false, has16 = false;
+    for (size_t i = 0; i < s->k->ports.n; i++) {
+        const oi_tensor *t = tensor_at(s, i);
+        bool is_own = t->space != OI_SPACE_LOCAL && !oi_glsl_is_words(d, t->dtype);
+        has8 |= is_own && oi_dtype_bits(t->dtype) == 8;
+        has16 |= is_own && oi_dtype_bits(t->dtype) == 16;
+    }
+    if (wide && !oi_device_has(d, OI_FEATURE_INT64))
+        refuse(s, "E060", "needs 64-bit integers, and the device's features.int64 is false");
+    if (oi_text_has_word(text, "double") && !oi_device_has(d, OI_FEATURE_FP64))
+        refuse(s, "E060", "needs f64, and the device's features.fp64 is false");
+    if (wide)
+        oi_out_line(o, "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require");
+    if (has8)
+        oi_out_line(o, "#extension GL_EXT_shader_8bit_storage : require");
+    if (has16)
+        oi_out_line(o, "#extension GL_EXT_shader_16bit_storage : require");
+}
+
+static void put_buffers(const shader *s, oi_out *o)
+{
+    for (size_t i = 0; i < s->k->ports.n; i++) {
+        const oi_tensor *t = tensor_at(s, i);
+        if (t->space == OI_SPACE_LOCAL || s->k->ports.at[i].is_dropped)
+            continue;
+        oi_out_line(o, "layout(std430, binding = %zu) %sbuffer Port%zu { %s %s[]; };", i,
+                    s->k->ports.at[i].is_written ? "" : "readonly ", i,
+                    oi_glsl_stored(s->u->device, t->dtype), s->names[i]);
+    }
+    if (s->k->can_fail)
+        oi_out_line(o, "layout(std430, binding = %zu) buffer Failure { uint failure; };",
+                    s->k->ports.n);
+    if (s->k->scalars.n == 0)
+        return;
+    oi_out_open(o, "layout(push_constant) uniform Scalars");
+    for (size_t i = 0; i < s->k->scalars.n; i++) {
+        const oi_kscalar *v = &s->k->scalars.at[i];
+        oi_out_line(o, "%s %s%s;", v->is_length ? "int" : oi_glsl_held(oi_form_of(v->dtype)),
+                    v->name, v->dtype == OI_BOOL ? "_word" : "");
+    }
+    oi_out_close(o, ";");
+}
+
+/* Positions are ints, and a binding has a greatest size. */
+static void check_sizes(const shader *s)
+{
+    uint64_t most = s->u->target->limits.max_storage_buffer_range_bytes;
+    for (size_t i = 0; i < s->k->ports.n; i++) {
+        const oi_tensor *t = tensor_at(s, i);
+        if (t->size_bytes / 4 > INT32_MAX / 4 * (uint64_t)oi_dtype_bits(t->dtype) / 8 ||
+            (most && t->size_bytes > most))
+            refuse(s, "E062",
+                   oi_arena_printf(s->u->arena,
+                                   "needs '%s' in one buffer: %" PRIu64
+                                   " bytes are more than the device binds",
+                                   s->names[i], t->size_bytes));
+    }
+    if (count_open(s) > INT32_MAX)
+        refuse(s, "E062", "has more elements than a shader counts");
+}
+
+/* So many invocations belong together; each works alone. */
+static unsigned group_size(const shader *s)
+{
+    uint64_t most = s->u->target->limits.max_workgroup_invocations;
+    uint64_t wide = s->u->target->limits.max_workgroup_size[0];
+    most = most > wide ? wide : most;
+    return count_open(s) == 1 ? 1 : most && most < 64 ? (unsigned)most : 64;
+}
+
+/* Buffers, helpers and main: everything but what says what these need. */
+static const char *shader_text(const shader *s)
+{
+    oi_arena *a = s->u->arena;
+    oi_out o = {.depth = 0};
+    oi_buf helpers = {0};
+    const char *body = body_text(s), *missing = oi_helpers_missing(a, oi_glsl_helpers, body);
+    if (missing)
+        refuse(s, "E060",
+               oi_arena_printf(a, "needs %s, which GLSL cannot spell exactly enough", missing));
+    oi_helpers_for(a, oi_glsl_helpers, body, &helpers);
+    put_buffers(s, &o);
+    oi_out_line(&o, "%s", "");
+    oi_out_text(&o, helpers.n ? oi_buf_to_arena(&helpers, a) : "");
+    oi_out_text(&o, body);
+    return oi_buf_to_arena(&o.buf, a);
+}
+
+static void put_shader(shader *s, const char *name, oi_emitted *files)
+{
+    oi_arena *a = s->u->arena;
+    oi_out o = {.depth = 0};
+    const char *text = shader_text(s);
+    check_sizes(s);
+    oi_out_line(&o, "#version 450");
+    put_extensions(s, &o, text);
+    oi_out_line(&o, "/* %s of %s, made by OpenInfer. */", name, s->u->name);
+    oi_kernel_put_source(&o, a, s->u, s->k);
+    oi_out_line(&o, "layout(local_size_x = %u) in;", group_size(s));
+    oi_out_text(&o, text);
+    size_t n = o.buf.n;
+    *OI_PUSH(a, files) =
+        (oi_emitted_file){oi_arena_printf(a, "%s.comp", name), oi_buf_to_arena(&o.buf, a), n};
+}
+
+static bool is_ordered(const oi_snest *n)
+{
+    return n->is_serial || n->combines_out;
+}
+
+static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
+{
+    shader s = {.u = u, .k = k, .nests = k->nests.at, .n_nests = k->nests.n, .n_open = k->n_shared};
+    s.names = oi_kernel_port_names(u->arena, u, k);
+    for (size_t i = 0; i < k->ports.n; i++)
+        s.names[i] = oi_glsl_free_name(u->arena, s.names[i], i);
+    if (k->nests.n == 0)
+        refuse(&s, "E060", "is no loop nest: the device's shaders cannot run it");
+    if (k->n_shared) {
+        put_shader(&s, k->name, files);
+        return;
+    }
+    for (size_t i = 0; i < k->nests.n; i++) {
+        const oi_snest *n = &k->nests.at[i];
+        s.nests = n;
+        s.n_nests = 1;
+        s.n_open = 0;
+        while (!is_ordered(n) && s.n_open < n->n_axes && !n->axes[s.n_open].is_reduced)
+            s.n_open++;
+        put_shader(&s, k->nests.n > 1 ? oi_arena_printf(u->arena, "%s_%zu", k->name, i) : k->name,
+                   files);
+    }
+}
+
+void oi_emit_glsl(oi_unit *u, oi_emitted *files)
+{
+    for (size_t i = 0; i < u->kernels.n && u->status == OI_OK; i++)
+        if (u->kernels.at[i].is_used)
+            put_kernel(u, &u->kernels.at[i], files);
+}

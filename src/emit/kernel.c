@@ -1,0 +1,120 @@
+/* kernel.c: what kernels of all languages have in common: names of their tensors, and the lines of
+ * the graph they come from. */
+#include "emit/emit.h"
+
+/* What the functions themselves call something. */
+static bool is_taken(const oi_skernel *k, const char *name)
+{
+    static const char *const words[] = {"acc", "best", "first", "last", "part", "parts"};
+    bool taken = strlen(name) == 1; /* loop counters */
+    for (size_t i = 0; i < OI_COUNT(words); i++)
+        taken |= strcmp(name, words[i]) == 0;
+    for (uint32_t i = 0; k->recipe && i < k->plan->n_scratch; i++)
+        taken |= strcmp(name, k->plan->scratch[i].name) == 0;
+    return taken;
+}
+
+const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skernel *k)
+{
+    const char **names = oi_arena_alloc(a, (k->ports.n + 1) * sizeof *names);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
+        const oi_pvar *var = t->var ? t->var : t->origin;
+        const char *name = var ? var->name : t->name;
+        unsigned same = 0;
+        for (size_t j = 0; j < i; j++)
+            same += strcmp(names[j], name) == 0;
+        /* values are called by a word and a number */
+        char end = name[strlen(name) - 1];
+        bool clashes = is_taken(k, name) || same || (end >= '0' && end <= '9');
+        names[i] = clashes ? oi_arena_printf(a, "%s_%zu", name, i) : name;
+    }
+    return names;
+}
+
+const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const oi_pnode *n)
+{
+    const oi_graph *g = u->graphs.at[graph].program->graph;
+    if (!g->source.name || !n->source->span.line)
+        return NULL;
+    oi_bytes line = oi_source_line(&g->source, n->source->span.line);
+    const char *p = (const char *)line.ptr;
+    size_t len = line.size;
+    while (len && (*p == ' ' || *p == '\t'))
+        p++, len--;
+    char *text = oi_arena_text(a, p, len), *comment = strstr(text, "//");
+    if (comment)
+        *comment = '\0';
+    for (len = strlen(text); len && (text[len - 1] == ' ' || text[len - 1] == '\t');)
+        text[--len] = '\0';
+    return text;
+}
+
+const char *oi_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k)
+{
+    const oi_graph *g = u->graphs.at[k->graph].program->graph;
+    for (size_t i = 0; i < k->nodes.n; i++) {
+        const char *line = oi_node_source(a, u, k->graph, k->nodes.at[i]);
+        if (!line)
+            continue;
+        char *text = oi_arena_text(a, line, strlen(line));
+        for (char *q = strstr(text, "*/"); q; q = strstr(q, "*/"))
+            *q = ' ';
+        oi_out_line(o, "/* %s:%u: %s */", oi_file_name(g->source.name),
+                    k->nodes.at[i]->source->span.line, text);
+    }
+}
+
+/* -- lengths -- */
+
+static const char *scalar_name(void *ctx, uint32_t scalar)
+{
+    const oi_skernel *k = ctx;
+    return k->scalars.at[scalar].name;
+}
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool oi_text_has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word))
+        if ((p == text || !is_word(p[-1])) && !is_word(p[n]))
+            return true;
+    return false;
+}
+
+const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k)
+{
+    const char **names = oi_arena_alloc(a, (k->formulas.n + 2) * sizeof *names);
+    for (size_t i = 0; i < k->formulas.n; i++) {
+        uint32_t scalar;
+        names[i + 1] = oi_formula_is_length(&k->formulas.at[i], &scalar)
+                           ? k->scalars.at[scalar].name
+                           : oi_arena_printf(a, "size%zu", i + 1);
+    }
+    return names;
+}
+
+const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *names,
+                               const char *index, const char *body)
+{
+    oi_buf b = {0};
+    for (size_t i = 0; i < k->formulas.n; i++) {
+        uint32_t scalar;
+        if (!oi_formula_is_length(&k->formulas.at[i], &scalar) &&
+            oi_text_has_word(body, names[i + 1]))
+            oi_buf_printf(&b, "    const %s %s = %s;\n", index, names[i + 1],
+                          oi_formula_text(a, &k->formulas.at[i], scalar_name, (void *)k));
+    }
+    return b.n ? oi_buf_to_arena(&b, a) : "";
+}

@@ -1,0 +1,37 @@
+"""What the tests of compute shaders share: printing them, and having glslc and spirv-val judge them."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+REPO = pathlib.Path(__file__).resolve().parent.parent
+BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
+DEVICES = ["vulkan_desktop", "vulkan_generic"]
+
+# What a device without 64-bit integers cannot do, and f64 functions that GLSL lacks: refused, with these words.
+REFUSED = re.compile(r"error\[E060\]: \w+ needs (64-bit integers|f64), and the device's features\.(int64|fp64) is false")
+NO_F64 = re.compile(r"error\[E060\]: \w+ needs oi_\w+_f64, which GLSL cannot spell exactly enough")
+
+
+def shaders(words, device, out):
+    """Prints the shaders into a folder. Returns what was said when they are refused."""
+    done = subprocess.run([BIN, "synth", *map(str, words), "--target", device, "--device-only", "-o", str(out)],
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    return done.stderr if done.returncode else ""
+
+
+def compile_all(files, folder):
+    """One process for many: a process takes longer than a shader."""
+    folder.mkdir()
+    done = subprocess.run(["glslc", "--target-env=vulkan1.2", "-c", *map(str, files)], cwd=folder,
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr[:3000]
+    made = sorted(folder.glob("*.spv"))
+    assert len(made) == len(files)
+    if shutil.which("spirv-val"):
+        for path in made[:: max(1, len(made) // 20)]:
+            judged = subprocess.run(["spirv-val", "--target-env", "vulkan1.2", path], capture_output=True, text=True)
+            assert judged.returncode == 0, f"{path.name}: {judged.stdout}{judged.stderr}"

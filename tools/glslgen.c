@@ -363,7 +363,7 @@ static void put_row(FILE *out, const char *name, const char *body_text)
         else
             fputc(*p, out);
     }
-    fputs("\"},\n", out);
+    fputs("\", \"\"},\n", out);
 }
 
 static void translate(translator *x, FILE *out, const char *item, bool is_narrow, const char *as)
@@ -525,6 +525,6 @@ int main(int argc, char **argv)
           out);
     own_items(&x, out, own);
     translate_all(&x, out, source);
-    fputs("    {NULL, NULL},\n};\n", out);
+    fputs("    {NULL, NULL, NULL},\n};\n", out);
     return fclose(out) == 0 ? 0 : 1;
 }

@@ -217,7 +217,7 @@ static const char *shader_text(const shader *s)
     if (missing)
         refuse(s, "E060",
                oi_arena_printf(a, "needs %s, which GLSL cannot spell exactly enough", missing));
-    oi_helpers_for(a, oi_glsl_helpers, body, &helpers);
+    (void)oi_helpers_for(a, oi_glsl_helpers, s->u->target, body, &helpers);
     put_buffers(s, &o);
     oi_out_line(&o, "%s", "");
     oi_out_text(&o, helpers.n ? oi_buf_to_arena(&helpers, a) : "");

@@ -40,7 +40,8 @@ def judge(words, device, tmp_path):
     used = {kernel["name"] for kernel in plan["kernels"]}
     # a kernel whose nests share no loop is a shader per nest: NAME_0, NAME_1 ...
     assert used == {path.stem if path.stem in used else path.stem.rsplit("_", 1)[0] for path in files}
-    compile_all(files, tmp_path / "spv")
+    if files:  # some graphs only move what caches hold: no kernel
+        compile_all(files, tmp_path / "spv")
 
 
 @pytest.fixture(scope="module")

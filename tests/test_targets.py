@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PROFILES = [
     "cortex_m4", "cortex_m7", "cpu_avx2", "cpu_avx512", "cpu_neon", "cpu_scalar", "cuda_generic",
-    "fpga_generic", "mcu_generic", "rv32imac", "vulkan_generic",
+    "fpga_generic", "mcu_generic", "rv32imac", "vulkan_desktop", "vulkan_generic",
 ]  # fmt: skip
 
 

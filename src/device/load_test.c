@@ -81,9 +81,10 @@ static void round_trip(const oi_device *device)
 static void every_profile(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {
-        "cortex_m4",    "cortex_m7",    "cpu_avx2",    "cpu_avx512", "cpu_neon",      "cpu_scalar",
-        "cuda_generic", "fpga_generic", "mcu_generic", "rv32imac",   "vulkan_generic"};
+    static const char *const wanted[] = {"cortex_m4",    "cortex_m7",      "cpu_avx2",
+                                         "cpu_avx512",   "cpu_neon",       "cpu_scalar",
+                                         "cuda_generic", "fpga_generic",   "mcu_generic",
+                                         "rv32imac",     "vulkan_desktop", "vulkan_generic"};
     assert_int_equal(oi_device_profile_count(), OI_COUNT(wanted));
     assert_null(oi_device_profile_name(OI_COUNT(wanted)));
     for (size_t i = 0; i < OI_COUNT(wanted); i++) {

@@ -116,12 +116,11 @@ static inline __attribute__((always_inline)) void oi_sdpa_six(
 }
 
 /* A head's part of a cache is read in steps that processors do not foresee. So what comes a tile
- * later is touched by the way, in order and for all heads together: loads set the processor's own
- * prefetching going, which runs further ahead than asking for lines would. */
+ * later is asked for by the way, in order and for all heads together. */
 static inline __attribute__((always_inline)) void oi_sdpa_ahead(const char *p, int64_t size)
 {
     for (int64_t i = 0; i < size; i += 64)
-        (void)*(const volatile char *)(p + i);
+        oi_prefetch(p + i);
 }
 
 /* A few rows, at most three, straight from the cache: scores of n keys. */

@@ -302,6 +302,8 @@ static void print_sops(oi_printing *x, const oi_sops *ops, uint32_t base, const 
             x->forms[id] = op->is_raw ? raw_form(op->type) : oi_form_of(op->type);
             x->values[id] =
                 op->is_raw ? raw_text(x, op->type, op->fill) : literal(x, op->type, op->fill);
+            if (x->values[id][0] == '-') /* behind another minus it would decrement */
+                x->values[id] = oi_arena_printf(x->p->arena, "(%s)", x->values[id]);
             break;
         case OI_SOP_EVAL:
             name_value(x, id, oi_form_of(op->type), eval_text(x, op), !feeds_store);

@@ -77,16 +77,6 @@ static void set_dft(dft_job *j, const oi_kernel_query *q)
     j->n_tasks = oi_lines_tasks(j->lines.n);
 }
 
-/* The other half of a spectrum whose signal is real. */
-static void mirror(oi_complex *line, int64_t n)
-{
-    line[0].im = 0;
-    for (int64_t k = 1; 2 * k < n; k++)
-        line[n - k] = (oi_complex){line[k].re, -line[k].im};
-    if (n % 2 == 0)
-        line[n / 2].im = 0;
-}
-
 static void dft_task(void *ctx, size_t task)
 {
     const dft_job *j = ctx;
@@ -103,7 +93,7 @@ static void dft_task(void *ctx, size_t task)
         if (j->x_im)
             oi_wide_load(t, j->io->in[0], at[0] + j->x_im, j->lines.step[0], n, &line->im, 2);
         if (j->inverse && j->onesided)
-            mirror(line, j->n);
+            oi_fft_mirror(line, j->n);
         oi_fft_run(&j->fft, line, j->inverse, work);
         size_t m = (size_t)j->lines.length[1];
         oi_wide_store(t, j->io->out[0], at[1], j->lines.step[1], m, &line->re, 2);
@@ -227,7 +217,7 @@ static void unframe(const dft_job *j, int64_t b, int64_t f, oi_complex *line, vo
     oi_wide_load(x->dtype, j->io->in[0], from, x->strides[2], bins, &line->re, 2);
     oi_wide_load(x->dtype, j->io->in[0], from + x->strides[3], x->strides[2], bins, &line->im, 2);
     if (j->onesided)
-        mirror(line, j->n);
+        oi_fft_mirror(line, j->n);
     oi_fft_run(&j->fft, line, true, work);
 }
 

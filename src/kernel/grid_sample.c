@@ -1,7 +1,7 @@
 /* grid_sample.c: elements of images at places that a grid names, between -1 and 1 per axis, last
  * axis first. */
+#include "kernel/custom.h"
 #include "kernel/lines.h"
-#include "kernel/taps.h"
 
 #define MAX_SPATIAL 3
 
@@ -9,64 +9,9 @@ typedef struct sample_job {
     const oi_kernel_query *q;
     const oi_kernel_io *io;
     uint32_t spatial;
-    oi_tap_mode mode;
-    enum { ZEROS, BORDER, REFLECTION } padding;
-    bool corners;
+    oi_sampling how;
     int64_t places; /* per image */
 } sample_job;
-
-/* Mirrored at the borders until within. */
-static double reflected(double v, double low, double high)
-{
-    double range = high - low;
-    if (range <= 0)
-        return low;
-    if (v < low || v > high) {
-        double over = v < low ? low - v : v - high, times = floor(over / range);
-        double rest = over - times * range;
-        bool same = fmod(times, 2) == 0;
-        return (v < low) == same ? low + rest : high - rest;
-    }
-    return v;
-}
-
-static double low_border(const sample_job *j)
-{
-    return j->corners ? 0 : -0.5;
-}
-
-static double high_border(const sample_job *j, int64_t n)
-{
-    return j->corners ? (double)(n - 1) : (double)n - 0.5;
-}
-
-/* A place along an axis of length n, by the grid's number. */
-static double place_of(const sample_job *j, double v, int64_t n)
-{
-    double at = j->corners ? (v + 1) / 2 * (double)(n - 1) : ((v + 1) * (double)n - 1) / 2;
-    if (j->mode == OI_TAP_NEAREST)
-        at = rint(at);
-    if (at < low_border(j) || at > high_border(j, n)) {
-        if (j->padding == BORDER)
-            at = at < 0 ? 0 : (double)(n - 1);
-        else if (j->padding == REFLECTION)
-            at = reflected(at, low_border(j), high_border(j, n));
-    }
-    /* also NaN: nowhere */
-    return at >= -4 && at <= (double)n + 4 ? at : -4;
-}
-
-/* The element that stands for place i, or -1. */
-static int64_t element_at(const sample_job *j, int64_t i, int64_t n)
-{
-    if (i >= 0 && i < n)
-        return i;
-    if (j->padding == ZEROS)
-        return -1;
-    if (j->padding == REFLECTION)
-        i = (int64_t)reflected((double)i, low_border(j), high_border(j, n));
-    return i < 0 ? 0 : i >= n ? n - 1 : i;
-}
 
 static double value_at(const sample_job *j, int64_t from, const oi_taps *taps)
 {
@@ -82,7 +27,7 @@ static double value_at(const sample_job *j, int64_t from, const oi_taps *taps)
         for (uint32_t d = j->spatial; d-- > 0 && at >= 0;) {
             int tap = rest % taps[d].n;
             rest /= taps[d].n;
-            int64_t e = element_at(j, taps[d].first + tap, x->dims[2 + d]);
+            int64_t e = oi_sample_element(&j->how, taps[d].first + tap, x->dims[2 + d]);
             at = e < 0 ? -1 : at + e * x->strides[2 + d];
             weight *= taps[d].weight[tap];
         }
@@ -110,7 +55,7 @@ static void sample_task(void *ctx, size_t task)
     for (uint32_t d = 0; d < j->spatial; d++) {
         int64_t last = (int64_t)(j->spatial - 1 - d) * grid->strides[1 + j->spatial];
         double v = oi_element_f64(grid->dtype, j->io->in[1], (uint64_t)(g + last));
-        taps[d] = oi_taps_at(j->mode, -0.75, place_of(j, v, x->dims[2 + d]));
+        taps[d] = oi_taps_at(j->how.mode, -0.75, oi_sample_place(&j->how, v, x->dims[2 + d]));
     }
     for (int64_t c = 0; c < x->dims[1]; c++) {
         double v = value_at(j, from + n * x->strides[0] + c * x->strides[1], taps);
@@ -126,24 +71,26 @@ static void rows_task(void *ctx, size_t task)
         sample_task(ctx, (size_t)((int64_t)task * row + i));
 }
 
+oi_sampling oi_grid_sampling(const oi_kernel_query *q)
+{
+    const char *mode = oi_kernel_attr(q, "mode")->s,
+               *padding = oi_kernel_attr(q, "padding_mode")->s;
+    return (oi_sampling){.mode = mode[0] == 'l'   ? OI_TAP_LINEAR
+                                 : mode[0] == 'n' ? OI_TAP_NEAREST
+                                                  : OI_TAP_CUBIC,
+                         .padding = padding[0] == 'z'   ? 0
+                                    : padding[0] == 'b' ? 1
+                                                        : 2,
+                         .corners = oi_kernel_attr(q, "align_corners")->b};
+}
+
 static bool sample_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                        oi_kernel_fault *fault)
 {
     (void)c;
     (void)fault;
-    const char *mode = oi_kernel_attr(q, "mode")->s,
-               *padding = oi_kernel_attr(q, "padding_mode")->s;
-    sample_job j = {.q = q,
-                    .io = io,
-                    .spatial = q->in[0].rank - 2,
-                    .mode = mode[0] == 'l'   ? OI_TAP_LINEAR
-                            : mode[0] == 'n' ? OI_TAP_NEAREST
-                                             : OI_TAP_CUBIC,
-                    .padding = padding[0] == 'z'   ? ZEROS
-                               : padding[0] == 'b' ? BORDER
-                                                   : REFLECTION,
-                    .corners = oi_kernel_attr(q, "align_corners")->b,
-                    .places = 1};
+    sample_job j = {
+        .q = q, .io = io, .spatial = q->in[0].rank - 2, .how = oi_grid_sampling(q), .places = 1};
     for (uint32_t d = 0; d < j.spatial; d++)
         j.places *= q->out[0].dims[2 + d];
     int64_t total = j.places * q->out[0].dims[0];

@@ -2,8 +2,8 @@
  *
  * Interpolation is separable, so one axis after the other is resampled in f64; nearest moves bits.
  * Outside the input its edge goes on. */
+#include "kernel/custom.h"
 #include "kernel/lines.h"
-#include "kernel/taps.h"
 
 static bool is_word(const oi_kernel_query *q, const char *name, const char *word)
 {
@@ -50,7 +50,7 @@ static int64_t inside(int64_t v, int64_t n)
     return v < 0 ? 0 : v >= n ? n - 1 : v;
 }
 
-static oi_taps taps_of(const oi_kernel_query *q, uint32_t d, int64_t o)
+oi_taps oi_resize_taps(const oi_kernel_query *q, uint32_t d, int64_t o)
 {
     double scale = scale_of(q, d), place = place_of(q, d, o, scale);
     /* far outside the edge is all there is */
@@ -69,7 +69,8 @@ static void set_places(const oi_kernel_query *q, int64_t *places)
 {
     for (uint32_t d = 0; d < q->in[0].rank; d++)
         for (int64_t o = 0; o < q->out[0].dims[d]; o++)
-            *places++ = inside(taps_of(q, d, o).first, q->in[0].dims[d]) * q->in[0].strides[d];
+            *places++ =
+                inside(oi_resize_taps(q, d, o).first, q->in[0].dims[d]) * q->in[0].strides[d];
 }
 
 static void pick(const oi_kernel_query *q, const oi_kernel_io *io, uint32_t d, int64_t from,
@@ -106,23 +107,14 @@ static void resample(const oi_kernel_query *q, uint32_t d, const double *from, d
     shape s = around(dims, q->in[0].rank, d);
     int64_t m = q->out[0].dims[d];
     for (int64_t o = 0; o < m; o++) {
-        oi_taps taps = taps_of(q, d, o);
-        for (int64_t a = 0; a < s.outer; a++) {
-            double *row = to + (a * m + o) * s.inner;
-            for (int64_t i = 0; i < s.inner; i++)
-                row[i] = 0;
-            for (int k = 0; k < taps.n; k++) {
-                if (taps.weight[k] == 0) /* infinities beside the place do not count */
-                    continue;
-                const double *x = from + (a * s.n + inside(taps.first + k, s.n)) * s.inner;
-                for (int64_t i = 0; i < s.inner; i++)
-                    row[i] += taps.weight[k] * x[i];
-            }
-        }
+        oi_taps taps = oi_resize_taps(q, d, o);
+        for (int64_t a = 0; a < s.outer; a++)
+            oi_resample_row(from + a * s.n * s.inner, to + (a * m + o) * s.inner, s.n, s.inner,
+                            taps.first, taps.n, taps.weight);
     }
 }
 
-static bool is_kept(const oi_kernel_query *q, uint32_t d)
+bool oi_resize_keeps(const oi_kernel_query *q, uint32_t d)
 {
     return q->in[0].dims[d] == q->out[0].dims[d] && scale_of(q, d) == 1;
 }
@@ -166,7 +158,7 @@ static bool resize_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     memcpy(dims, x->dims, sizeof dims);
     oi_wide_pull(x, io->in[0], in_at, from);
     for (uint32_t d = 0; d < x->rank; d++) {
-        if (is_kept(q, d))
+        if (oi_resize_keeps(q, d))
             continue;
         resample(q, d, from, to, dims);
         dims[d] = out->dims[d];

@@ -19,82 +19,20 @@ typedef struct sort_job {
 
 /* -- keys -- */
 
-static uint64_t float_key(double v)
-{
-    uint64_t bits;
-    if (v != v)
-        return UINT64_MAX;
-    v = v == 0 ? 0 : v;
-    memcpy(&bits, &v, sizeof bits);
-    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
-}
-
 uint64_t oi_entry_key(oi_dtype form, const void *p, size_t i)
 {
     switch (form) {
-    case OI_F32: return float_key((double)((const float *)p)[i]);
-    case OI_F64: return float_key(((const double *)p)[i]);
-    case OI_I16: return (uint64_t)((const int16_t *)p)[i] + ((uint64_t)1 << 63);
-    case OI_I32: return (uint64_t)((const int32_t *)p)[i] + ((uint64_t)1 << 63);
-    case OI_I64: return (uint64_t)((const int64_t *)p)[i] + ((uint64_t)1 << 63);
+    case OI_F32: return oi_key_f64((double)((const float *)p)[i]);
+    case OI_F64: return oi_key_f64(((const double *)p)[i]);
+    case OI_I16: return oi_key_i64(((const int16_t *)p)[i]);
+    case OI_I32: return oi_key_i64(((const int32_t *)p)[i]);
+    case OI_I64: return oi_key_i64(((const int64_t *)p)[i]);
     case OI_U16: return ((const uint16_t *)p)[i];
     case OI_U32: return ((const uint32_t *)p)[i];
     case OI_U64: return ((const uint64_t *)p)[i];
     case OI_U8: return ((const uint8_t *)p)[i];
-    default: return (uint64_t)((const int8_t *)p)[i] + ((uint64_t)1 << 63);
+    default: return oi_key_i64(((const int8_t *)p)[i]);
     }
-}
-
-/* -- order -- */
-
-static bool before(const oi_entry *a, const oi_entry *b)
-{
-    return a->key < b->key || (a->key == b->key && a->at < b->at);
-}
-
-void oi_entries_sort(oi_entry *e, oi_entry *spare, int64_t n)
-{
-    oi_entry *from = e, *to = spare;
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t lo = 0; lo < n; lo += 2 * width) {
-            int64_t mid = lo + width < n ? lo + width : n,
-                    hi = lo + 2 * width < n ? lo + 2 * width : n;
-            int64_t a = lo, b = mid;
-            for (int64_t i = lo; i < hi; i++)
-                to[i] = a < mid && (b >= hi || before(&from[a], &from[b])) ? from[a++] : from[b++];
-        }
-        oi_entry *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != e)
-        memcpy(e, from, (size_t)n * sizeof *e);
-}
-
-/* The last of the heap's order is at its top; e[0] sinks to its place. */
-static void sink(oi_entry *e, int64_t n)
-{
-    oi_entry top = e[0];
-    int64_t i = 0;
-    for (int64_t child = 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && before(&e[child], &e[child + 1]))
-            child++;
-        if (!before(&top, &e[child]))
-            break;
-        e[i] = e[child];
-        i = child;
-    }
-    e[i] = top;
-}
-
-static void rise(oi_entry *e, int64_t i)
-{
-    oi_entry own = e[i];
-    while (i > 0 && before(&e[(i - 1) / 2], &own)) {
-        e[i] = e[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    e[i] = own;
 }
 
 /* -- lines -- */
@@ -104,7 +42,6 @@ static void order_line(const sort_job *j, int64_t at, oi_entry *e)
 {
     const oi_load *l = &j->c->load[0];
     int64_t n = j->lines.length[0], step = j->lines.step[0], kept = 0;
-    bool all = j->k == n;
     uint64_t buffer[2 * OI_CHUNK];
     for (int64_t i = 0; i < n; i += OI_CHUNK) {
         size_t m = (size_t)(n - i < OI_CHUNK ? n - i : OI_CHUNK);
@@ -112,14 +49,7 @@ static void order_line(const sort_job *j, int64_t at, oi_entry *e)
         for (size_t r = 0; r < m; r++) {
             uint64_t key = oi_entry_key(oi_form_source(j->c->form), row, r);
             oi_entry one = {j->descends ? ~key : key, i + (int64_t)r};
-            if (all || kept < j->k) {
-                e[kept++] = one;
-                if (!all)
-                    rise(e, kept - 1);
-            } else if (kept > 0 && before(&one, &e[0])) {
-                e[0] = one;
-                sink(e, kept);
-            }
+            kept = oi_entries_keep(e, kept, j->k, n, one);
         }
     }
     oi_entries_sort(e, e + j->k, j->k);

@@ -1,4 +1,6 @@
-/* taps.h: the elements and weights that an interpolated place is made of, along one axis. */
+/* taps.h: the elements and weights that an interpolated place is made of, along one axis;
+ * resampling and sampling by a grid with them. Text that the simulator compiles and emitted C
+ * carries along (tools/helpergen.c): names begin with oi_, blocks end at empty lines. */
 #ifndef OI_TAPS_H
 #define OI_TAPS_H
 
@@ -37,6 +39,141 @@ static inline oi_taps oi_taps_at(oi_tap_mode mode, double a, double place)
         oi_taps_cubic(a, t, taps.weight);
     }
     return taps;
+}
+
+/* y (inner) = the rows of x (n, inner) around a place, weighted; at the edges they go on. */
+static inline void oi_resample_row(const double *x, double *y, int64_t n, int64_t inner,
+                                   int64_t first, int64_t taps, const double *weight)
+{
+    for (int64_t i = 0; i < inner; i++)
+        y[i] = 0;
+    for (int64_t k = 0; k < taps; k++) {
+        if (weight[k] == 0) /* infinities beside the place do not count */
+            continue;
+        int64_t at = first + k < 0 ? 0 : first + k >= n ? n - 1 : first + k;
+        for (int64_t i = 0; i < inner; i++)
+            y[i] += weight[k] * x[at * inner + i];
+    }
+}
+
+/* -- sampling by a grid -- */
+
+typedef struct oi_sampling {
+    oi_tap_mode mode;
+    int64_t padding; /* 0 zeros, 1 the border, 2 reflection */
+    int64_t corners; /* -1 and 1 are the centres of the corner elements, else their outer edges */
+} oi_sampling;
+
+/* Mirrored at the borders until within. */
+static inline double oi_sample_reflected(double v, double low, double high)
+{
+    double range = high - low;
+    if (range <= 0)
+        return low;
+    if (v < low || v > high) {
+        double over = v < low ? low - v : v - high, times = floor(over / range);
+        double rest = over - times * range;
+        int same = fmod(times, 2) == 0;
+        return (v < low) == same ? low + rest : high - rest;
+    }
+    return v;
+}
+
+static inline double oi_sample_low(const oi_sampling *s)
+{
+    return s->corners ? 0 : -0.5;
+}
+
+static inline double oi_sample_high(const oi_sampling *s, int64_t n)
+{
+    return s->corners ? (double)(n - 1) : (double)n - 0.5;
+}
+
+/* A place along an axis of length n, by the grid's number. */
+static inline double oi_sample_place(const oi_sampling *s, double v, int64_t n)
+{
+    double at = s->corners ? (v + 1) / 2 * (double)(n - 1) : ((v + 1) * (double)n - 1) / 2;
+    if (s->mode == OI_TAP_NEAREST)
+        at = rint(at);
+    if (at < oi_sample_low(s) || at > oi_sample_high(s, n)) {
+        if (s->padding == 1)
+            at = at < 0 ? 0 : (double)(n - 1);
+        else if (s->padding == 2)
+            at = oi_sample_reflected(at, oi_sample_low(s), oi_sample_high(s, n));
+    }
+    /* also NaN: nowhere */
+    return at >= -4 && at <= (double)n + 4 ? at : -4;
+}
+
+/* The element that stands for place i, or -1. */
+static inline int64_t oi_sample_element(const oi_sampling *s, int64_t i, int64_t n)
+{
+    if (i >= 0 && i < n)
+        return i;
+    if (s->padding == 0)
+        return -1;
+    if (s->padding == 2)
+        i = (int64_t)oi_sample_reflected((double)i, oi_sample_low(s), oi_sample_high(s, n));
+    return i < 0 ? 0 : i >= n ? n - 1 : i;
+}
+
+/* -- emitted programs: tensors of f64 that lie dense -- */
+
+/* y (outer, m, inner): place o of an axis is made of the taps of x (outer, n, inner) from first[o]
+ * on. */
+static inline void oi_resample(const double *x, const int64_t *first, const double *weight,
+                               double *y, int64_t outer, int64_t n, int64_t inner, int64_t m,
+                               int64_t taps)
+{
+    for (int64_t i = 0; i < outer * m; i++)
+        oi_resample_row(x + i / m * n * inner, y + i * inner, n, inner, first[i % m], taps,
+                        weight + i % m * 4);
+}
+
+static inline double oi_sample_value(const oi_sampling *s, const double *x, const int64_t *dims,
+                                     const oi_taps *taps, int64_t spatial)
+{
+    double sum = 0;
+    int64_t total = 1;
+    for (int64_t d = 0; d < spatial; d++)
+        total *= taps[d].n;
+    for (int64_t k = 0; k < total; k++) {
+        int64_t at = 0, rest = k, stride = 1;
+        double weight = 1;
+        for (int64_t d = spatial; d-- > 0; stride *= dims[d]) {
+            int64_t tap = rest % taps[d].n;
+            int64_t e = oi_sample_element(s, taps[d].first + tap, dims[d]);
+            rest /= taps[d].n;
+            at = e < 0 || at < 0 ? -1 : at + e * stride;
+            weight *= taps[d].weight[tap];
+        }
+        if (at >= 0 && weight != 0)
+            sum += weight * x[at];
+    }
+    return sum;
+}
+
+/* y (images, channels, places) of x (images, channels, dims ...) where the grid (images, places,
+ * spatial) says, its last number for the first axis. */
+static inline void oi_grid_sample(const double *x, const double *grid, const int64_t *dims,
+                                  double *y, int64_t images, int64_t channels, int64_t places,
+                                  int64_t spatial, int64_t mode, int64_t padding, int64_t corners)
+{
+    const oi_sampling s = {(oi_tap_mode)mode, padding, corners};
+    int64_t size = 1;
+    oi_taps taps[3];
+    for (int64_t d = 0; d < spatial; d++)
+        size *= dims[d];
+    for (int64_t i = 0; i < images * places; i++) {
+        for (int64_t d = 0; d < spatial; d++)
+            taps[d] = oi_taps_at(s.mode, -0.75,
+                                 oi_sample_place(&s, grid[(i + 1) * spatial - 1 - d], dims[d]));
+        for (int64_t c = 0; c < channels; c++) {
+            int64_t image = i / places * channels + c;
+            y[image * places + i % places] =
+                oi_sample_value(&s, x + image * size, dims, taps, spatial);
+        }
+    }
 }
 
 #endif

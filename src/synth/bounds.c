@@ -83,6 +83,26 @@ static void reach_transfer(bounding *b, const oi_pnode *n)
         reach(b, n, to, b->u->tensors.at[from].dims);
 }
 
+/* As long as the data says: as many as there are elements. */
+static bool reach_measured(bounding *b, const oi_pnode *n)
+{
+    const oi_op *op = n->as.op.op;
+    if (op->id != OI_OP_NONZERO && op->id != OI_OP_UNIQUE)
+        return false;
+    const oi_tensor *in = &b->u->tensors.at[tensor_of(b, &n->as.op.in[0])];
+    int64_t all = 1, dims[OI_MAX_RANK];
+    for (uint32_t d = 0; d < in->rank; d++)
+        all *= in->dims[d];
+    for (uint32_t d = 0; d < OI_MAX_RANK; d++)
+        dims[d] = all;
+    if (op->id == OI_OP_NONZERO)
+        dims[0] = in->rank;
+    for (uint32_t i = 0; i < n->as.op.n_out; i++)
+        if (varies(b, tensor_of(b, &n->as.op.out[i])))
+            reach(b, n, tensor_of(b, &n->as.op.out[i]), dims);
+    return true;
+}
+
 static void reach_op(bounding *b, const oi_pnode *n)
 {
     bool wanted = false;
@@ -91,6 +111,8 @@ static void reach_op(bounding *b, const oi_pnode *n)
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         wanted &= !is_open(b, tensor_of(b, &n->as.op.in[i]));
     if (!wanted)
+        return;
+    if (reach_measured(b, n))
         return;
     oi_dyn d;
     if (!oi_lower_study(b->u, b->graph, n, &d))

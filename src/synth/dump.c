@@ -85,6 +85,10 @@ static void put_list(dumping *d, const oi_stmts *list)
             oi_buf_puts(d->out, ";\n");
             break;
         case OI_STMT_SET: oi_buf_printf(d->out, "set %s;\n", name_of(d, s->a.tensor)); break;
+        case OI_STMT_LENGTH:
+            oi_buf_printf(d->out, "length %s of %s;\n", name_of(d, s->a.tensor),
+                          name_of(d, s->b.tensor));
+            break;
         case OI_STMT_SHAPE:
             for (uint32_t k = 0; k < s->n_checks; k++)
                 oi_buf_printf(d->out, "shape %s;\n", name_of(d, s->checks[k].tensor));

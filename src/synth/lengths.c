@@ -316,7 +316,8 @@ static bool add_point(oi_dyn *d, const int64_t *values)
     for (size_t i = 0; i < q->n_in + q->n_out; i++) {
         const oi_type *t = i < q->n_in ? &d->types[i] : &results[i - q->n_in];
         int64_t stride = 1;
-        ops[i] = (oi_operand){.dtype = t->dtype, .rank = t->rank};
+        oi_dtype dtype = i < q->n_in ? t->dtype : q->out[i - q->n_in].dtype; /* as declared */
+        ops[i] = (oi_operand){.dtype = dtype, .rank = t->rank};
         for (uint32_t k = t->rank; k-- > 0;) {
             if (!t->dims[k].known)
                 return oi_dyn_refuse(d, "its result is as long as the data says");

@@ -58,6 +58,12 @@ bool oi_dyn_refuse(const oi_dyn *d, const char *why); /* E062 at the node, then 
 
 bool oi_lower_study(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_dyn *out); /* an op's call */
 
+/* -- open.c -- */
+
+/* A call some of whose operands have open lengths; `to` are its outputs' ports. */
+void oi_lower_open(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_lowered *call, oi_port *to,
+                   oi_stmts *out);
+
 /* -- bounds.c -- */
 
 /* Dims of the graph's `?` tensors become the greatest they can be. */

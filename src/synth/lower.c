@@ -489,6 +489,8 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lo
     size_t n = oi_nest_count(q);
     if (n == 0 && q->op->cls != OI_OP_CLASS_CUSTOM)
         return; /* a result without elements: the shape of a scalar */
+    if (n == 0 && !lowered->dyn && oi_lower_custom(u, graph, node, lowered, out))
+        return;
     if (n == 0) {
         oi_unit_refuse(u, graph, node, node->source->name.span, "E060",
                        "'%s' cannot be synthesized yet", q->op->name);
@@ -665,53 +667,6 @@ static const oi_operand *run_types(oi_unit *u, uint32_t graph, const oi_op *op,
     return types;
 }
 
-static bool is_input(const oi_lowered *call, uint32_t tensor)
-{
-    for (size_t i = 0; i < call->q->n_in; i++)
-        if (call->in[i].tensor == tensor)
-            return true;
-    return false;
-}
-
-/* A call with lengths that only the run knows. What it also reads is made apart: until it is done,
- * the old lengths are wanted. */
-static void lower_dynamic(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_lowered *call,
-                          oi_port *to, oi_stmts *out)
-{
-    size_t n_out = call->q->n_out;
-    oi_port *final = oi_arena_alloc(u->arena, (n_out + 1) * sizeof *final);
-    memcpy(final, to, n_out * sizeof *final);
-    for (size_t i = 0; i < n_out; i++) {
-        if (!is_input(call, to[i].tensor))
-            continue;
-        oi_tensor t = u->tensors.at[to[i].tensor], own = {.dtype = t.dtype,
-                                                          .rank = t.rank,
-                                                          .run_dims = t.run_dims,
-                                                          .space = OI_SPACE_ARENA,
-                                                          .is_written = true,
-                                                          .graph = graph};
-        own.name = oi_arena_printf(u->arena, "%s_new", t.name);
-        memcpy(own.dims, t.dims, sizeof own.dims);
-        to[i] = (oi_port){.tensor = oi_unit_add_tensor(u, &own)};
-    }
-    oi_dyn *d = oi_arena_alloc(u->arena, sizeof *d);
-    *d = (oi_dyn){.u = u, .graph = graph, .n = n, .q = call->q, .in = call->in, .to = call->to};
-    if (!oi_dyn_study(d) || !oi_dyn_expand(d))
-        return;
-    if (d->checks.n)
-        *OI_PUSH(u->arena, out) = (oi_stmt){.kind = OI_STMT_SHAPE,
-                                            .node = n,
-                                            .checks = d->checks.at,
-                                            .n_checks = (uint32_t)d->checks.n};
-    call->dyn = d;
-    oi_lower_call(u, graph, n, call, out);
-    for (size_t i = 0; i < n_out && u->status == OI_OK; i++)
-        if (final[i].tensor != to[i].tensor) {
-            final[i].is_written = true;
-            oi_lower_copy(u, graph, n, to[i], final[i], out);
-        }
-}
-
 /* The node's call: operands as ports, attributes as values and numbers. */
 static bool read_call(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out,
                       oi_lowered *call, oi_port **to)
@@ -766,7 +721,7 @@ void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out)
     for (size_t i = 0; i < call.q->n_in + call.q->n_out; i++)
         is_dynamic |= u->tensors.at[call.in[i].tensor].run_dims != 0;
     if (is_dynamic)
-        lower_dynamic(u, graph, n, &call, to, out);
+        oi_lower_open(u, graph, n, &call, to, out);
     else
         oi_lower_call(u, graph, n, &call, out);
 }

@@ -21,6 +21,9 @@ void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lower
                    oi_stmts *out);
 void oi_lower_composite(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                         oi_stmts *out);
+/* An op of class custom as bodies of text; false: it has none. */
+bool oi_lower_custom(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                     oi_stmts *out);
 /* A recipe that takes the call does it; false: none does. */
 bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                      oi_stmts *out);

@@ -108,6 +108,7 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
                 tell_length(&t, s->checks[i].other);
         }
         break;
+    case OI_STMT_LENGTH:
     case OI_STMT_LIMIT:
     case OI_STMT_CHECK: tell_port(&t, &s->a, true, false); break;
     case OI_STMT_LOOP:

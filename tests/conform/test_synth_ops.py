@@ -24,13 +24,6 @@ from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
 BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
 CASES, GROUP, MOST_ELEMENTS = 20, 10, 3000
 
-# What the synthesizer refuses today. An op that starts to pass must leave the list.
-NOT_YET = {op: f"'{op}' cannot be synthesized yet" for op in (
-    "nonzero", "unique", "topk", "sort", "argsort", "resize", "grid_sample", "dft", "rfft", "ifft", "stft", "istft",
-    "mel_filter",
-)}  # fmt: skip
-
-
 def word(value):
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
@@ -103,7 +96,7 @@ def verify(ops, folder, is_open=lambda k: False):
                           capture_output=True, text=True, timeout=600)  # fmt: skip
 
 
-KNOWN = [op for op in OPS if op not in NOT_YET]
+KNOWN = list(OPS)
 GROUPS = [KNOWN[i : i + GROUP] for i in range(0, len(KNOWN), GROUP)]
 
 
@@ -159,10 +152,3 @@ def test_open_lengths(group, tmp_path):
         elif OPEN_REFUSED[op] not in alone.stderr or "E062" not in alone.stderr:
             wrong.append(f"{op}: {alone.stderr[:1500]}")
     assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("op", NOT_YET)
-def test_not_yet(op, tmp_path):
-    result = verify({op: chosen(op)}, tmp_path)
-    assert result.returncode != 0, f"{op} can be synthesized now: take it off the list"
-    assert NOT_YET[op] in result.stderr, result.stderr[:500]

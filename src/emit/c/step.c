@@ -227,6 +227,19 @@ static void put_check(oi_cprog *c, const oi_length_check *k)
     c->fails = true;
 }
 
+static void put_length(oi_cprog *c, const oi_stmt *s)
+{
+    uint32_t dim = (uint32_t)s->limit;
+    const char *length = oi_c_length(c, s->b.tensor, dim), *found = oi_c_address(c, &s->a);
+    if (c->u->tensors.at[s->b.tensor].run_dims >> dim & 1) {
+        oi_out_line(&c->out, "%s = *%s;", length, found);
+        return;
+    }
+    oi_out_line(&c->out, "if (*%s != %s)", found, length);
+    oi_out_line(&c->out, "    return 51; /* E051: the data has another length */");
+    c->fails = true;
+}
+
 static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared);
 static void put_all(oi_cprog *c, const oi_stmts *list);
 
@@ -363,6 +376,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
         case OI_STMT_LIMIT: put_limit(c, s); break;
+        case OI_STMT_LENGTH: put_length(c, s); break;
         case OI_STMT_SHAPE:
             for (uint32_t k = 0; k < s->n_checks; k++)
                 put_check(c, &s->checks[k]);

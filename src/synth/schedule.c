@@ -51,7 +51,8 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     int64_t each = 1;
     bool fits = n->n_axes > k->n_shared && n->n_axes + 1 < OI_NEST_AXES && !n->is_serial &&
-                !n->is_scan && !n->combines_out && !n->finds_position && !n->skips;
+                !n->is_scan && !n->combines_out && !n->finds_position && !n->skips &&
+                (n->kind == OI_NEST_MAP || n->axes[n->n_axes - 1].is_reduced);
     for (size_t i = 0; fits && i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
         int64_t own = shares_byte(u, k, n, op);

@@ -2,7 +2,8 @@
  *
  * Text becomes tokens in four steps: vocab.c reads the vocabulary of a package, template.c writes a
  * conversation as the model was trained to see it, split.c cuts text into words, bpe.c merges their
- * bytes into tokens. engine.c runs the model, sample.c chooses the next token, talk.c is the loop.
+ * bytes into tokens. engine.c runs the model in the simulator or, with compiled.c, as the emitted
+ * program; sample.c chooses the next token, talk.c is the loop.
  */
 #ifndef CHAT_H
 #define CHAT_H
@@ -147,6 +148,8 @@ typedef struct chat_engine_options {
     uint32_t threads;
     uint64_t memory_limit;
     uint64_t context; /* positions in the cache; 0: as the model says */
+    bool is_compiled; /* the emitted program, else the simulator */
+    bool quiet;       /* nothing about making it */
 } chat_engine_options;
 
 typedef struct chat_engine chat_engine;
@@ -161,6 +164,19 @@ bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const flo
                       chat_why *why);
 void chat_engine_reset(chat_engine *e);
 uint64_t chat_engine_weights_peak(const chat_engine *e); /* most bytes of weights at once */
+
+/* -- compiled.c: the emitted program -- */
+
+typedef struct chat_compiled chat_compiled;
+/* Also on failure *out is to be closed. */
+bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
+                        const oi_graph *decode, oi_diag *diag, chat_compiled **out, chat_why *why);
+void chat_compiled_close(chat_compiled *c);
+/* 0, or the number of the error. */
+int chat_compiled_step(chat_compiled *c, bool is_decode, const int32_t *tokens, int32_t n,
+                       const float **logits);
+void chat_compiled_reset(chat_compiled *c);
+uint64_t chat_compiled_weights(const chat_compiled *c);
 
 /* -- options.c -- */
 

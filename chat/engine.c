@@ -1,7 +1,7 @@
-/* engine.c: the simulator as the engine of a conversation. Two graphs share the cache of keys and
- * values: prefill.oi takes a chunk of tokens at once, decode.oi one. A chunk has a fixed length, so
- * that every shape is known; a shorter one is filled up, and what the filling leaves in the cache
- * is overwritten before anything can see it. */
+/* engine.c: what runs the model: the simulator, or the program emitted from it. Two graphs share
+ * the cache of keys and values: prefill.oi takes a chunk of tokens at once, decode.oi one. A chunk
+ * has a fixed length, so that every shape is known; a shorter one is filled up, and what the
+ * filling leaves in the cache is overwritten before anything can see it. */
 #include "chat.h"
 
 /* Below this many tokens single steps are cheaper than a chunk that is mostly filling. */
@@ -19,6 +19,7 @@ struct chat_engine {
     oi_model *model;
     oi_diag *diag;
     stage prefill, decode;
+    chat_compiled *compiled; /* NULL: the simulator */
     size_t chunk, context, vocab, seen;
     int32_t *filled; /* (chunk) */
 };
@@ -107,7 +108,11 @@ static bool open_both(chat_engine *e, chat_why *why)
         return chat_fail(why, "the package has no size 'ctx'");
     e->context = (size_t)context;
     e->filled = calloc(e->chunk, sizeof *e->filled);
-    return e->filled || chat_fail(why, "out of memory");
+    if (!e->filled)
+        return chat_fail(why, "out of memory");
+    return !e->options.is_compiled ||
+           chat_compiled_open(&e->options, e->model, e->prefill.graph, e->decode.graph, e->diag,
+                              &e->compiled, why);
 }
 
 static bool open_engine(chat_engine *e, chat_why *why)
@@ -143,6 +148,7 @@ void chat_engine_close(chat_engine *e)
 {
     if (!e)
         return;
+    chat_compiled_close(e->compiled);
     close_stage(&e->decode);
     close_stage(&e->prefill);
     oi_model_close(e->model);
@@ -170,6 +176,11 @@ size_t chat_engine_room(const chat_engine *e)
 static bool step(chat_engine *e, stage *s, const int32_t *tokens, size_t room, int32_t n,
                  const float **logits, chat_why *why)
 {
+    if (e->compiled) {
+        int failed = chat_compiled_step(e->compiled, s == &e->decode, tokens, n, logits);
+        e->seen += failed ? 0 : (size_t)n;
+        return !failed || chat_fail(why, "%s: E%03d", s->name, failed);
+    }
     if (!ready(e, s, why))
         return false;
     oi_diag_clear(e->diag);
@@ -217,11 +228,15 @@ void chat_engine_reset(chat_engine *e)
     oi_exec_free(e->prefill.exec);
     e->decode.exec = e->prefill.exec = NULL;
     e->seen = 0;
+    if (e->compiled)
+        chat_compiled_reset(e->compiled);
 }
 
 uint64_t chat_engine_weights_peak(const chat_engine *e)
 {
     oi_sim_stats prefill, decode;
+    if (e->compiled)
+        return chat_compiled_weights(e->compiled);
     oi_sim_get_stats(e->prefill.sim, &prefill);
     oi_sim_get_stats(e->decode.sim, &decode);
     return prefill.weights_peak > decode.weights_peak ? prefill.weights_peak : decode.weights_peak;

@@ -149,12 +149,13 @@ static int check(const given *g, chat_options *out)
     const char *device = g->device ? g->device : "cpu";
     if (!g->model)
         return usage("--model DIR says where the model lies; make models makes one%s%s", "", "");
-    if (g->engine && !strcmp(g->engine, "c"))
-        return usage(
-            "--engine c: compiled models arrive with the synthesizer; use --engine sim%s%s", "",
-            "");
-    if (g->engine && strcmp(g->engine, "sim") != 0)
+    out->engine.is_compiled = g->engine && !strcmp(g->engine, "c");
+    if (g->engine && !out->engine.is_compiled && strcmp(g->engine, "sim") != 0)
         return usage("--engine %s: sim or c%s", g->engine, "");
+    if (out->engine.is_compiled && (g->device || g->memory_limit))
+        return usage("--engine c is built for this machine: --device and --memory-limit are the "
+                     "simulator's%s%s",
+                     "", "");
     if (!oi_run_on_find(device, &out->engine.device))
         return usage("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2%s", device, "");
     if (g->temperature <= 0)
@@ -192,6 +193,7 @@ int chat_options_read(int argc, char **argv, chat_options *out)
     out->engine.threads = (uint32_t)g.threads;
     out->engine.memory_limit = g.memory_limit;
     out->engine.context = g.context;
+    out->engine.quiet = g.quiet;
     out->sampler =
         (chat_sampler){g.greedy, (float)g.temperature, (uint32_t)g.top_k, (float)g.top_p, g.seed};
     out->prompt = g.prompt;

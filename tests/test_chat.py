@@ -10,6 +10,8 @@ import sys
 import unicodedata
 
 import numpy as np
+import shutil
+
 import pytest
 
 from conftest import BIN, REPO
@@ -383,6 +385,22 @@ def test_top_k_keeps_the_likeliest(toy, folder):
     assert seen == {following - 1, following, following + 1}
 
 
+@pytest.mark.skipif(not shutil.which("cc") or not shutil.which("make"), reason="no compiler or make")
+def test_the_emitted_program_says_the_same(toy, tmp_path):
+    folder = toy.write(tmp_path)
+    start = ",".join(str(i % 7) for i in range(1, 12))
+    words = ("--tokens", start, "--greedy", "--count", 20, "--print-tokens", "--ignore-end")
+    simulated = chat(folder, *words)
+    compiled = chat(folder, *words, "--engine", "c")
+    assert compiled.stdout == simulated.stdout
+    assert "synthesizing" in compiled.stderr
+    again = chat(folder, *words, "--engine", "c")  # kept in the folder
+    assert again.stdout == simulated.stdout and "synthesizing" not in again.stderr
+    lines = chat(folder, "--engine", "c", "--greedy", "--count", 5, stdin="hello\n\n/new\nhello\n/quit\n").stdout.split("\n")
+    first, second = [line for line in lines if line]
+    assert first == second
+
+
 def test_a_conversation(folder):
     run = chat(folder, "--greedy", "--count", 5, stdin="hello\n\n/new\nhello\n/quit\n")
     first, second = [line for line in run.stdout.split("\n") if line]
@@ -391,7 +409,7 @@ def test_a_conversation(folder):
 
 
 @pytest.mark.parametrize("args, message", [
-    (("--engine", "c"), "arrive with the synthesizer"),
+    (("--engine", "c", "--device", "cpu"), "the simulator's"),
     (("--engine", "x"), "sim or c"),
     (("--device", "abacus"), "there is no 'abacus'"),
     (("--temperature", "0"), "--greedy"),

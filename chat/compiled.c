@@ -1,0 +1,258 @@
+/* compiled.c: the emitted program as the engine: both graphs are synthesized into one program for
+ * this machine, built as a library and loaded. The folder `c` beside the model keeps it; it is made
+ * anew when the model, the graphs, the context or this program changed. */
+#include "chat.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct chat_compiled {
+    char dir[4096];
+    void *library;
+    void *weights;
+    size_t size;
+    int (*step)(int graph, const int32_t *tokens, int32_t n, const float **logits);
+    void (*reset)(void);
+};
+
+/* What stands between the program and us: its names are its own, ours are these. */
+static const char glue[] =
+    "/* glue.c: the program as oi-chat calls it: prefill and decode over one cache. */\n"
+    "#include \"model.h\"\n"
+    "#if SHARED\n#include \"team.h\"\n#endif\n"
+    "#include <string.h>\n\n"
+    "int chat_open(const void *weights, size_t size, int threads);\n"
+    "int chat_step(int graph, const int32_t *tokens, int32_t n, const float **logits);\n"
+    "void chat_reset(void);\n\n"
+    "static model program;\n\n"
+    "int chat_open(const void *weights, size_t size, int threads)\n"
+    "{\n"
+    "    if (model_init(&program, weights, size) != 0)\n"
+    "        return -1;\n"
+    "#if SHARED\n"
+    "    static team sharing;\n"
+    "    if (threads > 1 && team_start(&sharing, threads) > 1)\n"
+    "        program.team = &sharing;\n"
+    "#else\n"
+    "    (void)threads;\n"
+    "#endif\n"
+    "    return 0;\n"
+    "}\n\n"
+    "int chat_step(int graph, const int32_t *tokens, int32_t n, const float **logits)\n"
+    "{\n"
+    "    memcpy(graph ? program.tokens_2 : program.tokens, tokens,\n"
+    "           graph ? sizeof program.tokens_2 : sizeof program.tokens);\n"
+    "    program.n = n;\n"
+    "    *logits = graph ? program.logits_2 : program.logits;\n"
+    "    return graph ? model_decode_step(&program) : model_prefill_step(&program);\n"
+    "}\n\n"
+    "void chat_reset(void)\n"
+    "{\n"
+    "    model_reset(&program);\n"
+    "}\n";
+
+/* -- making it -- */
+
+static bool run(const char *dir, const char *const *words, chat_why *why)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        int log = open("/dev/null", O_WRONLY);
+        if (chdir(dir) == 0 && log >= 0 && dup2(log, STDOUT_FILENO) >= 0)
+            execvp(words[0], (char *const *)words);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return chat_fail(why, "%s: %s", words[0], strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        return chat_fail(why, "%s is not installed: Debian has it in the packages gcc and make",
+                         words[0]);
+    return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+           chat_fail(why, "%s failed in %s", words[0], dir);
+}
+
+static const char *target(void)
+{
+#if defined(__aarch64__)
+    return "cpu_neon";
+#elif defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("f16c"))
+        return "cpu_avx2";
+#endif
+    return "cpu_scalar";
+}
+
+static bool write_file(const char *dir, const char *name, const char *text, chat_why *why)
+{
+    char path[4400];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    bool wrote = f && fputs(text, f) >= 0;
+    if (f && fclose(f) != 0)
+        wrote = false;
+    return wrote || chat_fail(why, "%s: %s", path, strerror(errno));
+}
+
+/* All that the program was made from, in a line. */
+static void write_stamp(const chat_engine_options *o, char *out, size_t size)
+{
+    static const char *const files[] = {"model.oinf", "prefill.oi", "decode.oi"};
+    size_t n = (size_t)snprintf(out, size, "%s %s ctx %llu", oi_version(), target(),
+                                (unsigned long long)o->context);
+    for (size_t i = 0; i < sizeof files / sizeof *files && n < size; i++) {
+        char path[4400];
+        struct stat st = {0};
+        snprintf(path, sizeof path, "%s/%s", o->folder, files[i]);
+        (void)stat(path, &st);
+        n += (size_t)snprintf(out + n, size - n, " %lld:%lld", (long long)st.st_size,
+                              (long long)st.st_mtime);
+    }
+}
+
+static bool is_current(const char *dir, const char *stamp)
+{
+    char path[4400], text[512] = "";
+    snprintf(path, sizeof path, "%s/stamp", dir);
+    FILE *f = fopen(path, "r");
+    bool same = f && fgets(text, sizeof text, f) && strcmp(text, stamp) == 0;
+    if (f)
+        fclose(f);
+    return same;
+}
+
+/* Small models have nothing for several threads to share: then there is no team. */
+static bool build(const char *dir, chat_why *why)
+{
+    char path[4400];
+    snprintf(path, sizeof path, "%s/team.h", dir);
+    const bool shared = access(path, R_OK) == 0;
+    const char *const objects[] = {"env",
+                                   shared ? "CFLAGS=-O3 -fPIC -DSHARED=1"
+                                          : "CFLAGS=-O3 -fPIC -DSHARED=0",
+                                   "make",
+                                   "-s",
+                                   "model.o",
+                                   "glue.o",
+                                   shared ? "team.o" : NULL,
+                                   NULL};
+    const char *const link[] = {"cc",       "-shared",  "-o",
+                                "model.so", "model.o",  "glue.o",
+                                "-lm",      "-pthread", shared ? "team.o" : NULL,
+                                NULL};
+    return write_file(dir, "glue.c", glue, why) && run(dir, objects, why) && run(dir, link, why);
+}
+
+static bool make_program(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
+                         const oi_graph *decode, const char *dir, oi_diag *diag, chat_why *why)
+{
+    oi_size context = {"ctx", o->context};
+    oi_synth_options options = {.name = "model", .sizes = &context, .n_sizes = o->context ? 1 : 0};
+    const oi_synth_graph graphs[] = {{prefill, "prefill"}, {decode, "decode"}};
+    oi_device *device = NULL;
+    oi_plan *plan = NULL;
+    oi_status status = oi_device_load(target(), false, &device, diag);
+    if (status == OI_OK)
+        status = oi_synthesize(device, model, graphs, 2, &options, &plan, diag);
+    if (status == OI_OK)
+        status = oi_plan_emit(plan, dir, diag);
+    oi_plan_free(plan);
+    oi_device_free(device);
+    if (status != OI_OK)
+        return chat_fail(why, "%s",
+                         oi_diag_count(diag) ? oi_diag_at(diag, 0).text : "synthesis failed");
+    return build(dir, why);
+}
+
+/* -- loading it -- */
+
+static bool map_weights(chat_compiled *c, chat_why *why)
+{
+    char path[4400];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/weights.bin", c->dir);
+    int fd = open(path, O_RDONLY);
+    c->weights = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
+        c->size = (size_t)st.st_size;
+        c->weights = mmap(NULL, c->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    return c->weights != MAP_FAILED || chat_fail(why, "%s: %s", path, strerror(errno));
+}
+
+/* A pointer to a function, which C does not let become one from a pointer to anything. */
+static bool find(const chat_compiled *c, const char *name, void *to, chat_why *why)
+{
+    void *at = dlsym(c->library, name);
+    memcpy(to, &at, sizeof at);
+    return at || chat_fail(why, "the compiled model has no %s", name);
+}
+
+static bool load(chat_compiled *c, uint32_t threads, chat_why *why)
+{
+    char path[4400];
+    int (*begin)(const void *weights, size_t size, int threads);
+    snprintf(path, sizeof path, "%s/model.so", c->dir);
+    c->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!c->library)
+        return chat_fail(why, "%s", dlerror());
+    return map_weights(c, why) && find(c, "chat_open", &begin, why) &&
+           find(c, "chat_step", &c->step, why) && find(c, "chat_reset", &c->reset, why) &&
+           (begin(c->weights, c->size, (int)threads) == 0 ||
+            chat_fail(why, "the weights do not belong to the compiled model"));
+}
+
+bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
+                        const oi_graph *decode, oi_diag *diag, chat_compiled **out, chat_why *why)
+{
+    char stamp[512];
+    chat_compiled *c = calloc(1, sizeof *c);
+    *out = c;
+    if (!c)
+        return chat_fail(why, "out of memory");
+    c->weights = MAP_FAILED;
+    if (snprintf(c->dir, sizeof c->dir, "%s/c", o->folder) >= (int)sizeof c->dir)
+        return chat_fail(why, "%s: the path is too long", o->folder);
+    write_stamp(o, stamp, sizeof stamp);
+    if (!is_current(c->dir, stamp)) {
+        if (!o->quiet)
+            fprintf(stderr, "[synthesizing and compiling the model for %s]\n", target());
+        if (!make_program(o, model, prefill, decode, c->dir, diag, why) ||
+            !write_file(c->dir, "stamp", stamp, why))
+            return false;
+    }
+    return load(c, o->threads, why);
+}
+
+void chat_compiled_close(chat_compiled *c)
+{
+    if (c && c->weights != MAP_FAILED)
+        munmap(c->weights, c->size);
+    free(c); /* its threads sleep in the library, which stays */
+}
+
+int chat_compiled_step(chat_compiled *c, bool is_decode, const int32_t *tokens, int32_t n,
+                       const float **logits)
+{
+    return c->step(is_decode, tokens, n, logits);
+}
+
+void chat_compiled_reset(chat_compiled *c)
+{
+    c->reset();
+}
+
+uint64_t chat_compiled_weights(const chat_compiled *c)
+{
+    return c->size;
+}

@@ -3,10 +3,11 @@
 
 #include <math.h>
 
-#define FEWEST  6           /* rows that the tile has; with less only packed weights are worth it */
-#define AT_ONCE 96          /* rows of a: they stay in the second cache beside a part of b */
-#define MOST    240         /* up to so many at once rather than read the weights again */
-#define PANELS  (256 * 128) /* floats: OI_GEMM_DEPTH * OI_GEMM_WIDTH */
+#define FEWEST  6   /* rows that the tile has; with less only packed weights are worth it */
+#define AT_ONCE 96  /* rows of a: they stay in the second cache beside a part of b */
+#define MOST    240 /* up to so many at once rather than read the weights again */
+#define DEPTH   256 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the part of b that is packed at a time */
+#define WIDTH   256
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
 
@@ -131,7 +132,9 @@ static bool plan_both(const product *p, oi_recipe_plan *out)
     out->n_scratch = 1;
     out->scratch[0].name = "panels";
     out->scratch[0].dtype = OI_F32;
-    out->scratch[0].count = PANELS;
+    const int64_t columns = (p->b.columns + 31) / 32 * 32;
+    out->scratch[0].count =
+        (p->b.rows < DEPTH ? p->b.rows : DEPTH) * (columns < WIDTH ? columns : WIDTH);
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_IN, 1);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);

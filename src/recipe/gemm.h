@@ -13,7 +13,7 @@
 #include "recipe/avx2/vec.h"
 #endif
 
-enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 128 };
+enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 256 };
 
 /* Six rows of a, `a_row` apart and `a_k` along k, times a panel; row r is s[2 r] and s[2 r + 1]. */
 static inline __attribute__((always_inline)) void oi_gemm_six(const float *restrict a,

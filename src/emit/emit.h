@@ -139,6 +139,10 @@ oi_status oi_fit_check(oi_unit *u, const oi_certificate *c);
 
 void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
 
+/* -- report.c: the plan for people -- */
+
+void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
+
 /* -- c/ -- */
 
 void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);

@@ -129,6 +129,13 @@ typedef struct writing {
     oi_diag *diag;
 } writing;
 
+static void add_text(writing *w, const char *name, oi_buf *text)
+{
+    oi_arena *a = w->plan->unit.arena;
+    size_t n = text->n;
+    *OI_PUSH(a, &w->files) = (oi_emitted_file){name, oi_buf_to_arena(text, a), n};
+}
+
 static void spell(void *ctx)
 {
     writing *w = ctx;
@@ -140,9 +147,10 @@ static void spell(void *ctx)
         oi_emit_c(u, &w->plan->certificate, w->hash, &w->files);
     oi_buf text = {0};
     oi_plan_json(u, &w->plan->certificate, w->hash, &text);
-    size_t n = text.n;
-    *OI_PUSH(u->arena, &w->files) =
-        (oi_emitted_file){"plan.json", oi_buf_to_arena(&text, u->arena), n};
+    add_text(w, "plan.json", &text);
+    text = (oi_buf){0};
+    oi_report_html(u, &w->plan->certificate, w->hash, &text);
+    add_text(w, "report.html", &text);
     *OI_PUSH(u->arena, &w->files) = (oi_emitted_file){"device.json", w->device, strlen(w->device)};
 }
 

@@ -161,6 +161,7 @@ static bool plan(const oi_recipe_call *c, const product *p, int64_t lanes, oi_re
         plan_weights(p, 2 * lanes, out);
     else if (!plan_both(p, out))
         return false;
+    out->macs = (uint64_t)(p->stack * p->m * p->b.columns * p->a.columns);
     out->split_dim = p->stack > 1 ? p->shared : o->rank - 1;
     out->extent = o->dims[out->split_dim];
     out->unit = p->stack > 1 ? 1 : 2 * lanes;

@@ -186,6 +186,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->macs = (uint64_t)(m * s[P_N] * s[P_K]);
     out->extent = s[P_N];
     out->unit = lanes;
     out->split_dim = c->q->out[0].rank - 1;

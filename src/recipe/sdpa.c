@@ -117,6 +117,7 @@ bool oi_recipe_sdpa_8(const oi_recipe_call *rc, oi_recipe_plan *out)
     add_length(q, &c, out);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->macs = (uint64_t)(c.batches * c.heads * c.tq * c.tk * (c.dh + c.dv));
     out->split_dim = c.heads_first ? 1 : q->out[0].rank - 1;
     out->extent = q->out[0].dims[out->split_dim];
     out->unit = unit;

@@ -120,6 +120,22 @@ static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool
     return to;
 }
 
+/* What the call's own loops multiply and add. */
+static uint64_t count_macs(oi_unit *u, const oi_kernel_query *q)
+{
+    uint64_t sum = 0;
+    oi_nest *n = oi_arena_alloc(u->arena, sizeof *n);
+    for (size_t i = 0; i < oi_nest_count(q); i++) {
+        uint64_t all = 1;
+        *n = (oi_nest){0};
+        oi_nest_make(q, i, n);
+        for (uint32_t a = 0; a < n->n_axes; a++)
+            all *= (uint64_t)n->axes[a].extent; /* an estimate: a wrap is only a wrong number */
+        sum += n->kind == OI_NEST_CONTRACT ? all : 0;
+    }
+    return sum;
+}
+
 static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
                       oi_recipe_plan *plan)
 {
@@ -134,6 +150,8 @@ static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **reci
     }
     *recipe = oi_recipe_find(&(oi_recipe_call){q, is_weight, u->target}, plan);
     bool takes = *recipe;
+    if (takes && !plan->macs)
+        plan->macs = count_macs(u, q);
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)
         takes = can_pack(u, call, &plan->packings[i]);
     return takes;

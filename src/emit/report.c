@@ -1,0 +1,334 @@
+/* report.c: report.html: the plan for people: memory over the step, kernels beside the lines they
+ * come from, why something was not joined, and the certificate. One page that needs no other file,
+ * and like everything emitted the same bytes for the same input. */
+#include "emit/report.h"
+
+#include "device/device.h"
+
+#include <inttypes.h>
+
+extern const oi_embedded oi_report_files[]; /* generated: report.css */
+
+void oi_report_text(oi_buf *out, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '<': oi_buf_puts(out, "&lt;"); break;
+        case '>': oi_buf_puts(out, "&gt;"); break;
+        case '&': oi_buf_puts(out, "&amp;"); break;
+        case '"': oi_buf_puts(out, "&quot;"); break;
+        default: oi_buf_putc(out, *text);
+        }
+}
+
+static const char *scaled(oi_arena *a, double n, double step, const char *const *units)
+{
+    int i = 0;
+    while (n >= step && units[i + 1]) {
+        n /= step;
+        i++;
+    }
+    int digits = i == 0 || n >= 100 ? 0 : n >= 10 ? 1 : 2;
+    return oi_arena_printf(a, "%.*f%s", digits, n, units[i]);
+}
+
+const char *oi_report_bytes(oi_arena *a, uint64_t n)
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", NULL};
+    return scaled(a, (double)n, 1024, units);
+}
+
+const char *oi_report_count(oi_arena *a, uint64_t n)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", NULL};
+    return scaled(a, (double)n, 1000, units);
+}
+
+/* -- the top: what it needs -- */
+
+static void put_tile(oi_buf *out, const char *value, const char *what)
+{
+    oi_buf_printf(out, "<div class=\"tile\"><b>%s</b><span>%s</span></div>", value, what);
+}
+
+static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
+{
+    oi_arena *a = u->arena;
+    oi_cost all = {0};
+    for (size_t g = 0; g < u->graphs.n; g++) {
+        all.macs += u->graphs.at[g].cost.macs;
+        all.bytes += u->graphs.at[g].cost.bytes;
+        all.is_open |= u->graphs.at[g].cost.is_open;
+    }
+    oi_buf_puts(out, "<h1>");
+    oi_report_text(out, u->name);
+    oi_buf_puts(out, "</h1><p class=\"quiet\">for ");
+    oi_report_text(out, u->target->name);
+    oi_buf_printf(out, " (%s, %s) · weights <code>%016" PRIx64 "</code> · OpenInfer %s</p>",
+                  oi_device_type_name(u->target->type), oi_device_api_name(u->target->api), hash,
+                  oi_version());
+    oi_buf_puts(out, "<div class=\"tiles\">");
+    put_tile(out, oi_report_bytes(a, c->ram_bytes), "RAM, stack included where it is reserved");
+    put_tile(out, oi_report_bytes(a, c->arena_bytes), "working memory of a step");
+    put_tile(out, oi_report_bytes(a, c->weights_bytes), "weights, read only");
+    put_tile(out, oi_report_count(a, all.macs),
+             all.is_open ? "multiply-accumulates a step, open loops once"
+                         : "multiply-accumulates a step");
+    put_tile(out, oi_report_bytes(a, all.bytes), "moved in a step");
+    oi_buf_puts(out, "</div>");
+}
+
+static void put_bar(oi_unit *u, const oi_certificate *c, oi_buf *out)
+{
+    const struct {
+        const char *what;
+        uint64_t bytes;
+    } parts[] = {{"kept from step to step", c->state_bytes},
+                 {"working memory", c->arena_bytes},
+                 {"inputs and outputs", c->io_bytes},
+                 {"to take a failed step back", c->undo_bytes},
+                 {"stack", c->stack_bytes}};
+    oi_buf_puts(out, "<h2>RAM</h2><div class=\"bar\">");
+    for (size_t i = 0; i < OI_COUNT(parts); i++)
+        if (parts[i].bytes)
+            oi_buf_printf(out, "<i class=\"c%zu\" style=\"flex:%" PRIu64 "\"></i>", i,
+                          parts[i].bytes);
+    oi_buf_puts(out, "</div><div class=\"legend\">");
+    for (size_t i = 0; i < OI_COUNT(parts); i++)
+        if (parts[i].bytes)
+            oi_buf_printf(out, "<span><i class=\"c%zu\"></i>%s <b>%s</b></span>", i, parts[i].what,
+                          oi_report_bytes(u->arena, parts[i].bytes));
+    oi_buf_puts(out, "</div>");
+}
+
+static void put_maps(oi_unit *u, oi_buf *out)
+{
+    oi_buf_puts(out, "<h2>Working memory over a step</h2>");
+    if (u->arena_bytes)
+        oi_buf_printf(out,
+                      "<p>Each block is a tensor from its first use to its last. %s are laid out; "
+                      "no layout can do with less than %s, which are alive at one time.</p>",
+                      oi_report_bytes(u->arena, u->arena_bytes),
+                      oi_report_bytes(u->arena, u->arena_bound));
+    for (uint32_t g = 0; g < u->graphs.n; g++) {
+        if (u->graphs.n > 1) {
+            oi_buf_puts(out, "<p class=\"quiet\">");
+            oi_report_text(out, u->graphs.at[g].name);
+            oi_buf_puts(out, "</p>");
+        }
+        oi_report_map(u, g, out);
+    }
+}
+
+/* -- kernels -- */
+
+/* "4 x 32, sum over 64" */
+static const char *axes_text(oi_arena *a, const oi_snest *n)
+{
+    oi_buf b = {0};
+    bool over = false;
+    for (uint32_t i = 0; i < n->n_axes; i++) {
+        if (n->axes[i].extent == 1 && !(n->extents && n->extents[i]))
+            continue;
+        const char *before = n->axes[i].is_reduced && !over ? (b.n ? " over " : "over ")
+                             : b.n                          ? " × "
+                                                            : "";
+        over |= n->axes[i].is_reduced;
+        oi_buf_printf(&b, "%s%s%" PRId64, before, n->extents && n->extents[i] ? "≤ " : "",
+                      n->axes[i].extent);
+    }
+    return b.n ? oi_buf_to_arena(&b, a) : "1";
+}
+
+static void put_lines(oi_unit *u, const oi_skernel *k, oi_buf *out)
+{
+    uint32_t last = 0;
+    for (size_t i = 0; i < k->nodes.n; i++) {
+        uint32_t line = k->nodes.at[i]->source->span.line;
+        const char *text = oi_node_source(u->arena, u, k->graph, k->nodes.at[i]);
+        if (!text || line == last)
+            continue;
+        oi_buf_printf(out, "<span class=\"code\"><i>%u</i>", line);
+        oi_report_text(out, text);
+        oi_buf_puts(out, "</span>");
+        last = line;
+    }
+}
+
+static void put_loops(oi_unit *u, const oi_skernel *k, oi_buf *out)
+{
+    if (k->recipe) {
+        oi_buf_puts(out, "<span class=\"tag\">recipe ");
+        oi_report_text(out, k->recipe->name);
+        oi_buf_puts(out, "</span>");
+    }
+    for (size_t i = 0, same; i < k->nests.n; i += same) {
+        const char *text = axes_text(u->arena, &k->nests.at[i]);
+        for (same = 1; i + same < k->nests.n; same++)
+            if (strcmp(text, axes_text(u->arena, &k->nests.at[i + same])) != 0)
+                break;
+        oi_buf_printf(out, "<span class=\"code\">%s", text);
+        if (same > 1)
+            oi_buf_printf(out, " <i>%zu nests</i>", same);
+        oi_buf_puts(out, "</span>");
+    }
+}
+
+static void put_kernel(oi_unit *u, const oi_skernel *k, uint64_t most, oi_buf *out)
+{
+    oi_arena *a = u->arena;
+    oi_buf_puts(out, "<tr><td><code>");
+    oi_report_text(out, k->name);
+    oi_buf_puts(out, "</code></td><td>");
+    put_lines(u, k, out);
+    oi_buf_puts(out, "</td><td>");
+    put_loops(u, k, out);
+    oi_buf_printf(out, "</td><td class=\"n\">%s</td><td class=\"n\">%s",
+                  k->cost.macs ? oi_report_count(a, k->cost.macs) : "",
+                  oi_report_bytes(a, k->cost.bytes));
+    oi_buf_printf(out, "</td><td><span class=\"share\" style=\"width:%.0fpx\"></span></td></tr>\n",
+                  most ? 1 + 70.0 * (double)k->cost.bytes / (double)most : 1.0);
+}
+
+static void put_kernels(oi_unit *u, oi_buf *out)
+{
+    uint64_t most = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < u->kernels.n; i++)
+        if (u->kernels.at[i].is_used) {
+            most = u->kernels.at[i].cost.bytes > most ? u->kernels.at[i].cost.bytes : most;
+            n++;
+        }
+    oi_buf_printf(out,
+                  "<h2>Kernels</h2><p>%zu, in the order they were made. Costs are of one run, on "
+                  "paper: multiply-accumulates, and bytes read and written.</p>",
+                  n);
+    if (!n)
+        return;
+    oi_buf_puts(out, "<div class=\"scroll\"><table><tr><th>kernel</th><th>from the graph</th>"
+                     "<th>loops</th><th class=\"n\">MACs</th><th class=\"n\">moved</th><th></th>"
+                     "</tr>\n");
+    for (size_t i = 0; i < u->kernels.n; i++)
+        if (u->kernels.at[i].is_used)
+            put_kernel(u, &u->kernels.at[i], most, out);
+    oi_buf_puts(out, "</table></div>");
+}
+
+/* -- what was not done -- */
+
+static void put_notes(oi_unit *u, oi_buf *out)
+{
+    oi_buf_puts(out, "<h2>What was left apart, and why</h2>");
+    if (!u->notes.n) {
+        oi_buf_puts(out, "<p class=\"quiet\">Nothing.</p>");
+        return;
+    }
+    oi_buf_printf(out, "<details%s><summary>%zu reason%s</summary>",
+                  u->notes.n <= 12 ? " open" : "", u->notes.n, u->notes.n == 1 ? "" : "s");
+    oi_buf_puts(out, "<div class=\"scroll\"><table><tr><th>pass</th><th class=\"n\">line</th>"
+                     "<th>why</th></tr>\n");
+    for (size_t i = 0; i < u->notes.n; i++) {
+        const oi_pass_note *n = &u->notes.at[i];
+        uint32_t line = n->node ? n->node->source->span.line : 0;
+        oi_buf_printf(out, "<tr><td>%s</td><td class=\"n\">", n->pass);
+        if (line)
+            oi_buf_printf(out, "%u", line);
+        oi_buf_puts(out, "</td><td>");
+        oi_report_text(out, n->text);
+        oi_buf_puts(out, "</td></tr>\n");
+    }
+    oi_buf_puts(out, "</table></div></details>");
+}
+
+/* -- what lasts: state and weights, the largest first -- */
+
+static void put_tensors(oi_unit *u, oi_space space, const char *title, oi_buf *out)
+{
+    enum { MOST = 20 };
+    uint32_t *ids = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *ids);
+    size_t n = 0;
+    for (uint32_t i = 0; i < u->tensors.n; i++) {
+        if (u->tensors.at[i].space != space)
+            continue;
+        size_t at = n++; /* put where it belongs: there are some hundreds at most */
+        uint64_t bytes = oi_tensor_bytes(&u->tensors.at[i]);
+        for (; at && oi_tensor_bytes(&u->tensors.at[ids[at - 1]]) < bytes; at--)
+            ids[at] = ids[at - 1];
+        ids[at] = i;
+    }
+    if (!n)
+        return;
+    oi_buf_printf(out,
+                  "<h2>%s</h2><div class=\"scroll\"><table><tr><th>tensor</th><th>elements</th>"
+                  "<th class=\"n\">bytes</th></tr>\n",
+                  title);
+    for (size_t i = 0; i < n && i < MOST; i++) {
+        const oi_tensor *t = &u->tensors.at[ids[i]];
+        oi_buf_puts(out, "<tr><td><code>");
+        oi_report_text(out, t->name);
+        oi_buf_printf(out, "</code></td><td><code>%s[", oi_dtype_name(t->dtype));
+        for (uint32_t d = 0; d < t->rank; d++)
+            oi_buf_printf(out, "%s%" PRId64, d ? ", " : "", t->dims[d]);
+        oi_buf_puts(out, "]");
+        if (t->n_entries > 1)
+            oi_buf_printf(out, " × %" PRIu64, t->n_entries);
+        oi_buf_printf(out, "</code></td><td class=\"n\">%s</td></tr>\n",
+                      oi_report_bytes(u->arena, oi_tensor_bytes(t)));
+    }
+    oi_buf_puts(out, "</table></div>");
+    if (n > MOST)
+        oi_buf_printf(out, "<p class=\"quiet\">and %zu smaller ones</p>", n - MOST);
+}
+
+/* -- certificate -- */
+
+static void put_row(oi_buf *out, const char *what, uint64_t bytes)
+{
+    oi_buf_printf(out, "<tr><td>%s</td><td class=\"n\">%" PRIu64 "</td></tr>\n", what, bytes);
+}
+
+static void put_certificate(const oi_unit *u, const oi_certificate *c, oi_buf *out)
+{
+    oi_buf_puts(out, "<h2>Certificate</h2><div class=\"scroll\"><table><tr><th>what</th>"
+                     "<th class=\"n\">bytes</th></tr>\n");
+    put_row(out, "RAM in all", c->ram_bytes);
+    put_row(out, "the program's struct", c->struct_bytes);
+    put_row(out, "of it kept from step to step", c->state_bytes);
+    put_row(out, "of it working memory", c->arena_bytes);
+    put_row(out, "least that any layout needs", u->arena_bound);
+    put_row(out, "of it to take a failed step back", c->undo_bytes);
+    put_row(out, "of it inputs and outputs", c->io_bytes);
+    if (c->stack_bytes)
+        put_row(out, "stack that is reserved", c->stack_bytes);
+    put_row(out, "weights", c->weights_bytes);
+    if (c->is_measured) {
+        put_row(out, "stack of a call, measured", c->measured.call_stack_bytes);
+        put_row(out, "stack with main and HAL, measured", c->measured.program_stack_bytes);
+        if (c->measured.flash_bytes)
+            put_row(out, "flash, measured", c->measured.flash_bytes);
+    }
+    oi_buf_puts(out, "</table></div>");
+    if (!c->is_measured)
+        oi_buf_puts(out, "<p class=\"quiet\">Stack and flash are measured by <code>openinfer synth "
+                         "--certify</code>.</p>");
+}
+
+void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
+{
+    oi_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+                     "<meta name=\"color-scheme\" content=\"light dark\"><title>");
+    oi_report_text(out, u->name);
+    oi_buf_printf(out, ": the plan</title><style>\n%.*s</style></head><body><main>",
+                  (int)oi_report_files[0].size, (const char *)oi_report_files[0].text);
+    put_head(u, c, hash, out);
+    put_bar(u, c, out);
+    put_maps(u, out);
+    put_kernels(u, out);
+    put_notes(u, out);
+    put_tensors(u, OI_SPACE_STATE, "What lasts from step to step", out);
+    put_tensors(u, OI_SPACE_WEIGHTS, "Weights", out);
+    put_certificate(u, c, out);
+    oi_buf_puts(out, "<footer>The same in full, for programs: plan.json.</footer>"
+                     "</main></body></html>\n");
+}

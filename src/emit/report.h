@@ -1,0 +1,18 @@
+/* report.h: what the files that write report.html share. */
+#ifndef OI_EMIT_REPORT_H
+#define OI_EMIT_REPORT_H
+
+#include "emit/emit.h"
+
+/* -- report.c -- */
+
+void oi_report_text(oi_buf *out, const char *text); /* as HTML says it */
+const char *oi_report_bytes(oi_arena *a, uint64_t n);
+const char *oi_report_count(oi_arena *a, uint64_t n);
+
+/* -- report_map.c: pictures -- */
+
+/* Who lies where in the working memory, over the statements of a step. */
+void oi_report_map(oi_unit *u, uint32_t graph, oi_buf *out);
+
+#endif

@@ -1,0 +1,90 @@
+/* report_map.c: the working memory as a picture: to the right the statements of a step in the order
+ * they run, upwards the bytes, a block for every tensor from its first use to its last. */
+#include "emit/report.h"
+#include "synth/live.h"
+
+#include <inttypes.h>
+
+enum { LEFT = 78, TOP = 14, WIDTH = 900, HEIGHT = 300, COLOURS = 8 };
+
+typedef struct map {
+    oi_unit *u;
+    oi_buf *out;
+    uint32_t n_positions;
+    uint64_t top; /* bytes at the upper edge */
+} map;
+
+static double across(const map *m, uint32_t position)
+{
+    return LEFT + (double)WIDTH * position / (m->n_positions + 1);
+}
+
+static double up(const map *m, uint64_t bytes)
+{
+    return TOP + HEIGHT - (double)HEIGHT * (double)bytes / (double)m->top;
+}
+
+static void put_block(const map *m, const oi_lifetime *l)
+{
+    const oi_tensor *t = &m->u->tensors.at[l->tensor];
+    uint64_t bytes = oi_tensor_bytes(t);
+    double x = across(m, l->first), y = up(m, t->offset + bytes);
+    double w = across(m, l->last + 1) - x, h = up(m, t->offset) - y;
+    oi_buf_printf(m->out,
+                  "<rect class=\"c%u\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">",
+                  l->tensor % COLOURS, x, y, w, h);
+    oi_buf_puts(m->out, "<title>");
+    oi_report_text(m->out, t->name);
+    oi_buf_printf(m->out, ": %s at %" PRIu64 ", statements %u to %u</title></rect>",
+                  oi_report_bytes(m->u->arena, bytes), t->offset, l->first, l->last);
+    size_t len = strlen(t->name);
+    if (h < 11 || w < (double)len * 6.2 + 8) /* no room for its name */
+        return;
+    oi_buf_printf(m->out, "<text class=\"name\" x=\"%.2f\" y=\"%.2f\">", x + w / 2,
+                  y + h / 2 + 3.5);
+    oi_report_text(m->out, t->name);
+    oi_buf_puts(m->out, "</text>");
+}
+
+static void put_grid(const map *m)
+{
+    for (int i = 0; i <= 4; i++) {
+        uint64_t bytes = m->top * (uint64_t)i / 4;
+        double y = up(m, bytes);
+        oi_buf_printf(m->out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>",
+                      LEFT, LEFT + WIDTH, y, y);
+        oi_buf_printf(m->out,
+                      "<text class=\"axis\" x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%s</text>",
+                      LEFT - 8, y + 3.5, oi_report_bytes(m->u->arena, bytes));
+    }
+    oi_buf_printf(m->out, "<text class=\"axis\" x=\"%d\" y=\"%d\">first statement</text>", LEFT,
+                  TOP + HEIGHT + 18);
+    oi_buf_printf(m->out,
+                  "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"end\">statement %u</text>",
+                  LEFT + WIDTH, TOP + HEIGHT + 18, m->n_positions);
+}
+
+void oi_report_map(oi_unit *u, uint32_t graph, oi_buf *out)
+{
+    oi_lifetimes live = {.n_positions = 0};
+    oi_live_find(u, graph, &live);
+    map m = {u, out, live.n_positions, 0};
+    for (size_t i = 0; i < live.list.n; i++) {
+        const oi_tensor *t = &u->tensors.at[live.list.at[i].tensor];
+        uint64_t end = t->offset + oi_tensor_bytes(t);
+        m.top = t->space == OI_SPACE_ARENA && end > m.top ? end : m.top;
+    }
+    if (m.top == 0) {
+        oi_buf_puts(out, "<p class=\"quiet\">A step needs no working memory.</p>");
+        return;
+    }
+    oi_buf_printf(out,
+                  "<div class=\"scroll\"><svg class=\"map\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                  "aria-label=\"working memory over a step\">",
+                  LEFT + WIDTH + 12, TOP + HEIGHT + 28);
+    put_grid(&m);
+    for (size_t i = 0; i < live.list.n; i++)
+        if (u->tensors.at[live.list.at[i].tensor].space == OI_SPACE_ARENA)
+            put_block(&m, &live.list.at[i]);
+    oi_buf_puts(out, "</svg></div>");
+}

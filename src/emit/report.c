@@ -71,10 +71,11 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
     put_tile(out, oi_report_bytes(a, c->ram_bytes), "RAM, stack included where it is reserved");
     put_tile(out, oi_report_bytes(a, c->arena_bytes), "working memory of a step");
     put_tile(out, oi_report_bytes(a, c->weights_bytes), "weights, read only");
+    const char *step = u->graphs.n > 1 ? "a step of each graph" : "a step";
+    const char *open = all.is_open ? ", open loops once" : "";
     put_tile(out, oi_report_count(a, all.macs),
-             all.is_open ? "multiply-accumulates a step, open loops once"
-                         : "multiply-accumulates a step");
-    put_tile(out, oi_report_bytes(a, all.bytes), "moved in a step");
+             oi_arena_printf(a, "multiply-accumulates, %s%s", step, open));
+    put_tile(out, oi_report_bytes(a, all.bytes), oi_arena_printf(a, "moved, %s%s", step, open));
     oi_buf_puts(out, "</div>");
 }
 

@@ -67,7 +67,7 @@ typedef struct oi_recipe_plan {
      * every output; extent 0: one thread does all. */
     int64_t extent, unit;
     uint32_t split_dim;
-    uint64_t macs;
+    uint64_t macs; /* set by who plans the program */
     bool in_place; /* an input may be the output: each position is read before it is written */
 } oi_recipe_plan;
 

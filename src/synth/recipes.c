@@ -2,6 +2,7 @@
  * needs:  a call with its ports, before it is lowered or taken apart
  * keeps:  results within the tolerance of the op; failures
  * makes:  a kernel that names the recipe; packed weights, shared by equal calls */
+#include "program/composite.h"
 #include "synth/lower.h"
 
 /* -- packed weights -- */
@@ -87,6 +88,51 @@ static uint32_t pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
     memcpy(t.table, main->table, sizeof t.table);
     t.sources = entries(u, &t, p, from);
     return oi_unit_add_tensor(u, &t);
+}
+
+/* -- what it costs -- */
+
+static uint64_t macs_of_nests(const oi_kernel_query *q)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < oi_nest_count(q); i++) {
+        oi_nest nest;
+        uint64_t n = 1;
+        oi_nest_make(q, i, &nest);
+        for (uint32_t a = 0; a < nest.n_axes; a++)
+            n *= (uint64_t)nest.axes[a].extent;
+        all += nest.kind == OI_NEST_CONTRACT ? n : 0;
+    }
+    return all;
+}
+
+/* As many multiply-accumulates as the op's definition has. */
+static uint64_t macs_of(oi_unit *u, const oi_kernel_query *q)
+{
+    const oi_expansion *e;
+    oi_infer_fail fail;
+    uint64_t all = 0;
+    if (q->op->cls != OI_OP_CLASS_COMPOSITE)
+        return macs_of_nests(q);
+    if (!oi_composite_expand(u->arena, q, &e, &fail))
+        return 0;
+    for (uint32_t c = 0; c < e->n_calls; c++) {
+        const oi_exp_call *call = &e->calls[c];
+        oi_operand *ops = oi_arena_alloc(u->arena, (call->n_in + call->n_out + 1) * sizeof *ops);
+        for (uint32_t i = 0; i < call->n_in; i++)
+            ops[i] = e->values[call->in[i]].type;
+        for (uint32_t i = 0; i < call->n_out; i++)
+            ops[call->n_in + i] = e->values[call->out[i]].type;
+        oi_kernel_query own = {.op = call->op,
+                               .in = ops,
+                               .n_in = call->n_in,
+                               .out = ops + call->n_in,
+                               .n_out = call->n_out,
+                               .attrs = call->attrs};
+        if (call->op->cls == OI_OP_CLASS_CONTRACT)
+            all += macs_of_nests(&own);
+    }
+    return all;
 }
 
 /* -- a call -- */
@@ -207,6 +253,7 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         *OI_PUSH(u->arena, &k->scalars) = call->numbers[i];
     oi_scall *own = oi_arena_alloc(u->arena, sizeof *own);
     *own = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = call->scalars, .node = n};
+    plan->macs = macs_of(u, q);
     k->recipe = recipe;
     k->plan = plan;
     k->call = own;

@@ -335,8 +335,7 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
 
 static void put_meeting(oi_cprog *c)
 {
-    oi_out_line(&c->out, "failed = meet(s, part, failed);");
-    oi_out_line(&c->out, "if (failed)");
+    oi_out_line(&c->out, "if ((failed = meet(s, part, failed)) != 0)");
     oi_out_line(&c->out, "    return failed;");
 }
 

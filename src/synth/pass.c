@@ -79,6 +79,8 @@ oi_status oi_passes_run(oi_unit *u)
                        oi_diag_env(u->diag, "synthesizer", "after pass %s: %s; please report this",
                                    passes[i].name, wrong);
     }
+    if (u->status == OI_OK)
+        oi_unit_name_kernels(u);
     return u->status;
 }
 

@@ -48,6 +48,10 @@ void oi_tally_stmt(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_tally *tally
 /* The elements of a tensor that never changes; NULL: it has none, or its model cannot be read. */
 const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t);
 
+/* -- names.c -- */
+
+void oi_unit_name_kernels(oi_unit *u); /* as they will be called */
+
 /* -- check.c -- */
 
 /* NULL when everything that passes rely on holds, else what does not. */

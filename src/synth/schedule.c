@@ -72,15 +72,16 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    uint32_t last = n->n_axes - 1 - n->order.spells_last, out = 0;
+    uint32_t loops = n->n_axes - n->order.spells_last, out = 0;
     bool dot = true, rows = true;
     while (out < n->n_axes && !n->axes[out].is_reduced)
         out++;
     if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
         return;
-    int64_t each = n->order.spells_last ? n->axes[last + 1].extent : 1;
-    if (last < out) /* all of the sum is spelled */
+    if (loops <= out) /* all of the sum is spelled */
         return;
+    uint32_t last = loops - 1;
+    int64_t each = n->order.spells_last ? n->axes[loops].extent : 1;
     if (!oi_dtype_is_float(n->acc) && oi_dtype_bits(n->acc) < 32)
         return;
     for (size_t i = 0; i < n->pre.n; i++) {

@@ -4,6 +4,13 @@
 
 #include "emit/emit.h"
 
+/* A tensor by the name that a function gives it. */
+typedef struct oi_cplace {
+    uint32_t tensor;
+    const char *name;
+} oi_cplace;
+typedef OI_VEC(oi_cplace) oi_cplaces;
+
 /* One program being spelled. */
 typedef struct oi_cprog {
     oi_unit *u;
@@ -21,6 +28,7 @@ typedef struct oi_cprog {
     uint64_t keep_bytes, log_bytes;
     uint64_t times;        /* how often a step runs the present statement, at most */
     uint64_t *block_times; /* by block */
+    oi_cplaces *places;    /* of the function being written; NULL: tensors go by their offsets */
     oi_out aside;          /* functions that the present block calls */
     unsigned n_aside;
     struct {
@@ -36,6 +44,12 @@ typedef struct oi_cprog {
 /* -- names.c -- */
 
 const char *oi_c_local(oi_arena *a, const char *name); /* a loop index, as a local variable */
+bool oi_c_is_reserved(const char *name);
+
+/* -- places.c -- */
+
+const char *oi_c_place(oi_cprog *c, uint32_t tensor); /* what the function calls it */
+const char *oi_c_place_lines(oi_cprog *c);            /* the definitions of those names */
 
 /* -- memory.c: where tensors lie -- */
 
@@ -51,6 +65,8 @@ const char *oi_c_number(oi_cprog *c, uint32_t var);
 const char *oi_c_truth(oi_cprog *c, uint32_t var);
 const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own);
 const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
+/* Whether the code is a number, or a loop's index, that stays in 0 ... n - 1. */
+bool oi_c_is_below(const oi_cprog *c, const oi_code *code, int64_t n);
 /* Checks that entries of tables exist; prints nothing when that is sure. */
 void oi_c_check_entry(oi_cprog *c, const oi_port *p);
 void oi_c_members(oi_cprog *c, oi_out *o); /* of the program's struct */

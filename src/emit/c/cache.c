@@ -148,9 +148,15 @@ static void select_axis(access *x, uint32_t i, const oi_psel *sel)
         return;
     }
     if (sel) {
-        x->start[i] = local(x, "at", i, &sel->start, &x->fixed_start[i]);
         x->count[i] = "1";
         x->fixed_count[i] = 1;
+        if (!is_counted(x, i) && oi_c_is_below(x->c, &sel->start, x->v->most[i]) &&
+            !oi_code_is_int(&sel->start, &x->fixed_start[i])) {
+            x->start[i] = oi_c_code(x->c, &sel->start, x->own);
+            x->fixed_start[i] = -1;
+            return;
+        }
+        x->start[i] = local(x, "at", i, &sel->start, &x->fixed_start[i]);
         if (x->fixed_start[i] < 0)
             fail_if(x, 42, "a negative index", "%s < 0", x->start[i]);
         check_end(x, i, x->start[i], x->fixed_start[i] < 0 ? -1 : x->fixed_start[i] + 1, false);
@@ -248,14 +254,21 @@ static uint32_t run_axis(const access *x)
     return oi_dtype_bits(x->t->dtype) < 8 ? x->v->rank : q;
 }
 
+/* The position along an axis before the run: a loop's, or the only one. */
+static const char *position(access *x, uint32_t axis)
+{
+    return x->fixed_count[axis] == 1 ? x->start[axis] : oi_arena_printf(x->c->arena, "i%u", axis);
+}
+
 static const char *offset_text(access *x, uint32_t q)
 {
     oi_buf b = {0};
     int64_t stride = 1;
     for (uint32_t i = x->v->rank; i-- > 0; stride *= x->v->most[i]) {
-        if (i > q || (i == q && x->fixed_start[i] == 0))
+        bool first = x->fixed_start[i] == 0 && (i == q || x->fixed_count[i] == 1);
+        if (i > q || first)
             continue;
-        const char *at = i < q ? oi_arena_printf(x->c->arena, "i%u", i) : x->start[i];
+        const char *at = i < q ? position(x, i) : x->start[i];
         oi_buf_printf(&b, "%s%s * %" PRId64, b.n ? " + " : "", at, stride);
     }
     return b.n ? oi_buf_to_arena(&b, x->c->arena) : "0";
@@ -278,7 +291,7 @@ static const char *beyond_text(access *x, uint32_t q)
     oi_buf b = {0};
     for (uint32_t i = 0; i < q && i < x->v->n_table; i++)
         if (is_counted(x, i))
-            oi_buf_printf(&b, "%si%u >= %" PRId64, b.n ? " || " : "", i, x->v->most[i]);
+            oi_buf_printf(&b, "%s%s >= %" PRId64, b.n ? " || " : "", position(x, i), x->v->most[i]);
     return b.n ? oi_buf_to_arena(&b, x->c->arena) : NULL;
 }
 
@@ -288,11 +301,13 @@ static void walk(access *x,
 {
     uint32_t q = run_axis(x);
     for (uint32_t i = 0; i < q; i++)
-        oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s; i%u++)", i, x->start[i], i,
-                    x->start[i], x->count[i], i);
+        if (x->fixed_count[i] != 1)
+            oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s; i%u++)", i, x->start[i],
+                        i, x->start[i], x->count[i], i);
     body(x, offset_text(x, q), run_length(x, q), beyond_text(x, q));
     for (uint32_t i = 0; i < q; i++)
-        oi_out_close(&x->c->out, "");
+        if (x->fixed_count[i] != 1)
+            oi_out_close(&x->c->out, "");
 }
 
 static const char *storage(const access *x)
@@ -449,16 +464,34 @@ static void measure(access *x)
 
 /* -- the operations -- */
 
-/* Where the selection lies: it is one piece. */
-static void lend_cache(access *x, const oi_tensor *to)
+/* A pointer to where the selection lies: it is one piece. */
+static void lend_cache(access *x)
 {
+    const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
+    oi_out *o = &x->c->out;
     oi_buf at = {0};
     int64_t stride = 1;
+    size_t before = o->buf.n;
+    o->depth++;
+    make_selection(x);
+    check_shape(x, to);
+    o->depth--;
+    const char *checks = oi_arena_text(x->c->arena, o->buf.text + before, o->buf.n - before);
+    o->buf.n = before;
     for (uint32_t i = x->v->rank; i-- > 0; stride *= x->v->most[i])
         if (x->fixed_start[i] != 0)
             oi_buf_printf(&at, " + %s * %" PRId64, x->start[i], stride);
-    oi_out_line(&x->c->out, "%s = %s%s;", to->name, storage(x),
-                at.n ? oi_buf_to_arena(&at, x->c->arena) : "");
+    const char *place = oi_arena_printf(x->c->arena, "%s%s", storage(x),
+                                        at.n ? oi_buf_to_arena(&at, x->c->arena) : "");
+    if (checks[0] == '\0') {
+        oi_out_line(o, "const %s *const %s = %s;", oi_c_type(to->dtype), to->name, place);
+        return;
+    }
+    oi_out_line(o, "const %s *%s;", oi_c_type(to->dtype), to->name);
+    oi_out_brace(o);
+    oi_out_text(o, checks);
+    oi_out_line(o, "%s = %s;", to->name, place);
+    oi_out_close(o, "");
 }
 
 static void read_cache(access *x)
@@ -466,10 +499,6 @@ static void read_cache(access *x)
     const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
     oi_c_check_entry(x->c, &x->s->b);
     check_shape(x, to);
-    if (x->s->lends) {
-        lend_cache(x, to);
-        return;
-    }
     oi_out_line(&x->c->out, "%s *to = %s;", oi_c_type(to->dtype), oi_c_address(x->c, &x->s->b));
     if (oi_dtype_bits(to->dtype) < 8)
         oi_out_line(&x->c->out, "int64_t e = 0;");
@@ -551,8 +580,8 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s)
     x.writes = s->node->kind == OI_NODE_CACHE_WRITE;
     x.resets = s->node->kind == OI_NODE_CACHE_RESET;
     if (s->lends) {
-        const oi_tensor *to = &c->u->tensors.at[s->b.tensor];
-        oi_out_line(&c->out, "const %s *%s;", oi_c_type(to->dtype), to->name);
+        lend_cache(&x);
+        return;
     }
     oi_out_brace(&c->out);
     if (s->node->kind == OI_NODE_CACHE_INCREMENT || s->node->kind == OI_NODE_CACHE_DECREMENT) {

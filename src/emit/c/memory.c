@@ -110,6 +110,13 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
     const char *base = base_address(c, t), *entry = entry_text(c, t, p);
     if (t->space == OI_SPACE_LENT)
         return base;
+    if (c->places && (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_WEIGHTS)) {
+        const char *name = oi_c_place(c, p->tensor);
+        uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
+        return entry ? oi_arena_printf(c->arena, "%s + %s * %" PRIu64, name, entry,
+                                       t->stride_bytes / each)
+                     : name;
+    }
     if (is_member(t)) {
         const char *amp = t->rank == 0 ? "&" : "";
         return oi_arena_printf(c->arena, "%s%s", amp, base);
@@ -169,8 +176,7 @@ const char *oi_c_truth(oi_cprog *c, uint32_t var)
 
 /* -- checks -- */
 
-/* Whether the code is a number, or a loop's index, that stays below n. */
-static bool is_below(const oi_cprog *c, const oi_code *code, int64_t n)
+bool oi_c_is_below(const oi_cprog *c, const oi_code *code, int64_t n)
 {
     int64_t v;
     if (oi_code_is_int(code, &v))
@@ -215,7 +221,7 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
     for (uint32_t i = 0; i < p->n_entry; i++) {
-        if (is_below(c, &p->entry[i], t->table[i]))
+        if (oi_c_is_below(c, &p->entry[i], t->table[i]))
             continue;
         const char *e = oi_c_code(c, &p->entry[i], NULL);
         c->fails = true;

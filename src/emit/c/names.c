@@ -24,9 +24,9 @@ static const char *const reserved[] = {
     "keep", "weights", "arena", "before", "check", "check_ctx", "s", "failed", "from", "to", "e",
     "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
     "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team", "meet", "part",
-    "parts", "threads", "wish"};
+    "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at"};
 
-static bool is_reserved(const char *name)
+bool oi_c_is_reserved(const char *name)
 {
     for (size_t i = 0; i < OI_COUNT(reserved); i++)
         if (strcmp(reserved[i], name) == 0)
@@ -45,5 +45,5 @@ const char *oi_c_local(oi_arena *a, const char *name)
 {
     size_t n = strlen(name);
     bool is_numbered = n && name[n - 1] >= '0' && name[n - 1] <= '9';
-    return is_numbered || is_reserved(name) ? oi_arena_printf(a, "%s_", name) : name;
+    return is_numbered || oi_c_is_reserved(name) ? oi_arena_printf(a, "%s_", name) : name;
 }

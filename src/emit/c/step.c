@@ -305,6 +305,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_brace(&c->aside);
     if (strstr(text, "failed = ")) /* declared only where it is used */
         oi_out_line(&c->aside, "int failed;");
+    oi_out_text(&c->aside, oi_c_place_lines(c));
     oi_out_text(&c->aside, text);
     oi_out_line(&c->aside, "return 0;");
     oi_out_close(&c->aside, "");
@@ -317,17 +318,19 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
 {
     size_t before = c->out.buf.n;
     unsigned depth = c->out.depth;
+    oi_cplaces own = {0}, *outer = c->places;
     c->out.depth = 1;
+    c->places = &own;
     put_all(c, group);
     const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
     c->out.buf.n = before;
     c->out.depth = depth;
-    if (text[0] == '\0')
-        return;
-    if (strstr(text, "return ")) {
+    bool ends = strstr(text, "return ") != NULL;
+    if (ends)
         put_aside(c, group, text);
+    c->places = outer;
+    if (ends || text[0] == '\0')
         return;
-    }
     oi_out_open(&c->out, "if (part == 0)");
     put_all(c, group);
     oi_out_close(&c->out, "");
@@ -394,11 +397,15 @@ static void put_block(oi_cprog *c, uint32_t block)
     const oi_sgraph *g = graph_of(c);
     const bool is_shared = g->blocks[block].is_shared;
     size_t before = c->out.buf.n;
+    oi_cplaces places = {0};
     c->times = c->block_times[block];
     c->out.depth = 1;
+    c->places = &places;
     put_stmts(c, &g->blocks[block].stmts, is_shared);
     c->out.depth = 0;
-    const char *rest = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    const char *rest = oi_arena_printf(c->arena, "%s%s", oi_c_place_lines(c), text);
+    c->places = NULL;
     c->out.buf.n = before;
     oi_buf_add(&c->out.buf, c->aside.buf.text, c->aside.buf.n);
     c->aside.buf.n = 0;

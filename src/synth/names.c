@@ -1,0 +1,60 @@
+/* names.c: kernels are called by what they do and what comes out, once that is settled. */
+#include "synth/pass.h"
+
+static const char *op_of(const oi_pnode *n)
+{
+    return n->kind == OI_NODE_OP ? n->as.op.op->name : "copy";
+}
+
+/* The variable that the kernel makes, or works for. */
+static const char *result_of(const oi_unit *u, const oi_skernel *k)
+{
+    const oi_pnode *last = k->nodes.at[k->nodes.n - 1];
+    for (size_t i = k->ports.n; i-- > 0;) {
+        const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
+        const oi_pvar *v = t->var ? t->var : t->origin;
+        if (k->ports.at[i].is_written && t->space != OI_SPACE_LOCAL && v)
+            return v->name;
+    }
+    if (last->kind != OI_NODE_OP || last->as.op.n_out == 0)
+        return "temporary";
+    return u->graphs.at[k->graph].program->vars[last->as.op.out[0].var].name;
+}
+
+/* What goes in comes first, then what comes out. */
+static void order_ports(oi_unit *u, oi_skernel *k)
+{
+    size_t n_ports = k->ports.n, n = 0;
+    uint32_t *to = oi_arena_alloc(u->arena, (n_ports + 1) * sizeof *to);
+    oi_port *ports = oi_arena_alloc(u->arena, (n_ports + 1) * sizeof *ports);
+    for (int written = 0; written < 2; written++)
+        for (size_t i = 0; i < n_ports; i++)
+            if (k->ports.at[i].is_written == (written != 0)) {
+                to[i] = (uint32_t)n;
+                ports[n++] = k->ports.at[i];
+            }
+    memcpy(k->ports.at, ports, n_ports * sizeof *ports);
+    oi_sops *ops;
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+        for (size_t i = 0; i < ops->n; i++)
+            if (oi_sop_is_access(&ops->at[i]))
+                ops->at[i].port = to[ops->at[i].port];
+}
+
+void oi_unit_name_kernels(oi_unit *u)
+{
+    for (size_t i = 0; i < u->kernels.n; i++) {
+        oi_skernel *k = &u->kernels.at[i];
+        if (!k->is_used || k->nodes.n == 0)
+            continue;
+        if (!k->recipe)
+            order_ports(u, k);
+        const char *first = op_of(k->nodes.at[0]), *last = op_of(k->nodes.at[k->nodes.n - 1]);
+        const char *ops =
+            strcmp(first, last) == 0 ? first : oi_arena_printf(u->arena, "%s_%s", first, last);
+        const char *graph =
+            u->graphs.n > 1 ? oi_arena_printf(u->arena, "%s_", u->graphs.at[k->graph].name) : "";
+        k->name = oi_unit_identifier(
+            u, oi_arena_printf(u->arena, "%s%s_%s", graph, ops, result_of(u, k)));
+    }
+}

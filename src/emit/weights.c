@@ -85,8 +85,9 @@ static oi_status take(sink *s, const oi_tensor *t, uint64_t entry, part *out)
     oi_view view;
     *out = (part){.t = t, .data = t->bytes};
     if (t->sources && t->sources[entry] != OI_NO_SOURCE) {
-        out->name = t->model->tensors[t->sources[entry]].name;
-        OI_TRY(oi_model_tensor(t->model, out->name, &view, s->u->diag));
+        const char *name = t->model->tensors[t->sources[entry]].name;
+        OI_TRY(oi_model_tensor(t->model, name, &view, s->u->diag));
+        out->name = name; /* lent: give it back */
         out->data = view.data;
     } else if (!t->bytes) {
         out->data = out->own = malloc((size_t)t->size_bytes + 8);

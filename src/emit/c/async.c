@@ -8,10 +8,22 @@ static const oi_program *program(const oi_cprog *c)
     return c->u->graphs.at[c->graph].program;
 }
 
+/* Members of the program's struct, which all its graphs share. */
+static const char *member(oi_cprog *c, const char *what, const char *name)
+{
+    return c->u->graphs.n > 1
+               ? oi_arena_printf(c->arena, "%s_%s_%s", c->u->graphs.at[c->graph].name, what, name)
+               : oi_arena_printf(c->arena, "%s_%s", what, name);
+}
+
 static const char *lent(oi_cprog *c, uint32_t var)
 {
-    const oi_pvar *v = &program(c)->vars[var];
-    return oi_arena_printf(c->arena, "s->lent_%s", v->name);
+    return member(c, "lent", program(c)->vars[var].name);
+}
+
+static const char *ran(oi_cprog *c, uint32_t consumer)
+{
+    return member(c, "ran", program(c)->blocks[consumer].source->name.text);
 }
 
 static bool awaits(const oi_pblock *b, uint32_t var)
@@ -27,10 +39,9 @@ static void run_consumer(oi_cprog *c, uint32_t block)
     const oi_pblock *b = &program(c)->blocks[block];
     oi_buf ready = {0};
     for (uint32_t i = 0; i < b->n_awaited; i++)
-        oi_buf_printf(&ready, "%s%s", i ? " && " : "", lent(c, b->awaited[i]));
-    oi_out_open(&c->out, "if (%s && !s->ran_%s)", oi_buf_to_arena(&ready, c->arena),
-                b->source->name.text);
-    oi_out_line(&c->out, "s->ran_%s = 1;", b->source->name.text);
+        oi_buf_printf(&ready, "%ss->%s", i ? " && " : "", lent(c, b->awaited[i]));
+    oi_out_open(&c->out, "if (%s && !s->%s)", oi_buf_to_arena(&ready, c->arena), ran(c, block));
+    oi_out_line(&c->out, "s->%s = 1;", ran(c, block));
     oi_out_line(&c->out, "failed = %s(s);", oi_c_block_name(c, block));
     oi_out_line(&c->out, "if (failed)");
     oi_out_line(&c->out, "    return failed;");
@@ -44,9 +55,9 @@ void oi_c_yield(oi_cprog *c, const oi_pnode *n)
         return; /* the end of a consumer, or of a called block */
     c->fails = true;
     for (uint32_t i = 0; i < n->as.list.n; i++) {
-        oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "if (s->%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 71; /* E071: already lent */");
-        oi_out_line(&c->out, "%s = 1;", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "s->%s = 1;", lent(c, n->as.list.vars[i]));
     }
     for (uint32_t k = 0; k < p->n_consumers; k++)
         for (uint32_t i = 0; i < n->as.list.n; i++)
@@ -62,7 +73,7 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
     if (n->source->block != p->entry)
         return; /* a consumer starts when all is lent */
     for (uint32_t i = 0; i < n->as.list.n; i++) {
-        oi_out_line(&c->out, "if (!%s)", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "if (!s->%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 73; /* E073: not lent */");
     }
     for (uint32_t k = 0; k < p->n_consumers; k++) {
@@ -72,12 +83,12 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
             waits |= awaits(b, n->as.list.vars[i]);
         if (!waits)
             continue;
-        oi_out_line(&c->out, "if (!s->ran_%s)", b->source->name.text);
+        oi_out_line(&c->out, "if (!s->%s)", ran(c, p->consumers[k]));
         oi_out_line(&c->out, "    return 76; /* E076: it waits for what nobody lends */");
-        oi_out_line(&c->out, "s->ran_%s = 0;", b->source->name.text);
+        oi_out_line(&c->out, "s->%s = 0;", ran(c, p->consumers[k]));
     }
     for (uint32_t i = 0; i < n->as.list.n; i++)
-        oi_out_line(&c->out, "%s = 0;", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "s->%s = 0;", lent(c, n->as.list.vars[i]));
 }
 
 void oi_c_async_members(oi_cprog *c, oi_out *o)
@@ -89,12 +100,12 @@ void oi_c_async_members(oi_cprog *c, oi_out *o)
     for (uint32_t v = 0; v < p->n_vars; v++)
         for (uint32_t k = 0; k < p->n_consumers; k++)
             if (awaits(&p->blocks[p->consumers[k]], v)) {
-                oi_out_line(o, "uint8_t lent_%s;", p->vars[v].name);
+                oi_out_line(o, "uint8_t %s;", lent(c, v));
                 oi_c_count(c, 1, 1);
                 break;
             }
     for (uint32_t k = 0; k < p->n_consumers; k++)
-        oi_out_line(o, "uint8_t ran_%s;", p->blocks[p->consumers[k]].source->name.text);
+        oi_out_line(o, "uint8_t %s;", ran(c, p->consumers[k]));
     oi_c_count(c, 1, p->n_consumers);
 }
 
@@ -105,9 +116,9 @@ void oi_c_async_reset(oi_cprog *c)
     for (uint32_t v = 0; v < p->n_vars; v++)
         for (uint32_t k = 0; k < p->n_consumers; k++)
             if (awaits(&p->blocks[p->consumers[k]], v)) {
-                oi_out_line(&c->out, "%s = 0;", lent(c, v));
+                oi_out_line(&c->out, "s->%s = 0;", lent(c, v));
                 break;
             }
     for (uint32_t k = 0; k < p->n_consumers; k++)
-        oi_out_line(&c->out, "s->ran_%s = 0;", p->blocks[p->consumers[k]].source->name.text);
+        oi_out_line(&c->out, "s->%s = 0;", ran(c, p->consumers[k]));
 }

@@ -102,8 +102,7 @@ static void check_end(access *x, uint32_t axis, const char *end, int64_t fixed_e
     }
     if ((fixed_end >= 0 && fixed_limit >= 0 && fixed_end <= fixed_limit) || strcmp(end, limit) == 0)
         return;
-    fail_if(x, 47, "out of range", "%s > %s",
-            is_slice ? end : oi_arena_printf(x->c->arena, "%s + 1", end), limit);
+    fail_if(x, 47, "out of range", "%s %s %s", end, is_slice ? ">" : ">=", limit);
 }
 
 static void select_slice(access *x, uint32_t i, const oi_psel *sel)
@@ -399,9 +398,12 @@ static void reset_run(access *x, const char *at, const char *n, const char *beyo
         oi_out_open(&x->c->out, "if (!(%s))", beyond);
     }
     note_run(x, at, n);
+    const char *t = oi_dtype_name(x->t->dtype), *first = init_text(x);
+    if (x->t->start == OI_START_MODEL && oi_dtype_bits(x->t->dtype) < 8)
+        first = oi_arena_printf(x->c->arena, "oi_get_%s(%s, %s)", t,
+                                oi_c_address(x->c, &(oi_port){.tensor = x->t->from}), at);
     if (oi_dtype_bits(x->t->dtype) < 8)
-        oi_out_line(&x->c->out, "oi_put_%s(%s, %s, %s);", oi_dtype_name(x->t->dtype), storage(x),
-                    at, init_text(x));
+        oi_out_line(&x->c->out, "oi_put_%s(%s, %s, %s);", t, storage(x), at, first);
     else if (x->t->start == OI_START_MODEL)
         oi_out_line(&x->c->out, "memcpy(%s + %s, %s + %s, (size_t)(%s) * sizeof *%s);", storage(x),
                     at, oi_c_address(x->c, &(oi_port){.tensor = x->t->from}), at, n, storage(x));

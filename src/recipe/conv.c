@@ -176,7 +176,7 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
     return true;
 }
 
-bool oi_recipe_conv_8(const oi_recipe_call *c, oi_recipe_plan *out)
+bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out)
 {
-    return plan(c, 8, out);
+    return plan(c, oi_recipe_lanes(c->target), out);
 }

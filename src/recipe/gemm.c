@@ -168,11 +168,12 @@ static bool plan(const oi_recipe_call *c, const product *p, int64_t lanes, oi_re
     return true;
 }
 
-bool oi_recipe_matmul_8(const oi_recipe_call *c, oi_recipe_plan *out)
+bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     product p;
     return oi_kernel_accumulator(c->q) == OI_NONE &&
-           set_product(c->q, "transpose_a", "transpose_b", &p) && plan(c, &p, 8, out);
+           set_product(c->q, "transpose_a", "transpose_b", &p) &&
+           plan(c, &p, oi_recipe_lanes(c->target), out);
 }
 
 static double number(const oi_kernel_query *q, const char *name)
@@ -182,7 +183,7 @@ static double number(const oi_kernel_query *q, const char *name)
 }
 
 /* c must be a row that is added to every other. */
-bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out)
+bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     product p;
     if (!set_product(c->q, "trans_a", "trans_b", &p) || number(c->q, "alpha") != 1)
@@ -195,5 +196,5 @@ bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out)
             number(c->q, "beta") != 1)
             return false;
     }
-    return plan(c, &p, 8, out);
+    return plan(c, &p, oi_recipe_lanes(c->target), out);
 }

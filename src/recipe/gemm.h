@@ -11,6 +11,8 @@
 #include "kernel/scalar.h"
 #if defined(__AVX2__)
 #include "recipe/avx2/vec.h"
+#elif defined(__ARM_NEON)
+#include "recipe/neon/vec.h"
 #endif
 
 enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 256 };

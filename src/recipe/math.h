@@ -4,6 +4,8 @@
 
 #if defined(__AVX2__)
 #include "recipe/avx2/vec.h"
+#elif defined(__ARM_NEON)
+#include "recipe/neon/vec.h"
 #endif
 
 /* e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial in r, and 2^n in two steps, as the result

@@ -17,6 +17,9 @@
 #if defined(__AVX2__)
 #include "recipe/avx2/quantise.h"
 #include "recipe/avx2/vec.h"
+#elif defined(__ARM_NEON)
+#include "recipe/neon/quantise.h"
+#include "recipe/neon/vec.h"
 #endif
 
 /* -- x in 8 bits -- */

@@ -95,13 +95,16 @@ const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out);
 void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
 void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 
-/* -- the rows: NAME.c plans what the bodies of NAME.h do, for vectors of so many floats -- */
+/* Floats in a vector of the target's folder: its OI_VF. */
+int64_t oi_recipe_lanes(const oi_device_info *target);
 
-bool oi_recipe_qlinear_8(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_matmul_8(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_gemm_8(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_sdpa_8(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_conv_8(const oi_recipe_call *c, oi_recipe_plan *out);
+/* -- the rows: NAME.c plans what the bodies of NAME.h do -- */
+
+bool oi_recipe_qlinear(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 
 /* gemm.c: input `input`, f32 (k, n) with these steps, in panels of `width` columns. */
 void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,

@@ -80,11 +80,11 @@ static void add_length(const oi_kernel_query *q, const call *c, oi_recipe_plan *
         oi_recipe_arg_add(out, OI_ARG_ATTR, i);
 }
 
-bool oi_recipe_sdpa_8(const oi_recipe_call *rc, oi_recipe_plan *out)
+bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = rc->q;
     call c;
-    if (!set_call(q, &c) || !fits(q, &c, 8))
+    if (!set_call(q, &c) || !fits(q, &c, oi_recipe_lanes(rc->target)))
         return false;
     const bool is_few = c.heads / c.kv_heads * c.tq < FEW;
     int64_t rows = is_few ? c.heads * c.tq : (c.heads / c.kv_heads * c.tq + 5) / 6 * 6;

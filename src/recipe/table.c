@@ -2,15 +2,26 @@
 #include "recipe/recipe.h"
 
 #define AVX2 (1u << OI_ISA_AVX2 | 1u << OI_ISA_FMA | 1u << OI_ISA_F16C)
+#define NEON (1u << OI_ISA_NEON)
 
 const oi_recipe oi_recipes[] = {
-    {"qlinear in 8 bits", "qlinear", AVX2, oi_recipe_qlinear_8},
-    {"matmul in tiles", "matmul", AVX2, oi_recipe_matmul_8},
-    {"gemm in tiles", "gemm", AVX2, oi_recipe_gemm_8},
-    {"sdpa in tiles of keys", "sdpa", AVX2, oi_recipe_sdpa_8},
-    {"conv in tiles", "conv", AVX2, oi_recipe_conv_8},
+    {"qlinear in 8 bits", "qlinear", AVX2, oi_recipe_qlinear},
+    {"qlinear in 8 bits", "qlinear", NEON, oi_recipe_qlinear},
+    {"matmul in tiles", "matmul", AVX2, oi_recipe_matmul},
+    {"matmul in tiles", "matmul", NEON, oi_recipe_matmul},
+    {"gemm in tiles", "gemm", AVX2, oi_recipe_gemm},
+    {"gemm in tiles", "gemm", NEON, oi_recipe_gemm},
+    {"sdpa in tiles of keys", "sdpa", AVX2, oi_recipe_sdpa},
+    {"sdpa in tiles of keys", "sdpa", NEON, oi_recipe_sdpa},
+    {"conv in tiles", "conv", AVX2, oi_recipe_conv},
+    {"conv in tiles", "conv", NEON, oi_recipe_conv},
     {0},
 };
+
+int64_t oi_recipe_lanes(const oi_device_info *target)
+{
+    return target->cpu.isa >> OI_ISA_AVX2 & 1 ? 8 : 4;
+}
 
 const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out)
 {

@@ -1,0 +1,219 @@
+/* vec.h: vectors of 64-bit ARM, under the names that every folder has (see avx2/vec.h). */
+#ifndef OI_RECIPE_VEC_H
+#define OI_RECIPE_VEC_H
+
+#include <arm_neon.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef float32x4_t oi_vf;
+
+typedef int32x4_t oi_vi;
+
+enum { OI_VF = 4 };
+
+/* -- floats -- */
+
+static inline oi_vf oi_vf_load(const float *p)
+{
+    return vld1q_f32(p);
+}
+
+static inline void oi_vf_store(float *p, oi_vf v)
+{
+    vst1q_f32(p, v);
+}
+
+static inline oi_vf oi_vf_set(float x)
+{
+    return vdupq_n_f32(x);
+}
+
+static inline oi_vf oi_vf_add(oi_vf a, oi_vf b)
+{
+    return vaddq_f32(a, b);
+}
+
+static inline oi_vf oi_vf_sub(oi_vf a, oi_vf b)
+{
+    return vsubq_f32(a, b);
+}
+
+static inline oi_vf oi_vf_mul(oi_vf a, oi_vf b)
+{
+    return vmulq_f32(a, b);
+}
+
+/* a * b + c, rounded once */
+static inline oi_vf oi_vf_fma(oi_vf a, oi_vf b, oi_vf c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
+{
+    return vdivq_f32(a, b);
+}
+
+/* NaN where one of them is */
+static inline oi_vf oi_vf_max(oi_vf a, oi_vf b)
+{
+    return vmaxq_f32(a, b);
+}
+
+static inline oi_vf oi_vf_min(oi_vf a, oi_vf b)
+{
+    return vminq_f32(a, b);
+}
+
+/* The nearest whole number, of two the even one. */
+static inline oi_vf oi_vf_round(oi_vf a)
+{
+    return vrndnq_f32(a);
+}
+
+static inline oi_vf oi_vf_load_f16(const void *p)
+{
+    uint16x4_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return vcvt_f32_f16(vreinterpret_f16_u16(bits));
+}
+
+/* The first n floats. */
+static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
+{
+    float all[OI_VF];
+    vst1q_f32(all, v);
+    memcpy(p, all, (size_t)n * sizeof *p);
+}
+
+/* The sum of all lanes, always in this order. */
+static inline float oi_vf_total(oi_vf v)
+{
+    return vaddvq_f32(v);
+}
+
+/* The sums of four vectors, each always in this order. */
+static inline void oi_vf_total_four(const oi_vf v[4], float *sums)
+{
+    vst1q_f32(sums, vpaddq_f32(vpaddq_f32(v[0], v[1]), vpaddq_f32(v[2], v[3])));
+}
+
+static inline float oi_vf_largest(oi_vf v)
+{
+    return vmaxvq_f32(v);
+}
+
+/* Rows become columns. */
+static inline void oi_vf_transpose(oi_vf v[OI_VF])
+{
+    const float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);
+    v[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+    v[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+    v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+    v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
+/* What lies there will be read soon; it need not exist. Inlined at once: gcc drops calls of a
+ * function that gives nothing and changes nothing. */
+static inline __attribute__((always_inline)) void oi_prefetch(const void *p)
+{
+    __builtin_prefetch(p);
+}
+
+/* -- integers -- */
+
+static inline oi_vi oi_vi_zero(void)
+{
+    return vdupq_n_s32(0);
+}
+
+static inline oi_vi oi_vi_load(const void *p)
+{
+    return vreinterpretq_s32_u8(vld1q_u8((const uint8_t *)p));
+}
+
+static inline oi_vi oi_vi_set(int32_t x)
+{
+    return vdupq_n_s32(x);
+}
+
+static inline oi_vi oi_vi_add(oi_vi a, oi_vi b)
+{
+    return vaddq_s32(a, b);
+}
+
+static inline oi_vi oi_vi_sub(oi_vi a, oi_vi b)
+{
+    return vsubq_s32(a, b);
+}
+
+static inline oi_vf oi_vf_of_vi(oi_vi v)
+{
+    return vcvtq_f32_s32(v);
+}
+
+/* To the nearest, of two to the even one. */
+static inline oi_vi oi_vi_of_vf(oi_vf v)
+{
+    return vcvtnq_s32_f32(v);
+}
+
+/* 2^n for n within -126 ... 127 */
+static inline oi_vf oi_vf_power_of_2(oi_vi n)
+{
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+
+static inline oi_vi oi_vi_half(oi_vi n)
+{
+    return vshrq_n_s32(n, 1);
+}
+
+/* The lower, or upper, half of every byte. */
+static inline oi_vi oi_vi_low4(oi_vi v)
+{
+    return vreinterpretq_s32_u8(vandq_u8(vreinterpretq_u8_s32(v), vdupq_n_u8(15)));
+}
+
+static inline oi_vi oi_vi_high4(oi_vi v)
+{
+    return vreinterpretq_s32_u8(vshrq_n_u8(vreinterpretq_u8_s32(v), 4));
+}
+
+/* The same four bytes in every lane. */
+static inline oi_vi oi_vi_four(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return vdupq_n_s32(four);
+}
+
+/* -- sums of products of bytes, four to a lane -- */
+
+/* Pairs of products of bytes within +-127 and -128 ... 127: each fits 16 bits. */
+static inline int16x8_t oi_vi_pairs(oi_vi w, oi_vi x)
+{
+    const int8x16_t a = vreinterpretq_s8_s32(w), b = vreinterpretq_s8_s32(x);
+    return vpaddq_s16(vmull_s8(vget_low_s8(a), vget_low_s8(b)), vmull_high_s8(a, b));
+}
+
+/* w within 0 ... 15 times x within +-127: eight of these fit the 16 bits they are summed in. */
+static inline oi_vi oi_vi_dot_u4(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return vreinterpretq_s32_s16(vaddq_s16(vreinterpretq_s16_s32(sum), oi_vi_pairs(w, x)));
+}
+
+/* total += what up to eight oi_vi_dot_u4 summed */
+static inline oi_vi oi_vi_dot_u4_end(oi_vi total, oi_vi sum)
+{
+    return vpadalq_s16(total, vreinterpretq_s16_s32(sum));
+}
+
+/* w within -128 ... 127 times x within +-127: a pair of products fits 16 bits. */
+static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return vpadalq_s16(sum, oi_vi_pairs(w, x));
+}
+
+#endif

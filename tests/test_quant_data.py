@@ -146,6 +146,13 @@ def test_says_when_there_is_none(package):
     assert "E051" in shown.stderr
 
 
+def test_no_op_forgets_a_zero_point(package):
+    folder = package[0]
+    text = "dynamic { small: u8[1, 1, 4]; } constant { w: u8[1, 1, 2] @init(1); } volatile { y: i32[1, 1, 3]; } block entry { op conv(small, w, acc=i32) >> y; return; }"
+    shown = check(folder, text, "--model", folder / "model.oinf")
+    assert "E060" in shown.stderr and "'small' has a zero point in the model" in shown.stderr, shown.stderr
+
+
 def test_data_can_be_named(package):
     """The data are tensors that a graph may refer to, and that listings leave out."""
     folder = package[0]

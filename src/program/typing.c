@@ -103,11 +103,31 @@ static void no_data(const oi_typer *t, const oi_node *n, const oi_op *row)
     oi_typer_note(t, t->fill.symbol);
 }
 
+/* Integers with a zero point where the op takes them as they are: a result that nobody wants. */
+static bool has_zero_point(oi_typer *t, const oi_node *n, const oi_op *row)
+{
+    const oi_accesses *in = &n->as.op.inputs;
+    oi_tensor_info unused;
+    if (!(row->flags & OI_OP_FLAG_ZERO_IS_0) || !t->model || !in->n)
+        return false;
+    const oi_symbol *s = oi_symbols_at(t->syms, n, in->at[0].base.text);
+    if (!s || s->kind == OI_SYM_INDEX || !oi_quant_find(t->model, s, OI_QUANT_ZP, t->a, &unused))
+        return false;
+    oi_diag_error(t->d, oi_typer_at(t, n, in->at[0].span), "E060",
+                  "%s: '%s' has a zero point in the model, which %s does not take (conv_integer "
+                  "does, or dequantize it first)",
+                  row->name, s->name, row->name);
+    oi_typer_note(t, s);
+    return true;
+}
+
 static void op(oi_typer *t, const oi_node *n)
 {
     const oi_op *row = oi_op_find(n->name.text);
     const oi_accesses *in = &n->as.op.inputs, *out = &n->as.op.outputs;
     if (!row || !oi_typer_args(t, n, row))
+        return;
+    if (has_zero_point(t, n, row))
         return;
     oi_quant_fill(t->syms, t->model, n, row, t->a, &t->fill);
     if (t->fill.is_wanted && !t->fill.n && in->n < row->min_inputs) {

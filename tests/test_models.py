@@ -130,7 +130,8 @@ def llm(act):
 def llama():
     llama_cpp = pytest.importorskip("llama_cpp", reason="llama.cpp: llama-cpp-python is not installed")
     path = next((model("smollm2") / "source").glob("*.gguf"))
-    return llama_cpp.Llama(str(path), n_ctx=512, n_threads=2, logits_all=True, verbose=False)
+    # one thread: its threads spin while they wait, which takes ages on processors that others use too
+    return llama_cpp.Llama(str(path), n_ctx=512, n_threads=1, n_threads_batch=1, logits_all=True, verbose=False)
 
 
 def llama_greedy(tokens, count):

@@ -25,7 +25,8 @@ typedef struct living {
     OI_VEC(loop_range) loops; /* inner ones first */
     OI_VEC(use) uses;
     struct visit *visits; /* by block */
-    uint32_t *stamps;     /* by tensor: the block that was summed up last and has it, + 1 */
+    uint32_t *kernel_at;
+    uint32_t *stamps; /* by tensor: the block that was summed up last and has it, + 1 */
 } living;
 
 /* What a block does is written down at its first call; later ones only touch the same tensors
@@ -132,6 +133,8 @@ static void walk(living *l, const oi_stmts *list)
         oi_stmt *s = &list->at[i];
         l->position++;
         oi_stmt_mentions(l->u, l->graph, s, add_use, l);
+        if (s->kind == OI_STMT_KERNEL)
+            l->kernel_at[s->kernel] = l->kernel_at[s->kernel] == 0 ? l->position : OI_NO_ID;
         if (s->kind == OI_STMT_LOOP)
             walk_loop(l, s);
         else if (s->kind == OI_STMT_BRANCH)
@@ -180,9 +183,13 @@ void oi_live_find(oi_unit *u, uint32_t graph, oi_lifetimes *out)
     const oi_sgraph *g = &u->graphs.at[graph];
     l.visits = oi_arena_alloc(u->arena, (g->program->n_blocks + 1) * sizeof *l.visits);
     l.stamps = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *l.stamps);
+    l.kernel_at = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *l.kernel_at);
     walk(&l, &g->blocks[g->program->entry].stmts);
     l.position++;
     out->n_positions = l.position + 1;
+    for (size_t i = 0; i < u->kernels.n; i++)
+        l.kernel_at[i] = l.kernel_at[i] ? l.kernel_at[i] : OI_NO_ID;
+    out->kernel_at = l.kernel_at;
     /* uses by tensor, in order */
     uint32_t *count = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *count);
     uint32_t *own = oi_arena_alloc(u->arena, (l.uses.n + 1) * sizeof *own);

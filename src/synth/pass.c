@@ -19,8 +19,9 @@ static const pass passes[] = {
     {"same", oi_pass_same, false},         {"forward", oi_pass_forward, false},
     {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
     {"rows", oi_pass_rows, false},         {"lend", oi_pass_lend, false},
-    {"schedule", oi_pass_schedule, false}, {"memory", oi_pass_memory, true},
-    {"threads", oi_pass_threads, false},   {"cost", oi_pass_cost, true},
+    {"schedule", oi_pass_schedule, false}, {"inplace", oi_pass_inplace, false},
+    {"memory", oi_pass_memory, true},      {"threads", oi_pass_threads, false},
+    {"cost", oi_pass_cost, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

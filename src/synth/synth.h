@@ -375,6 +375,7 @@ oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
+oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_threads(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);

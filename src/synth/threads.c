@@ -192,7 +192,8 @@ static bool mark_kernel(sharing *s, uint32_t kernel)
     oi_skernel *k = &s->u->kernels.at[kernel];
     for (size_t i = 0; i < k->ports.n; i++) {
         uint32_t writer = s->writer[k->ports.at[i].tensor];
-        if (!k->ports.at[i].is_written && writer != OI_NO_ID && writer != kernel &&
+        bool reads = !k->ports.at[i].is_written || oi_kernel_reads(k, k->ports.at[i].tensor);
+        if (reads && writer != OI_NO_ID && writer != kernel &&
             follow(s->u, k, k->ports.at[i].tensor, &s->u->kernels.at[writer]))
             break;
     }

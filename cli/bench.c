@@ -30,6 +30,7 @@ static const cli_option options[] = {
 typedef struct row {
     const char *name;
     double median, low, high, least; /* ns */
+    oi_step_cost cost;               /* nothing for the simulator */
 } row;
 
 static int by_size(const void *a, const void *b)
@@ -44,7 +45,7 @@ static row summarise(const char *name, double *times)
     size_t skipped = steps > 9 ? (size_t)steps / 10 : 0, n = (size_t)steps - skipped;
     double *t = times + skipped;
     qsort(t, n, sizeof *t, by_size);
-    return (row){name, t[n / 2], t[n / 4], t[(n - 1) - n / 4], t[0]};
+    return (row){name, t[n / 2], t[n / 4], t[(n - 1) - n / 4], t[0], {0}};
 }
 
 static oi_status measure(const char *target, double *times, row *out)
@@ -52,11 +53,14 @@ static oi_status measure(const char *target, double *times, row *out)
     oi_verify_options o = {
         .steps = steps, .fill = cli_inputs_fill, .fill_ctx = &inputs, .cc = cc, .flags = flags};
     oi_device *device = NULL;
+    oi_step_cost cost = {0};
     oi_status status = target ? oi_device_load(target, false, &device, job.diag) : OI_OK;
     if (status == OI_OK)
-        status = oi_bench(device, job.model, job.loaded[0], &o, times, job.diag);
-    if (status == OI_OK)
+        status = oi_bench(device, job.model, job.loaded[0], &o, times, &cost, job.diag);
+    if (status == OI_OK) {
         *out = summarise(target ? target : "sim", times);
+        out->cost = cost;
+    }
     oi_device_free(device);
     return status;
 }
@@ -67,32 +71,62 @@ static const char *unit_of(double ns, double *scale)
     return ns < 1e4 ? "ns" : ns < 1e7 ? "us" : "ms";
 }
 
+/* Per ns, so in billions per second. */
+static double rate(double what, const row *r)
+{
+    return r->median > 0 ? what / r->median : 0;
+}
+
+static double bytes_rate(const row *r)
+{
+    return rate((double)r->cost.bytes, r);
+}
+
+static double flop_rate(const row *r) /* a multiply-accumulate is two */
+{
+    return rate(2 * (double)r->cost.macs, r);
+}
+
+static void show_json(const row *rows, size_t n)
+{
+    printf("{\"steps\": %llu, \"rows\": [", (unsigned long long)steps);
+    for (size_t i = 0; i < n; i++) {
+        const row *r = &rows[i];
+        printf("%s{\"name\": \"%s\", \"median_ns\": %.0f, \"low_ns\": %.0f, \"high_ns\": %.0f, "
+               "\"least_ns\": %.0f",
+               i ? ", " : "", r->name, r->median, r->low, r->high, r->least);
+        if (r->cost.bytes)
+            printf(", \"bytes_moved\": %llu, \"macs\": %llu, \"is_open\": %s, \"gb_per_s\": %.4g, "
+                   "\"gflop_per_s\": %.4g",
+                   (unsigned long long)r->cost.bytes, (unsigned long long)r->cost.macs,
+                   r->cost.is_open ? "true" : "false", bytes_rate(r), flop_rate(r));
+        putchar('}');
+    }
+    puts("]}");
+}
+
 static void show(const row *rows, size_t n)
 {
     const row *sim = against ? &rows[n - 1] : NULL;
-    if (json)
-        printf("{\"steps\": %llu, \"rows\": [", (unsigned long long)steps);
-    else
-        printf("%-20s %14s %25s%s\n", "", "median", "half of the steps",
-               sim ? "    speed / sim" : "");
+    if (json) {
+        show_json(rows, n);
+        return;
+    }
+    printf("%-20s %14s %25s %10s %10s%s\n", "", "median", "half of the steps", "GB/s", "GFLOP/s",
+           sim ? "    speed / sim" : "");
     for (size_t i = 0; i < n; i++) {
         const row *r = &rows[i];
         double scale;
         const char *unit = unit_of(r->median, &scale);
-        if (json)
-            printf("%s{\"name\": \"%s\", \"median_ns\": %.0f, \"low_ns\": %.0f, \"high_ns\": %.0f, "
-                   "\"least_ns\": %.0f}",
-                   i ? ", " : "", r->name, r->median, r->low, r->high, r->least);
-        else
-            printf("%-20s %11.2f %s %10.2f ... %.2f %s", r->name, r->median / scale, unit,
-                   r->low / scale, r->high / scale, unit);
-        if (!json && sim && r != sim && r->median > 0)
-            printf("%11.2f", sim->median / r->median);
-        if (!json)
-            putchar('\n');
+        char half[64];
+        snprintf(half, sizeof half, "%.2f ... %.2f %s", r->low / scale, r->high / scale, unit);
+        printf("%-20s %11.2f %s %25s", r->name, r->median / scale, unit, half);
+        if (r->cost.bytes) /* on paper: what loops of open length do is counted once */
+            printf(" %10.3g %10.3g%s", bytes_rate(r), flop_rate(r), r->cost.is_open ? "+" : "");
+        if (sim && r != sim && r->median > 0)
+            printf("%15.2f", sim->median / r->median);
+        putchar('\n');
     }
-    if (json)
-        puts("]}");
 }
 
 static oi_status measure_all(void)
@@ -136,7 +170,8 @@ static const char *const examples[] = {
 const cli_command CMD_bench = {
     .description =
         "Synthesizes a graph, builds it with the device's own compiler, runs it and measures every "
-        "step, inside the program: the median, and what half of the steps stay within. The first "
+        "step, inside the program: the median, what half of the steps stay within, and beside them "
+        "the bytes and arithmetic that the plan counts for a step. The first "
         "tenth of the steps warms up. All steps get the same inputs; persistent memory that is "
         "full "
         "starts anew.",

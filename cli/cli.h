@@ -262,6 +262,7 @@ typedef struct cli_inputs {
     cli_list sets;
     bool are_steady;    /* the same in every step */
     bool is_used[1024]; /* by --set: some graph has that input */
+    char told[32][64];  /* inputs without a value that were named already */
 } cli_inputs;
 
 oi_status cli_inputs_fill(void *inputs, const oi_var_info *var, uint64_t step, void *data,

@@ -62,6 +62,20 @@ static void mark_used(cli_inputs *in, const char *name)
         in->is_used[i] |= !strncmp(in->sets.at[i], name, n) && in->sets.at[i][n] == '=';
 }
 
+/* Each is said once, however often step 0 is run. */
+static bool is_news(cli_inputs *in, const char *name)
+{
+    for (size_t i = 0; i < sizeof in->told / sizeof in->told[0]; i++) {
+        if (strncmp(in->told[i], name, sizeof in->told[i] - 1) == 0)
+            return false;
+        if (!in->told[i][0]) {
+            snprintf(in->told[i], sizeof in->told[i], "%s", name);
+            return true;
+        }
+    }
+    return true;
+}
+
 oi_status cli_inputs_fill(void *ctx, const oi_var_info *var, uint64_t step, void *data,
                           uint64_t size, oi_diag *d)
 {
@@ -77,7 +91,7 @@ oi_status cli_inputs_fill(void *ctx, const oi_var_info *var, uint64_t step, void
     if (!text && is_float)
         snprintf(standard, sizeof standard, "random:%llu:-1:1",
                  (unsigned long long)(in->are_steady ? 1 : step + 1));
-    if (!text && step == 0)
+    if (!text && step == 0 && is_news(in, var->name))
         cli_note("%s is not set: %s", var->name,
                  is_float && !in->are_steady ? "random:STEP+1:-1:1" : standard);
     oi_status status = cli_value(var, text ? text : standard, step, &value);

@@ -979,6 +979,13 @@ OI_API void oi_plan_free(oi_plan *p);
 OI_API const char *oi_synth_pass(size_t i);
 OI_API const char *oi_plan_dump(const oi_plan *p); /* of dump_after; NULL when that did not run */
 OI_API const char *oi_plan_name(const oi_plan *p); /* of the program: an identifier */
+/* What a step of the graph does on paper. */
+typedef struct oi_step_cost {
+    uint64_t macs;  /* multiply-accumulates */
+    uint64_t bytes; /* read and written by its kernels */
+    bool is_open;   /* a loop whose length only the run knows was counted once */
+} oi_step_cost;
+OI_API bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out); /* false past the end */
 /* What compiler and linker made of the program, in bytes. */
 typedef struct oi_plan_measured {
     uint64_t call_stack_bytes;    /* a call into it needs no more */
@@ -1046,9 +1053,11 @@ OI_API void oi_verify_report_free(oi_verify_report *r);
 
 /* The time of each of options->steps steps in ns, all on the inputs of step 0: of the program for
  * the device, or of the simulator with the best kernels of this machine (device NULL). out_ns has
- * room for as many. Persistent memory that is full starts anew. */
+ * room for as many. Persistent memory that is full starts anew. out_cost (may be NULL) is what the
+ * program's step does, all 0 for the simulator. */
 OI_API oi_status oi_bench(const oi_device *device, oi_model *model, const oi_graph *graph,
-                          const oi_verify_options *options, double *out_ns, oi_diag *diag);
+                          const oi_verify_options *options, double *out_ns, oi_step_cost *out_cost,
+                          oi_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -380,6 +380,32 @@ def test_earlier_program_survives(openinfer, example, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_killed_runs_are_cleaned_up(openinfer, example, tmp_path):
+    """What a killed run left beside the output goes with the next one; what others own stays."""
+    host = os.uname().nodename[:63]
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    stale = tmp_path / f"out.openinfer-{host}-{dead.pid}-abc123"
+    others = [tmp_path / f"out.openinfer-{host}-{os.getpid()}-abc123",  # a run that lives
+              tmp_path / f"out.openinfer-elsewhere-{dead.pid}-abc123",  # another machine's
+              tmp_path / "out.abc123", tmp_path / f"out2.openinfer-{host}-{dead.pid}-abc123"]  # fmt: skip
+    for path in [stale, *others]:
+        path.mkdir()
+        (path / "linear.c").write_text("int half;")
+    words = [str(w) for w in example("linear") if not str(w).startswith("--set")]
+    openinfer("synth", *words[:3], "--target", "cpu_scalar", "-o", str(tmp_path / "out") + "/")
+    assert (tmp_path / "out/linear.c").exists() and not stale.exists()
+    assert all((path / "linear.c").exists() for path in others)
+
+
+def test_c99_is_refused(openinfer, example, tmp_path):
+    """Emitted programs are C11: a device whose compiler has only C99 is told so."""
+    device = tmp_path / "old.json"
+    device.write_text('{"extends": "cpu_scalar", "cpu": {"c_standard": "c99"}}')
+    result = openinfer("synth", *example("linear")[:3], "--target", device, "-o", tmp_path / "out", code=1)
+    assert "E060" in result.stderr and "c99" in result.stderr and not (tmp_path / "out").exists()
+
+
 def test_verify_leaves_nothing(openinfer, example, tmp_path):
     openinfer("verify", *example("minimal"), "--cflags", "-O0", env={"TMPDIR": str(tmp_path)})
     openinfer("verify", *example("minimal"), "--cflags", "-broken", code=1, env={"TMPDIR": str(tmp_path)})
@@ -392,7 +418,7 @@ def test_verify_leaves_nothing(openinfer, example, tmp_path):
 # -- bench --------------------------------------------------------------------------------------------------
 
 
-def test_bench(openinfer, example):
+def test_bench(openinfer, example, tmp_path):
     words = ["bench", *example("kv_cache_decode"), "--steps", "40", "--cflags", "-O1"]
     result = openinfer(*words, "--target", "cpu_scalar", "--against", "sim", "--json")
     about = json.loads(result.stdout)
@@ -403,4 +429,12 @@ def test_bench(openinfer, example):
     assert "median" in text and "cpu_scalar" in text and "speed / sim" in text
     openinfer(*words, "--steps", "0", code=2)
     openinfer(*words, "--cc", "no-such-compiler", code=3)
+    said = openinfer("bench", *example("linear"), "--steps", "20", "--cflags", "-O1")
+    assert "GB/s" in said.stdout and said.stderr.count("x is not set") == 1
+    row = json.loads(openinfer("bench", *example("linear"), "--steps", "20", "--json").stdout)["rows"][0]
+    plan = openinfer("synth", *example("linear")[:3], "--target", "cpu_scalar", "-o", tmp_path / "out")
+    cost = json.loads((tmp_path / "out/plan.json").read_text())["graphs"][0]["cost"]
+    assert plan.returncode == 0 and row["macs"] == cost["macs"] > 0 and row["bytes_moved"] == cost["bytes_moved"]
+    assert row["gflop_per_s"] == pytest.approx(2 * row["macs"] / row["median_ns"], rel=1e-3)
+    assert row["gb_per_s"] == pytest.approx(row["bytes_moved"] / row["median_ns"], rel=1e-3)
     openinfer("bench", EXAMPLES / "nothing.oi", code=3)

@@ -104,7 +104,7 @@ static void what_profiles_say(void **state)
     assert_true(d->mcu.core == OI_CORE_M7 && d->mcu.fpu == OI_FPU_DOUBLE && d->mcu.dsp);
     assert_true(d->mcu.clock_hz == 25000000 && d->memory.flash_bytes == 4194304);
     assert_string_equal(d->vendor, "arm");
-    assert_int_equal(d->cpu.c_standard, OI_C99);
+    assert_int_equal(d->cpu.c_standard, OI_C11);
     oi_device_free(device);
     device = good("cpu_avx512");
     d = oi_device_get(device);

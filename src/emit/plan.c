@@ -1,7 +1,9 @@
 /* plan.c: the public face of the synthesizer: from graphs and a device to a folder of source. */
 #include "emit/emit.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,6 +34,15 @@ const char *oi_plan_name(const oi_plan *p)
 const char *oi_plan_dump(const oi_plan *p)
 {
     return p->unit.dump;
+}
+
+bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out)
+{
+    if (graph >= p->unit.graphs.n)
+        return false;
+    const oi_cost *c = &p->unit.graphs.at[graph].cost;
+    *out = (oi_step_cost){c->macs, c->bytes, c->is_open};
+    return true;
 }
 
 /* -- making -- */
@@ -201,11 +212,51 @@ static oi_status move_into_place(writing *w, const char *from)
     return rmdir(from) == 0 ? OI_OK : oi_diag_env(w->diag, from, "%s", strerror(errno));
 }
 
+/* DIR.openinfer-HOST-PID-XXXXXX: who writes there. */
+static bool name_prefix(const char *dir, char *out, size_t cap)
+{
+    char host[64] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || strchr(host, '/'))
+        host[0] = '\0';
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    return snprintf(out, cap, "%.*s.openinfer-%s-", (int)n, dir, host) < (int)cap;
+}
+
+/* A run that was killed left its folder beside the output: the next one on this machine takes it
+ * away, once no process has that number. */
+static void remove_stale(const char *prefix)
+{
+    char parent[4096], path[4096];
+    const char *slash = strrchr(prefix, '/'), *name = slash ? slash + 1 : prefix;
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - prefix + 1) : 1,
+             slash ? prefix : ".");
+    DIR *d = opendir(parent);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(name);
+        char *end;
+        if (strncmp(e->d_name, name, n) != 0)
+            continue;
+        long pid = strtol(e->d_name + n, &end, 10);
+        bool is_ours = pid > 0 && *end == '-' && strlen(end) == 7;
+        if (is_ours && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
+            snprintf(path, sizeof path, "%s%s%s", slash ? parent : "", slash ? "" : "./",
+                     e->d_name) < (int)sizeof path)
+            oi_folder_remove(path);
+    }
+    if (d)
+        closedir(d);
+}
+
 static oi_status write_folder(writing *w)
 {
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%s.XXXXXX", w->dir) >= (int)sizeof beside)
+    char prefix[4000], beside[4096];
+    if (!name_prefix(w->dir, prefix, sizeof prefix) ||
+        snprintf(beside, sizeof beside, "%s%ld-XXXXXX", prefix, (long)getpid()) >=
+            (int)sizeof beside)
         return oi_diag_env(w->diag, w->dir, "the path is too long");
+    remove_stale(prefix);
     if (!mkdtemp(beside))
         return oi_diag_env(w->diag, w->dir, "cannot make a folder: %s", strerror(errno));
     (void)chmod(beside, 0755);
@@ -249,6 +300,8 @@ oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
                           "only C programs are written so far; of Vulkan devices the shaders "
                           "alone: --device-only",
                           diag);
+    if (p->unit.target->cpu.c_standard == OI_C99)
+        return refuse_api(p, "emitted programs are C11, and its cpu.c_standard is c99", diag);
     return emit(&w, p, dir, diag);
 }
 

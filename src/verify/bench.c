@@ -9,6 +9,7 @@ typedef struct benching {
     oi_work work; /* first: the two are one */
     double *times;
     size_t n;
+    oi_step_cost cost;
 } benching;
 
 static double now_ns(void)
@@ -76,6 +77,7 @@ static oi_status time_program(oi_work *w)
     benching *b = (benching *)w;
     OI_TRY(oi_work_simulators(w, OI_CPU)); /* for its variables */
     OI_TRY(oi_work_program(w));
+    (void)oi_plan_cost(w->plan, 0, &b->cost);
     OI_TRY(oi_work_start(
         w, oi_arena_printf(w->trial.arena, "%llu", (unsigned long long)w->options.steps)));
     OI_TRY(give_inputs(w, true));
@@ -95,7 +97,8 @@ static oi_status time_program(oi_work *w)
 }
 
 oi_status oi_bench(const oi_device *device, oi_model *model, const oi_graph *graph,
-                   const oi_verify_options *options, double *out_ns, oi_diag *diag)
+                   const oi_verify_options *options, double *out_ns, oi_step_cost *out_cost,
+                   oi_diag *diag)
 {
     benching *b = calloc(1, sizeof *b);
     oi_arena *arena = oi_arena_new();
@@ -105,6 +108,8 @@ oi_status oi_bench(const oi_device *device, oi_model *model, const oi_graph *gra
         oi_work_init(&b->work, device, model, &one, 1, options, diag);
         b->times = out_ns;
         status = oi_work_run(&b->work, arena, false, device ? time_program : time_simulator);
+        if (out_cost)
+            *out_cost = b->cost;
     } else {
         status = oi_diag_env(diag, "bench", "out of memory");
     }

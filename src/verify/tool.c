@@ -1,6 +1,7 @@
 /* tool.c: which compiler builds a program, and what runs it on this machine. */
 #include "verify/verify.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
@@ -70,7 +71,7 @@ static oi_status find_mcu(const oi_device_info *target, const char *cc, oi_tool 
 oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi_diag *d)
 {
     const oi_device_info *target = oi_device_get(device);
-    *out = (oi_tool){.cc = cc ? cc : "cc"};
+    *out = (oi_tool){.target = target, .cc = cc ? cc : "cc"};
     if (target->type == OI_DEVICE_MCU)
         return find_mcu(target, cc, out, d);
     if (target->type != OI_DEVICE_CPU || target->api != OI_DEVICE_C) {
@@ -91,6 +92,28 @@ oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi
     return need("qemu-aarch64", "qemu-user", d);
 }
 
+/* A program that fits on paper may still be too large with its code: the linker says by how much.
+ */
+static bool is_too_large(const oi_tool *t, const char *log, oi_diag *d)
+{
+    const struct {
+        const char *said, *what;
+        uint64_t has;
+    } regions[] = {{"region `flash' overflowed by ", "flash", t->target->memory.flash_bytes},
+                   {"region `ram' overflowed by ", "RAM", t->target->memory.ram_bytes}};
+    for (size_t i = 0; i < OI_COUNT(regions); i++) {
+        const char *at = strstr(log, regions[i].said);
+        uint64_t over = at ? strtoull(at + strlen(regions[i].said), NULL, 10) : 0;
+        if (!over)
+            continue;
+        oi_diag_error(d, (oi_place){.file = t->target->name}, "E062",
+                      "with its code the program needs %" PRIu64 " bytes of %s, '%s' has %" PRIu64,
+                      regions[i].has + over, regions[i].what, t->target->name, regions[i].has);
+        return true;
+    }
+    return false;
+}
+
 oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi_diag *d)
 {
     char cc[512], own[1024], log[4096];
@@ -106,8 +129,9 @@ oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi
     char *text = NULL;
     size_t n = 0;
     (void)oi_file_read(log, 1u << 20, &text, &n, NULL);
-    oi_diag_error(d, (oi_place){.file = dir}, "", "%s did not build the program:\n%.*s", t->cc,
-                  text ? oi_utf8_fit(text, 2000) : 0, text ? text : "");
+    if (!text || !is_too_large(t, text, d))
+        oi_diag_error(d, (oi_place){.file = dir}, "", "%s did not build the program:\n%.*s", t->cc,
+                      text ? oi_utf8_fit(text, 2000) : 0, text ? text : "");
     free(text);
     return OI_ERR_INPUT;
 }

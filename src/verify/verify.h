@@ -10,6 +10,7 @@
 /* -- tool.c: the target's own compiler, and how its programs run on this machine -- */
 
 typedef struct oi_tool {
+    const oi_device_info *target;
     const char *cc;        /* the compiler */
     const char *runner[4]; /* what comes before the program: qemu and its options; NULL-ended */
 } oi_tool;

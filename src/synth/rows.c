@@ -200,6 +200,31 @@ static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
             *OI_PUSH(j->u->arena, &to->nodes) = from->nodes.at[i];
 }
 
+#define ONE_ROW 8192 /* elements of a row that stands alone: more are work for several threads */
+
+static bool is_small(const oi_snest *n)
+{
+    uint64_t all = 1;
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        all *= (uint64_t)n->axes[a].extent;
+    return all <= ONE_ROW && !n->is_serial && !n->combines_out && n->kind != OI_NEST_CONTRACT;
+}
+
+/* A reduction to one number and what is done with it, one after the other: the norm of one row. */
+static bool is_one_row(const oi_skernel *a, const oi_skernel *b)
+{
+    bool fits = a->nests.n && b->nests.n == 1 && a->nests.at[0].kind == OI_NEST_REDUCE &&
+                !a->n_shared && is_small(&b->nests.at[0]);
+    for (uint32_t x = 0; fits && x < a->nests.at[0].n_axes; x++)
+        fits = a->nests.at[0].axes[x].is_reduced;
+    for (size_t i = 0; fits && i < a->nests.n; i++)
+        fits = is_small(&a->nests.at[i]);
+    bool linked = false;
+    for (size_t i = 0; fits && i < a->ports.n; i++)
+        linked |= a->ports.at[i].is_written && mentions(b, a->ports.at[i].tensor, false);
+    return fits && linked;
+}
+
 static bool may_share(joining *j, oi_skernel *a, oi_skernel *b)
 {
     uint64_t most = j->u->target->preferences.max_kernel_ops;
@@ -214,6 +239,13 @@ static bool may_share(joining *j, oi_skernel *a, oi_skernel *b)
     return fits && may_join(j, a, b);
 }
 
+static bool may_follow(const joining *j, const oi_skernel *a, const oi_skernel *b)
+{
+    uint64_t most = j->u->target->preferences.max_kernel_ops;
+    return !a->can_fail && !b->can_fail && !a->is_dynamic && !b->is_dynamic &&
+           (!most || a->nodes.n + b->nodes.n <= most) && is_one_row(a, b);
+}
+
 #define REACH 4 /* statements between two kernels that may still join */
 
 /* Joins a kernel near behind statement i to it. */
@@ -224,10 +256,14 @@ static bool join_next(joining *j, oi_stmts *list, size_t i)
         if (list->at[k].kind != OI_STMT_KERNEL)
             return false;
         oi_skernel *b = &j->u->kernels.at[list->at[k].kernel];
-        if (!oi_stmts_may_pass(j->u, j->graph, list, k, i + 1, k, false) || !may_share(j, a, b))
+        if (!oi_stmts_may_pass(j->u, j->graph, list, k, i + 1, k, false))
+            continue;
+        bool shares = may_share(j, a, b);
+        if (!shares && !may_follow(j, a, b))
             continue;
         take_ports(j, a, b);
-        a->n_shared = 1;
+        a->n_shared = shares;
+        b->is_used = false;
         oi_stmts_remove(list, k);
         return true;
     }
@@ -265,13 +301,18 @@ static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t 
         }
 }
 
+static bool fits_stack(const oi_unit *u, const oi_tensor *t, uint64_t bytes)
+{
+    uint64_t most =
+        u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16 : LOCAL_BYTES;
+    return bytes <= most && oi_dtype_bits(t->dtype) >= 8;
+}
+
 static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
     oi_tensor *t = &u->tensors.at[tensor];
     uint64_t row = t->size_bytes / (uint64_t)t->dims[dim];
-    uint64_t most =
-        u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16 : LOCAL_BYTES;
-    if (row > most || oi_dtype_bits(t->dtype) < 8)
+    if (!fits_stack(u, t, row))
         return;
     drop_dim(u, k, tensor, dim);
     for (uint32_t d = dim; d + 1 < t->rank; d++)
@@ -282,18 +323,28 @@ static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
     t->start = OI_START_NONE;
 }
 
+static void shrink_port(oi_unit *u, oi_skernel *k, const oi_tally *uses, uint32_t tensor)
+{
+    oi_tensor *t = &u->tensors.at[tensor];
+    uint32_t dim = OI_NO_ID;
+    if (t->space != OI_SPACE_ARENA || t->var || uses[tensor].all != 1)
+        return;
+    if (k->n_shared) {
+        if (stays_in_row(u, k, tensor, &dim) && dim != OI_NO_ID)
+            make_local(u, k, tensor, dim);
+    } else if (k->nests.n > 1 && fits_stack(u, t, t->size_bytes)) {
+        t->space = OI_SPACE_LOCAL;
+        t->start = OI_START_NONE;
+    }
+}
+
 static void shrink(oi_unit *u, uint32_t graph)
 {
     const oi_tally *uses = oi_graph_tally(u, graph);
     for (size_t k = 0; k < u->kernels.n; k++) {
         oi_skernel *kernel = &u->kernels.at[k];
-        for (size_t p = 0; kernel->n_shared && kernel->graph == graph && p < kernel->ports.n; p++) {
-            uint32_t t = kernel->ports.at[p].tensor, dim = OI_NO_ID;
-            bool private = u->tensors.at[t].space == OI_SPACE_ARENA && !u->tensors.at[t].var &&
-                           uses[t].all == 1;
-            if (private && stays_in_row(u, kernel, t, &dim) && dim != OI_NO_ID)
-                make_local(u, kernel, t, dim);
-        }
+        for (size_t p = 0; kernel->is_used && kernel->graph == graph && p < kernel->ports.n; p++)
+            shrink_port(u, kernel, uses, kernel->ports.at[p].tensor);
     }
 }
 

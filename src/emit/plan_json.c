@@ -62,6 +62,8 @@ static void put_tensor(oi_jsonw *w, const oi_tensor *t)
 {
     bool placed = t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA;
     oi_jsonw_open(w, '{');
+    if (t->space == OI_SPACE_ARENA)
+        put_dims(w, "alive", t->alive, 2);
     put_u64(w, "bytes", oi_tensor_bytes(t));
     put_dims(w, "dims", t->dims, t->rank);
     put_str(w, "dtype", oi_dtype_name(t->dtype));

@@ -3,9 +3,9 @@
  * grows then, or has no bound at all, is refused (E062) where it is written. */
 #include "synth/lengths.h"
 
-#define ROUNDS                                                                         \
-    64 /* chains of nodes against the order they are written in; beyond, it never ends \
-        */
+#define MOST ((int64_t)1 << 40) /* elements along a dim: more is growth without end */
+/* Chains of nodes against the order they are written in; beyond, it never ends. */
+#define ROUNDS 64
 
 typedef struct bounding {
     oi_unit *u;
@@ -31,6 +31,13 @@ static bool varies(const bounding *b, uint32_t tensor)
     return tensor != OI_NO_ID && b->u->tensors.at[tensor].run_dims;
 }
 
+static void refuse_growth(const bounding *b, const oi_pnode *n)
+{
+    oi_unit_refuse(b->u, b->graph, n, (oi_span){0}, "E062",
+                   "what this writes grows each time it runs, and nothing bounds it: a static "
+                   "target needs a table with @fixed or @cap");
+}
+
 /* The node can make the tensor so long. */
 static void reach(bounding *b, const oi_pnode *n, uint32_t tensor, const int64_t *dims)
 {
@@ -42,6 +49,9 @@ static void reach(bounding *b, const oi_pnode *n, uint32_t tensor, const int64_t
             t->dims[d] = dims[d];
             changes = true;
         }
+    for (uint32_t d = 0; d < t->rank && b->u->status == OI_OK; d++)
+        if (t->dims[d] > MOST)
+            refuse_growth(b, n);
     if (changes) {
         oi_tensor_measure(t);
         b->again = true;
@@ -145,8 +155,6 @@ oi_status oi_bounds_find(oi_unit *u, uint32_t graph)
     for (unsigned i = 0; i < ROUNDS && b.again && u->status == OI_OK; i++)
         ask_all(&b);
     if (b.again && u->status == OI_OK)
-        oi_unit_refuse(u, graph, b.last, (oi_span){0}, "E062",
-                       "what this writes grows each time it runs, and nothing bounds it: a static "
-                       "target needs a table with @fixed or @cap");
+        refuse_growth(&b, b.last);
     return u->status;
 }

@@ -114,7 +114,6 @@ static void hide_writes(building *b)
             bool writes = oi_mask_has(block->writes, v) && p->vars[v].kind != OI_SYM_PERSISTENT;
             if (!writes || !oi_consumer_hides(u, b->graph, p->consumers[k], v))
                 continue;
-            oi_consumer_check_hidden(u, b->graph, p->consumers[k], v);
             uint32_t shared = u->graphs.at[b->graph].tensor_of[v];
             oi_tensor t = u->tensors.at[shared];
             t = (oi_tensor){
@@ -154,21 +153,56 @@ static void publish(building *b, const oi_pnode *n, oi_stmts *out)
     }
 }
 
+/* The consumer whose code the block is: itself, or what it calls. OI_NO_ID: entry's, or shared. */
+static uint32_t owner_of(building *b, uint32_t block)
+{
+    uint32_t owner = OI_NO_ID;
+    oi_uses entry = oi_uses_new(b->u->arena, b->p);
+    oi_uses_of_block(&entry, b->p->entry);
+    unsigned n = entry.seen[block];
+    for (uint32_t k = 0; k < b->p->n_consumers; k++) {
+        oi_uses own = oi_uses_new(b->u->arena, b->p);
+        oi_uses_of_block(&own, b->p->consumers[k]);
+        if (own.seen[block]) {
+            owner = b->p->consumers[k];
+            n++;
+        }
+    }
+    for (size_t i = 0; n > 1 && i < b->hidden.n; i++) { /* whose tensor would it be? */
+        oi_uses own = oi_uses_new(b->u->arena, b->p);
+        oi_uses_of_block(&own, block);
+        if (own.is_used[b->hidden.at[i].var])
+            oi_unit_refuse(b->u, b->graph, NULL, b->p->blocks[block].source->name.span, "E060",
+                           "block '%s' is called from several consumers, or from one and the "
+                           "entry, and uses '%s', of which each has its own",
+                           b->p->blocks[block].source->name.text,
+                           b->p->vars[b->hidden.at[i].var].name);
+    }
+    return n > 1 ? OI_NO_ID : owner;
+}
+
 static void add_block(building *b, uint32_t block)
 {
     oi_sgraph *g = &b->u->graphs.at[b->graph];
     const oi_ids *nodes = &b->p->blocks[block].source->nodes;
     oi_stmts *out = &g->blocks[block].stmts;
-    for (size_t i = 0; i < b->hidden.n; i++)
-        if (b->hidden.at[i].consumer == block) {
-            copy_hidden(b, &b->p->nodes[nodes->at[0]], &b->hidden.at[i], false, out);
-            g->tensor_of[b->hidden.at[i].var] = b->hidden.at[i].own;
+    uint32_t owner = b->hidden.n ? owner_of(b, block) : OI_NO_ID;
+    uint32_t *shared = g->tensor_of;
+    if (owner != OI_NO_ID) {
+        uint32_t *own = oi_arena_alloc(b->u->arena, (b->p->n_vars + 1) * sizeof *own);
+        memcpy(own, shared, b->p->n_vars * sizeof *own);
+        g->blocks[block].tensor_of = own;
+        for (size_t i = 0; i < b->hidden.n; i++) {
+            if (b->hidden.at[i].consumer != owner)
+                continue;
+            if (owner == block)
+                copy_hidden(b, &b->p->nodes[nodes->at[0]], &b->hidden.at[i], false, out);
+            own[b->hidden.at[i].var] = b->hidden.at[i].own;
         }
+        b->u->graphs.at[b->graph].tensor_of = own; /* while this block is read */
+    }
     add_nodes(b, nodes, out);
-    g = &b->u->graphs.at[b->graph];
-    for (size_t i = 0; i < b->hidden.n; i++)
-        if (b->hidden.at[i].consumer == block)
-            g->tensor_of[b->hidden.at[i].var] = b->hidden.at[i].shared;
+    b->u->graphs.at[b->graph].tensor_of = shared;
 }
 
 /* -- the graph -- */

@@ -67,36 +67,6 @@ bool oi_consumer_hides(oi_unit *u, uint32_t graph, uint32_t consumer, uint32_t v
     return entry_touches(u, p, consumer, var, false);
 }
 
-static void use_called(oi_uses *called, const oi_ids *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_pnode *n = &called->p->nodes[list->at[i]];
-        if (n->kind == OI_NODE_LOOP)
-            use_called(called, &n->source->as.loop.body);
-        if (n->kind != OI_NODE_BRANCH)
-            continue;
-        oi_uses_of_block(called, n->as.branch.then_block);
-        if (n->as.branch.else_block != OI_NO_ID)
-            oi_uses_of_block(called, n->as.branch.else_block);
-    }
-}
-
-void oi_consumer_check_hidden(oi_unit *u, uint32_t graph, uint32_t consumer, uint32_t var)
-{
-    const oi_program *p = u->graphs.at[graph].program;
-    const oi_pblock *b = &p->blocks[consumer];
-    oi_uses own = oi_uses_new(u->arena, p), called = oi_uses_new(u->arena, p);
-    oi_uses_of_block(&own, consumer);
-    use_called(&called, &b->source->nodes);
-    if (own.is_named[var] || called.is_used[var])
-        oi_unit_refuse(u, graph, NULL, b->source->name.span, "E060",
-                       "consumer '%s' writes '%s', which others use meanwhile, and %s: this cannot "
-                       "be synthesized yet",
-                       b->source->name.text, p->vars[var].name,
-                       called.is_used[var] ? "a block that it calls uses it"
-                                           : "reads it as a number");
-}
-
 /* A consumer that waits a second time starts here when everything it waits for is lent. */
 static uint32_t count_awaits(const oi_program *p, const oi_ids *list)
 {

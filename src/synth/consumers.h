@@ -9,7 +9,6 @@
 typedef struct oi_uses {
     const oi_program *p;
     uint8_t *is_used, *is_written; /* by variable */
-    uint8_t *is_named;             /* by variable: in a code, attribute, amount or condition */
     uint8_t *seen;                 /* by block */
 } oi_uses;
 
@@ -21,9 +20,6 @@ void oi_uses_of_block(oi_uses *u, uint32_t block); /* once each */
 
 /* Whether somebody else could see the consumer's write of the variable before entry's await. */
 bool oi_consumer_hides(oi_unit *u, uint32_t graph, uint32_t consumer, uint32_t var);
-/* Refuses a variable that cannot be kept apart: its private tensor takes the place of the shared
- * one in the ports of the consumer's own nodes only. */
-void oi_consumer_check_hidden(oi_unit *u, uint32_t graph, uint32_t consumer, uint32_t var);
 /* Refuses consumers that this way of running them (at the yield that makes them ready) would show
  * other values than the snapshot. */
 void oi_consumer_check(oi_unit *u, uint32_t graph, uint32_t consumer);

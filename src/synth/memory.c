@@ -127,6 +127,8 @@ static void place_graph(oi_unit *u, uint32_t graph)
         oi_tensor *t = &u->tensors.at[x->tensor];
         if (!x->needs_start)
             t->start = OI_START_NONE;
+        t->alive[0] = x->first;
+        t->alive[1] = x->last;
         if (t->space == OI_SPACE_ARENA)
             blocks[n++] = (block){x->tensor, x->first, x->last, aligned(oi_tensor_bytes(t)), 0};
     }

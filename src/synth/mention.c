@@ -2,7 +2,8 @@
 #include "synth/pass.h"
 
 typedef struct telling {
-    const uint32_t *tensor_of; /* by variable */
+    const oi_unit *u;
+    uint32_t graph, block;
     oi_mention_fn *fn;
     void *ctx;
 } telling;
@@ -13,7 +14,7 @@ static void tell_name(const telling *t, uint32_t id, bool is_index)
     if (is_index)
         m.index = id;
     else
-        m.tensor = t->tensor_of[id];
+        m.tensor = oi_block_tensor(t->u, t->graph, t->block, id);
     t->fn(t->ctx, &m);
 }
 
@@ -92,8 +93,8 @@ static void tell_cache(const telling *t, oi_stmt *s)
 
 void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *fn, void *ctx)
 {
-    const telling t = {u->graphs.at[graph].tensor_of, fn, ctx};
     const oi_pnode *n = s->node;
+    const telling t = {u, graph, n->source->block, fn, ctx};
     switch (s->kind) {
     case OI_STMT_KERNEL: tell_kernel(&t, &u->kernels.at[s->kernel]); break;
     case OI_STMT_CACHE: tell_cache(&t, s); break;

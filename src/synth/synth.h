@@ -45,6 +45,7 @@ typedef struct oi_tensor {
     uint64_t size_bytes;       /* of one entry */
     oi_space space;
     uint64_t offset;       /* in that space */
+    int64_t alive[2];      /* ARENA: from which statement to which, in the order they run */
     const oi_pvar *var;    /* NULL for what lowering made */
     const oi_pvar *origin; /* a value of this variable, under a name of its own */
     uint32_t graph;        /* whose variable; state and weights: who brought it first */
@@ -290,8 +291,9 @@ struct oi_stmt {
 typedef struct oi_sblock {
     const oi_pblock *source;
     oi_stmts stmts;
-    bool is_used;   /* called, or a consumer */
-    bool is_shared; /* all threads run it */
+    const uint32_t *tensor_of; /* by variable: a consumer's own; NULL: the graph's */
+    bool is_used;              /* called, or a consumer */
+    bool is_shared;            /* all threads run it */
 } oi_sblock;
 
 typedef struct oi_sgraph {
@@ -345,6 +347,8 @@ uint64_t oi_tensor_bytes(const oi_tensor *t);                   /* all entries *
 /* What a variable of the graph is in memory; has_own: a value of its own, not the model's, because
  * statements write it or the host reads it. */
 uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own);
+/* What a variable is in the code of a block. */
+uint32_t oi_block_tensor(const oi_unit *u, uint32_t graph, uint32_t block, uint32_t var);
 oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not persistent */
 /* Records why the target cannot hold the graph. `at` line 0: the node's own place. */
 oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,

@@ -228,6 +228,13 @@ static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const
     return s.tensor;
 }
 
+uint32_t oi_block_tensor(const oi_unit *u, uint32_t graph, uint32_t block, uint32_t var)
+{
+    const oi_sgraph *g = &u->graphs.at[graph];
+    const uint32_t *own = g->blocks[block].tensor_of;
+    return own ? own[var] : g->tensor_of[var];
+}
+
 oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor)
 {
     for (size_t i = 0; i < u->stores.n; i++)

@@ -6,13 +6,12 @@ oi_uses oi_uses_new(oi_arena *a, const oi_program *p)
     return (oi_uses){.p = p,
                      .is_used = oi_arena_alloc(a, p->n_vars + 1),
                      .is_written = oi_arena_alloc(a, p->n_vars + 1),
-                     .is_named = oi_arena_alloc(a, p->n_vars + 1),
                      .seen = oi_arena_alloc(a, p->n_blocks + 1)};
 }
 
 static void use_name(oi_uses *b, uint32_t var)
 {
-    b->is_used[var] = b->is_named[var] = 1;
+    b->is_used[var] = 1;
 }
 
 static void use_code(oi_uses *b, const oi_code *c)

@@ -180,9 +180,10 @@ class Fuzz:
         (where / "original.oi").write_text(graph.text)
         return text
 
-    def run(self, count, seed, batch):
-        """Until `count` graphs agree. Returns 0, or 1 with everything said about the one that differs."""
-        number = 0
+    def run(self, count, seed, batch, goes_on=False):
+        """Until `count` graphs agree. Returns 0, or 1 with everything said about the one that differs; or goes on
+        without its batch."""
+        number = n_wrong = 0
         if count <= 1000:  # making the cases of all ops takes a while: each seed takes others
             self.calls.some(70, seed)
         while self.agreed < count:
@@ -190,11 +191,17 @@ class Fuzz:
             wrong = self.batch(range(first, first + batch), number)
             number += 1
             if wrong:
-                return self.report(wrong)
+                n_wrong += 1
+                self.report(wrong)
+                sys.stdout.flush()
+                if not goes_on:
+                    return 1
             print(f"{self.agreed} agree, {sum(self.refused.values())} refused", file=sys.stderr)
         self.reasons()
+        if n_wrong:
+            print(f"{n_wrong} batches differ")
         print(f"{self.agreed} random graphs agree (seed {seed}), {self.invalid} were not well typed")
-        return 0
+        return 1 if n_wrong else 0
 
     def reasons(self):
         for reason, n in self.refused.most_common(25):
@@ -222,10 +229,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=25)
     parser.add_argument("--out", default=None)
+    parser.add_argument("--go-on", action="store_true", help="after one that differs")
     parser.add_argument("--bin", default=os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer"))
     args = parser.parse_args()
     folder = args.out or tempfile.mkdtemp(prefix="synthfuzz-")
-    return Fuzz(args.bin, folder).run(args.count, args.seed, args.batch)
+    return Fuzz(args.bin, folder).run(args.count, args.seed, args.batch, args.go_on)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ typedef struct oi_cprog {
     oi_arena *arena;
     oi_out out;
     const char *name;
-    uint32_t graph; /* whose code is being written */
+    uint32_t graph, block; /* whose code is being written */
     /* by block of the graph: bit per loop index that its code mentions */
     uint64_t **mentions;
     bool fails;    /* some statement of the graph may */

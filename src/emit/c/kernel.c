@@ -191,7 +191,7 @@ const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v)
     oi_dtype t = p->vars[v->id].dtype;
     if (!oi_dtype_is_float(t))
         return oi_c_number(c, v->id);
-    oi_port port = {.tensor = c->u->graphs.at[c->graph].tensor_of[v->id]};
+    oi_port port = {.tensor = oi_block_tensor(c->u, c->graph, c->block, v->id)};
     const char *at = oi_arena_printf(c->arena, "*(%s)", oi_c_address(c, &port));
     return oi_form_of(t) == t ? at
                               : oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), at);

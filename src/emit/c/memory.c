@@ -150,7 +150,7 @@ const char *oi_c_bytes(oi_cprog *c, uint32_t tensor)
 static const char *value_text(oi_cprog *c, uint32_t var, bool truth)
 {
     const oi_program *p = program(c);
-    oi_port port = {.tensor = c->u->graphs.at[c->graph].tensor_of[var]};
+    oi_port port = {.tensor = oi_block_tensor(c->u, c->graph, c->block, var)};
     oi_dtype t = p->vars[var].dtype;
     const oi_tensor *tensor = &c->u->tensors.at[port.tensor];
     const char *at = oi_c_address(c, &port);

@@ -395,6 +395,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
 static void put_block(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
+    c->block = block;
     const bool is_shared = g->blocks[block].is_shared;
     size_t before = c->out.buf.n;
     oi_cplaces places = {0};

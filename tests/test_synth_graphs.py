@@ -1,0 +1,126 @@
+"""Graphs made for one thing that the synthesizer must get right, each compared with the simulator."""
+
+import pytest
+
+STRICT = "-O1 -Wall -Wextra -Werror -pedantic"
+
+
+def verify(openinfer, path, *more, code=0):
+    return openinfer("verify", path, "--cflags", STRICT, *more, code=code)
+
+
+# -- consumers ----------------------------------------------------------------------------------------------
+
+PRIVATE_INDEX = """
+dynamic { x: f32[4]; }
+constant { one: i32 @init(1); }
+volatile {
+  n: i32 @init(1);
+  seen: i32;
+  v: f32[4];
+  r: f32[4];
+  w: f32[4];
+}
+persistent { K(i): f32[4] @table @fixed(i=8); }
+
+block entry {
+  transfer x >> v;
+  loop rows (i in 0..8) {
+    op add(v, x) >> v;
+    cache.write v >> K[i];
+  }
+  yield v;
+  op add(n, one) >> seen;  // the consumer's n is not seen here
+  await v;
+  cache.read K[n] >> w;
+  return v, seen, w, n;
+}
+
+block helper {  // in the consumer's name
+  op add(n, one) >> n;
+  cache.read K[n + 1] >> r;
+  op add(v, r) >> v;
+  return;
+}
+
+block work {
+  await v;
+  op add(n, one) >> n;
+  cache.read K[n] >> r;
+  op sub(v, r) >> v;
+  branch helper;
+  loop again (i in 0..n) {
+    op add(v, r) >> v;
+  }
+  yield v;
+}
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["whole", "nodes"])
+def test_consumer_reads_its_own_index(openinfer, tmp_path, more):
+    path = tmp_path / "private.oi"
+    path.write_text(PRIVATE_INDEX)
+    result = verify(openinfer, path, "--target", "cpu_scalar", *more)
+    assert "8 steps compared: they agree" in result.stdout
+
+
+def test_block_of_two_owners(openinfer, tmp_path):
+    path = tmp_path / "owners.oi"
+    path.write_text(PRIVATE_INDEX.replace("  yield v;\n  op add(n", "  branch helper;\n  yield v;\n  op add(n"))
+    result = openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out", code=1)
+    assert "E060" in result.stderr and "'helper'" in result.stderr and "'n'" in result.stderr
+
+
+# -- lengths that only the run knows ------------------------------------------------------------------------
+
+GROWING = """
+dynamic { x: f32[3]; n: i32; }
+volatile { all: f32[?, 3]; some: f32[?, 3]; sum: f32[?, 3]; }
+persistent { step: i32; K(t): f32[3] @table @cap(t=6); }
+
+block entry {
+  cache.write x >> K[step];
+  cache.read K[] >> all;
+  cache.read K[0..n] >> some;
+  op add(all, some) >> sum;
+  cache.increment step;
+  return sum;
+}
+"""
+
+
+@pytest.mark.parametrize("n, failed", [(1, 2), (2, 6), (0, 7), (7, 8)], ids=["broadcast", "two", "none", "past the bound"])
+def test_shapes_that_do_not_fit_fail_alike(openinfer, tmp_path, n, failed):
+    """Rows 1 ... 6, then the table is full (E047); n rows beside them stretch, fit or not (E051)."""
+    path = tmp_path / "growing.oi"
+    path.write_text(GROWING)
+    for more in ([], ["--per-node"]):
+        result = verify(openinfer, path, "--target", "cpu_scalar", "--set", f"n={n}", *more)
+        assert f"8 steps compared, {failed} of them ended with the same error: they agree" in result.stdout
+
+
+@pytest.mark.parametrize("graph, words", [
+    ("volatile { y: f32[?]; } persistent { K(t): f32 @table; } block entry { cache.read K[] >> y; return y; }",
+     ["E062", "'K'", "'t'", "@fixed", "@cap"]),
+    ("volatile { y: f32[?, 2]; z: f32[?, 2]; } persistent { K(t): f32[2] @table @cap(t=4); }\n"
+     "block entry { cache.read K[] >> y;\n loop again (i in 0..3) { op concat(y, y, axis=0) >> z;\n transfer z >> y; }\n"
+     " return y; }", ["E062", "@fixed", "@cap", "concat"]),
+    ("volatile { y: f32[?]; z: f32[?]; } persistent { K(t): f32 @table @cap(t=4); }\n"
+     "block entry { cache.read K[] >> y; op roll(y, shifts=3, axes=0) >> z; return z; }", ["E062", "'roll'", ":2:"]),
+], ids=["table", "loop", "op"])  # fmt: skip
+def test_unbounded_is_refused_before_writing(openinfer, tmp_path, graph, words):
+    path = tmp_path / "open.oi"
+    path.write_text(graph)
+    result = openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out", code=1)
+    for word in words:
+        assert word in result.stderr, result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["open.oi"]
+
+
+def test_lengths_are_shown_to_the_host(openinfer, tmp_path):
+    path = tmp_path / "growing.oi"
+    path.write_text(GROWING)
+    openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out")
+    header = (tmp_path / "out/growing.h").read_text()
+    assert "int64_t sum_dims[2];" in header and "float sum[18]; /* f32[<= 6, 3] */" in header

@@ -267,6 +267,25 @@ block entry {
     assert "they agree" in run.stdout
 
 
+@pytest.mark.parametrize("n", [0, 2, 1 << 62, (1 << 63) - 1])
+@pytest.mark.parametrize("use", [
+    "cache.write x >> K[7 / n];", "cache.read K[9 % n] >> y;", "cache.read K[n * 0 + 4 / n] >> y;",
+    "cache.read K[n * 4 - n * 4] >> y;", "loop l (i in n * 2..n * 2 + 2) { op add(x, y) >> y; } cache.write x >> K[1 / n];",
+])  # fmt: skip
+def test_indices_that_cannot_be_computed(openinfer, tmp_path, use, n):
+    """Division by zero and what 64 bits do not hold end the step as in the simulator, and nothing undefined happens."""
+    path = tmp_path / "index.oi"
+    path.write_text(f"""
+dynamic {{ n: i64; x: f32; }}
+persistent {{ K(t): f32 @table @fixed(t=5); }}
+volatile {{ y: f32; }}
+block entry {{ {use} return y; }}
+""")
+    run = openinfer("verify", path, "--steps", 1, "--set", f"n={n}", "--cflags",
+                    "-O1 -Wall -Wextra -Werror -fsanitize=undefined -fno-sanitize-recover=all")  # fmt: skip
+    assert "they agree" in run.stdout
+
+
 def test_calls_of_calls(openinfer, tmp_path):
     """Sixty blocks that call the next one twice: a step would never end, but planning it does."""
     path = tmp_path / "calls.oi"

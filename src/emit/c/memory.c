@@ -25,44 +25,120 @@ const char *oi_c_index(oi_cprog *c, uint32_t index)
 typedef struct spelled {
     const char *text;
     bool is_leaf;
+    uint64_t most; /* how far from 0 it can be; beyond INT64_MAX: anything */
 } spelled;
+
+#define ANY       UINT64_MAX
+#define MOST_SIZE ((uint64_t)1 << 48) /* of an axis of something that lies in memory */
 
 static const char *operand(oi_arena *a, spelled s)
 {
     return s.is_leaf ? s.text : oi_arena_printf(a, "(%s)", s.text);
 }
 
-const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
+static uint64_t magnitude(int64_t v)
+{
+    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+}
+
+static uint64_t most_of_index(const oi_cprog *c, uint32_t index)
+{
+    const oi_program *p = program(c);
+    uint64_t most = 0;
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const oi_pnode *n = &p->nodes[i];
+        int64_t from, to;
+        if (n->kind != OI_NODE_LOOP || n->as.loop.index != index)
+            continue;
+        if (!oi_code_is_int(&n->as.loop.start, &from) || !oi_code_is_int(&n->as.loop.end, &to))
+            return ANY;
+        most = magnitude(from) > most ? magnitude(from) : most;
+        most = magnitude(to) > most ? magnitude(to) : most;
+    }
+    return most;
+}
+
+static uint64_t most_of(oi_ins_kind kind, uint64_t a, uint64_t b)
+{
+    uint64_t most;
+    bool over = kind == OI_INS_MUL ? __builtin_mul_overflow(a, b, &most)
+                                   : __builtin_add_overflow(a, b, &most);
+    return a == ANY || b == ANY || over || most > INT64_MAX ? ANY : most;
+}
+
+static void fail_if(oi_cprog *c, const char *cond, const char *why)
+{
+    oi_out_line(&c->out, "if (%s)", cond);
+    oi_out_line(&c->out, "    return 47; /* E047: %s */", why);
+    c->fails = true;
+}
+
+/* Sums and products; those that may leave 64 bits are found out in lines before. */
+static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y)
 {
     static const char *const signs[] = {[OI_INS_ADD] = "+", [OI_INS_SUB] = "-", [OI_INS_MUL] = "*"};
+    static const char *const words[] = {
+        [OI_INS_ADD] = "add", [OI_INS_SUB] = "sub", [OI_INS_MUL] = "mul"};
+    oi_arena *a = c->arena;
+    uint64_t most = most_of(kind, x.most, y.most);
+    if (most != ANY)
+        return (spelled){oi_arena_printf(a, "%s %s %s", operand(a, x), signs[kind], operand(a, y)),
+                         false, most};
+    const char *name = oi_arena_printf(a, "oi_n%u", c->n_numbers++);
+    oi_out_line(&c->out, "int64_t %s;", name);
+    fail_if(
+        c,
+        oi_arena_printf(a, "__builtin_%s_overflow(%s, %s, &%s)", words[kind], x.text, y.text, name),
+        "beyond 64 bits");
+    return (spelled){name, true, ANY};
+}
+
+/* `by`: the divisor where it is known, else 0. */
+static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, int64_t by)
+{
+    oi_arena *a = c->arena;
+    if (by == 0)
+        fail_if(c, oi_arena_printf(a, "%s == 0", operand(a, y)), "division by zero");
+    if (kind == OI_INS_DIV && x.most == ANY && (by == 0 || by == -1))
+        fail_if(c, oi_arena_printf(a, "%s == INT64_MIN && %s == -1", operand(a, x), operand(a, y)),
+                "beyond 64 bits");
+    return (spelled){oi_arena_printf(a, "oi_floor_%s(%s, %s)",
+                                     kind == OI_INS_DIV ? "quotient" : "mod", x.text, y.text),
+                     true, kind == OI_INS_DIV ? x.most : y.most};
+}
+
+const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
+{
     spelled stack[OI_MAX_EXPR_DEPTH + 2];
     size_t n = 0;
-    oi_arena *a = c->arena;
     for (uint32_t k = 0; k < code->n; k++) {
         const oi_ins *i = &code->at[k];
+        const oi_program *p = program(c);
         switch (i->kind) {
         case OI_INS_INT:
-            stack[n++] = (spelled){oi_arena_printf(a, "%" PRId64, i->value), i->value >= 0};
+            stack[n++] = (spelled){oi_arena_printf(c->arena, "%" PRId64, i->value), i->value >= 0,
+                                   magnitude(i->value)};
             break;
-        case OI_INS_INDEX: stack[n++] = (spelled){oi_c_index(c, i->id), true}; break;
-        case OI_INS_VAR: stack[n++] = (spelled){oi_c_number(c, i->id), true}; break;
-        case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true}; break;
+        case OI_INS_INDEX:
+            stack[n++] = (spelled){oi_c_index(c, i->id), true, most_of_index(c, i->id)};
+            break;
+        case OI_INS_VAR:
+            stack[n++] = (spelled){oi_c_number(c, i->id), true,
+                                   oi_dtype_bits(p->vars[i->id].dtype) < 64 ? UINT32_MAX : ANY};
+            break;
+        case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true, MOST_SIZE}; break;
         case OI_INS_NEG:
-            stack[n - 1] = (spelled){oi_arena_printf(a, "-%s", operand(a, stack[n - 1])), false};
+            stack[n - 1] = combine(c, OI_INS_SUB, (spelled){"0", true, 0}, stack[n - 1]);
             break;
         case OI_INS_DIV:
         case OI_INS_MOD:
             n--;
-            stack[n - 1] = (spelled){oi_arena_printf(a, "oi_floor_%s(%s, %s)",
-                                                     i->kind == OI_INS_DIV ? "quotient" : "mod",
-                                                     stack[n - 1].text, stack[n].text),
-                                     true};
+            stack[n - 1] = divide(c, i->kind, stack[n - 1], stack[n],
+                                  code->at[k - 1].kind == OI_INS_INT ? code->at[k - 1].value : 0);
             break;
         default:
             n--;
-            stack[n - 1] = (spelled){oi_arena_printf(a, "%s %s %s", operand(a, stack[n - 1]),
-                                                     signs[i->kind], operand(a, stack[n])),
-                                     false};
+            stack[n - 1] = combine(c, i->kind, stack[n - 1], stack[n]);
             break;
         }
     }

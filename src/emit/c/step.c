@@ -400,6 +400,7 @@ static void put_block(oi_cprog *c, uint32_t block)
     size_t before = c->out.buf.n;
     oi_cplaces places = {0};
     c->times = c->block_times[block];
+    c->n_numbers = 0;
     c->out.depth = 1;
     c->places = &places;
     put_stmts(c, &g->blocks[block].stmts, is_shared);

@@ -93,7 +93,10 @@ static void put_list(dumping *d, const oi_stmts *list)
             for (uint32_t k = 0; k < s->n_checks; k++)
                 oi_buf_printf(d->out, "shape %s;\n", name_of(d, s->checks[k].tensor));
             break;
-        case OI_STMT_LIMIT: oi_buf_printf(d->out, "limit %s;\n", name_of(d, s->a.tensor)); break;
+        case OI_STMT_LIMIT:
+            oi_buf_printf(d->out, "limit %s;\n",
+                          s->a.tensor == OI_NO_ID ? "a number" : name_of(d, s->a.tensor));
+            break;
         case OI_STMT_CHECK: oi_buf_puts(d->out, "check;\n"); break;
         default: oi_buf_printf(d->out, "%s;\n", oi_node_table[s->node->kind].keyword); break;
         }

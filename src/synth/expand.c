@@ -131,10 +131,16 @@ bool oi_lower_checks(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         const oi_exp_value *v = &x.e->values[c->value];
         if (v->kind != OI_VALUE_OF_INPUT && v->kind != OI_VALUE_OF_ATTR)
             return false;
-        oi_port p = v->kind == OI_VALUE_OF_INPUT ? call->in[v->index]
-                                                 : attr_port(&x, c->value, call->q->op->name);
-        *OI_PUSH(u->arena, out) =
-            (oi_stmt){.kind = OI_STMT_LIMIT, .node = n, .a = p, .limit = c->limit};
+        oi_stmt limit = {.kind = OI_STMT_LIMIT, .node = n, .limit = c->limit};
+        if (v->kind == OI_VALUE_OF_INPUT) {
+            limit.a = call->in[v->index];
+        } else if (v->type.rank == 0) { /* a number: nothing needs to hold it */
+            limit.a.tensor = OI_NO_ID;
+            limit.value = call->numbers[call->scalars[v->index]].value;
+        } else {
+            limit.a = attr_port(&x, c->value, call->q->op->name);
+        }
+        *OI_PUSH(u->arena, out) = limit;
     }
     return true;
 }

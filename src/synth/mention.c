@@ -111,6 +111,11 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
         break;
     case OI_STMT_LENGTH:
     case OI_STMT_LIMIT:
+        if (s->a.tensor == OI_NO_ID)
+            tell_value(&t, &s->value);
+        else
+            tell_port(&t, &s->a, true, false);
+        break;
     case OI_STMT_CHECK: tell_port(&t, &s->a, true, false); break;
     case OI_STMT_LOOP:
         tell_code(&t, &n->as.loop.start);

@@ -263,7 +263,8 @@ typedef enum oi_stmt_kind {
     OI_STMT_YIELD,
     OI_STMT_AWAIT,
     OI_STMT_BARRIER,
-    OI_STMT_LIMIT,  /* every element of a is in 0 ... limit, or the step fails: E047 */
+    OI_STMT_LIMIT,  /* every element of a, or the number `value` where a is OI_NO_ID, is in 0 ...
+                       limit, or the step fails: E047 */
     OI_STMT_SHAPE,  /* lengths are as `checks` demands, or the step fails: E051 */
     OI_STMT_LENGTH, /* b is along dim `limit` as long as a says: set, or E051 */
     OI_STMT_CHECK,  /* per-node runs: the host compares what the node gave */
@@ -278,7 +279,7 @@ struct oi_stmt {
     const oi_pnode *node;
     uint32_t kernel;               /* KERNEL */
     oi_port a, b;                  /* CACHE: the variable's side in a; SET: into a */
-    oi_pvalue value;               /* SET */
+    oi_pvalue value;               /* SET, LIMIT */
     int64_t limit;                 /* LIMIT, LENGTH */
     bool lends;                    /* CACHE, a read: b becomes a part of a */
     const oi_length_check *checks; /* SHAPE */

@@ -286,7 +286,8 @@ static void collect(void *ctx, const oi_mention *m)
     if (m->tensor == OI_NO_ID)
         return;
     oi_space space = c->s->u->tensors.at[m->tensor].space;
-    if (space == OI_SPACE_WEIGHTS || space == OI_SPACE_LOCAL || space == OI_SPACE_NONE)
+    if (space == OI_SPACE_WEIGHTS || space == OI_SPACE_LOCAL || space == OI_SPACE_NONE ||
+        (space == OI_SPACE_LENT && m->writes)) /* a pointer, each thread's own */
         return;
     *OI_PUSH(c->s->u->arena, &c->list) =
         (access){.tensor = m->tensor, .writes = m->writes, .who = c->who, .dim = OI_NO_ID};
@@ -425,13 +426,15 @@ static void walk(sharing *s, oi_stmts *list)
     }
 }
 
-/* Where something lies that was lent, every thread finds for itself. */
-static void mark_lending(oi_stmts *list)
+/* Where something lies that was lent, and whether a number is in its limits, every thread finds for
+ * itself. */
+static void mark_own(oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        list->at[i].is_shared |= list->at[i].lends;
-        if (list->at[i].is_shared)
-            mark_lending(&list->at[i].body);
+        oi_stmt *x = &list->at[i];
+        x->is_shared |= x->lends || (x->kind == OI_STMT_LIMIT && x->a.tensor == OI_NO_ID);
+        if (x->is_shared)
+            mark_own(&x->body);
     }
 }
 
@@ -448,7 +451,7 @@ static void share_graph(oi_unit *u, uint32_t graph)
                 g->blocks[b].is_shared |= mark_list(&s, &g->blocks[b].stmts);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_shared)
-            mark_lending(&g->blocks[b].stmts);
+            mark_own(&g->blocks[b].stmts);
     /* a block that several places call waits for all of them */
     while (s.changed && g->blocks[g->program->entry].is_shared) {
         s.changed = s.must_meet = false;

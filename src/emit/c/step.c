@@ -193,6 +193,13 @@ static void put_set(oi_cprog *c, const oi_stmt *s)
 
 static void put_limit(oi_cprog *c, const oi_stmt *s)
 {
+    if (s->a.tensor == OI_NO_ID) {
+        c->fails = true;
+        oi_out_line(&c->out, "if ((uint64_t)%s > %" PRId64 ")", oi_c_scalar(c, &s->value),
+                    s->limit);
+        oi_out_line(&c->out, "    return 47; /* E047: out of range */");
+        return;
+    }
     const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
     const char *at = oi_c_address(c, &s->a);
     c->fails = true;

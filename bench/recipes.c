@@ -64,6 +64,16 @@ static void u4_large_1(const buffers *b)
                0, 196608);
 }
 
+static void u4_float_1(const buffers *b)
+{
+    oi_qlinear_float(b->x, b->w, b->out, 1, 1536, 576, 32, 4, 2, 1, 0, 0, 0, 1536);
+}
+
+static void u4_float_32(const buffers *b)
+{
+    oi_qlinear_float(b->x, b->w, b->out, 32, 1536, 576, 32, 4, 2, 1, 0, 0, 0, 1536);
+}
+
 static void i8_up_32(const buffers *b)
 {
     oi_qlinear(b->x, b->w, b->out, b->scratch, b->d, b->sums, 32, 1536, 576, 32, 8, 2, 0, 0, 0, 32,
@@ -169,6 +179,8 @@ static const struct {
     {"qlinear u4 196608x576, 1 row", u4_large_1, 196608 * 576 * .625, 196608 * 576},
     {"qlinear u4 1536x576, 32 rows", u4_up_32, 1536 * 576 * .625, 32. * 1536 * 576},
     {"qlinear u4 576x1536, 32 rows", u4_down_32, 1536 * 576 * .625, 32. * 1536 * 576},
+    {"qlinear u4 float 1536x576, 1 row", u4_float_1, 1536 * 576 * .625, 1536 * 576},
+    {"qlinear u4 float 1536x576, 32 rows", u4_float_32, 1536 * 576 * .625, 32. * 1536 * 576},
     {"qlinear i8 49152x576, 1 row", i8_head_1, 49152 * 576 * 1.0625, 49152 * 576},
     {"qlinear i8 1536x576, 32 rows", i8_up_32, 1536 * 576 * 1.0625, 32. * 1536 * 576},
     {"gemm f32 256", gemm_256, 256 * 256 * 4., 256. * 256 * 256},

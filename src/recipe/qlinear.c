@@ -151,27 +151,33 @@ static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
 }
 
+/* What makes x ready: rows at a time in 8 bits, with the scales and sums of their blocks. */
+static int64_t add_ready(const oi_packing *p, int64_t m, oi_recipe_plan *out)
+{
+    const int64_t k = p->sizes[P_K], blocks = k / p->sizes[P_GROUP];
+    int64_t rows = ROW_BYTES / k / 4 * 4;
+    rows = rows < 4 ? 4 : rows;
+    rows = rows < m ? rows : m;
+    add_scratch(out, "q", OI_I8, rows * k);
+    add_scratch(out, "d", OI_F32, rows * blocks);
+    add_scratch(out, "sums", OI_F32, rows * blocks);
+    return rows;
+}
+
 static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
 {
     oi_packing *p = &out->packings[0];
-    if (strcmp(oi_kernel_attr(c->q, "act")->s, "q8") != 0 || !set_packing(c, lanes, p) ||
-        !fits(c->q, p))
+    const bool is_q8 = strcmp(oi_kernel_attr(c->q, "act")->s, "q8") == 0;
+    const int64_t *s = p->sizes, m = rows_of(&c->q->in[0]);
+    if (m == 0 || !set_packing(c, lanes, p) || !fits(c->q, p))
         return false;
-    const int64_t *s = p->sizes, m = rows_of(&c->q->in[0]), blocks = s[P_K] / s[P_GROUP];
     const oi_dtype t = (oi_dtype)s[P_TYPE];
-    int64_t rows = ROW_BYTES / s[P_K] / 4 * 4; /* that are made ready at once */
-    rows = rows < 4 ? 4 : rows;
-    rows = rows < m ? rows : m;
-    if (m == 0)
-        return false;
-    out->function = "oi_qlinear";
+    out->function = is_q8 ? "oi_qlinear" : "oi_qlinear_float";
     out->n_packings = 1;
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    add_scratch(out, "q", OI_I8, rows * s[P_K]);
-    add_scratch(out, "d", OI_F32, rows * blocks);
-    add_scratch(out, "sums", OI_F32, rows * blocks);
+    const int64_t rows = is_q8 ? add_ready(p, m, out) : 0;
     const int64_t sizes[] = {m,
                              s[P_N],
                              s[P_K],
@@ -182,11 +188,10 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
                              s[P_BIAS_TYPE] != OI_NONE,
                              zero_of(t),
                              rows};
-    for (size_t i = 0; i < OI_COUNT(sizes); i++)
+    for (size_t i = 0; i < OI_COUNT(sizes) - !is_q8; i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
-    out->macs = (uint64_t)(m * s[P_N] * s[P_K]);
     out->extent = s[P_N];
     out->unit = lanes;
     out->split_dim = c->q->out[0].rank - 1;

@@ -1,5 +1,5 @@
 /* qlinear.h: y = x . (scale * w + offset)^T + b, where w is small integers in blocks along k and x
- * is rounded to 8 bits in the same blocks (act="q8").
+ * is rounded to 8 bits in the same blocks (act="q8"), or taken as it is.
  *
  * w lies in tiles of OI_VF rows, a tile in blocks along k, and a block is
  *
@@ -212,6 +212,79 @@ static inline __attribute__((always_inline)) void oi_qlinear(
                          oi_q_tile(t, q + i * k, d + i * blocks, sums + i * blocks, k, group, bits,
                                    scale_size, has_offset, zero),
                          has_bias ? bias : NULL, at, n);
+        }
+    }
+}
+
+/* -- x as it is (act="float") -- */
+
+/* Four weights along k of OI_VF rows, in bytes or from the lower or upper halves of them, times
+ * `rows` rows of x, k apart. Two sums to a row, four when it is one: each waits for itself only. */
+static inline __attribute__((always_inline)) void oi_qf_four(oi_vi v, const float *restrict x,
+                                                             oi_vf scale, oi_vf offset,
+                                                             int64_t rows, int64_t k, int64_t bits,
+                                                             int upper, oi_vf acc[8])
+{
+    for (int i = 0; i < 4; i++) {
+        oi_vi w = bits == 4 ? oi_vi_bits(v, 8 * i + upper, 15) : oi_vi_byte(v, 8 * i);
+        oi_vf real = oi_vf_fma(oi_vf_of_vi(w), scale, offset);
+        for (int64_t r = 0; r < rows; r++) {
+            const int64_t at = rows == 1 ? i : r + i % 2 * 4;
+            acc[at] = oi_vf_fma(oi_vf_set(x[r * k + i]), real, acc[at]);
+        }
+    }
+}
+
+/* A tile times one or four rows of x. */
+static inline __attribute__((always_inline)) void oi_qf_tile(const uint8_t *restrict w,
+                                                             const float *restrict x, int64_t rows,
+                                                             int64_t k, int64_t group, int64_t bits,
+                                                             int64_t scale_size, int64_t has_offset,
+                                                             int64_t zero, oi_vf acc[4])
+{
+    const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF;
+    oi_vf s[8];
+    for (int64_t i = 0; i < 8; i++)
+        s[i] = oi_vf_set(0);
+    for (int64_t b = 0; b < k / group; b++, w += of_w + of_scales * (1 + has_offset), x += group) {
+        const oi_vf scale = oi_q_scales(w + of_w, scale_size);
+        oi_vf offset = oi_vf_mul(oi_vf_set((float)zero), scale);
+        if (has_offset)
+            offset = oi_vf_add(offset, oi_q_scales(w + of_w + of_scales, scale_size));
+        for (int64_t i = 0; i < group; i += 32 / bits) {
+            const oi_vi v = oi_vi_load(w + i * bits / 8 * OI_VF);
+            oi_prefetch(w + i * bits / 8 * OI_VF + 1024);
+            oi_qf_four(v, x + i, scale, offset, rows, k, bits, 0, s);
+            if (bits == 4)
+                oi_qf_four(v, x + i + 4, scale, offset, rows, k, bits, 4, s);
+        }
+    }
+    for (int64_t r = 0; r < 4; r++)
+        acc[r] = oi_vf_add(s[r], s[r + 4]);
+    if (rows == 1)
+        acc[0] = oi_vf_add(oi_vf_add(acc[0], acc[1]), oi_vf_add(acc[2], acc[3]));
+}
+
+/* out (m, n) = x (m, k) times w; the results of rows first ... last - 1 of w. */
+static inline __attribute__((always_inline)) void oi_qlinear_float(
+    const float *restrict x, const uint8_t *restrict w, float *restrict out, int64_t m, int64_t n,
+    int64_t k, int64_t group, int64_t bits, int64_t scale_size, int64_t has_offset,
+    int64_t has_bias, int64_t zero, int64_t first, int64_t last)
+{
+    const int64_t tile = k / group * (group * bits / 8 + scale_size * (1 + has_offset)) * OI_VF;
+    const int64_t fours = m / 4 * 4;
+    const float *bias = (const float *)(const void *)(w + (n + OI_VF - 1) / OI_VF * tile);
+    for (int64_t at = first; at < last; at += OI_VF) {
+        const uint8_t *t = w + at / OI_VF * tile;
+        oi_vf acc[4];
+        for (int64_t i = 0; i < fours; i += 4) {
+            oi_qf_tile(t, x + i * k, 4, k, group, bits, scale_size, has_offset, zero, acc);
+            for (int64_t r = 0; r < 4; r++)
+                oi_q_put(out + (i + r) * n, acc[r], has_bias ? bias : NULL, at, n);
+        }
+        for (int64_t i = fours; i < m; i++) {
+            oi_qf_tile(t, x + i * k, 1, k, group, bits, scale_size, has_offset, zero, acc);
+            oi_q_put(out + i * n, acc[0], has_bias ? bias : NULL, at, n);
         }
     }
 }

@@ -5,6 +5,11 @@
 
 static void body(const char *function, const trial_arg *a)
 {
+    if (strcmp(function, "oi_qlinear_float") == 0) {
+        oi_qlinear_float(a[0].in, a[1].in, a[2].out, a[3].n, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
+                         a[9].n, a[10].n, a[11].n, a[12].n, a[13].n);
+        return;
+    }
     assert_string_equal(function, "oi_qlinear");
     oi_qlinear(a[0].in, a[1].in, a[2].out, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
                a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n);
@@ -52,6 +57,10 @@ static void test_types_and_sizes(void **state)
             s.w = types[i];
             begin(&t, &s, i * 100 + j);
             /* sums that cancel are as near as their terms are large */
+            t.atol = 1e-6 * (double)s.k;
+            assert_true(end(&t, &s));
+            begin(&t, &s, i * 100 + j);
+            *trial_attr(&t, "act") = (oi_op_value){.tag = OI_VALUE_STRING, .s = "float"};
             t.atol = 1e-6 * (double)s.k;
             assert_true(end(&t, &s));
         }
@@ -108,9 +117,6 @@ static void test_refused(void **state)
     const setting good = {OI_U4, OI_F16, true, false, 1, 8, 32, 32};
     begin(&t, &wide, 0);
     assert_false(end(&t, &wide));
-    begin(&t, &good, 0);
-    *trial_attr(&t, "act") = (oi_op_value){.tag = OI_VALUE_STRING, .s = "float"};
-    assert_false(end(&t, &good));
     begin(&t, &good, 0);
     t.is_weight[2] = false;
     assert_false(end(&t, &good));

@@ -5,8 +5,8 @@
 #define NEON (1u << OI_ISA_NEON)
 
 const oi_recipe oi_recipes[] = {
-    {"qlinear in 8 bits", "qlinear", AVX2, oi_recipe_qlinear},
-    {"qlinear in 8 bits", "qlinear", NEON, oi_recipe_qlinear},
+    {"qlinear in tiles of rows", "qlinear", AVX2, oi_recipe_qlinear},
+    {"qlinear in tiles of rows", "qlinear", NEON, oi_recipe_qlinear},
     {"matmul in tiles", "matmul", AVX2, oi_recipe_matmul},
     {"matmul in tiles", "matmul", NEON, oi_recipe_matmul},
     {"gemm in tiles", "gemm", AVX2, oi_recipe_gemm},

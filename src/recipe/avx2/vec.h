@@ -197,6 +197,18 @@ static inline oi_vi oi_vi_high4(oi_vi v)
     return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
 }
 
+/* The bits from `shift` on that `mask` keeps, of every lane. */
+static inline oi_vi oi_vi_bits(oi_vi v, int shift, int32_t mask)
+{
+    return _mm256_and_si256(_mm256_srl_epi32(v, _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(mask));
+}
+
+/* The byte from `shift` on of every lane, with its sign. */
+static inline oi_vi oi_vi_byte(oi_vi v, int shift)
+{
+    return _mm256_srai_epi32(_mm256_sll_epi32(v, _mm_cvtsi32_si128(24 - shift)), 24);
+}
+
 /* The same four bytes in every lane. */
 static inline oi_vi oi_vi_four(const int8_t *p)
 {

@@ -181,6 +181,19 @@ static inline oi_vi oi_vi_high4(oi_vi v)
     return vreinterpretq_s32_u8(vshrq_n_u8(vreinterpretq_u8_s32(v), 4));
 }
 
+/* The bits from `shift` on that `mask` keeps, of every lane. */
+static inline oi_vi oi_vi_bits(oi_vi v, int shift, int32_t mask)
+{
+    const uint32x4_t moved = vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-shift));
+    return vandq_s32(vreinterpretq_s32_u32(moved), vdupq_n_s32(mask));
+}
+
+/* The byte from `shift` on of every lane, with its sign. */
+static inline oi_vi oi_vi_byte(oi_vi v, int shift)
+{
+    return vshrq_n_s32(vshlq_s32(v, vdupq_n_s32(24 - shift)), 24);
+}
+
 /* The same four bytes in every lane. */
 static inline oi_vi oi_vi_four(const int8_t *p)
 {

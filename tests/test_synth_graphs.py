@@ -1,5 +1,7 @@
 """Graphs made for one thing that the synthesizer must get right, each compared with the simulator."""
 
+import shutil
+
 import pytest
 
 STRICT = "-O1 -Wall -Wextra -Werror -pedantic"
@@ -116,6 +118,39 @@ def test_unbounded_is_refused_before_writing(openinfer, tmp_path, graph, words):
     for word in words:
         assert word in result.stderr, result.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["open.oi"]
+
+
+BODIES = """
+dynamic { x: f32[3, 8]; q: i8[3, 8]; }
+volatile { v: f32[3, 2]; at: i64[3, 2]; s: i8[3, 8]; f: i64[2, ?]; u: i8[?]; c: i64[?]; sum: f32[3, 8]; }
+persistent { step: i32; K(t): f32[3, 8] @table @cap(t=4); }
+block entry {
+  assign all: f32[?, 3, 8];
+  op topk(x, k=2) >> v, at;
+  op sort(q, axis=0, descending=true) >> s;
+  op nonzero(q) >> f;
+  op unique(q) >> u, c;
+  cache.write x >> K[step];
+  cache.read K[] >> all;
+  op sum_axis(all, axes=[0]) >> sum;
+  cache.increment step;
+  return v, at, s, f, u, c, sum;
+}
+"""
+
+
+@pytest.mark.parametrize("target, tools", [
+    ("cpu_scalar", ["cc"]), ("cortex_m4", ["arm-none-eabi-gcc", "qemu-system-arm"]),
+    ("rv32imac", ["riscv64-unknown-elf-gcc", "qemu-system-riscv32"]),
+], ids=["host", "arm", "riscv"])  # fmt: skip
+def test_bodies_and_open_lengths_without_a_library(openinfer, tmp_path, target, tools):
+    missing = [t for t in tools if not shutil.which(t)]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    path = tmp_path / "bodies.oi"
+    path.write_text(BODIES)
+    result = openinfer("verify", path, "--target", target, "--steps", "6", "--set", "q=random:5:-2:2")
+    assert "6 steps compared, 2 of them ended with the same error: they agree" in result.stdout
 
 
 def test_lengths_are_shown_to_the_host(openinfer, tmp_path):

@@ -306,8 +306,8 @@ block entry { op sdpa(q, q, q, heads=1, kv_heads=1) >> y; return y; }
     assert "more memory than any machine has" in run.stderr
 
 
-# A consumer's write that others must not see yet goes to a tensor of its own; where that cannot be spelled, the
-# graph is refused: a program that differs from the simulator never comes out.
+# A consumer's write that others must not see yet goes to a tensor of its own, also where it is read by name and in
+# blocks that the consumer calls.
 HIDDEN = """
 dynamic {{ z: f32[4]; }}
 volatile {{ x: f32[4]; y: f32[4]; w: f32[4]; limit: f32 @init(5.0); one: f32 @init(1.0); }}
@@ -330,16 +330,14 @@ block called {{
 """
 
 
-@pytest.mark.parametrize(
-    "body, words",
-    [
-        ("transfer one >> limit; op add(x, limit) >> y;", None),
-        ("transfer one >> limit; op relu(x, clamp_max=limit) >> y;", "reads it as a number"),
-        ("branch called; op add(x, x) >> y;", "a block that it calls uses it"),
-    ],
-)
-def test_what_a_consumer_hides(openinfer, tmp_path, body, words):
+@pytest.mark.parametrize("body", [
+    "transfer one >> limit; op add(x, limit) >> y;",
+    "transfer one >> limit; op relu(x, clamp_max=limit) >> y;",
+    "branch called; op add(x, x) >> y;",
+    "branch called; op relu(x, clamp_max=limit) >> y;",
+])  # fmt: skip
+def test_what_a_consumer_hides(openinfer, tmp_path, body):
     path = tmp_path / "hidden.oi"
     path.write_text(HIDDEN.format(body=body))
-    run = openinfer("verify", path, "--target", "cpu_scalar", "--steps", 3, "--cflags", "-O1", code=1 if words else 0)
-    assert "they agree" in run.stdout if words is None else words in run.stderr
+    run = openinfer("verify", path, "--target", "cpu_scalar", "--steps", 3, "--cflags", "-O1")
+    assert "they agree" in run.stdout

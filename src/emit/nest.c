@@ -155,12 +155,22 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
                  expression(x, part_text(&call, OI_PART_EXPR, source, op->type), &b, op->type));
 }
 
+/* A cast to a float that the value is held in already: f16 to f32. */
+static bool is_held_so(const oi_printing *x, const oi_sop *op)
+{
+    return op->part == OI_PART_EXPR && strcmp(op->call->op->name, "cast") == 0 &&
+           op->args[0] != OI_NO_ID && oi_dtype_is_float(op->type) &&
+           x->forms[op->args[0]] == op->type;
+}
+
 static const char *eval_text(oi_printing *x, const oi_sop *op)
 {
     const oi_scall *c = op->call;
     bool is_cast = c->op->outputs[0].out_rule == OI_OUT_ATTR && op->part == OI_PART_EXPR;
     oi_dtype want = is_cast ? op->type : oi_form_of(op->type), of = OI_NONE;
     binding b = {.n = 0};
+    if (is_held_so(x, op))
+        return x->values[op->args[0]];
     if (op->part == OI_PART_FINISH || op->part == OI_PART_COMBINE) {
         of = x->forms[op->args[0]];
         bind_name(&b, "acc", of, x->values[op->args[0]]);
@@ -266,10 +276,30 @@ static void print_load(oi_printing *x, uint32_t id, const oi_sop *op)
     name_value(x, id, form, t, true);
 }
 
+/* The bits that a value was just widened from, so that they need not be rounded again; NULL: it
+ * was not. */
+static const char *unwidened(const oi_printing *x, oi_dtype t, const char *text)
+{
+    const char *open = widen(x, t, "");
+    size_t n = strlen(open) - 1, len = strlen(text), depth = 0;
+    if (oi_form_of(t) == t || len <= n || strncmp(text, open, n) != 0)
+        return NULL;
+    for (size_t i = n; i + 1 < len; i++) { /* one call from end to end */
+        if (text[i] == ')' && depth-- == 0)
+            return NULL;
+        depth += text[i] == '(';
+    }
+    return depth == 0 ? oi_arena_text(x->p->arena, text + n, len - n - 1) : NULL;
+}
+
 static void print_store(oi_printing *x, const oi_sop *op)
 {
     oi_buf text = {0};
-    x->p->lang->store(x->p, op, oi_place_element(x, op), x->values[op->args[0]], &text);
+    oi_sop own = *op;
+    const char *bits = op->is_raw ? NULL : unwidened(x, op->type, x->values[op->args[0]]);
+    own.is_raw |= bits != NULL;
+    x->p->lang->store(x->p, &own, oi_place_element(x, op), bits ? bits : x->values[op->args[0]],
+                      &text);
     uint32_t rank = x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
     const char *guard = "";
     for (uint32_t d = 0; !op->is_flat && d < rank; d++)

@@ -1,9 +1,19 @@
 /* names.c: kernels are called by what they do and what comes out, once that is settled. */
 #include "synth/pass.h"
 
-static const char *op_of(const oi_pnode *n)
+/* "matmul_add": the first and the last op; a kernel that only moves is a copy. */
+static const char *ops_of(oi_unit *u, const oi_skernel *k)
 {
-    return n->kind == OI_NODE_OP ? n->as.op.op->name : "copy";
+    const char *first = NULL, *last = NULL;
+    for (size_t i = 0; i < k->nodes.n; i++) {
+        if (k->nodes.at[i]->kind != OI_NODE_OP)
+            continue;
+        last = k->nodes.at[i]->as.op.op->name;
+        first = first ? first : last;
+    }
+    if (!first)
+        return "copy";
+    return strcmp(first, last) == 0 ? first : oi_arena_printf(u->arena, "%s_%s", first, last);
 }
 
 /* The variable that the kernel makes, or works for. */
@@ -49,12 +59,9 @@ void oi_unit_name_kernels(oi_unit *u)
             continue;
         if (!k->recipe)
             order_ports(u, k);
-        const char *first = op_of(k->nodes.at[0]), *last = op_of(k->nodes.at[k->nodes.n - 1]);
-        const char *ops =
-            strcmp(first, last) == 0 ? first : oi_arena_printf(u->arena, "%s_%s", first, last);
         const char *graph =
             u->graphs.n > 1 ? oi_arena_printf(u->arena, "%s_", u->graphs.at[k->graph].name) : "";
         k->name = oi_unit_identifier(
-            u, oi_arena_printf(u->arena, "%s%s_%s", graph, ops, result_of(u, k)));
+            u, oi_arena_printf(u->arena, "%s%s_%s", graph, ops_of(u, k), result_of(u, k)));
     }
 }

@@ -224,8 +224,9 @@ def test_smollm2_as_emitted_program_says_the_same():
         assert greedy(tokens, 32, "--engine", "c") == greedy(tokens, 32)
 
 
-# target, how: every model on every target; SmolLM2 rounds activations to 8 bits, which any other order of a sum
-# may tip over, and is judged node by node as it stands, and as a whole with activations as they are
+# Every model on every target. SmolLM2 rounds activations to 8 bits, which a sum in another order may tip over, and
+# the token that begins a text has activations in the hundreds that magnify any rounding: it is judged node by node
+# as it stands, and as a whole with activations as they are and norms summed in the simulator's order.
 VERIFIED = [("silero", "vad.oi", []), ("ocr", "direction.oi", []),
             ("minilm", "embed.oi", ["--set", "n=20", "--set", "tokens=random:1:0:20000"])]
 
@@ -256,7 +257,7 @@ def test_smollm2_emitted_does_what_the_simulator_does(act, target, tmp_path):
         np.save(tmp_path / f"{step}.npy", np.array([[text[31 + step]]], np.int32))
     done = subprocess.run([BIN, "verify", tmp_path / "prefill.oi", tmp_path / "decode.oi", "--model",
                            folder / "model.oinf", "--target", target, "--steps", "8", "--set", "n=32", "--set",
-                           f"tokens=@{tmp_path}/{{step}}.npy", *(["--per-node"] if act == "q8" else [])],
+                           f"tokens=@{tmp_path}/{{step}}.npy", *(["--per-node"] if act == "q8" else ["--without", "schedule"])],
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0 and "8 steps compared: they agree" in done.stdout, done.stdout + done.stderr
 

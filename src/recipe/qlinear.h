@@ -219,19 +219,23 @@ static inline __attribute__((always_inline)) void oi_qlinear(
 /* -- x as it is (act="float") -- */
 
 /* Four weights along k of OI_VF rows, in bytes or from the lower or upper halves of them, times
- * `rows` rows of x, k apart. Two sums to a row, four when it is one: each waits for itself only. */
+ * `rows` rows of x, k apart. One sum to a row, in the order of k and rounded after every step as
+ * the op's definition does: the result is the simulator's, bit by bit. */
 static inline __attribute__((always_inline)) void oi_qf_four(oi_vi v, const float *restrict x,
                                                              oi_vf scale, oi_vf offset,
-                                                             int64_t rows, int64_t k, int64_t bits,
-                                                             int upper, oi_vf acc[8])
+                                                             int64_t has_offset, int64_t rows,
+                                                             int64_t k, int64_t bits, int64_t zero,
+                                                             int upper, oi_vf acc[4])
 {
     for (int i = 0; i < 4; i++) {
         oi_vi w = bits == 4 ? oi_vi_bits(v, 8 * i + upper, 15) : oi_vi_byte(v, 8 * i);
-        oi_vf real = oi_vf_fma(oi_vf_of_vi(w), scale, offset);
-        for (int64_t r = 0; r < rows; r++) {
-            const int64_t at = rows == 1 ? i : r + i % 2 * 4;
-            acc[at] = oi_vf_fma(oi_vf_set(x[r * k + i]), real, acc[at]);
-        }
+        if (zero)
+            w = oi_vi_add(w, oi_vi_set((int32_t)zero));
+        oi_vf real = oi_vf_mul(oi_vf_of_vi(w), scale);
+        if (has_offset)
+            real = oi_vf_add(real, offset);
+        for (int64_t r = 0; r < rows; r++)
+            acc[r] = oi_vf_add(acc[r], oi_vf_mul(oi_vf_set(x[r * k + i]), real));
     }
 }
 
@@ -243,26 +247,19 @@ static inline __attribute__((always_inline)) void oi_qf_tile(const uint8_t *rest
                                                              int64_t zero, oi_vf acc[4])
 {
     const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF;
-    oi_vf s[8];
-    for (int64_t i = 0; i < 8; i++)
-        s[i] = oi_vf_set(0);
+    for (int64_t r = 0; r < 4; r++)
+        acc[r] = oi_vf_set(0);
     for (int64_t b = 0; b < k / group; b++, w += of_w + of_scales * (1 + has_offset), x += group) {
         const oi_vf scale = oi_q_scales(w + of_w, scale_size);
-        oi_vf offset = oi_vf_mul(oi_vf_set((float)zero), scale);
-        if (has_offset)
-            offset = oi_vf_add(offset, oi_q_scales(w + of_w + of_scales, scale_size));
+        const oi_vf offset = has_offset ? oi_q_scales(w + of_w + of_scales, scale_size) : scale;
         for (int64_t i = 0; i < group; i += 32 / bits) {
             const oi_vi v = oi_vi_load(w + i * bits / 8 * OI_VF);
             oi_prefetch(w + i * bits / 8 * OI_VF + 1024);
-            oi_qf_four(v, x + i, scale, offset, rows, k, bits, 0, s);
+            oi_qf_four(v, x + i, scale, offset, has_offset, rows, k, bits, zero, 0, acc);
             if (bits == 4)
-                oi_qf_four(v, x + i + 4, scale, offset, rows, k, bits, 4, s);
+                oi_qf_four(v, x + i + 4, scale, offset, has_offset, rows, k, bits, zero, 4, acc);
         }
     }
-    for (int64_t r = 0; r < 4; r++)
-        acc[r] = oi_vf_add(s[r], s[r + 4]);
-    if (rows == 1)
-        acc[0] = oi_vf_add(oi_vf_add(acc[0], acc[1]), oi_vf_add(acc[2], acc[3]));
 }
 
 /* out (m, n) = x (m, k) times w; the results of rows first ... last - 1 of w. */

@@ -22,15 +22,29 @@
 
 static jmp_buf given_up;
 
+/* Texts live as long as the program, in one chain. */
+static struct kept {
+    struct kept *next;
+    char text[];
+} * kept;
+
+static char *keep(size_t size)
+{
+    struct kept *own = malloc(sizeof *own + size);
+    if (!own)
+        exit(1);
+    own->next = kept;
+    kept = own;
+    return own->text;
+}
+
 const char *text(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    char *out = malloc((size_t)n + 1);
-    if (!out)
-        exit(1);
+    char *out = keep((size_t)n + 1);
     va_start(args, fmt);
     vsnprintf(out, (size_t)n + 1, fmt, args);
     va_end(args);
@@ -503,11 +517,12 @@ static void own_items(translator *x, FILE *out, const char *p)
 static char *read_all(FILE *f)
 {
     size_t cap = 1 << 20, n = 0;
-    char *all = malloc(cap);
-    while (f && all && n + 1 < cap && !feof(f) && !ferror(f))
+    char *all = keep(cap);
+    while (f && n + 1 < cap && !feof(f) && !ferror(f))
         n += fread(all + n, 1, cap - 1 - n, f);
-    if (all)
-        all[n] = '\0';
+    all[n] = '\0';
+    if (f && f != stdin)
+        fclose(f);
     return f && n + 1 < cap ? all : NULL;
 }
 

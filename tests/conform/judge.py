@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from cases import OPS
-from reference import ROUNDED
+from reference_ops import ROUNDED
 from tensors import DTYPES
 
 TOLERANCE = {"f32": 1e-5, "f64": 1e-12, "f16": 1e-3, "bf16": 8e-3, "f8": 0.26}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference import number, numbers, op, result
+from reference_ops import number, numbers, op, result
 from reference_move import ints, moves
 from tensors import DTYPES, Tensor
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from reference import REFERENCE, ROUNDED, kind, number, numbers, result
+from reference_ops import REFERENCE, ROUNDED, kind, number, numbers, result
 from tensors import Tensor
 
 LOOSE = {"f64": 8}  # two libraries

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from reference import op
+from reference_ops import op
 from tensors import DTYPES, Tensor
 
 

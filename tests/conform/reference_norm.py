@@ -3,7 +3,7 @@ tests/conform/test_onnx.py."""
 
 import numpy as np
 
-from reference import REFERENCE, result
+from reference_ops import REFERENCE, result
 from reference_math import register, wide
 
 

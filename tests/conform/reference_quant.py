@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference import ROUNDED, given_out, numbers, op, result
+from reference_ops import ROUNDED, given_out, numbers, op, result
 from reference_window import elements, per_axis
 from tensors import DTYPES, Tensor
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference import result
+from reference_ops import result
 from reference_math import register, sigmoid, wide
 from tensors import Tensor
 
@@ -48,7 +48,7 @@ def _(inputs, attrs, out_dtype, out_shape):
 
 def sequence(cell, n_state):
     """The cell, step by step, in the types of the whole: nothing is rounded in between."""
-    from reference import REFERENCE
+    from reference_ops import REFERENCE
 
     def run(inputs, attrs, out_dtypes, out_shapes):
         x, w, r = [wide(t) for t in inputs[:3]]

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from reference import ROUNDED, op
+from reference_ops import ROUNDED, op
 from tensors import DTYPES, Tensor
 
 

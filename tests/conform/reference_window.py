@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from reference import accumulate, given_out, numbers, op, result
+from reference_ops import accumulate, given_out, numbers, op, result
 from tensors import Tensor
 
 

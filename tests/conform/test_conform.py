@@ -15,7 +15,7 @@ if os.environ.get("OPENINFER_SANITIZED"):
 import library  # noqa: E402
 from cases import OPS, REPEATS, cases_for  # noqa: E402
 from judge import compare, is_exact  # noqa: E402
-from reference import REFERENCE, ROUNDED  # noqa: E402
+from reference_ops import REFERENCE, ROUNDED  # noqa: E402
 
 DEVICES = library.devices()
 
@@ -73,7 +73,7 @@ def check(case):
 
 @pytest.mark.parametrize("op", OPS)
 def test_op(op, record_property):
-    assert op in REFERENCE, f"say in reference.py what {op} means"
+    assert op in REFERENCE, f"say in reference_ops.py what {op} means"
     start, n, wrong = time.process_time(), 0, []
     for case in cases_for(op):
         n += 1

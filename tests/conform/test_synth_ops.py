@@ -124,14 +124,18 @@ NO_RULE = "which lengths are right together follows no simple rule"
 NO_LOOPS = "how its loops follow the length was not found out"
 OTHER_BODY = "its body is another one for other lengths"
 OPEN_REFUSED = {
-    "reshape": NO_RULE,  # two lengths whose product must divide
+    "reshape": "its greatest lengths do not go together",  # two lengths whose product must divide
+    "slice": "how long the result is follows no simple rule",  # an end that lies beyond the length, or before it
     "squeeze": "which lengths are right follows no simple rule",  # any length of 1 would go
     "split": "how long the result is follows no simple rule",  # a shorter last part
     "roll": NO_LOOPS,  # by more than the length
     "max_pool": NO_LOOPS, "lp_pool": NO_LOOPS, "conv_integer": NO_LOOPS, "qconv": NO_LOOPS,  # padding by the remainder
-    "col2im": "how its loops follow the length was not found out",
+    "col2im": "its greatest lengths do not go together",
     "rope": OTHER_BODY, "lstm": OTHER_BODY, "gru": OTHER_BODY, "rnn": OTHER_BODY,  # one call per step of time
     "range": "its greatest lengths do not go together",
+    "istft": NO_RULE,
+    **dict.fromkeys(("nonzero", "unique", "topk", "sort", "argsort", "resize", "grid_sample", "dft", "rfft", "ifft",
+                     "stft"), "of something whose length only the run knows"),  # bodies of text want sizes
 }  # fmt: skip
 
 

@@ -32,7 +32,8 @@ static oi_port add_tensor(custom *x, const char *stem, oi_dtype dtype, uint32_t 
                    .graph = x->graph,
                    .bytes = bytes,
                    .is_written = !bytes};
-    memcpy(t.dims, dims, rank * sizeof *dims);
+    for (uint32_t d = 0; d < rank; d++)
+        t.dims[d] = dims[d];
     return (oi_port){.tensor = oi_unit_add_tensor(x->u, &t)};
 }
 

@@ -141,6 +141,18 @@ const char *oi_place_element(const oi_printing *x, const oi_sop *op)
     return oi_place_group(x, op, 1, NULL);
 }
 
+/* Whether the element's group of `each` is a sum over the axes alone. */
+static bool has_groups(const oi_printing *x, const oi_sop *op, int64_t each, const int64_t *steps)
+{
+    for (uint32_t a = 0; a < x->n->n_axes; a++)
+        if (oi_place_has_loop(x->n, a) && steps[a] % each != 0)
+            return false;
+    for (uint32_t d = 0; d < oi_place_tensor(x, op)->rank; d++)
+        if (op->at[d].bend != OI_BEND_NONE || op->at[d].index != OI_NEST_NONE)
+            return false;
+    return true;
+}
+
 const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each, int64_t *part)
 {
     const oi_tensor *t = oi_place_tensor(x, op);
@@ -157,21 +169,18 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
         for (uint32_t a = 0; a < x->n->n_axes; a++)
             steps[a] += strides[d] * op->at[d].step[a];
     }
+    if (part && !has_groups(x, op, each, steps))
+        return NULL;
     for (uint32_t a = 0; a < x->n->n_axes; a++) {
         base += is_spelled(x->n, a) ? steps[a] * x->round : 0;
-        if (!oi_place_has_loop(x->n, a))
-            continue;
-        if (steps[a] % each != 0)
-            return NULL;
-        add_term(&s, steps[a] / each, oi_place_axis(x, a));
+        if (oi_place_has_loop(x->n, a))
+            add_term(&s, steps[a] / each, oi_place_axis(x, a));
     }
     if (part) {
         *part = base % each;
         base /= each;
     }
     for (uint32_t d = 0; d < t->rank; d++) {
-        if (part && (op->at[d].bend != OI_BEND_NONE || op->at[d].index != OI_NEST_NONE))
-            return NULL;
         if (op->at[d].bend != OI_BEND_NONE)
             add_term(&s, strides[d], oi_place_coord(x, &op->at[d], NULL));
         else if (op->at[d].index != OI_NEST_NONE)

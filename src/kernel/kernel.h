@@ -108,7 +108,7 @@ struct oi_choice {
     const oi_contract_fns *contract;
     oi_kernel_scalar one; /* in the kernel's form */
     const oi_dot_fns *dots;
-    oi_dtype form; /* what the kernel computes in */
+    oi_dtype form;   /* what the kernel computes in */
     oi_load load[6]; /* einsum */
     oi_store store;
     oi_kernel_scalar attrs[OI_KERNEL_ATTRS];

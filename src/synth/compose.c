@@ -239,13 +239,42 @@ void oi_nest_drop_unit_axes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- instructions -- */
 
+static bool same_code(const oi_code *a, const oi_code *b)
+{
+    bool same = a->n == b->n;
+    for (uint32_t i = 0; same && i < a->n; i++)
+        same = a->at[i].kind == b->at[i].kind && a->at[i].id == b->at[i].id &&
+               a->at[i].value == b->at[i].value;
+    return same;
+}
+
+bool oi_port_same_entry(const oi_port *a, const oi_port *b)
+{
+    bool same = a->n_entry == b->n_entry;
+    for (uint32_t i = 0; same && i < a->n_entry; i++)
+        same = same_code(&a->entry[i], &b->entry[i]);
+    return same;
+}
+
 bool oi_port_same(const oi_port *a, const oi_port *b)
 {
-    if (a->tensor != b->tensor || a->n_entry != b->n_entry)
+    return a->tensor == b->tensor && oi_port_same_entry(a, b);
+}
+
+bool oi_tensor_same_type(const oi_tensor *a, const oi_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
+}
+
+bool oi_sop_same_place(const oi_sop *a, const oi_sop *b, uint32_t rank)
+{
+    if (a->is_flat != b->is_flat || a->may_leave || b->may_leave)
         return false;
-    for (uint32_t i = 0; i < a->n_entry; i++)
-        if (a->entry[i].n != b->entry[i].n ||
-            memcmp(a->entry[i].at, b->entry[i].at, a->entry[i].n * sizeof *a->entry[i].at) != 0)
+    for (uint32_t d = 0; d < (a->is_flat ? 1 : rank); d++)
+        if (a->at[d].base != b->at[d].base || a->at[d].bend || b->at[d].bend ||
+            a->at[d].index != OI_NEST_NONE || b->at[d].index != OI_NEST_NONE ||
+            memcmp(a->at[d].step, b->at[d].step, sizeof a->at[d].step) != 0)
             return false;
     return true;
 }

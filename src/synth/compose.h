@@ -69,7 +69,11 @@ uint32_t oi_sop_as_stored(oi_unit *u, oi_sops *out, uint32_t base, const oi_sop 
                           uint32_t value);
 /* A flat load or store whose tensor's own coordinates are sums too gets those. */
 void oi_sop_unflatten(oi_unit *u, const oi_skernel *k, const oi_snest *n, oi_sop *op);
-bool oi_port_same(const oi_port *a, const oi_port *b); /* the same entry of the same tensor */
+bool oi_port_same(const oi_port *a, const oi_port *b);       /* the same entry of the same tensor */
+bool oi_port_same_entry(const oi_port *a, const oi_port *b); /* of whatever tables */
+bool oi_tensor_same_type(const oi_tensor *a, const oi_tensor *b);
+/* Whether two loads or stores name the same element in every iteration; false when unsure. */
+bool oi_sop_same_place(const oi_sop *a, const oi_sop *b, uint32_t rank);
 
 /* -- kernels -- */
 

@@ -5,8 +5,8 @@
  *
  * A map over a tensor that nobody reads afterwards needs no memory for its result, and threads that
  * share it meet only their own part. */
+#include "synth/compose.h"
 #include "synth/live.h"
-#include "synth/pass.h"
 
 typedef struct joining {
     oi_unit *u;
@@ -18,26 +18,8 @@ typedef struct joining {
 static bool is_candidate(const joining *j, uint32_t tensor)
 {
     const oi_tensor *t = &j->u->tensors.at[tensor];
-    return t->space == OI_SPACE_ARENA && !t->n_table && !t->run_dims && t->graph == j->graph &&
-           j->into[tensor] == tensor && j->life[tensor];
-}
-
-static bool same_type(const oi_tensor *a, const oi_tensor *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank && oi_dtype_bits(a->dtype) >= 8 &&
-           memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
-}
-
-static bool same_place(const oi_sop *a, const oi_sop *b, uint32_t rank)
-{
-    if (a->is_flat != b->is_flat || a->may_leave || b->may_leave)
-        return false;
-    for (uint32_t d = 0; d < (a->is_flat ? 1 : rank); d++)
-        if (a->at[d].base != b->at[d].base || a->at[d].bend || b->at[d].bend ||
-            a->at[d].index != OI_NEST_NONE || b->at[d].index != OI_NEST_NONE ||
-            memcmp(a->at[d].step, b->at[d].step, sizeof a->at[d].step) != 0)
-            return false;
-    return true;
+    return t->space == OI_SPACE_ARENA && oi_dtype_bits(t->dtype) >= 8 && !t->n_table &&
+           !t->run_dims && t->graph == j->graph && j->into[tensor] == tensor && j->life[tensor];
 }
 
 /* The one store of the kernel, which must be the last thing that an iteration does. */
@@ -68,7 +50,7 @@ static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
             const oi_sop *op = &ops->at[i];
             if (!op->at || op->kind == OI_SOP_PLACE || op->kind == OI_SOP_STORE || op->port != port)
                 continue;
-            if (ops != in || op->kind != OI_SOP_LOAD || !same_place(op, store, rank))
+            if (ops != in || op->kind != OI_SOP_LOAD || !oi_sop_same_place(op, store, rank))
                 return false;
         }
     }
@@ -127,7 +109,7 @@ static void try_kernel(joining *j, uint32_t kernel, uint32_t at)
             k->ports.at[in].tensor = old;
             if (k->ports.at[in].is_written || k->ports.at[in].is_dropped || old == young ||
                 !is_candidate(j, old) || j->life[old]->last != at ||
-                !same_type(&j->u->tensors.at[old], &j->u->tensors.at[young]) ||
+                !oi_tensor_same_type(&j->u->tensors.at[old], &j->u->tensors.at[young]) ||
                 !reads_its_own(j->u, k, in))
                 continue;
             join(j, k, in, out);

@@ -371,16 +371,6 @@ void oi_lower_operand(const oi_unit *u, const oi_port *p, oi_operand *o)
     }
 }
 
-static bool same_coords(const oi_sop *a, const oi_sop *b, uint32_t rank)
-{
-    for (uint32_t d = 0; d < rank; d++)
-        if (a->is_flat || b->is_flat || a->at[d].base != b->at[d].base || a->at[d].bend ||
-            a->may_leave || a->at[d].index != OI_NEST_NONE || b->at[d].index != OI_NEST_NONE ||
-            memcmp(a->at[d].step, b->at[d].step, sizeof a->at[d].step) != 0)
-            return false;
-    return true;
-}
-
 /* Whether every element is read only by the iteration that then writes it. */
 static bool works_in_place(const oi_unit *u, const oi_skernel *k, uint32_t port)
 {
@@ -391,7 +381,7 @@ static bool works_in_place(const oi_unit *u, const oi_skernel *k, uint32_t port)
     const oi_sop *write = &pre->at[pre->n - 1];
     for (size_t i = 0; i + 1 < pre->n; i++)
         if ((pre->at[i].kind == OI_SOP_LOAD || pre->at[i].kind == OI_SOP_INDEX) &&
-            pre->at[i].port == port && !same_coords(&pre->at[i], write, rank))
+            pre->at[i].port == port && !oi_sop_same_place(&pre->at[i], write, rank))
             return false;
     return true;
 }

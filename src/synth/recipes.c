@@ -3,26 +3,10 @@
  * keeps:  results within the tolerance of the op; failures
  * makes:  a kernel that names the recipe; packed weights, shared by equal calls */
 #include "program/composite.h"
+#include "synth/compose.h"
 #include "synth/lower.h"
 
 /* -- packed weights -- */
-
-static bool same_code(const oi_code *a, const oi_code *b)
-{
-    bool same = a->n == b->n;
-    for (uint32_t i = 0; same && i < a->n; i++)
-        same = a->at[i].kind == b->at[i].kind && a->at[i].id == b->at[i].id &&
-               a->at[i].value == b->at[i].value;
-    return same;
-}
-
-static bool same_entry(const oi_port *a, const oi_port *b)
-{
-    bool same = a->n_entry == b->n_entry;
-    for (uint32_t i = 0; same && i < a->n_entry; i++)
-        same = same_code(&a->entry[i], &b->entry[i]);
-    return same;
-}
 
 /* Entries are packed one by one, so all sources are tables of one shape at one entry. */
 static bool can_pack(const oi_unit *u, const oi_lowered *call, const oi_packing *p)
@@ -32,7 +16,7 @@ static bool can_pack(const oi_unit *u, const oi_lowered *call, const oi_packing 
     for (uint32_t i = 0; i < p->n_in; i++) {
         const oi_port *port = &call->in[p->in[i]];
         const oi_tensor *own = &u->tensors.at[port->tensor];
-        if (own->space != OI_SPACE_WEIGHTS || own->packing || !same_entry(port, first) ||
+        if (own->space != OI_SPACE_WEIGHTS || own->packing || !oi_port_same_entry(port, first) ||
             own->n_table != t->n_table ||
             memcmp(own->table, t->table, t->n_table * sizeof *t->table) != 0)
             return false;
@@ -207,8 +191,7 @@ static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
 {
     p.is_written = is_written;
     for (uint32_t i = 0; i < k->ports.n; i++)
-        if (k->ports.at[i].tensor == p.tensor && same_entry(&k->ports.at[i], &p) &&
-            k->ports.at[i].is_written == is_written)
+        if (oi_port_same(&k->ports.at[i], &p) && k->ports.at[i].is_written == is_written)
             return i;
     *OI_PUSH(u->arena, &k->ports) = p;
     return (uint32_t)k->ports.n - 1;

@@ -37,19 +37,11 @@ static bool same_value(const oi_op_value *a, const oi_op_value *b)
     }
 }
 
-static bool same_type(const oi_tensor *a, const oi_tensor *b)
-{
-    bool same = a->dtype == b->dtype && a->rank == b->rank;
-    for (uint32_t d = 0; same && d < a->rank; d++)
-        same = a->dims[d] == b->dims[d];
-    return same;
-}
-
 /* Numbers that bodies bring along are made anew for every call. */
 static bool same_contents(const oi_tensor *a, const oi_tensor *b)
 {
     return a->space == OI_SPACE_WEIGHTS && b->space == OI_SPACE_WEIGHTS && a->bytes && b->bytes &&
-           !a->n_table && !b->n_table && same_type(a, b) &&
+           !a->n_table && !b->n_table && oi_tensor_same_type(a, b) &&
            memcmp(a->bytes, b->bytes, a->size_bytes) == 0;
 }
 
@@ -69,7 +61,7 @@ static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *
             *to = q->tensor;
             n_written++;
             if (p->n_entry || q->n_entry ||
-                !same_type(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor]))
+                !oi_tensor_same_type(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor]))
                 return false;
         } else if (!oi_port_same(p, q) &&
                    !same_contents(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor])) {

@@ -56,12 +56,21 @@ static oi_dtype deciding(const printer *p, const oi_m_node *n)
     return by_argument ? p->m->nodes[n->args[0]].type : n->type;
 }
 
+static const char *find_row(const oi_m_row *r, const char *helper, unsigned cls)
+{
+    while (r->helper && !(r->classes & cls && strcmp(r->helper, helper) == 0))
+        r++;
+    return r->text;
+}
+
 static const char *spelling(const printer *p, const oi_m_node *n)
 {
     unsigned cls = class_of(deciding(p, n));
-    for (const oi_m_row *r = p->d->rows; r->helper; r++)
-        if (r->classes & cls && strcmp(r->helper, n->helper->name) == 0)
-            return r->text;
+    const char *text = find_row(p->d->rows, n->helper->name, cls);
+    if (!text)
+        text = find_row(p->d->more, n->helper->name, cls);
+    if (text)
+        return text;
     return n->helper->rule == OI_M_CONVERT ? p->d->convert : p->d->call;
 }
 
@@ -189,30 +198,26 @@ static void c_number(char out[40], oi_dtype t, double v)
  * narrower ones to int, and u16 * u16 overflows that. Packed ones fit an int and are cut back. */
 enum { OI_M_INTEGERS = OI_M_WHOLE | OI_M_SMALL };
 
+const oi_m_row oi_m_rows_like_c[] = {
+    {"add", OI_M_FLOATS, "$0 + $1"}, {"sub", OI_M_FLOATS, "$0 - $1"},
+    {"mul", OI_M_FLOATS, "$0 * $1"}, {"neg", OI_M_FLOATS, "-$0"},
+    {"div", OI_M_FLOATS, "$0 / $1"}, {"lt", ~0u, "$0 < $1"},
+    {"le", ~0u, "$0 <= $1"},         {"gt", ~0u, "$0 > $1"},
+    {"ge", ~0u, "$0 >= $1"},         {"eq", ~0u, "$0 == $1"},
+    {"ne", ~0u, "$0 != $1"},         {"and", ~0u, "$0 && $1"},
+    {"or", ~0u, "$0 || $1"},         {"not", ~0u, "!$0"},
+    {"select", ~0u, "$0 ? $1 : $2"}, {NULL, 0, NULL},
+};
+
 static const oi_m_row c_rows[] = {
-    {"add", OI_M_FLOATS, "$0 + $1"},
     {"add", OI_M_INTEGERS, "($T)(($U)$0 + ($U)$1)"},
     {"add", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 + $1))"},
-    {"sub", OI_M_FLOATS, "$0 - $1"},
     {"sub", OI_M_INTEGERS, "($T)(($U)$0 - ($U)$1)"},
     {"sub", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 - $1))"},
-    {"mul", OI_M_FLOATS, "$0 * $1"},
     {"mul", OI_M_INTEGERS, "($T)(($U)$0 * ($U)$1)"},
     {"mul", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 * $1))"},
-    {"neg", OI_M_FLOATS, "-$0"},
     {"neg", OI_M_INTEGERS, "($T)(0 - ($U)$0)"},
     {"neg", OI_M_PACKED, "oi_cut_$t((uint32_t)-$0)"},
-    {"div", OI_M_FLOATS, "$0 / $1"},
-    {"lt", ~0u, "$0 < $1"},
-    {"le", ~0u, "$0 <= $1"},
-    {"gt", ~0u, "$0 > $1"},
-    {"ge", ~0u, "$0 >= $1"},
-    {"eq", ~0u, "$0 == $1"},
-    {"ne", ~0u, "$0 != $1"},
-    {"and", ~0u, "$0 && $1"},
-    {"or", ~0u, "$0 || $1"},
-    {"not", ~0u, "!$0"},
-    {"select", ~0u, "$0 ? $1 : $2"},
     {"bit_and", ~0u, "($T)($0 & $1)"},
     {"bit_or", ~0u, "($T)($0 | $1)"},
     {"bit_xor", ~0u, "($T)($0 ^ $1)"},
@@ -226,6 +231,7 @@ static const oi_m_row c_rows[] = {
 const oi_dialect oi_dialect_c = {
     .name = "C",
     .rows = c_rows,
+    .more = oi_m_rows_like_c,
     .types = {[OI_F32] = "float",     [OI_F64] = "double",   [OI_I8] = "int8_t",
               [OI_I16] = "int16_t",   [OI_I32] = "int32_t",  [OI_I64] = "int64_t",
               [OI_U8] = "uint8_t",    [OI_U16] = "uint16_t", [OI_U32] = "uint32_t",

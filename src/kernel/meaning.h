@@ -112,7 +112,7 @@ typedef struct oi_dialect {
     const char *name;
     const char *types[OI_DTYPE_COUNT];
     const char *wide[OI_DTYPE_COUNT]; /* $U */
-    const oi_m_row *rows;             /* the first that fits; ends with a NULL helper */
+    const oi_m_row *rows, *more;      /* the first that fits; each ends with a NULL helper */
     const char *call, *convert;       /* when no row fits */
     const char *of_truth; /* makes a number of a truth, for conversions; NULL: it is one */
     bool has_narrow;      /* conversions between integers of up to 32 bits are apart: $f is one */
@@ -120,6 +120,8 @@ typedef struct oi_dialect {
 } oi_dialect;
 
 extern const oi_dialect oi_dialect_c;
+extern const oi_m_row
+    oi_m_rows_like_c[]; /* what languages like C spell alike: after a dialect's own */
 
 typedef struct oi_m_text {
     char *at;

@@ -6,7 +6,10 @@
  * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
  * with `lanes` partial sums; one whose last output axis is contiguous keeps a strip of accumulators
- * and adds scaled rows. */
+ * and adds scaled rows. Plain sums (those of norms and softmax) run in order, as in the simulator:
+ * they are a small part of the work, and what follows them may round to a few bits, which makes a
+ * last bit a large one. */
+#include "kernel/meaning.h"
 #include "synth/compose.h"
 
 #define LANES 16 /* two registers of eight floats */
@@ -70,7 +73,23 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- sums -- */
 
-static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
+/* Whether the order of a reduction shows in its last bits; that of a maximum does not. */
+static bool rounds(oi_unit *u, const oi_snest *n)
+{
+    const char *combine = oi_op_meaning_find(n->reduce->op, OI_PART_COMBINE, n->acc, n->acc);
+    oi_meaning *m = oi_arena_alloc(u->arena, sizeof *m);
+    if (!oi_dtype_is_float(n->acc))
+        return false;
+    if (!combine || !oi_meaning_parse(combine, m))
+        return true;
+    for (size_t i = 0; i < m->n_nodes; i++)
+        if (m->nodes[i].kind == OI_M_CALL && (strcmp(m->nodes[i].helper->name, "add") == 0 ||
+                                              strcmp(m->nodes[i].helper->name, "mul") == 0))
+            return true;
+    return false;
+}
+
+static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     uint32_t loops = n->n_axes - n->order.spells_last, out = 0;
     bool dot = true, rows = true;
@@ -95,8 +114,9 @@ static void order_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
         rows &= across == 0 || across == 1;
     }
     if (dot && n->axes[last].extent >= 2 * LANES)
-        n->order.lanes =
-            oi_dtype_is_float(n->acc) ? LANES : 0; /* integers: compilers may regroup */
+        n->order.lanes = oi_dtype_is_float(n->acc) && (n->kind == OI_NEST_CONTRACT || !rounds(u, n))
+                             ? LANES
+                             : 0; /* integers: compilers may regroup */
     else if (rows && out > k->n_shared && n->axes[out - 1].extent >= 8)
         n->order.strip =
             n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;

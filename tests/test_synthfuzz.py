@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 from conftest import BIN, REPO
 
 FUZZ = REPO / "tests/synthfuzz/fuzz.py"
@@ -15,6 +16,38 @@ def run(folder, *words):
     env = {**os.environ, "OPENINFER_BUILD": str(REPO / "build")} if os.environ.get("OPENINFER_SANITIZED") else None
     return subprocess.run([sys.executable, FUZZ, "--bin", BIN, "--out", folder, *map(str, words)],
                           capture_output=True, text=True, timeout=1800, env=env)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("", None),
+        ("static int n; if (n++ == 4) s->keep.step += 1;", "8"),  # memory of its own, that no state has
+        ("s->y[0] += s->arena[sizeof s->arena - 1]++;", "8"),  # working memory that lasts
+    ],
+)
+def test_a_second_instance_shakes_the_first(openinfer, tmp_path, code, said):
+    """What fuzz.py builds half of its programs with notices what lasts outside of the state."""
+    graph = tmp_path / "count.oi"
+    graph.write_text("""
+dynamic { x: f32[4]; }
+volatile { y: f32[4]; }
+persistent { step: i32 @init(0); K(t): f32[4] @table @cap(t=20); }
+block entry { cache.write x >> K[step]; cache.increment step; op neg(x) >> y; op add(y, x) >> y; op exp(y) >> y; return y; }
+""")
+    cc = tmp_path / "cc"
+    cc.write_text(f"""#!/bin/sh
+case "$*" in *" count.c")
+    {{ cat count.c; echo '#undef count_step'; echo 'int count_step(count *s);'
+      echo 'int count_step(count *s) {{ int r = honest_step(s); {code} return r; }}'; }} > tampered.c
+    exec gcc -Dcount_step=honest_step -O1 -c -o count.o tampered.c;;
+esac
+exec gcc "$@"
+""")
+    cc.chmod(0o755)
+    env = {"SHAKEN_CC": str(cc)}
+    result = openinfer("verify", graph, "--cc", FUZZ.with_name("shaking_cc"), code=1 if said else 0, env=env)
+    assert f"it ended with exit code {said}" in result.stderr if said else "8 steps compared: they agree" in result.stdout
 
 
 def test_random_graphs(tmp_path, sanitized):

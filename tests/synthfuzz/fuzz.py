@@ -26,12 +26,14 @@ from openinfer_oinf.random import random_bytes  # noqa: E402
 
 STEPS = 4
 # target, flags, more options; in turn. Free-running on another order of additions a comparison may flip, so
-# there nodes are judged one by one.
+# there nodes are judged one by one. The others have two instances interleaved, and one goes on from every state that
+# the other saved.
+SHAKEN = ["--cc", str(HERE / "shaking_cc")]
 WAYS = [
-    ("cpu_scalar", "-O0", []),
+    ("cpu_scalar", "-O0", SHAKEN),
     ("cpu_avx2", "-O1", ["--per-node"]),
     ("cpu_scalar", "-O0", ["--per-node"]),
-    ("cpu_scalar", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all", []),
+    ("cpu_scalar", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all", SHAKEN),
 ]
 
 

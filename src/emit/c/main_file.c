@@ -205,6 +205,23 @@ static void put_weights(oi_cprog *c, oi_out *o)
     }
 }
 
+/* One step and all it shows. */
+static void put_take_step(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(o, "static void take_step(int graph)");
+    oi_out_brace(o);
+    oi_out_line(o, "const int32_t result = step_graph(graph);");
+    for (size_t g = 0; g < c->u->graphs.n; g++) {
+        oi_out_line(o, "if (result == 0 && graph == %zu)", g);
+        oi_out_line(o, "    write_%s(&program);", c->u->graphs.at[g].name);
+    }
+    oi_out_line(o, "write_state(&program);");
+    oi_out_line(o, "put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
+    oi_out_line(o, "hal_flush();");
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
 static void put_loop(oi_cprog *c, oi_out *o)
 {
     const oi_unit *u = c->u;
@@ -219,14 +236,7 @@ static void put_loop(oi_cprog *c, oi_out *o)
         oi_out_line(o, "break;");
         oi_out_close(o, "");
     }
-    oi_out_line(o, "const int32_t result = step_graph(graph);");
-    for (size_t g = 0; g < u->graphs.n; g++) {
-        oi_out_line(o, "if (result == 0 && graph == %zu)", g);
-        oi_out_line(o, "    write_%s(&program);", u->graphs.at[g].name);
-    }
-    oi_out_line(o, "write_state(&program);");
-    oi_out_line(o, "put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
-    oi_out_line(o, "hal_flush();");
+    oi_out_line(o, "take_step(graph);");
     oi_out_close(o, "");
     oi_out_line(o, "hal_flush();");
     oi_out_line(o, "hal_stop(0, NULL);");
@@ -261,6 +271,7 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (c->u->per_node)
         oi_out_text(&o, check_text);
     put_choice(c, &o);
+    put_take_step(c, &o);
     if (!c->u->embeds)
         put_named(c, &o, time_text);
     put_loop(c, &o);

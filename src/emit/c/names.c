@@ -23,8 +23,8 @@ static const char *const reserved[] = {
     /* members of the program's struct, locals of its functions, functions of main.c */
     "keep", "weights", "arena", "before", "check", "check_ctx", "s", "failed", "from", "to", "e",
     "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
-    "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team", "meet", "part",
-    "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at"};
+    "take_step", "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team",
+    "meet", "part", "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at"};
 
 bool oi_c_is_reserved(const char *name)
 {

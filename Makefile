@@ -64,12 +64,11 @@ sanitize: ## the whole suite under address+undefined, then under thread sanitize
 	@tools/test.sh asan
 	@tools/test.sh tsan
 
-bench: ## set up, build, and measure kernels beside numpy and memcpy, and SmolLM2 where it is there
-	@tools/setup.sh demo
+bench: ## set up, build, and measure ours beside the peers, into build/bench.json (CASES: words, ROUNDS: 5)
+	@tools/setup.sh bench
 	@tools/build.sh default
 	@cmake --build build --target bench_kernels bench_steps
-	@build/venv/bin/python bench/kernels.py
-	@tools/bench_llm.sh
+	@build/venv/bin/python bench/run.py --cases "$(CASES)" --rounds $(or $(ROUNDS),5)
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"

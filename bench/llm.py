@@ -1,59 +1,50 @@
-"""SmolLM2 as emitted C beside llama.cpp, in one run: runs alternate, medians and spread, ratios.
+"""SmolLM2 as emitted C beside llama.cpp, in one run, in turn.
 
-    python bench/llm.py [--model build/models/smollm2] [--threads 2] [--rounds 5]
+    python bench/llm.py [--json] [--threads 2] [--rounds 5]
 
-The program is synthesized for this machine (cpu_avx2) and times its own steps: decoding at a short context, and
-chunks of 32 tokens of a prompt. llama.cpp (llama-cpp-python) decodes the same way and reads 512 tokens at once.
+The program is synthesized for this machine and times its own steps: decoding at a short context, and chunks of 32
+tokens of a prompt. llama.cpp (llama-cpp-python) decodes the same way and reads 512 tokens at once.
 """
 
-import argparse
-import glob
-import os
-import pathlib
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import time
 
-REPO = pathlib.Path(__file__).resolve().parent.parent
-CHUNK = 32
+import emitted
+import rows
+
+CHUNK, PROMPT = 32, 512
+DECODE, PREFILL = "smollm2 decode", "smollm2 prefill 512"
+HEAD = 49152 * 576  # weights that only the last token of a prompt meets
 
 
-def build(model, folder):
-    words = [REPO / "build/bin/openinfer", "synth", model / "prefill.oi", model / "decode.oi", "--model",
-             model / "model.oinf", "--target", "cpu_avx2", "-o", folder, "--name", "llm"]  # fmt: skip
-    subprocess.run(words, check=True)
-    subprocess.run(["make", "-s", "-C", folder], check=True)
+class Ours:
+    def __init__(self, model, folder, threads):
+        self.program = emitted.Program(folder, "llm", [model / "prefill.oi", model / "decode.oi"], model / "model.oinf")
+        self.threads = threads
 
+    def decode(self):
+        return 1 / statistics.median(self.program.times(struct.pack("<i", 5), 40, 1, self.threads))
 
-def times(folder, graph, steps, threads):
-    """Seconds of each step of the graph: 0 reads a chunk, 1 decodes."""
-    tokens = struct.pack("<i", 5) if graph else struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
-    done = subprocess.run([folder / "llm", folder / "weights.bin", str(steps)], input=bytes([graph]) + tokens,
-                          capture_output=True, check=True, env={**os.environ, "THREADS": str(threads)})  # fmt: skip
-    out, at, found = done.stdout, 0, []
-    while at + 32 <= len(out):
-        _, name, rank, size = struct.unpack("<4Q", out[at : at + 32])
-        at += 32 + name + 16 * rank
-        found.append(struct.unpack("<Q", out[at : at + 8])[0] / 1e9)
-        at += size
-    return found
+    def prefill(self):
+        tokens = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
+        return CHUNK / statistics.median(self.program.times(tokens, PROMPT // CHUNK, 0, self.threads))
 
 
 class Peer:
     def __init__(self, model, threads):
         from llama_cpp import Llama
 
-        (path,) = glob.glob(str(model / "source/*.gguf"))
-        self.llama = Llama(path, n_ctx=2048, n_threads=threads, n_threads_batch=threads, n_batch=512, verbose=False)
+        (path,) = (model / "source").glob("*.gguf")
+        self.llama = Llama(str(path), n_ctx=2048, n_threads=threads, n_threads_batch=threads, n_batch=512, verbose=False)
 
-    def read(self):
+    def prefill(self):
         self.llama.reset()
         start = time.perf_counter()
-        self.llama.eval([1000 + 37 * i % 30000 for i in range(512)])
-        return 512 / (time.perf_counter() - start)
+        self.llama.eval([1000 + 37 * i % 30000 for i in range(PROMPT)])
+        return PROMPT / (time.perf_counter() - start)
 
     def decode(self, n=32):
         self.llama.reset()
@@ -64,44 +55,29 @@ class Peer:
         return n / (time.perf_counter() - start)
 
 
-def show(what, values):
-    low, high = min(values), max(values)
-    print(f"  {what:<28} {statistics.median(values):8.1f} tokens/s  ({low:.1f} to {high:.1f})")
-    return statistics.median(values)
-
-
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--model", type=pathlib.Path, default=REPO / "build/models/smollm2")
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--rounds", type=int, default=5)
-    a = p.parse_args()
-    if not (a.model / "model.oinf").exists():
-        print(f"SmolLM2: left out, there is no {a.model} (make models)")
-        return 0
+def measure(o):
+    model = o.models / "smollm2"
+    wanted = [case for case in (DECODE, PREFILL) if o.wants(case)]
+    if not wanted:
+        return
+    if not (model / "model.oinf").exists():
+        yield rows.left_out("smollm2", "the model", f"there is no {model} (make models)")
+        return
     try:
-        peer = Peer(a.model, a.threads)
+        peer = Peer(model, o.threads)
     except ImportError:
         peer = None
-        print("llama.cpp: left out, llama-cpp-python is not installed")
+        yield rows.left_out("smollm2", "llama.cpp", "llama-cpp-python is not installed")
+    size = (model / "model.oinf").stat().st_size
+    works = {DECODE: {"bytes": size}, PREFILL: {"macs": 134515008 - HEAD, "arithmetic": "int8"}}
     with tempfile.TemporaryDirectory() as temp:
-        folder = pathlib.Path(temp) / "llm"
-        build(a.model, folder)
-        ours = {"decode": [], "read": []}
-        theirs = {"decode": [], "read": []}
-        for _ in range(a.rounds):
-            ours["decode"].append(1 / statistics.median(times(folder, 1, 40, a.threads)))
-            ours["read"].append(CHUNK / statistics.median(times(folder, 0, 16, a.threads)))
-            if peer:
-                theirs["decode"].append(peer.decode())
-                theirs["read"].append(peer.read())
-    print(f"SmolLM2-135M Q4_1, {a.threads} threads, {a.rounds} rounds")
-    for what in ("decode", "read"):
-        mine = show(f"{what}, emitted C", ours[what])
-        if peer:
-            print(f"  {what}: {mine / show(f'{what}, llama.cpp', theirs[what]):.2f} times llama.cpp")
-    return 0
+        ours = Ours(model, temp, o.threads)
+        for case in wanted:
+            name = case.split()[1]
+            both = [getattr(side, name) for side in (ours, peer) if side]
+            yield rows.row(case, "tokens/s", *rows.alternate(o.rounds, *both), peer_name="llama.cpp",
+                           threads=o.threads, **works[case])  # fmt: skip
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rows.main(measure, __doc__))

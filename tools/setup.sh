@@ -13,9 +13,10 @@ fuzz) groups="build fuzz" ;;
 coverage) groups="build python test cover" ;;
 sanitize) groups="build python test" ;;
 models) groups="build python test models" ;;
+bench) groups="build python models bench" ;;
 format) groups="style" ;;
-all) groups="build python test style fuzz cover models" ;;
-*) echo "usage: tools/setup.sh build|demo|test|fuzz|coverage|sanitize|models|format|all" >&2; exit 2 ;;
+all) groups="build python test style fuzz cover models bench" ;;
+*) echo "usage: tools/setup.sh build|demo|test|fuzz|coverage|sanitize|models|bench|format|all" >&2; exit 2 ;;
 esac
 
 venv=build/venv

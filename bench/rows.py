@@ -1,0 +1,120 @@
+"""What everything here that measures shares: rows, how they are taken, how they are printed.
+
+A producer is a file bench/NAME.py whose measure(o) yields rows; bench/run.py lists and collects them.
+
+    import rows
+
+    def measure(o):                                # o: rounds, threads, wants(case), models
+        if o.wants("gemm 512"):
+            ours, peer = rows.alternate(o.rounds, our_gflops, numpy_gflops)
+            yield rows.row("gemm 512", "GFLOP/s", ours, peer, "OpenBLAS", macs=512**3, per_item=2 * 512**3 / 1e9)
+        if o.wants("gemm 7"):
+            yield rows.left_out("gemm 7", "OpenBLAS", "numpy is not installed")
+
+    if __name__ == "__main__":
+        sys.exit(rows.main(measure, __doc__))
+
+`python bench/NAME.py` prints a table, with `--json` one JSON object for each row; `--cases a,b` takes the cases
+whose names contain one of the words. A unit is a rate when it has "/" in it (tokens/s, GFLOP/s, MAC/instruction):
+more is better; else it is a time (ms, us, ns): less is better. `ratio` is > 1 where we are faster.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+
+REPO = pathlib.Path(__file__).resolve().parent.parent
+SECONDS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def is_rate(unit):
+    return "/" in unit
+
+
+def alternate(rounds, *functions):
+    """Each function's results, taken in turn, so that what else the machine does meets them alike."""
+    results = [[] for _ in functions]
+    for _ in range(rounds):
+        for result, function in zip(results, functions):
+            result.append(function())
+    return results
+
+
+def row(case, unit, ours, peer=None, peer_name=None, **work):
+    """One case: what we and the peer measured, a list each (or one number).
+
+    work, all of it optional: `bytes` that an item (a token, a step, a product) has to read from memory and `macs`
+    it has to multiply; `per_item`, how much of the unit one item is (1; 2 * n**3 / 1e9 for GFLOP/s); `arithmetic`,
+    "f32" or "int8"; `threads`. From it comes the row's `limit`: what this machine could do at most. `limit` itself
+    may be given where the machine is another. `note` is kept."""
+    ours, peer = (v if isinstance(v, list) or v is None else [v] for v in (ours, peer))
+    mine, theirs = (statistics.median(v) if v else None for v in (ours, peer))
+    ratio = None
+    if mine and theirs:
+        ratio = mine / theirs if is_rate(unit) else theirs / mine
+    spread = {"ours": [min(ours), max(ours)], "peer": [min(peer), max(peer)] if peer else None}
+    return {"case": case, "unit": unit, "ours": mine, "peer": theirs, "peer_name": peer_name, "ratio": ratio,
+            "spread": spread, "limit": work.pop("limit", None), "work": work}  # fmt: skip
+
+
+def left_out(case, what, why):
+    """A case, or its peer, that could not be measured: named, never silent."""
+    return {"case": case, "left_out": what, "why": why}
+
+
+def limit(row, machine):
+    """What the machine's reading and multiplying allow at most, in the row's unit; None: nobody knows."""
+    work = row.get("work", {})
+    threads = str(work.get("threads", 2))
+    seconds = 0.0
+    if work.get("bytes"):
+        seconds = work["bytes"] / (machine["read_gb_per_s"][threads] * 1e9)
+    if work.get("macs"):
+        peak = machine["int8_gmac_per_s" if work.get("arithmetic") == "int8" else "f32_gmac_per_s"][threads]
+        seconds = max(seconds, work["macs"] / (peak * 1e9))
+    if not seconds:
+        return row.get("limit")
+    return work.get("per_item", 1) / seconds if is_rate(row["unit"]) else seconds / SECONDS[row["unit"]]
+
+
+def program(*words, **more):
+    """What a program prints, as text; fails when it does."""
+    return subprocess.run([str(w) for w in words], check=True, stdout=subprocess.PIPE, text=True, **more).stdout
+
+
+class Options(argparse.Namespace):
+    def wants(self, case):
+        return not self.cases or any(word in case for word in self.cases.replace(",", " ").split())
+
+
+def options(doc, argv=None):
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--json", action="store_true", help="one JSON object for each row")
+    p.add_argument("--cases", default="", help="only those with one of these words in their names")
+    p.add_argument("--rounds", type=int, default=5, help="runs of each, in turn")
+    p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    p.add_argument("--models", type=pathlib.Path, default=REPO / "build/models")
+    return p.parse_args(argv, Options())
+
+
+def number(value):
+    return "-" if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+def text(r):
+    if "left_out" in r:
+        return f"{r['case']:<34} left out: {r['left_out']}: {r['why']}"
+    beside = f"{number(r['ratio'])} times {r['peer_name']}" if r["ratio"] else ""
+    low, high = r["spread"]["ours"]
+    return (f"{r['case']:<34} {r['unit']:<16} {number(r['ours']):>8} ({number(low)} to {number(high)})"
+            f" {number(r['peer']):>8} {number(r['limit']):>8}  {beside}")  # fmt: skip
+
+
+def main(measure, doc, argv=None):
+    o = options(doc, argv)
+    for r in measure(o):
+        print(json.dumps(r) if o.json else text(r), flush=True)
+    return 0

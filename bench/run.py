@@ -1,0 +1,110 @@
+"""Everything here beside its peers, in one run: the rows of all producers into build/bench.json.
+
+    python bench/run.py [--cases WORDS] [--rounds 5] [--threads 2] [-o build/bench.json]
+
+bench/rows.py says what a producer and a row are. With --cases, rows of other cases that the file has stay in it, if
+they are of this machine. What is absent (a peer, a model) is named at the end and in `left_out`.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import emitted
+import rows
+
+HERE = pathlib.Path(__file__).resolve().parent
+PRODUCERS = ("llm",)  # bench/NAME.py, in the order of the page
+
+
+def build(folder):
+    """bench/machine.c for this very machine, which the library's own build is not for."""
+    out = folder / "bench_machine"
+    rows.program(os.environ.get("CC", "cc"), "-O3", "-march=native", "-std=c17", "-D_POSIX_C_SOURCE=200809L",
+                 HERE / "machine.c", "-o", out, "-lpthread")  # fmt: skip
+    return out
+
+
+def cpu_name():
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def machine(folder):
+    known = ("sse2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_int8",
+             "amx_bf16", "asimd", "asimddp")  # fmt: skip
+    has = emitted.isas()
+    return {"cpu": cpu_name(), "isa": [name for name in known if name in has], "cores": os.cpu_count(),
+            "target": emitted.target(), **json.loads(rows.program(build(folder)))}  # fmt: skip
+
+
+def better(a, b):
+    """Two looks at one machine: of each figure the larger, since others may have been at work."""
+    best = dict(a)
+    for name, value in a.items():
+        if name.endswith("_per_s"):
+            best[name] = {n: max(v, b[name][n]) for n, v in value.items()}
+    return best
+
+
+def collect(o, name):
+    """The rows of one producer, shown as they come."""
+    words = [sys.executable, str(HERE / f"{name}.py"), "--json", "--cases", o.cases, "--rounds", str(o.rounds),
+             "--threads", str(o.threads), "--models", str(o.models)]  # fmt: skip
+    found = []
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            found.append(json.loads(line))
+    if process.returncode != 0:
+        found.append(rows.left_out(name, f"bench/{name}.py", f"failed with {process.returncode}"))
+    return found
+
+
+def merge(old, new, o):
+    """What was measured before and is not asked for now stays."""
+    taken = {r["case"] for r in new}
+    return [r for r in old if r["case"] not in taken and not o.wants(r["case"])] + new
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cases", default="", help="only those with one of these words in their names")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    p.add_argument("--models", type=pathlib.Path, default=rows.REPO / "build/models")
+    p.add_argument("-o", dest="out", type=pathlib.Path, default=rows.REPO / "build/bench.json")
+    return p.parse_args(namespace=rows.Options())
+
+
+def main():
+    o = arguments()
+    started = time.monotonic()
+    o.out.parent.mkdir(parents=True, exist_ok=True)
+    facts = machine(o.out.parent)
+    found = [row for name in PRODUCERS for row in collect(o, name)]
+    facts = better(facts, machine(o.out.parent))
+    out_rows = [r for r in found if "left_out" not in r]
+    left_out = [r for r in found if "left_out" in r]
+    old = json.loads(o.out.read_text()) if o.out.exists() else None
+    if o.cases and old and old["machine"]["cpu"] == facts["cpu"]:
+        out_rows = merge(old["rows"], out_rows, o)
+        facts = better(facts, old["machine"])
+    out_rows = [{**r, "limit": rows.limit(r, facts)} for r in out_rows]
+    o.out.write_text(json.dumps({"machine": facts, "rows": out_rows, "left_out": left_out}, indent=1) + "\n")
+    print(f"{facts['cpu']}, {facts['cores']} cores, made for {facts['target']}; medians of {o.rounds}, {o.threads} threads\n")
+    print(f"{'case':<34} {'unit':<16} {'ours':>8} {'(spread)':<18} {'peer':>8} {'limit':>8}")
+    for r in out_rows + left_out:
+        print(rows.text(r))
+    print(f"\n{o.out}: {len(out_rows)} rows, {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

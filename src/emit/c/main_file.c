@@ -210,7 +210,11 @@ static void put_take_step(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "static void take_step(int graph)");
     oi_out_brace(o);
+    if (oi_c_is_freestanding(c))
+        oi_out_line(o, "const uint64_t begin = hal_clock();");
     oi_out_line(o, "const int32_t result = step_graph(graph);");
+    if (oi_c_is_freestanding(c))
+        oi_out_line(o, "hal_took(hal_clock() - begin);");
     for (size_t g = 0; g < c->u->graphs.n; g++) {
         oi_out_line(o, "if (result == 0 && graph == %zu)", g);
         oi_out_line(o, "    write_%s(&program);", c->u->graphs.at[g].name);

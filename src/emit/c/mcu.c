@@ -162,12 +162,14 @@ static void put_run(oi_cprog *c, oi_out *o, family f)
     const char *machine = cores[c->u->target->mcu.core].machine;
     if (!machine)
         return;
-    oi_out_line(o, "# Steps on an emulated machine: inputs from stdin, results to stdout.");
+    oi_out_line(o,
+                "# Steps on an emulated machine: inputs from stdin, results to stdout. Its clock "
+                "counts instructions, 1 ns each.");
     oi_out_line(o, "QEMU ?= %s", f == ARM ? "qemu-system-arm" : "qemu-system-riscv32");
     oi_out_line(o, "run: %s.elf", c->name);
     oi_out_line(o,
                 "\t@$(QEMU) -M %s%s -display none -serial null -monitor none "
-                "-semihosting-config enable=on,target=native -kernel %s.elf",
+                "-icount shift=0 -semihosting-config enable=on,target=native -kernel %s.elf",
                 machine, f == RISCV ? " -bios none" : "", c->name);
     oi_out_line(o, ".PHONY: run");
 }
@@ -205,6 +207,8 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
     oi_out_line(&o, "# the loops in it are not to become calls of themselves");
     oi_out_line(&o, "freestanding.o: FLAGS += -fno-builtin -fno-tree-loop-distribute-patterns");
+    if (t->mcu.clock_hz)
+        oi_out_line(&o, "hal.o: FLAGS += -DCLOCK_HZ=%" PRIu64 "u", t->mcu.clock_hz);
     if (f != NO_FAMILY)
         put_run(c, &o, f);
     oi_out_line(&o, "clean:");

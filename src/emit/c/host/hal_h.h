@@ -18,6 +18,9 @@ void hal_flush(void);
 /* Nanoseconds since some moment. */
 uint64_t hal_clock(void);
 
+/* A step took so long. Only programs without arguments, which time all their steps, say so. */
+void hal_took(uint64_t time);
+
 /* Ends the program, saying why; NULL: nothing to say. */
 _Noreturn void hal_stop(int code, const char *why);
 

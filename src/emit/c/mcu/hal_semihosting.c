@@ -71,6 +71,46 @@ int hal_write(const void *from, size_t size)
 
 void hal_flush(void) {}
 
+/* -- time -- */
+
+#if !defined(CLOCK_HZ)
+#define CLOCK_HZ 25000000u /* qemu's boards */
+#endif
+
+/* Between two calls the timer must not go round: 2^24 ticks on Arm. An emulator that is told to
+ * count a nanosecond per instruction (qemu -icount shift=0) makes this a count of instructions. */
+uint64_t hal_clock(void)
+{
+#if defined(__arm__)
+    volatile uint32_t *const systick = (volatile uint32_t *)0xe000e010;
+    static uint32_t last;
+    static uint64_t ticks;
+    if (systick[0] == 0) {
+        systick[1] = last = 0xffffff;
+        systick[2] = 0;
+        systick[0] = 5; /* the processor's clock, no interrupt */
+    }
+    const uint32_t now = systick[2];
+    ticks += (last - now) & 0xffffff;
+    last = now;
+    return ticks * (1000000000u / CLOCK_HZ);
+#else
+    volatile uint32_t *const mtime = (volatile uint32_t *)0x0200bff8; /* 10 MHz */
+    for (;;) {
+        const uint32_t high = mtime[1], low = mtime[0];
+        if (high == mtime[1])
+            return ((uint64_t)high << 32 | low) * 100;
+    }
+#endif
+}
+
+static uint64_t longest;
+
+void hal_took(uint64_t time)
+{
+    longest = time > longest ? time : longest;
+}
+
 /* -- the end -- */
 
 static void say_number(uint32_t n)
@@ -94,6 +134,9 @@ void hal_stop(int code, const char *why)
     ask(WRITE0, " of ");
     say_number((uint32_t)(stack_top - stack_limit) * 4);
     ask(WRITE0, " bytes used\n");
+    ask(WRITE0, "step: ");
+    say_number((uint32_t)longest);
+    ask(WRITE0, " ns at most\n");
     if (why) {
         ask(WRITE0, why);
         ask(WRITE0, "\n");

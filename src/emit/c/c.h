@@ -12,6 +12,10 @@ typedef struct oi_cplace {
 typedef OI_VEC(oi_cplace) oi_cplaces;
 
 /* One program being spelled. */
+typedef struct oi_clayout {
+    uint64_t size, align;
+} oi_clayout;
+
 typedef struct oi_cprog {
     oi_unit *u;
     oi_arena *arena;
@@ -34,11 +38,9 @@ typedef struct oi_cprog {
     unsigned n_aside;
     struct {
         uint32_t *at, n;
-        bool *is_in; /* by block */
-    } order;         /* of the blocks: what a block calls comes before it */
-    struct {
-        uint64_t size, align;
-    } layout; /* of the struct whose members are being written */
+        bool *is_in;   /* by block */
+    } order;           /* of the blocks: what a block calls comes before it */
+    oi_clayout layout; /* of the struct whose members are being written */
     oi_certificate certificate;
 } oi_cprog;
 
@@ -54,6 +56,7 @@ const char *oi_c_place_lines(oi_cprog *c);            /* the definitions of thos
 
 /* -- memory.c: where tensors lie -- */
 
+const char *oi_c_member(oi_cprog *c, const oi_tensor *t); /* where the host finds it */
 const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packed ones */
 /* A pointer to the entry, as an expression of the right type. */
 const char *oi_c_address(oi_cprog *c, const oi_port *p);

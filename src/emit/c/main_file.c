@@ -10,8 +10,7 @@ static const char *place(oi_cprog *c, const oi_tensor *t, uint32_t id)
 {
     if (t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA)
         return oi_c_address(c, &(oi_port){.tensor = id});
-    return oi_arena_printf(c->arena, "%s%s%s", t->rank ? "s->" : "&s->",
-                           t->space == OI_SPACE_STATE ? "keep." : "", t->name);
+    return oi_arena_printf(c->arena, "%s%s", t->rank ? "" : "&", oi_c_member(c, t));
 }
 
 static void put_read(oi_cprog *c, oi_out *o, const oi_sgraph *g)

@@ -147,6 +147,24 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
 
 /* -- places -- */
 
+/* What the host shares with a graph is called as the graph calls it; with several graphs each has
+ * a struct of its own for that. */
+static const char *own_name(const oi_cprog *c, const oi_tensor *t)
+{
+    bool apart = t->space != OI_SPACE_STATE && c->u->graphs.n > 1;
+    return apart && t->var && !oi_c_is_reserved(t->var->name) ? t->var->name : t->name;
+}
+
+const char *oi_c_member(oi_cprog *c, const oi_tensor *t)
+{
+    const char *name = own_name(c, t);
+    if (t->space == OI_SPACE_STATE)
+        return oi_arena_printf(c->arena, "s->keep.%s", name);
+    return c->u->graphs.n > 1
+               ? oi_arena_printf(c->arena, "s->%s.%s", c->u->graphs.at[t->graph].name, name)
+               : oi_arena_printf(c->arena, "s->%s", name);
+}
+
 static const char *base_address(oi_cprog *c, const oi_tensor *t)
 {
     const char *type = oi_c_type(t->dtype);
@@ -155,9 +173,8 @@ static const char *base_address(oi_cprog *c, const oi_tensor *t)
         return oi_arena_printf(c->arena, "(const %s *)(s->weights + %" PRIu64, type, t->offset);
     case OI_SPACE_ARENA:
         return oi_arena_printf(c->arena, "(%s *)(s->arena + %" PRIu64, type, t->offset);
-    case OI_SPACE_STATE: return oi_arena_printf(c->arena, "s->keep.%s", t->name);
     case OI_SPACE_LENT: return t->name;
-    default: return oi_arena_printf(c->arena, "s->%s", t->name);
+    default: return oi_c_member(c, t);
     }
 }
 
@@ -338,18 +355,19 @@ uint64_t oi_c_pointer_bytes(const oi_cprog *c)
 static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
 {
     oi_buf shape = {0};
+    const char *name = own_name(c, t);
     put_shape(&shape, t);
     const char *text = oi_buf_to_arena(&shape, c->arena);
     uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
     uint64_t n = t->size_bytes / each;
     oi_c_count(c, t->rank ? OI_ALIGN : each, t->rank && n ? n * each : each);
     if (t->rank == 0 && oi_dtype_bits(t->dtype) >= 8)
-        oi_out_line(o, "%s %s;", oi_c_type(t->dtype), t->name);
+        oi_out_line(o, "%s %s;", oi_c_type(t->dtype), name);
     else if (t->rank == 0) /* kept addressable like all others */
-        oi_out_line(o, "uint8_t %s; /* %s, packed */", t->name, oi_dtype_name(t->dtype));
+        oi_out_line(o, "uint8_t %s; /* %s, packed */", name, oi_dtype_name(t->dtype));
     else
         oi_out_line(o, "_Alignas(%u) %s %s[%" PRIu64 "]; /* %s */", OI_ALIGN, oi_c_type(t->dtype),
-                    t->name, n ? n : 1, text);
+                    name, n ? n : 1, text);
 }
 
 static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)
@@ -378,24 +396,37 @@ static bool is_listed(const uint32_t *ids, size_t n, uint32_t id)
     return false;
 }
 
+/* A struct within the struct: it begins a layout of its own, which `ours` keeps meanwhile. */
+static void open_struct(oi_cprog *c, oi_out *o, oi_clayout *ours)
+{
+    *ours = c->layout;
+    c->layout = (oi_clayout){0, 1};
+    oi_out_open(o, "struct");
+}
+
+/* How many bytes it has. */
+static uint64_t close_struct(oi_cprog *c, oi_out *o, const oi_clayout *ours, const char *name)
+{
+    uint64_t align = c->layout.align, n = (c->layout.size + align - 1) / align * align;
+    oi_out_close(o, name);
+    c->layout = *ours;
+    oi_c_count(c, align, n);
+    return n;
+}
+
 static void keep_members(oi_cprog *c, oi_out *o)
 {
-    uint64_t before = c->layout.size, align = c->layout.align;
-    c->layout.size = c->layout.align = 0;
-    oi_out_open(o, "struct");
+    oi_clayout ours;
+    c->certificate.io_bytes = c->layout.size;
+    open_struct(c, o, &ours);
     for (size_t i = 0; i < c->u->stores.n; i++)
         store_members(c, o, &c->u->stores.at[i]);
     if (c->u->stores.n == 0) {
         oi_out_line(o, "uint8_t nothing;");
         oi_c_count(c, 1, 1);
     }
-    oi_out_close(o, " keep; /* what lasts from step to step */");
-    uint64_t own = c->layout.align, n = (c->layout.size + own - 1) / own * own;
+    uint64_t n = close_struct(c, o, &ours, " keep; /* what lasts from step to step */");
     c->certificate.state_bytes = c->u->stores.n ? n : 0;
-    c->certificate.io_bytes = before;
-    c->layout.size = before;
-    c->layout.align = align;
-    oi_c_count(c, own, n);
 }
 
 /* Lengths that the run finds. */
@@ -410,29 +441,45 @@ static void length_members(oi_cprog *c, oi_out *o)
     }
 }
 
+/* What the host and a graph share. */
+static void graph_members(oi_cprog *c, oi_out *o, const oi_sgraph *graph)
+{
+    for (size_t i = 0; i < graph->inputs.n; i++) {
+        if (i == 0)
+            oi_out_line(o, "/* inputs: the caller fills them before every step */");
+        member(c, o, &c->u->tensors.at[graph->inputs.at[i]]);
+    }
+    bool first = true;
+    for (size_t i = 0; i < graph->outputs.n; i++) {
+        uint32_t id = graph->outputs.at[i];
+        if (c->u->tensors.at[id].space != OI_SPACE_OUTPUT || is_listed(graph->outputs.at, i, id))
+            continue;
+        if (first)
+            oi_out_line(o, "/* results, good until the next step */");
+        first = false;
+        member(c, o, &c->u->tensors.at[id]);
+    }
+}
+
+static bool has_members(const oi_unit *u, const oi_sgraph *g)
+{
+    bool has = g->inputs.n > 0;
+    for (size_t i = 0; i < g->outputs.n; i++)
+        has |= u->tensors.at[g->outputs.at[i]].space == OI_SPACE_OUTPUT;
+    return has;
+}
+
 void oi_c_members(oi_cprog *c, oi_out *o)
 {
     for (size_t g = 0; g < c->u->graphs.n; g++) {
         const oi_sgraph *graph = &c->u->graphs.at[g];
-        for (size_t i = 0; i < graph->inputs.n; i++) {
-            if (i == 0)
-                oi_out_line(o, "/* inputs%s%s: the caller fills them before every step */",
-                            c->u->graphs.n > 1 ? " of " : "",
-                            c->u->graphs.n > 1 ? graph->name : "");
-            member(c, o, &c->u->tensors.at[graph->inputs.at[i]]);
-        }
-        bool first = true;
-        for (size_t i = 0; i < graph->outputs.n; i++) {
-            uint32_t id = graph->outputs.at[i];
-            if (c->u->tensors.at[id].space != OI_SPACE_OUTPUT ||
-                is_listed(graph->outputs.at, i, id))
-                continue;
-            if (first)
-                oi_out_line(o, "/* results%s%s, good until the next step */",
-                            c->u->graphs.n > 1 ? " of " : "",
-                            c->u->graphs.n > 1 ? graph->name : "");
-            first = false;
-            member(c, o, &c->u->tensors.at[id]);
+        oi_clayout ours;
+        if (c->u->graphs.n == 1) {
+            graph_members(c, o, graph);
+        } else if (has_members(c->u, graph)) {
+            open_struct(c, o, &ours);
+            graph_members(c, o, graph);
+            close_struct(c, o, &ours, oi_arena_printf(c->arena, " %s;", graph->name));
         }
     }
     length_members(c, o);

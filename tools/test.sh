@@ -56,7 +56,7 @@ pytest_in() {
     fi
     OPENINFER_BIN=$PWD/$dir/bin/openinfer OPENINFER_BUILD=$PWD/$dir PYTHONDONTWRITEBYTECODE=1 \
         PATH=$PWD/$dir/bin:$PATH \
-        "$venv" -m pytest -q -rs -p no:cacheprovider "${parallel[@]}" "$@" > "$log/pytest" 2>&1
+        "$venv" -m pytest -q -rs --durations=12 -p no:cacheprovider "${parallel[@]}" "$@" > "$log/pytest" 2>&1
     status=$?
     cat "$log/pytest"
     for n in passed failed error; do

@@ -83,7 +83,7 @@ class Fuzz:
             graph = generate.make(seed, self.ops, f"{name}_", self.calls)
             graphs[name] = (seed, graph)
             if seed % 5 == 0 and graph.persistent[0]:  # a second graph over the same state
-                graphs[f"{name}b"] = (seed, generate.make(-seed, self.ops, f"{name}b_", self.calls, graph))
+                graphs[f"{name}b"] = (seed, generate.make(f"{seed} beside", self.ops, f"{name}b_", self.calls, graph))
         for name, (_, graph) in graphs.items():
             (where / f"{name}.oi").write_text(graph.text)
         model = where / "model.oinf"

@@ -1,46 +1,67 @@
 /* shake.c: put into a program's main.c by shaking_cc. Before every step another instance takes one from its
  * beginning; then that other one loads what was saved before and must do the same step bit for bit, in everything
  * it shows. Only then goes out what the first showed; whether it was disturbed, the simulator beside it sees. */
-#include "shaken_inputs.h"
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct tape {
-    unsigned char *at;
-    size_t n, room;
+    unsigned char *data;
+    size_t n, room, at; /* at: how far it was read again */
 } tape;
 
-static tape *recording;
+static tape given, *shown; /* the inputs of this step; where results go */
+static int is_again;       /* inputs come from the tape */
 
-static void shaken_write(const void *from, size_t size)
+static void record(tape *t, const void *from, size_t size)
 {
     if (!size)
         return;
-    if (recording->n + size > recording->room) {
-        recording->room = 2 * (recording->n + size);
-        recording->at = realloc(recording->at, recording->room);
-        if (!recording->at)
+    if (t->n + size > t->room) {
+        t->room = 2 * (t->n + size);
+        t->data = realloc(t->data, t->room);
+        if (!t->data)
             hal_stop(5, "shake: out of memory");
     }
-    memcpy(recording->at + recording->n, from, size);
-    recording->n += size;
+    memcpy(t->data + t->n, from, size);
+    t->n += size;
 }
 
-/* `who` takes a step on these inputs; what it shows goes on the tape. */
-static void record(NAME *who, const NAME *inputs, int graph, tape *to)
+static int shaken_read(void *to, size_t size)
+{
+    if (!is_again) {
+        const int is_there = hal_read(to, size);
+        if (is_there)
+            record(&given, to, size);
+        return is_there;
+    }
+    if (size > given.n - given.at)
+        return 0;
+    memcpy(to, given.data + given.at, size);
+    given.at += size;
+    return 1;
+}
+
+static void shaken_write(const void *from, size_t size)
+{
+    record(shown, from, size);
+}
+
+/* The step of these inputs by another; what it shows goes on the tape. */
+static void take(NAME *who, tape *to)
 {
     NAME *was = current;
-    SHAKEN_COPY(who, inputs);
-    to->n = 0;
-    recording = to;
     current = who;
-    take_step(graph);
+    to->n = given.at = 0;
+    shown = to;
+    is_again = 1;
+    take_step(next_graph());
+    is_again = 0;
     current = was;
 }
 
-static void shaken_step(int graph)
+static void shaken_step(void)
 {
-    static NAME other, given;
+    static NAME other;
     static unsigned char before[NAME_SAVED];
     static tape mine, others;
     if (!other.weights) {
@@ -50,16 +71,16 @@ static void shaken_step(int graph)
         if (NAME_init(&other, program.weights, (size_t)size) != 0)
             hal_stop(6, "shake: the other instance does not take the weights");
     }
-    SHAKEN_COPY(&given, current);
     NAME_save(current, before);
     NAME_reset(&other);
-    record(&other, &given, graph, &others);
-    record(current, &given, graph, &mine);
+    take(&other, &others);
+    take(current, &mine);
     if (NAME_load(&other, before, sizeof before) != 0)
         hal_stop(7, "shake: a saved state is not taken");
-    record(&other, &given, graph, &others);
-    if (mine.n != others.n || memcmp(mine.at, others.at, mine.n) != 0)
+    take(&other, &others);
+    if (mine.n != others.n || memcmp(mine.data, others.data, mine.n) != 0)
         hal_stop(8, "shake: from a saved state the other instance does something else");
-    hal_write(mine.at, mine.n);
+    hal_write(mine.data, mine.n);
     hal_flush();
+    given.n = 0;
 }

@@ -236,9 +236,10 @@ static inline __attribute__((always_inline)) void oi_conv_few(
         oi_conv_windows(x + b * c * height * width, windows, c, height, width, out_height,
                         out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left);
         if (n < 6)
-            oi_gemm_few(windows, w, bias, sums, n, m, k, k, 1, has_bias, first, last);
+            oi_gemm_few(windows, w, has_bias ? bias : NULL, sums, n, m, k, k, 1, first, last);
         else
-            oi_gemm(windows, w, bias, sums, NULL, n, m, k, k, 1, 0, 0, 1, has_bias, n, first, last);
+            oi_gemm(windows, w, has_bias ? bias : NULL, sums, NULL, n, m, k, k, 1, 0, 0, 1, 0, n,
+                    OI_GEMM_DEPTH, first, last);
         for (int64_t f = first; f < last; f++)
             for (int64_t p = 0; p < n; p++)
                 out[(b * m + f) * n + p] = sums[p * m + f];

@@ -4,10 +4,11 @@
 #include <math.h>
 
 #define FEWEST  6   /* rows that the tile has; with less only packed weights are worth it */
-#define AT_ONCE 96  /* rows of a: they stay in the second cache beside a part of b */
+#define AT_ONCE 144 /* rows of a: they stay in the second cache */
 #define MOST    240 /* up to so many at once rather than read the weights again */
+#define FAR     960 /* floats from row to row of a from which laying them side by side pays */
 #define DEPTH   256 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the part of b that is packed at a time */
-#define WIDTH   256
+#define WIDTH   512
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
 
@@ -108,6 +109,18 @@ void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64
                       .pack = pack};
 }
 
+static int64_t at_once(const product *p)
+{
+    return p->m <= MOST ? p->m : AT_ONCE;
+}
+
+/* k in parts that are as long as each other. */
+static int64_t depth_of(const product *p)
+{
+    const int64_t k = p->b.rows, parts = (k + DEPTH - 1) / DEPTH;
+    return (k + parts - 1) / parts;
+}
+
 static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
 {
     const int64_t n = p->b.columns, k = p->b.rows;
@@ -119,38 +132,31 @@ static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
     if (p->has_bias)
         oi_recipe_arg_add(out, OI_ARG_IN, 2);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    add_sizes(
-        out,
-        (int64_t[]){p->m, n, k, p->a.row_step, p->a.column_step, p->m <= MOST ? p->m : AT_ONCE}, 6);
+    const int64_t sizes[] = {p->m, n, k, p->a.row_step, p->a.column_step, at_once(p), depth_of(p)};
+    add_sizes(out, sizes, OI_COUNT(sizes));
 }
 
 static bool plan_both(const product *p, oi_recipe_plan *out)
 {
+    const int64_t columns = (p->b.columns + 31) / 32 * 32;
+    const bool is_far = p->a.column_step != 1 || p->a.row_step >= FAR;
     if (p->m < FEWEST || p->has_bias)
         return false;
     out->function = p->stack > 1 ? "oi_gemm_stack" : "oi_gemm_two";
     out->n_scratch = 1;
-    out->scratch[0].name = "panels";
+    out->scratch[0].name = "room";
     out->scratch[0].dtype = OI_F32;
-    const int64_t columns = (p->b.columns + 31) / 32 * 32;
-    out->scratch[0].count =
-        (p->b.rows < DEPTH ? p->b.rows : DEPTH) * (columns < WIDTH ? columns : WIDTH);
+    out->scratch[0].count = depth_of(p) * (columns < WIDTH ? columns : WIDTH) +
+                            (is_far ? (at_once(p) + FEWEST) * DEPTH : 0);
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_IN, 1);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
-    const int64_t sizes[] = {p->m,
-                             p->b.columns,
-                             p->b.rows,
-                             p->a.row_step,
-                             p->a.column_step,
-                             p->b.row_step,
-                             p->b.column_step,
-                             p->m <= MOST ? p->m : AT_ONCE,
-                             p->a_step,
-                             p->b_step,
-                             p->each};
-    add_sizes(out, sizes, p->stack > 1 ? 11 : 8);
+    const int64_t sizes[] = {
+        p->m,          p->b.columns,     p->b.rows, p->a.row_step, p->a.column_step,
+        p->b.row_step, p->b.column_step, is_far,    at_once(p),    depth_of(p),
+        p->a_step,     p->b_step,        p->each};
+    add_sizes(out, sizes, p->stack > 1 ? OI_COUNT(sizes) : OI_COUNT(sizes) - 3);
     return true;
 }
 

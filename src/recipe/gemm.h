@@ -1,10 +1,11 @@
 /* gemm.h: products of matrices, out = a . b (+ bias).
  *
  * b lies in panels of 2 OI_VF columns, a panel row by row; columns beyond the last are 0. A weight
- * is packed so when the program is made, any other b by the way, OI_GEMM_WIDTH columns and
+ * is packed so when the program is made, any other b by the way, OI_GEMM_WIDTH columns and at most
  * OI_GEMM_DEPTH rows at a time. Such a part of a panel stays in the first cache while one six of
- * rows of a after the other meets it, with twelve vectors of sums in registers. Sums run along k in
- * order, part by part, whoever computes them. */
+ * rows of a after the other meets it, with twelve vectors of sums in registers; rows of a that lie
+ * far apart are laid side by side before. Sums run along k in order, part by part, whoever computes
+ * them. */
 #ifndef OI_RECIPE_GEMM_H
 #define OI_RECIPE_GEMM_H
 
@@ -15,18 +16,17 @@
 #include "recipe/neon/vec.h"
 #endif
 
-enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 256 };
+enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 512 };
 
-/* Six rows of a, `a_row` apart and `a_k` along k, times a panel; row r is s[2 r] and s[2 r + 1]. */
-static inline __attribute__((always_inline)) void oi_gemm_six(const float *restrict a,
-                                                              int64_t a_row, int64_t a_k,
-                                                              const float *restrict b, int64_t k,
-                                                              oi_vf sums[12])
+/* s += six rows of a, `a_row` apart and `a_k` along k, times rows from ... to - 1 of a panel; row r
+ * is s[2 r] and s[2 r + 1]. */
+static inline __attribute__((always_inline)) void oi_gemm_more(const float *restrict a,
+                                                               int64_t a_row, int64_t a_k,
+                                                               const float *restrict b,
+                                                               int64_t from, int64_t to,
+                                                               oi_vf s[12])
 {
-    oi_vf s[12];
-    for (int64_t i = 0; i < 12; i++)
-        s[i] = oi_vf_set(0);
-    for (int64_t i = 0; i < k; i++) {
+    for (int64_t i = from; i < to; i++) {
         oi_vf left = oi_vf_load(b + 2 * OI_VF * i), right = oi_vf_load(b + 2 * OI_VF * i + OI_VF);
         oi_vf v;
         v = oi_vf_set(a[i * a_k]);
@@ -48,6 +48,18 @@ static inline __attribute__((always_inline)) void oi_gemm_six(const float *restr
         s[10] = oi_vf_fma(v, left, s[10]);
         s[11] = oi_vf_fma(v, right, s[11]);
     }
+}
+
+/* All of that panel, from nothing. */
+static inline __attribute__((always_inline)) void oi_gemm_six(const float *restrict a,
+                                                              int64_t a_row, int64_t a_k,
+                                                              const float *restrict b, int64_t k,
+                                                              oi_vf sums[12])
+{
+    oi_vf s[12];
+    for (int64_t i = 0; i < 12; i++)
+        s[i] = oi_vf_set(0);
+    oi_gemm_more(a, a_row, a_k, b, 0, k, s);
     for (int64_t i = 0; i < 12; i++)
         sums[i] = s[i];
 }
@@ -108,22 +120,54 @@ static inline void oi_gemm_put(float *restrict out, oi_vf left, oi_vf right,
         out[i] = row[i];
 }
 
-/* Some columns of some rows of b into panels. */
-static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
-                                int64_t columns, float *restrict panels)
+/* OI_VF vectors `from_step` apart become columns, each `to_step` from the one before. */
+static inline void oi_gemm_turn(const float *restrict from, int64_t from_step, float *restrict to,
+                                int64_t to_step)
 {
-    for (int64_t i = 0; i < k; i++)
-        for (int64_t j = 0; j < columns; j += 2 * OI_VF) {
-            const float *from = b + i * b_k + j * b_n;
-            float *to = panels + j * k + 2 * OI_VF * i;
-            if (b_n == 1 && j + 2 * OI_VF <= columns) {
-                oi_vf_store(to, oi_vf_load(from));
-                oi_vf_store(to + OI_VF, oi_vf_load(from + OI_VF));
-                continue;
-            }
-            for (int64_t c = 0; c < 2 * OI_VF; c++)
-                to[c] = j + c < columns ? from[c * b_n] : 0;
-        }
+    oi_vf v[OI_VF];
+    for (int64_t i = 0; i < OI_VF; i++)
+        v[i] = oi_vf_load(from + i * from_step);
+    oi_vf_transpose(v);
+    for (int64_t i = 0; i < OI_VF; i++)
+        oi_vf_store(to + i * to_step, v[i]);
+}
+
+/* A panel of b that is no weight: `columns` of its 2 OI_VF columns exist. */
+static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                int64_t columns, float *restrict panel)
+{
+    int64_t i = 0;
+    for (; b_n == 1 && columns == 2 * OI_VF && i < k; i++, panel += 2 * OI_VF) {
+        oi_vf_store(panel, oi_vf_load(b + i * b_k));
+        oi_vf_store(panel + OI_VF, oi_vf_load(b + i * b_k + OI_VF));
+    }
+    for (; b_k == 1 && columns == 2 * OI_VF && i + OI_VF <= k; i += OI_VF) {
+        oi_gemm_turn(b + i, b_n, panel, 2 * OI_VF);
+        oi_gemm_turn(b + i + OI_VF * b_n, b_n, panel + OI_VF, 2 * OI_VF);
+        panel += 2 * OI_VF * OI_VF;
+    }
+    for (; i < k; i++)
+        for (int64_t c = 0; c < 2 * OI_VF; c++)
+            *panel++ = c < columns ? b[i * b_k + c * b_n] : 0;
+}
+
+/* A part of some rows of a, one after the other: rows that are far apart would share the same
+ * places of the first cache. */
+static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_t a_k, int64_t rows,
+                                  int64_t k, float *restrict part)
+{
+    int64_t i = 0;
+    for (; a_k != 1 && a_row == 1 && i + OI_VF <= rows; i += OI_VF) {
+        int64_t j = 0;
+        for (; j + OI_VF <= k; j += OI_VF)
+            oi_gemm_turn(a + i + j * a_k, a_k, part + i * OI_GEMM_DEPTH + j, OI_GEMM_DEPTH);
+        for (; j < k; j++)
+            for (int64_t r = i; r < i + OI_VF; r++)
+                part[r * OI_GEMM_DEPTH + j] = a[r + j * a_k];
+    }
+    for (; i < rows; i++)
+        for (int64_t j = 0; j < k; j++)
+            part[i * OI_GEMM_DEPTH + j] = a[i * a_row + j * a_k];
 }
 
 /* Rows 0 ... rows - 1 of a and a part of k times a panel, six at a time; the last six may begin
@@ -135,10 +179,16 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
 {
     for (int64_t i = 0; i < rows; i += 6) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
+        const int64_t most = k > 32 ? k - 32 : 0;
         oi_vf s[12];
-        for (int64_t r = 0; r < 6; r++)
+        for (int64_t r = 0; r < 12; r++)
+            s[r] = oi_vf_set(0);
+        oi_gemm_more(a + at * a_row, a_row, a_k, b, 0, most, s);
+        for (int64_t r = 0; r < 6; r++) { /* not earlier: the rest of k would drive it out again */
             oi_prefetch(out + (at + r) * n);
-        oi_gemm_six(a + at * a_row, a_row, a_k, b, k, s);
+            oi_prefetch(out + (at + r) * n + 2 * OI_VF - 1);
+        }
+        oi_gemm_more(a + at * a_row, a_row, a_k, b, most, k, s);
         if (at == i && columns == 2 * OI_VF) {
             for (int64_t r = 0; r < 6; r++)
                 oi_gemm_put(out + (i + r) * n, s[2 * r], s[2 * r + 1], bias, is_more, 2 * OI_VF);
@@ -152,42 +202,49 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
 /* A few rows of a times packed b, one after the other. */
 static inline __attribute__((always_inline)) void oi_gemm_few(
     const float *restrict a, const float *restrict b, const float *restrict bias,
-    float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k,
-    int64_t has_bias, int64_t first, int64_t last)
+    float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t first,
+    int64_t last)
 {
     for (int64_t j = first; j < last; j += 2 * OI_VF)
         for (int64_t i = 0; i < m; i++) {
             oi_vf s[2];
             oi_gemm_one(a + i * a_row, a_k, b + j * k, k, s);
-            oi_gemm_put(out + i * n + j, s[0], s[1], has_bias ? bias + j : NULL, 0,
+            oi_gemm_put(out + i * n + j, s[0], s[1], bias ? bias + j : NULL, 0,
                         n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
         }
 }
 
 /* out (m, n), its columns first ... last - 1. a is (m, k) with the given steps, m at least 6; b is
- * packed, or has the given steps along k and n and is packed into `panels`. `rows` rows of a are
- * met at a time. */
+ * packed, or has the given steps along k and n and is packed into `room`, which also takes the rows
+ * of a that are far apart. `rows` rows of a are met at a time, and `depth` of k. */
 static inline __attribute__((always_inline)) void oi_gemm(
     const float *restrict a, const float *restrict b, const float *restrict bias,
-    float *restrict out, float *restrict panels, int64_t m, int64_t n, int64_t k, int64_t a_row,
-    int64_t a_k, int64_t b_k, int64_t b_n, int64_t is_packed, int64_t has_bias, int64_t rows,
-    int64_t first, int64_t last)
+    float *restrict out, float *restrict room, int64_t m, int64_t n, int64_t k, int64_t a_row,
+    int64_t a_k, int64_t b_k, int64_t b_n, int64_t is_packed, int64_t is_far, int64_t rows,
+    int64_t depth, int64_t first, int64_t last)
 {
-    for (int64_t j0 = first; j0 < last; j0 += OI_GEMM_WIDTH)
-        for (int64_t i0 = 0; i0 < k; i0 += OI_GEMM_DEPTH) {
-            const int64_t j1 = last - j0 < OI_GEMM_WIDTH ? last : j0 + OI_GEMM_WIDTH;
-            const int64_t depth = k - i0 < OI_GEMM_DEPTH ? k - i0 : OI_GEMM_DEPTH;
-            if (!is_packed)
-                oi_gemm_pack(b + i0 * b_k + j0 * b_n, b_k, b_n, depth, j1 - j0, panels);
+    const int64_t width =
+        n < OI_GEMM_WIDTH ? (n + 2 * OI_VF - 1) / (2 * OI_VF) * (2 * OI_VF) : OI_GEMM_WIDTH;
+    float *part = room + (is_packed ? 0 : width * depth);
+    for (int64_t j0 = first; j0 < last; j0 += width)
+        for (int64_t i0 = 0; i0 < k; i0 += depth) {
+            const int64_t j1 = last - j0 < width ? last : j0 + width;
+            const int64_t deep = k - i0 < depth ? k - i0 : depth;
+            for (int64_t j = j0; !is_packed && j < j1; j += 2 * OI_VF)
+                oi_gemm_pack(b + i0 * b_k + j * b_n, b_k, b_n, deep,
+                             j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF, room + (j - j0) * deep);
             for (int64_t r = 0; r < m; r += rows) {
                 /* a rest of less than six rows goes along */
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
+                const float *own = a + r * a_row + i0 * a_k;
+                if (is_far)
+                    oi_gemm_gather(own, a_row, a_k, some, deep, part);
                 for (int64_t j = j0; j < j1; j += 2 * OI_VF)
-                    oi_gemm_panel(a + r * a_row + i0 * a_k, a_row, a_k,
-                                  is_packed ? b + j * k + 2 * OI_VF * i0
-                                            : panels + (j - j0) * depth,
-                                  has_bias ? bias + j : NULL, out + r * n + j, some, n, depth,
-                                  i0 > 0, j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
+                    oi_gemm_panel(is_far ? part : own, is_far ? OI_GEMM_DEPTH : a_row,
+                                  is_far ? 1 : a_k,
+                                  is_packed ? b + j * k + 2 * OI_VF * i0 : room + (j - j0) * deep,
+                                  bias ? bias + j : NULL, out + r * n + j, some, n, deep, i0 > 0,
+                                  j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
                 if (some > rows)
                     break;
             }
@@ -197,46 +254,48 @@ static inline __attribute__((always_inline)) void oi_gemm(
 /* out (m, n) = a . b for a packed b, the columns first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_gemm_weights(
     const float *restrict a, const void *restrict packed, float *restrict out, int64_t m, int64_t n,
-    int64_t k, int64_t a_row, int64_t a_k, int64_t rows, int64_t first, int64_t last)
+    int64_t k, int64_t a_row, int64_t a_k, int64_t rows, int64_t depth, int64_t first, int64_t last)
 {
     const float *b = packed;
     if (m < 6)
-        oi_gemm_few(a, b, NULL, out, m, n, k, a_row, a_k, 0, first, last);
+        oi_gemm_few(a, b, NULL, out, m, n, k, a_row, a_k, first, last);
     else
-        oi_gemm(a, b, NULL, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, first, last);
+        oi_gemm(a, b, NULL, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
 }
 
 /* The same, plus a bias (n). */
 static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
     const float *restrict a, const void *restrict packed, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t rows,
-    int64_t first, int64_t last)
+    int64_t depth, int64_t first, int64_t last)
 {
     const float *b = packed;
     if (m < 6)
-        oi_gemm_few(a, b, bias, out, m, n, k, a_row, a_k, 1, first, last);
+        oi_gemm_few(a, b, bias, out, m, n, k, a_row, a_k, first, last);
     else
-        oi_gemm(a, b, bias, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 1, rows, first, last);
+        oi_gemm(a, b, bias, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
 }
 
 /* The same for a b that is no weight. */
 static inline __attribute__((always_inline)) void oi_gemm_two(
-    const float *restrict a, const float *restrict b, float *restrict out, float *restrict panels,
+    const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,
-    int64_t rows, int64_t first, int64_t last)
+    int64_t is_far, int64_t rows, int64_t depth, int64_t first, int64_t last)
 {
-    oi_gemm(a, b, NULL, out, panels, m, n, k, a_row, a_k, b_k, b_n, 0, 0, rows, first, last);
+    oi_gemm(a, b, NULL, out, room, m, n, k, a_row, a_k, b_k, b_n, 0, is_far, rows, depth, first,
+            last);
 }
 
 /* A stack of such products: `each` of them at every position from first to last - 1. */
 static inline __attribute__((always_inline)) void oi_gemm_stack(
-    const float *restrict a, const float *restrict b, float *restrict out, float *restrict panels,
+    const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,
-    int64_t rows, int64_t a_step, int64_t b_step, int64_t each, int64_t first, int64_t last)
+    int64_t is_far, int64_t rows, int64_t depth, int64_t a_step, int64_t b_step, int64_t each,
+    int64_t first, int64_t last)
 {
     for (int64_t i = first * each; i < last * each; i++)
-        oi_gemm(a + i * a_step, b + i * b_step, NULL, out + i * m * n, panels, m, n, k, a_row, a_k,
-                b_k, b_n, 0, 0, rows, 0, n);
+        oi_gemm(a + i * a_step, b + i * b_step, NULL, out + i * m * n, room, m, n, k, a_row, a_k,
+                b_k, b_n, 0, is_far, rows, depth, 0, n);
 }
 
 #endif

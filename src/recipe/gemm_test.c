@@ -7,16 +7,17 @@ static void body(const char *function, const trial_arg *a)
 {
     if (strcmp(function, "oi_gemm_weights") == 0)
         oi_gemm_weights(a[0].in, a[1].in, a[2].out, a[3].n, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
-                        a[9].n, a[10].n);
+                        a[9].n, a[10].n, a[11].n);
     else if (strcmp(function, "oi_gemm_weights_bias") == 0)
         oi_gemm_weights_bias(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n,
-                             a[8].n, a[9].n, a[10].n, a[11].n);
+                             a[8].n, a[9].n, a[10].n, a[11].n, a[12].n);
     else if (strcmp(function, "oi_gemm_two") == 0)
         oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
-                    a[9].n, a[10].n, a[11].n, a[12].n, a[13].n);
+                    a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n);
     else if (strcmp(function, "oi_gemm_stack") == 0)
         oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
-                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n);
+                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
+                      a[17].n, a[18].n);
     else
         fail_msg("%s is not tested", function);
 }
@@ -51,7 +52,8 @@ static const setting settings[] = {
     {7, 17, 257, true, false, true},      {100, 150, 65, true, false, true},
     {300, 33, 20, true, true, false},     {6, 16, 8, false, false, false},
     {13, 140, 300, false, false, true},   {98, 4, 5, false, true, true},
-    {245, 131, 270, false, false, false},
+    {245, 131, 270, false, false, false}, {10, 530, 1030, false, false, false},
+    {250, 17, 961, false, true, false},   {151, 37, 515, false, true, true},
 };
 
 static void test_matmul(void **state)

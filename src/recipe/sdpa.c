@@ -3,13 +3,14 @@
 
 #include <math.h>
 
-#define ROWS 96 /* of queries at a time: they and a tile of keys stay in the second cache */
-#define KEYS 64 /* OI_SDPA_KEYS */
-#define FEW  6  /* rows that share a key head: fewer read keys and values as they lie */
+#define ROWS  96         /* at a time: they share the work of laying out a tile of keys */
+#define SPACE (96 << 10) /* scores at a time: with a tile of keys they stay in the second cache */
+#define KEYS  64         /* OI_SDPA_KEYS */
 
 typedef struct call {
     int64_t batches, heads, kv_heads, tq, tk, dh, dv;
     bool heads_first;
+    int64_t mask_size, mask_steps[4]; /* 0: there is none */
 } call;
 
 static int64_t integer(const oi_kernel_query *q, const char *name, int64_t absent)
@@ -24,8 +25,8 @@ static bool set_call(const oi_kernel_query *q, call *c)
 {
     const oi_operand *x = &q->in[0], *k = &q->in[1], *v = &q->in[2];
     if (x->rank == 4) {
-        *c = (call){x->dims[0], x->dims[1], k->dims[1], x->dims[2],
-                    k->dims[2], x->dims[3], v->dims[3], true};
+        *c = (call){x->dims[0], x->dims[1], k->dims[1], x->dims[2], k->dims[2],
+                    x->dims[3], v->dims[3], true,       0,          {0}};
         return c->heads > 0 && c->kv_heads > 0;
     }
     int64_t heads = integer(q, "heads", 1), width = x->dims[x->rank - 1] / heads;
@@ -39,8 +40,23 @@ static bool set_call(const oi_kernel_query *q, call *c)
                 x->rank == 2 ? k->dims[0] : k->dims[1],
                 width,
                 v->dims[2] / kv_heads,
-                false};
+                false,
+                0,
+                {0}};
     return true;
+}
+
+/* A mask broadcasts to [B, H, Tq, Tk]; numbers are added, 0 of anything else hides. */
+static bool set_mask(const oi_kernel_query *q, call *c)
+{
+    if (q->n_in < 4)
+        return true;
+    const oi_operand *m = &q->in[3];
+    int64_t step = 1;
+    for (uint32_t i = m->rank; i-- > 0; step *= m->dims[i])
+        c->mask_steps[i + 4 - m->rank] = m->dims[i] == 1 ? 0 : step;
+    c->mask_size = (int64_t)oi_dtype_bits(m->dtype) / 8;
+    return m->dtype == OI_F32 || m->dtype == OI_BOOL || m->dtype == OI_U8;
 }
 
 static bool is_known(const oi_kernel_query *q, const char *name)
@@ -57,10 +73,9 @@ static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
     bool is_one = is_known(q, "kv_len") ? len->tag == OI_VALUE_NONE || len->tag == OI_VALUE_INT
                                         : q->run_attrs[i].rank == 0;
     oi_dtype t = q->in[1].dtype;
-    return q->n_in == 3 && q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 &&
-           (t == OI_F16 || t == OI_F32) && q->in[2].dtype == t && is_one && is_known(q, "scale") &&
-           c->batches > 0 && c->tq > 0 && c->tk > 0 && c->dh > 0 && c->dv > 0 &&
-           c->dh % lanes == 0 && c->dv % (2 * lanes) == 0;
+    return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 && (t == OI_F16 || t == OI_F32) &&
+           q->in[2].dtype == t && is_one && is_known(q, "scale") && c->batches > 0 && c->tq > 0 &&
+           c->tk > 0 && c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 && c->dv % (2 * lanes) == 0;
 }
 
 static double scale_of(const oi_kernel_query *q, const call *c)
@@ -84,37 +99,33 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = rc->q;
     call c;
-    if (!set_call(q, &c) || !fits(q, &c, oi_recipe_lanes(rc->target)))
+    if (!set_call(q, &c) || !set_mask(q, &c) || !fits(q, &c, oi_recipe_lanes(rc->target)))
         return false;
-    const bool is_few = c.heads / c.kv_heads * c.tq < FEW;
-    int64_t rows = is_few ? c.heads * c.tq : (c.heads / c.kv_heads * c.tq + 5) / 6 * 6;
-    rows = is_few || rows < ROWS ? rows : ROWS;
-    out->function = is_few ? "oi_sdpa_decode" : "oi_sdpa";
+    const int64_t lanes = oi_recipe_lanes(rc->target);
+    const int64_t stride = ((c.tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes); /* of scores */
+    int64_t rows = c.heads * c.tq < ROWS ? c.heads * c.tq : ROWS, space = rows * stride;
+    space = space < SPACE ? space : stride > SPACE ? stride : SPACE;
+    out->function = c.mask_size ? "oi_sdpa_masked" : "oi_sdpa";
     out->n_scratch = 1;
     out->scratch[0].name = "work";
     out->scratch[0].dtype = OI_F32;
-    out->scratch[0].count = rows * (c.dh + c.dv + 2) + KEYS * (is_few ? 3 : c.dh + c.dv + 6);
-    for (int64_t i = 0; i < 3; i++)
+    out->scratch[0].count = (rows + KEYS) * (c.dh + c.dv) + space;
+    for (int64_t i = 0; i < (c.mask_size ? 4 : 3); i++)
         oi_recipe_arg_add(out, OI_ARG_IN, i);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
     const int64_t unit = c.heads_first ? 1 : c.dv;
-    const int64_t sizes[] = {c.batches,
-                             c.heads,
-                             c.kv_heads,
-                             c.tq,
-                             c.tk,
-                             c.dh,
-                             c.dv,
-                             c.heads_first,
-                             (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
-                             rows,
-                             oi_kernel_attr(q, "causal")->b,
+    const int64_t sizes[] = {c.batches, c.heads,       c.kv_heads,
+                             c.tq,      c.tk,          c.dh,
+                             c.dv,      c.heads_first, (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
+                             rows,      space,         oi_kernel_attr(q, "causal")->b,
                              unit};
     for (size_t i = 0; i < OI_COUNT(sizes); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_real(out, scale_of(q, &c));
     add_length(q, &c, out);
+    for (size_t i = 0; c.mask_size && i < OI_COUNT(c.mask_steps) + 1; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, i ? c.mask_steps[i - 1] : c.mask_size);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->macs = (uint64_t)(c.batches * c.heads * c.tq * c.tk * (c.dh + c.dv));

@@ -5,16 +5,17 @@
 
 static void body(const char *function, const trial_arg *a)
 {
-    if (strcmp(function, "oi_sdpa_decode") == 0) {
-        oi_sdpa_decode(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
+    if (strcmp(function, "oi_sdpa_masked") == 0) {
+        oi_sdpa_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, a[6].n, a[7].n,
                        a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
-                       a[16].n, a[17].real, a[18].n, a[19].n, a[20].n);
+                       a[16].n, a[17].n, a[18].n, a[19].real, a[20].n, a[21].n, a[22].n, a[23].n,
+                       a[24].n, a[25].n, a[26].n, a[27].n);
         return;
     }
     assert_string_equal(function, "oi_sdpa");
     oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n, a[9].n,
-            a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].real, a[18].n,
-            a[19].n, a[20].n);
+            a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n, a[18].real,
+            a[19].n, a[20].n, a[21].n);
 }
 
 typedef struct setting {
@@ -32,6 +33,7 @@ static void run(const setting *s, int rank, uint64_t seed)
 {
     trial t;
     trial_begin(&t, "sdpa", seed);
+    t.is_exact = true;
     *trial_attr(&t, "causal") = (oi_op_value){.tag = OI_VALUE_BOOL, .b = s->is_causal};
     if (s->kv_len >= 0)
         number(&t, "kv_len", s->kv_len);
@@ -72,6 +74,9 @@ static void test_settings(void **state)
         {2, 6, 2, 1, 140, 16, 48, 130, true, OI_F16},
         {1, 4, 2, 2, 70, 8, 16, 66, true, OI_F32},
         {3, 6, 2, 50, 130, 24, 48, 129, true, OI_F32},
+        {1, 5, 1, 1, 17, 16, 64, 16, true, OI_F16},
+        {1, 1, 1, 1, 1, 8, 16, -1, true, OI_F32},
+        {1, 8, 2, 40, 1500, 16, 32, 1100, true, OI_F16}, /* fewer rows at a time than there are */
     };
     for (size_t i = 0; i < OI_COUNT(settings); i++) {
         run(&settings[i], 3, i);
@@ -85,6 +90,7 @@ static void test_decode(void **state)
     (void)state;
     trial t;
     trial_begin(&t, "sdpa", 3);
+    t.is_exact = true;
     number(&t, "heads", 4);
     number(&t, "kv_heads", 2);
     trial_input(&t, false, OI_F32, 1, 2, (int64_t[]){1, 64});
@@ -92,6 +98,34 @@ static void test_decode(void **state)
     trial_input(&t, false, OI_F32, 1, 3, (int64_t[]){37, 1, 32});
     *trial_attr(&t, "scale") = (oi_op_value){.tag = OI_VALUE_FLOAT, .f = 0.5};
     assert_true(trial_end(&t, OI_F32, 2, (int64_t[]){1, 64}, body));
+}
+
+/* Masks of every shape that broadcasts; some rows see nothing. */
+static void test_masks(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][4] = {
+        {2, 6, 9, 70}, {2, 1, 1, 70}, {1, 1, 9, 70}, {1, 6, 1, 1}, {1, 1, 1, 70}, {1, 1, 9, 1},
+    };
+    static const oi_dtype types[] = {OI_F32, OI_BOOL, OI_U8};
+    for (size_t i = 0; i < OI_COUNT(shapes) * OI_COUNT(types); i++) {
+        const int64_t *dims = shapes[i / OI_COUNT(types)];
+        const uint32_t rank = dims[0] * dims[1] == 1 ? 2 : 4;
+        trial t;
+        trial_begin(&t, "sdpa", i);
+        t.is_exact = true;
+        trial_input(&t, false, OI_F32, 2, 4, (int64_t[]){2, 6, 9, 16});
+        trial_input(&t, false, OI_F16, 2, 4, (int64_t[]){2, 3, 70, 16});
+        trial_input(&t, false, OI_F16, 2, 4, (int64_t[]){2, 3, 70, 32});
+        trial_input(&t, false, types[i % OI_COUNT(types)], 3, rank, dims + 4 - rank);
+        for (int64_t e = 0; e < trial_count(&t.in[3]); e += 1 + e % 3)
+            oi_element_set_f64(t.in[3].dtype, t.data[3], (uint64_t)e,
+                               t.in[3].dtype == OI_F32 ? -INFINITY : 0);
+        *trial_attr(&t, "causal") = (oi_op_value){.tag = OI_VALUE_BOOL, .b = i % 2};
+        if (i % 4 < 2)
+            number(&t, "kv_len", 60);
+        assert_true(trial_end(&t, OI_F32, 4, (int64_t[]){2, 6, 9, 32}, body));
+    }
 }
 
 /* Scores far apart, infinite and NaN. */
@@ -103,6 +137,7 @@ static void test_specials(void **state)
         for (int64_t tq = 1; tq < 10; tq += 8) {
             trial t;
             trial_begin(&t, "sdpa", i);
+            t.is_exact = true;
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, tq, 16});
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
@@ -117,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_specials),
     };
     return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,11 +64,11 @@ sanitize: ## the whole suite under address+undefined, then under thread sanitize
 	@tools/test.sh asan
 	@tools/test.sh tsan
 
-bench: ## set up, build, and measure ours beside the peers, into build/bench.json (CASES: words, ROUNDS: 5)
+bench: ## set up, build, and measure ours beside the peers, into build/bench.json and docs/performance.md (CASES: words, ROUNDS: 5)
 	@tools/setup.sh bench
 	@tools/build.sh default
 	@cmake --build build --target bench_kernels bench_steps
-	@build/venv/bin/python bench/run.py --cases "$(CASES)" --rounds $(or $(ROUNDS),5)
+	@build/venv/bin/python bench/run.py --cases "$(CASES)" --rounds $(or $(ROUNDS),5) $(if $(CASES),,--page docs)
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR if given
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"

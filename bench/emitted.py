@@ -1,5 +1,6 @@
 """Emitted programs: made for this machine by `openinfer synth` and their Makefile, timed by their own main.c."""
 
+import json
 import os
 import pathlib
 import struct
@@ -37,7 +38,11 @@ class Program:
         with_model = ["--model", model] if model else []
         rows.program(OPENINFER, "synth", *graphs, *with_model, "--target", device or target(), "-o", folder,
                      "--name", name, "--weights", "file")  # fmt: skip
-        rows.program("make", "-s", "-C", folder)
+        rows.program("make", "-s", "-C", folder, stderr=subprocess.DEVNULL)
+
+    def cost(self, graph=0):
+        """What the plan counts for a step: `macs` and `bytes_moved`."""
+        return json.loads((self.folder / "plan.json").read_text())["graphs"][graph]["cost"]
 
     def times(self, inputs, steps, graph=0, threads=2):
         """Seconds of each step of a graph, all with the same inputs: bytes, one after the other."""

@@ -183,7 +183,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++)
         arrays[i] = numbers(OI_F32, 16u << 20);
     copy(threads, arrays);
-    for (int cpu = 0; cpu <= (int)oi_cpu_best(); cpu++) {
+    bool all = argc <= 2 || strcmp(argv[2], "best") != 0;
+    for (int cpu = all ? 0 : (int)oi_cpu_best(); cpu <= (int)oi_cpu_best(); cpu++) {
         stream("add", 2, (oi_cpu)cpu, threads, arrays);
         stream("mul", 2, (oi_cpu)cpu, threads, arrays);
         stream("relu", 1, (oi_cpu)cpu, threads, arrays);

@@ -1,40 +1,38 @@
-"""Kernels beside numpy's (OpenBLAS) and memcpy, on the same cores in the same run.
+"""The simulator beside numpy (OpenBLAS), memcpy and what was promised: its kernels, what a node costs beside its
+work, and SmolLM2 in oi-chat.
 
-    python bench/kernels.py [THREADS]
+    python bench/kernels.py [--json] [--threads 2] [--cases sim]
 
-OpenInfer and numpy take turns, several times; the best of each counts, so that another process that comes
-and goes does not decide. Exits 1 when a promise of the simulator is not met: f32 matmul of 512 at half of
-OpenBLAS, add, mul and relu on 64 MB at 60 % of memcpy (bytes read and written), 300 ns for a node beside its work."""
+bench_kernels, bench_steps and oi-chat are built by `make bench`.
+"""
 
 import json
 import os
-import pathlib
+import re
 import subprocess
 import sys
 import time
 
-THREADS = sys.argv[1] if len(sys.argv) > 1 else str(os.cpu_count())
-os.environ.update({name: THREADS for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")})
-import numpy as np  # noqa: E402
+import rows
 
-REPO = pathlib.Path(__file__).resolve().parent.parent
-ROUNDS, MAX_ROUNDS = 3, 8
-PROMISES = {"matmul f32 512": 0.5, "add f32 64 MB": 0.6, "mul f32 64 MB": 0.6, "relu f32 64 MB": 0.6}
-AT_MOST = {"node in a loop": 300, "node of a step of 500": 300}  # ns
+BIN = rows.REPO / "build/bin"
+RATIOS = {"matmul f32 512": 0.5, "add f32 64 MB": 0.6, "mul f32 64 MB": 0.6, "relu f32 64 MB": 0.6}  # promised
+COSTS = {"node in a loop": 300, "node of a step of 500": 300}  # at most, ns
+CHAT = {"said": 20, "read": 40}  # at least, tokens/s
 
 
 def best(fn, times):
-    times = [timed(fn) for _ in range(times)]
-    return min(times)
-
-
-def timed(fn):
-    start = time.perf_counter()
-    fn()
-    return time.perf_counter() - start
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        fn()
+        found.append(time.perf_counter() - start)
+    return min(found)
 
 
 def numpy_figures():
+    import numpy as np
+
     figures = {}
     rng = np.random.default_rng(1)
     for what, dtype, n in (("matmul f32 128", np.float32, 128), ("matmul f32 512", np.float32, 512), ("matmul f64 512", np.float64, 512),
@@ -51,62 +49,77 @@ def numpy_figures():
 
 
 def lines_of(*command):
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+    return [json.loads(line) for line in rows.program(*command).splitlines()]
 
 
-def step_figures():
-    """The best of a few: a node's cost beside its work, and steps that read caches."""
-    best_of = {}
-    for _ in range(ROUNDS):
-        for row in lines_of(REPO / "build/bin/bench_steps"):
-            what = row["what"]
-            best_of[what] = (min(row["value"], best_of.get(what, (1e9,))[0]), row["unit"])
-    return best_of
+def kernel_figures(threads):
+    """By what was measured: the value of this machine's best kind of kernels, and its unit."""
+    found = {}
+    for line in lines_of(BIN / "bench_kernels", threads, "best"):
+        found[line["what"]] = (line["value"], {"GFLOPS": "GFLOP/s"}.get(line["unit"], line["unit"]))
+    return found
 
 
-def broken_promises(ours, theirs, kind):
-    copy = ours["memcpy 64 MB", "memcpy"]
-    ratios = {what: ours[what, kind] / theirs.get(what, copy) for what in PROMISES}
-    return [f"{what}: {ratio:.2f}, wanted {PROMISES[what]}" for what, ratio in ratios.items() if ratio < PROMISES[what]]
+def work_of(what, unit):
+    """What an item is: a multiply-add of floats, or a byte of memory."""
+    if unit == "GFLOP/s":
+        return {"macs": 1, "per_item": 2e-9} if "f64" not in what else {}
+    return {"bytes": 1, "per_item": 1e-9} if what.startswith(("sum", "row")) else {}
 
 
-def measure():
-    """The best of each after ROUNDS, or more on a machine so busy that a promise seems broken."""
+def kernels(o):
+    """Of each round the best of a few runs on either side."""
     theirs, ours, units = {}, {}, {}
-    for i in range(MAX_ROUNDS):
+    for _ in range(min(o.rounds, 3)):
         for what, value in numpy_figures().items():
-            theirs[what] = max(value, theirs.get(what, 0))
-        for row in lines_of(REPO / "build/bin/bench_kernels", THREADS):
-            key = (row["what"], row["kernel"].rsplit(".", 1)[-1])
-            ours[key] = max(row["value"], ours.get(key, 0))
-            units[row["what"]] = row["unit"]
-        if i + 1 >= ROUNDS and not broken_promises(ours, theirs, key[1]):
-            break
-    return ours, theirs, units
+            theirs.setdefault(what, []).append(value)
+        for what, (value, unit) in kernel_figures(o.threads).items():
+            ours.setdefault(what, []).append(value)
+            units[what] = unit
+    copy = ours.pop("memcpy 64 MB")
+    for what, values in ours.items():
+        peer = (theirs[what], "numpy") if what in theirs else (copy, "memcpy")
+        yield rows.row(f"sim {what}", units[what], values, *peer, bar=RATIOS.get(what), threads=o.threads,
+                       **work_of(what, units[what]))  # fmt: skip
 
 
-def main():
-    ours, theirs, units = measure()
-    kinds = [kind for kind in dict.fromkeys(isa for _, isa in ours) if kind != "memcpy"]
-    broken = broken_promises(ours, theirs, kinds[-1])
-    copy = ours.pop(("memcpy 64 MB", "memcpy"))
-    print(f"threads: {THREADS}; memcpy {copy:.1f} GB/s; ratio: {kinds[-1]} to numpy for matmul and sum, to memcpy for the rest\n")
-    print(f"{'what':20} {'unit':7} {'numpy':>8} " + " ".join(f"{k:>8}" for k in kinds) + f" {'ratio':>7}")
-    for what in dict.fromkeys(w for w, _ in ours):
-        against = theirs.get(what, copy)
-        ratio = ours[what, kinds[-1]] / against
-        numpy = f"{theirs[what]:8.1f}" if what in theirs else " " * 8
-        row = " ".join(f"{ours[what, k]:8.1f}" if (what, k) in ours else " " * 8 for k in kinds)
-        print(f"{what:20} {units[what]:7} {numpy} {row} {ratio:7.2f}")
-    print()
-    for what, (value, unit) in step_figures().items():
-        print(f"{what:40} {value:8.2f} {unit}")
-        if value > AT_MOST.get(what, value):
-            broken.append(f"{what}: {value:.0f} {unit}, at most {AT_MOST[what]}")
-    print("\n" + ("not met: " + "; ".join(broken) if broken else "all promises are met"))
-    return 1 if broken else 0
+def steps(o):
+    found = {}
+    for _ in range(min(o.rounds, 3)):
+        for line in lines_of(BIN / "bench_steps"):
+            found.setdefault((line["what"], line["unit"]), []).append(line["value"])
+    for (what, unit), values in found.items():
+        yield rows.row(f"sim {what}", unit, values, bar=COSTS.get(what))
+
+
+def chat(o):
+    words = [BIN / "oi-chat", "--model", o.models / "smollm2", "--greedy", "--ignore-end", "--count", "64",
+             "--threads", str(o.threads), "--print-tokens", "--prompt", "Give me three tips for learning a language."]  # fmt: skip
+    found = {"read": [], "said": []}
+    for _ in range(min(o.rounds, 3)):
+        said = subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+        rates = re.findall(r"([0-9.]+) tokens/s", said)
+        for what, rate in zip(("read", "said"), rates[-2:]):
+            found[what].append(float(rate))
+    for what, values in found.items():
+        yield rows.row(f"sim smollm2 {what}", "tokens/s", values, bar=CHAT[what])
+
+
+def measure(o):
+    os.environ.update({name: str(o.threads) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")})
+    if o.wants("sim kernels"):
+        try:
+            yield from kernels(o)
+        except ImportError:
+            yield rows.left_out("sim kernels", "numpy", "not installed")
+    if o.wants("sim dispatch"):
+        yield from steps(o)
+    if o.wants("sim smollm2"):
+        if (o.models / "smollm2/model.oinf").exists():
+            yield from chat(o)
+        else:
+            yield rows.left_out("sim smollm2", "the model", f"there is no {o.models / 'smollm2'} (make models)")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rows.main(measure, __doc__))

@@ -3,6 +3,8 @@
  * two.
  *
  * The best of many short runs counts: a limit is what the machine does when nobody disturbs it.
+ *     bench_machine [ROUNDS]
+ *
  * Vectors are the compiler's own, as wide as the instructions it was told to use. */
 #include <pthread.h>
 #include <stdint.h>
@@ -26,7 +28,6 @@
 #define MOST       2                  /* threads */
 #define READ_BYTES ((size_t)96 << 20) /* by each thread: far more than caches hold */
 #define PRODUCTS   200000
-#define ROUNDS     25
 
 typedef float vf __attribute__((vector_size(WIDTH)));
 typedef uint64_t vi __attribute__((vector_size(WIDTH)));
@@ -38,6 +39,8 @@ typedef struct worker {
     double begun, ended;
     uint64_t sink;
 } worker;
+
+static int rounds = 25;
 
 static double now(void)
 {
@@ -129,7 +132,7 @@ static void *one(void *ctx)
 static double best(void (*work)(worker *), const unsigned char *bytes, unsigned threads)
 {
     double least = 1e9;
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < rounds; r++) {
         pthread_barrier_t start;
         pthread_t ids[MOST];
         worker w[MOST];
@@ -161,8 +164,9 @@ static void show(const char *name, void (*work)(worker *), const unsigned char *
     printf("}");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    rounds = argc > 1 ? atoi(argv[1]) : rounds;
     unsigned char *bytes = aligned_alloc(64, MOST * READ_BYTES);
     if (!bytes)
         return 3;

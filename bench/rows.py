@@ -34,6 +34,11 @@ def is_rate(unit):
     return "/" in unit
 
 
+def enough(seconds, budget=0.4, most=400):
+    """How many runs of so many seconds fill the budget."""
+    return max(3, min(most, int(budget / max(seconds, 1e-9))))
+
+
 def alternate(rounds, *functions):
     """Each function's results, taken in turn, so that what else the machine does meets them alike."""
     results = [[] for _ in functions]
@@ -43,12 +48,13 @@ def alternate(rounds, *functions):
     return results
 
 
-def row(case, unit, ours, peer=None, peer_name=None, **work):
-    """One case: what we and the peer measured, a list each (or one number).
+def row(case, unit, ours, peer=None, peer_name=None, bar=None, **work):
+    """One case: what we and the peer measured, a list each (or one number). `bar` is what must hold: the least ratio,
+    or without a peer the least rate or the longest time.
 
     work, all of it optional: `bytes` that an item (a token, a step, a product) has to read from memory and `macs`
     it has to multiply; `per_item`, how much of the unit one item is (1; 2 * n**3 / 1e9 for GFLOP/s); `arithmetic`,
-    "f32" or "int8"; `threads`. From it comes the row's `limit`: what this machine could do at most. `limit` itself
+    "f32" or "int8"; `threads`; `touches`, bytes that may stay in caches and so do not limit. From it comes the row's `limit`: what this machine could do at most. `limit` itself
     may be given where the machine is another. `note` is kept."""
     ours, peer = (v if isinstance(v, list) or v is None else [v] for v in (ours, peer))
     mine, theirs = (statistics.median(v) if v else None for v in (ours, peer))
@@ -57,7 +63,25 @@ def row(case, unit, ours, peer=None, peer_name=None, **work):
         ratio = mine / theirs if is_rate(unit) else theirs / mine
     spread = {"ours": [min(ours), max(ours)], "peer": [min(peer), max(peer)] if peer else None}
     return {"case": case, "unit": unit, "ours": mine, "peer": theirs, "peer_name": peer_name, "ratio": ratio,
-            "spread": spread, "limit": work.pop("limit", None), "work": work}  # fmt: skip
+            "spread": spread, "limit": work.pop("limit", None), "bar": bar, "work": work}  # fmt: skip
+
+
+def best_ratio(row):
+    """The ratio of the best runs: what others did on the machine meanwhile counts less."""
+    if not row["ratio"]:
+        return None
+    pick = max if is_rate(row["unit"]) else min
+    ours, peer = (pick(row["spread"][side]) for side in ("ours", "peer"))
+    return ours / peer if is_rate(row["unit"]) else peer / ours
+
+
+def is_met(row):
+    """Whether the row's bar holds; None: it has none, or nothing to hold against."""
+    if row.get("bar") is None or (row["peer_name"] and not row["ratio"]):
+        return None
+    if row["peer_name"]:
+        return row["ratio"] >= row["bar"]
+    return row["ours"] >= row["bar"] if is_rate(row["unit"]) else row["ours"] <= row["bar"]
 
 
 def left_out(case, what, why):
@@ -104,13 +128,17 @@ def number(value):
     return "-" if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
 
 
+HEAD = f"{'case':<40} {'unit':<15} {'ours':>8} {'from':>8} {'to':>8} {'peer':>8} {'limit':>8}  ratio (of the best)"
+
+
 def text(r):
     if "left_out" in r:
-        return f"{r['case']:<34} left out: {r['left_out']}: {r['why']}"
-    beside = f"{number(r['ratio'])} times {r['peer_name']}" if r["ratio"] else ""
-    low, high = r["spread"]["ours"]
-    return (f"{r['case']:<34} {r['unit']:<16} {number(r['ours']):>8} ({number(low)} to {number(high)})"
-            f" {number(r['peer']):>8} {number(r['limit']):>8}  {beside}")  # fmt: skip
+        return f"{r['case']:<40} left out: {r['left_out']}: {r['why']}"
+    beside = f"{r['ratio']:.2f} ({best_ratio(r):.2f}) times {r['peer_name']}" if r["ratio"] else ""
+    if is_met(r) is False:
+        beside += f"  NOT MET: wanted {number(r['bar'])}"
+    figures = (r["ours"], *r["spread"]["ours"], r["peer"], r["limit"])
+    return f"{r['case']:<40} {r['unit']:<15} " + " ".join(f"{number(f):>8}" for f in figures) + "  " + beside
 
 
 def main(measure, doc, argv=None):

@@ -3,7 +3,7 @@
     python bench/run.py [--cases WORDS] [--rounds 5] [--threads 2] [-o build/bench.json]
 
 bench/rows.py says what a producer and a row are. With --cases, rows of other cases that the file has stay in it, if
-they are of this machine. What is absent (a peer, a model) is named at the end and in `left_out`.
+they are of this machine. Exits 1 when a row's bar is not met. What is absent (a peer, a model) is named at the end and in `left_out`.
 """
 
 import argparse
@@ -15,10 +15,11 @@ import sys
 import time
 
 import emitted
+import page
 import rows
 
 HERE = pathlib.Path(__file__).resolve().parent
-PRODUCERS = ("llm",)  # bench/NAME.py, in the order of the page
+PRODUCERS = ("llm", "models", "kernels")  # bench/NAME.py, in the order of the page
 
 
 def build(folder):
@@ -37,12 +38,12 @@ def cpu_name():
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def machine(folder):
+def machine(folder, rounds):
     known = ("sse2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_int8",
              "amx_bf16", "asimd", "asimddp")  # fmt: skip
     has = emitted.isas()
     return {"cpu": cpu_name(), "isa": [name for name in known if name in has], "cores": os.cpu_count(),
-            "target": emitted.target(), **json.loads(rows.program(build(folder)))}  # fmt: skip
+            "target": emitted.target(), **json.loads(rows.program(build(folder), 5 * rounds))}  # fmt: skip
 
 
 def better(a, b):
@@ -56,14 +57,14 @@ def better(a, b):
 
 def collect(o, name):
     """The rows of one producer, shown as they come."""
-    words = [sys.executable, str(HERE / f"{name}.py"), "--json", "--cases", o.cases, "--rounds", str(o.rounds),
+    words = [sys.executable, str(HERE / f"{name}.py") if name.isidentifier() else name, "--json", "--cases", o.cases, "--rounds", str(o.rounds),
              "--threads", str(o.threads), "--models", str(o.models)]  # fmt: skip
     found = []
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             found.append(json.loads(line))
     if process.returncode != 0:
-        found.append(rows.left_out(name, f"bench/{name}.py", f"failed with {process.returncode}"))
+        found.append(rows.left_out(name, "its producer", f"failed with {process.returncode}"))
     return found
 
 
@@ -80,6 +81,9 @@ def arguments():
     p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     p.add_argument("--models", type=pathlib.Path, default=rows.REPO / "build/models")
     p.add_argument("-o", dest="out", type=pathlib.Path, default=rows.REPO / "build/bench.json")
+    p.add_argument("--producers", nargs="*", help="others than the usual ones: names here, or files")
+    p.add_argument("--page", type=pathlib.Path, help="also write the page and its pictures into this folder")
+    p.add_argument("--note", default="", help="a sentence for the page, such as what else the machine did")
     return p.parse_args(namespace=rows.Options())
 
 
@@ -87,23 +91,28 @@ def main():
     o = arguments()
     started = time.monotonic()
     o.out.parent.mkdir(parents=True, exist_ok=True)
-    facts = machine(o.out.parent)
-    found = [row for name in PRODUCERS for row in collect(o, name)]
-    facts = better(facts, machine(o.out.parent))
+    facts = machine(o.out.parent, o.rounds)
+    found = [row for name in o.producers or PRODUCERS for row in collect(o, name)]
+    facts = {**better(facts, machine(o.out.parent, o.rounds)), "load": os.getloadavg()[1]}
     out_rows = [r for r in found if "left_out" not in r]
     left_out = [r for r in found if "left_out" in r]
     old = json.loads(o.out.read_text()) if o.out.exists() else None
     if o.cases and old and old["machine"]["cpu"] == facts["cpu"]:
         out_rows = merge(old["rows"], out_rows, o)
-        facts = better(facts, old["machine"])
+        facts = better(facts, {**facts, **old["machine"]})
     out_rows = [{**r, "limit": rows.limit(r, facts)} for r in out_rows]
-    o.out.write_text(json.dumps({"machine": facts, "rows": out_rows, "left_out": left_out}, indent=1) + "\n")
+    data = {"machine": facts, "rows": out_rows, "left_out": left_out, "rounds": o.rounds, "threads": o.threads,
+            "note": o.note}  # fmt: skip
+    o.out.write_text(json.dumps(data, indent=1) + "\n")
     print(f"{facts['cpu']}, {facts['cores']} cores, made for {facts['target']}; medians of {o.rounds}, {o.threads} threads\n")
-    print(f"{'case':<34} {'unit':<16} {'ours':>8} {'(spread)':<18} {'peer':>8} {'limit':>8}")
+    print(rows.HEAD)
     for r in out_rows + left_out:
         print(rows.text(r))
-    print(f"\n{o.out}: {len(out_rows)} rows, {time.monotonic() - started:.0f} s")
-    return 0
+    if o.page:
+        page.write(data, o.page)
+    unmet = [r["case"] for r in out_rows if rows.is_met(r) is False]
+    print(f"\n{o.out}: {len(out_rows)} rows, {time.monotonic() - started:.0f} s; " + ("not met: " + ", ".join(unmet) if unmet else "every bar is met"))
+    return 1 if unmet else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+"""`make bench` on a case of a second: what build/bench.json holds, and the page that is made from it."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from conftest import BIN, REPO
+
+sys.path.insert(0, str(REPO / "bench"))
+import charts  # noqa: E402
+import page  # noqa: E402
+import rows  # noqa: E402
+
+PRODUCER = """
+import pathlib, struct, sys, tempfile
+sys.path.insert(0, BENCH)
+import emitted, rows
+
+GRAPH = "dynamic { x: f32[64, 64]; } volatile { y: f32[64, 64]; } block entry { op matmul(x, x) >> y; return y; }"
+
+def measure(o):
+    if not o.wants("tiny product"):
+        return
+    with tempfile.TemporaryDirectory() as temp:
+        graph = pathlib.Path(temp) / "tiny.oi"
+        graph.write_text(GRAPH)
+        program = emitted.Program(temp, "tiny", [graph], device="cpu_scalar")
+        x = struct.pack("<4096f", *([1.0] * 4096))
+        ours, peer = rows.alternate(o.rounds, lambda: 1e3 * min(program.times(x, 3)), lambda: 1e6)
+        yield rows.row("tiny product", "ms", ours, peer, "an hour", bar=2, macs=program.cost()["macs"], touches=32768)
+    yield rows.left_out("tiny other", "a peer", "is not installed")
+
+sys.exit(rows.main(measure, ""))
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    producer = folder / "tiny.py"
+    producer.write_text(PRODUCER.replace("BENCH", repr(str(REPO / "bench"))))
+    words = [sys.executable, REPO / "bench/run.py", "--producers", producer, "--rounds", "1", "-o", folder / "bench.json",
+             "--page", folder, "--threads", "2"]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OPENINFER_BIN": BIN})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "left out: a peer: is not installed" in done.stdout
+    return folder
+
+
+def test_json(measured):
+    data = json.loads((measured / "bench.json").read_text())
+    m = data["machine"]
+    assert m["cpu"] and m["cores"] >= 1 and isinstance(m["isa"], list)
+    for name in ("read_gb_per_s", "f32_gmac_per_s"):
+        assert set(m[name]) == {"1", "2"} and all(v > 0.01 for v in m[name].values())
+    (row,) = data["rows"]
+    assert {"case", "unit", "ours", "peer", "peer_name", "ratio", "spread", "limit"} <= set(row)
+    assert row["ratio"] == pytest.approx(row["peer"] / row["ours"]) and row["ratio"] > 2
+    assert row["work"]["macs"] == 64**3
+    assert row["limit"] == pytest.approx(64**3 / m["f32_gmac_per_s"]["2"] / 1e6)
+    assert row["spread"]["ours"][0] <= row["ours"] <= row["spread"]["ours"][1]
+    assert data["left_out"] == [{"case": "tiny other", "left_out": "a peer", "why": "is not installed"}]
+
+
+def test_page(measured):
+    text = page.page(json.loads((measured / "bench.json").read_text()), "@machine\n\n@section tiny\n## T\n@table tiny\n\n@section no\n## N\nno\n")
+    assert "| tiny product | ms |" in text and "## T" in text and "## N" not in text
+    for name in ("ratios", "roofline"):
+        drawn = ElementTree.parse(measured / f"performance_{name}.svg")
+        assert "tiny product" in {t.text for t in drawn.iter("{http://www.w3.org/2000/svg}text")}
+
+
+def test_page_is_what_was_measured():
+    """docs/performance.md is not written by hand."""
+    data = json.loads((REPO / "docs/performance.json").read_text())
+    assert (REPO / "docs/performance.md").read_text() == page.page(data, (REPO / "bench/performance.md").read_text())
+    assert (REPO / "docs/performance_ratios.svg").read_text() == charts.ratios(data["rows"])
+
+
+def test_rows():
+    rate = rows.row("a", "tokens/s", [3, 1, 2], [1, 1, 4], "b", bar=1.5)
+    assert (rate["ours"], rate["peer"], rate["ratio"], rows.best_ratio(rate)) == (2, 1, 2, 0.75) and rows.is_met(rate)
+    time = rows.row("a", "ms", 4, 2, "b", bar=1)
+    assert time["ratio"] == 0.5 and rows.is_met(time) is False
+    assert rows.is_met(rows.row("a", "ns", 250, bar=300)) and rows.is_met(rows.row("a", "ms", 1, peer_name="b", bar=1)) is None
+    machine = {"read_gb_per_s": {"2": 10.0}, "f32_gmac_per_s": {"2": 100.0}}
+    assert rows.limit(rows.row("a", "tokens/s", 1, bytes=1e8, macs=1e6), machine) == pytest.approx(100)
+    assert rows.limit(rows.row("a", "GFLOP/s", 1, macs=1e6, per_item=2e-3), machine) == pytest.approx(200)

@@ -1,0 +1,89 @@
+"""Products of two f32 matrices as emitted C beside OpenBLAS (numpy's own), on one thread and on two.
+
+    python bench/gemm.py [--cases WORDS] [--rounds 5]
+
+Both multiply the same two run-time matrices: nothing is packed before the clock starts. Runs take turns; a run is
+the best of a few products, since on a shared machine the others are somebody else's time.
+"""
+
+import ctypes
+import glob
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")  # before numpy: at most so many; set_threads() takes fewer
+
+import emitted  # noqa: E402
+import rows  # noqa: E402
+
+SHAPES = [(256,) * 3, (300, 500, 700), (512,) * 3, (777,) * 3, (1023,) * 3, (1024,) * 3, (2048,) * 3]
+GRAPH = "dynamic {{ a: f32[{m}, {k}]; b: f32[{k}, {n}]; }}\nvolatile {{ y: f32[{m}, {n}]; }}\nblock entry {{ op matmul(a, b) >> y; return; }}\n"
+
+
+def blas(numpy):
+    """numpy's OpenBLAS: what it is called, and the function that sets its threads; None, None without."""
+    folder = pathlib.Path(numpy.__file__).parent.parent / "numpy.libs"
+    for path in glob.glob(str(folder / "*openblas*")):
+        library = ctypes.CDLL(path)
+        config, threads = library.scipy_openblas_get_config64_, library.scipy_openblas_set_num_threads64_
+        config.restype = ctypes.c_char_p
+        return " ".join(config().decode().split()[:2]), threads
+    return None, None
+
+
+def repeat(m, n, k):
+    """Products in a run: some tenths of a second."""
+    return max(3, int(5e9 / (m * n * k)))
+
+
+def measure_shape(o, numpy, peer, set_threads, folder, shape):
+    m, n, k = shape
+    name = f"gemm f32 {m}" if m == n == k else f"gemm f32 {m}x{n}x{k}"
+    threads = [t for t in (1, 2) if o.wants(f"{name}, {t} threads") and t <= o.threads]
+    if not threads:
+        return
+    graph = folder / f"gemm_{m}_{n}_{k}.oi"
+    graph.write_text(GRAPH.format(m=m, n=n, k=k))
+    program = emitted.Program(folder / graph.stem, "gemm", [graph])
+    rng = numpy.random.default_rng(1)
+    a, b = (rng.random(s, dtype=numpy.float32) for s in ((m, k), (k, n)))
+    y = numpy.empty((m, n), numpy.float32)
+    work, times = m * n * k, repeat(m, n, k)
+
+    def theirs(t):
+        set_threads(t)
+        found = []
+        for _ in range(times):
+            start = time.perf_counter()
+            numpy.matmul(a, b, out=y)
+            found.append(time.perf_counter() - start)
+        return work / min(found) / 1e9
+
+    def ours(t):
+        return work / min(program.times(a.tobytes() + b.tobytes(), times, threads=t)) / 1e9
+
+    for t in threads:
+        mine, other = rows.alternate(o.rounds, lambda: ours(t), lambda: theirs(t))
+        yield rows.row(f"{name}, {t} threads", "GMAC/s", mine, other, peer, macs=work, per_item=work / 1e9, threads=t)
+
+
+def measure(o):
+    try:
+        import numpy
+    except ImportError:
+        yield rows.left_out("gemm f32", "OpenBLAS", "numpy is not installed")
+        return
+    peer, set_threads = blas(numpy)
+    if not peer:
+        yield rows.left_out("gemm f32", "OpenBLAS", "this numpy was built with another library")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in SHAPES:
+            yield from measure_shape(o, numpy, peer, set_threads, pathlib.Path(folder), shape)
+
+
+if __name__ == "__main__":
+    sys.exit(rows.main(measure, __doc__))

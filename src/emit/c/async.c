@@ -43,8 +43,7 @@ static void run_consumer(oi_cprog *c, uint32_t block)
     oi_out_open(&c->out, "if (%s && !s->%s)", oi_buf_to_arena(&ready, c->arena), ran(c, block));
     oi_out_line(&c->out, "s->%s = 1;", ran(c, block));
     oi_out_line(&c->out, "failed = %s(s);", oi_c_block_name(c, block));
-    oi_out_line(&c->out, "if (failed)");
-    oi_out_line(&c->out, "    return failed;");
+    oi_c_put_failed(c);
     oi_out_close(&c->out, "");
 }
 

@@ -230,6 +230,14 @@ static void put_lengths(oi_cprog *c, const oi_skernel *k)
     }
 }
 
+/* Said to be rare: a compiler that takes every such return for as good as likely finds the end of a
+ * long step not worth vectors. */
+void oi_c_put_failed(oi_cprog *c)
+{
+    oi_out_line(&c->out, "if (__builtin_expect(failed, 0))");
+    oi_out_line(&c->out, "    return failed;");
+}
+
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
 {
     oi_buf text = {0};
@@ -253,6 +261,5 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     }
     c->fails = true;
     oi_out_line(&c->out, "failed = %s(%s);", k->name, list);
-    oi_out_line(&c->out, "if (failed)");
-    oi_out_line(&c->out, "    return failed;");
+    oi_c_put_failed(c);
 }

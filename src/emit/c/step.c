@@ -160,8 +160,7 @@ static void put_call(oi_cprog *c, uint32_t block)
                 block_parameters(c, block, false));
     if (graph_of(c)->blocks[block].is_shared)
         return;
-    oi_out_line(&c->out, "if (failed)");
-    oi_out_line(&c->out, "    return failed;");
+    oi_c_put_failed(c);
 }
 
 static void put_branch(oi_cprog *c, const oi_pnode *n)
@@ -345,8 +344,8 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
 
 static void put_meeting(oi_cprog *c)
 {
-    oi_out_line(&c->out, "if ((failed = meet(s, part, failed)) != 0)");
-    oi_out_line(&c->out, "    return failed;");
+    oi_out_line(&c->out, "failed = meet(s, part, failed);");
+    oi_c_put_failed(c);
 }
 
 static void put_shared(oi_cprog *c, const oi_stmts *list)

@@ -223,7 +223,7 @@ static bool can_run(const oi_device_info *d)
 
 static void print_profile(const char *name, const oi_device_info *d)
 {
-    printf("  %-15s %-5s %-7s %-6s %-4s %s\n", name, oi_device_type_name(d->type),
+    printf("  %-16s %-5s %-7s %-6s %-4s %s\n", name, oi_device_type_name(d->type),
            oi_device_api_name(d->api), can_build(d) ? "yes" : "-", can_run(d) ? "yes" : "-",
            d->notes);
 }

@@ -81,10 +81,10 @@ static void round_trip(const oi_device *device)
 static void every_profile(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {"cortex_m4",    "cortex_m7",      "cpu_avx2",
-                                         "cpu_avx512",   "cpu_neon",       "cpu_scalar",
-                                         "cuda_generic", "fpga_generic",   "mcu_generic",
-                                         "rv32imac",     "vulkan_desktop", "vulkan_generic"};
+    static const char *const wanted[] = {
+        "cortex_m4",   "cortex_m7",        "cpu_amx",        "cpu_avx2",      "cpu_avx512",
+        "cpu_neon",    "cpu_neon_dotprod", "cpu_scalar",     "cuda_generic",  "fpga_generic",
+        "mcu_generic", "rv32imac",         "vulkan_desktop", "vulkan_generic"};
     assert_int_equal(oi_device_profile_count(), OI_COUNT(wanted));
     assert_null(oi_device_profile_name(OI_COUNT(wanted)));
     for (size_t i = 0; i < OI_COUNT(wanted); i++) {
@@ -110,6 +110,10 @@ static void what_profiles_say(void **state)
     d = oi_device_get(device);
     assert_true(d->cpu.isa >> OI_ISA_AVX512VNNI & 1 && d->cpu.isa >> OI_ISA_SSE2 & 1);
     assert_int_equal(d->cpu.threads, 0);
+    oi_device_free(device);
+    device = good("cpu_amx");
+    d = oi_device_get(device);
+    assert_true(d->cpu.isa >> OI_ISA_AMX_INT8 & 1 && d->cpu.isa >> OI_ISA_AVX512VNNI & 1);
     oi_device_free(device);
 }
 

@@ -1,6 +1,8 @@
 /* helpers.c: which helper functions a text needs. */
 #include "emit/emit.h"
 
+#include "recipe/recipe.h"
+
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -11,7 +13,7 @@ typedef struct needs {
     oi_map ids; /* name -> place in the table */
     uint8_t *is_needed;
     oi_buf *out;
-    const char *isa; /* of the last that needs one */
+    bool needs_isa; /* some of them are made of special instructions */
 } needs;
 
 static void scan(needs *n, const char *text);
@@ -24,8 +26,7 @@ static void add(needs *n, uint32_t id)
         return;
     n->is_needed[id] = 1;
     scan(n, h->text);
-    if (h->isa && h->isa[0])
-        n->isa = h->isa;
+    n->needs_isa |= h->isa[0] != '\0';
     oi_buf_puts(n->out, h->text);
     oi_buf_putc(n->out, '\n');
 }
@@ -53,30 +54,29 @@ static void scan(needs *n, const char *text)
     }
 }
 
-static bool has(const oi_device_info *target, const char *isa)
+/* Of rows of one name, that of the most special folder counts; of equals the last. */
+static void choose(needs *n, const oi_device_info *target, uint32_t id)
 {
-    if (!isa || !isa[0])
-        return true;
-    for (int i = 0; i < OI_ISA_COUNT; i++)
-        if ((target->cpu.isa >> i & 1) && strcmp(oi_isa_name((oi_isa)i), isa) == 0)
-            return true;
-    return false;
+    const oi_helper *h = &n->table[id];
+    const uint32_t height = h->isa[0] ? oi_recipe_height(target, h->isa) : 0;
+    const uint32_t old = oi_map_get(&n->ids, h->name);
+    if (h->isa[0] && !height)
+        return;
+    if (old == OI_MAP_NONE || !n->table[old].isa[0] ||
+        oi_recipe_height(target, n->table[old].isa) <= height)
+        oi_map_set(&n->ids, h->name, id);
 }
 
-/* A later row of the same name takes the place of an earlier one: avx512 comes after avx2. */
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
                            const char *text, oi_buf *out)
 {
     needs n = {.table = table, .ids.arena = a, .out = out};
     uint32_t count = 0;
     for (; table[count].name; count++)
-        if (has(target, table[count].isa))
-            oi_map_set(&n.ids, table[count].name, count);
+        choose(&n, target, count);
     n.is_needed = oi_arena_alloc(a, count + 1);
     scan(&n, text);
-    if (!n.isa)
-        return NULL;
-    return target->cpu.isa >> OI_ISA_NEON & 1 ? "arm_neon.h" : "immintrin.h";
+    return n.needs_isa ? oi_recipe_folder_of(target)->header : NULL;
 }
 
 const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *text)

@@ -1,6 +1,5 @@
 #include "trial.h"
 
-#if defined(__AVX2__)
 #include "recipe/conv.h"
 
 static const char *last_body;
@@ -98,17 +97,8 @@ static void test_settings(void **state)
         run(&settings[i], i);
 }
 
-int main(void)
+int trial_all(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_settings)};
-    return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0; /* these bodies are for other machines */
-}
-
-#endif

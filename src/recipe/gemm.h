@@ -10,11 +10,7 @@
 #define OI_RECIPE_GEMM_H
 
 #include "kernel/scalar.h"
-#if defined(__AVX2__)
-#include "recipe/avx2/vec.h"
-#elif defined(__ARM_NEON)
-#include "recipe/neon/vec.h"
-#endif
+#include "recipe/vec.h"
 
 enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 512 };
 

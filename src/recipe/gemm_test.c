@@ -1,6 +1,5 @@
 #include "trial.h"
 
-#if defined(__AVX2__)
 #include "recipe/gemm.h"
 
 static void body(const char *function, const trial_arg *a)
@@ -130,7 +129,7 @@ static void test_specials(void **state)
     assert_true(trial_end(&t, OI_F32, 2, (int64_t[]){8, 18}, body));
 }
 
-int main(void)
+int trial_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul),
@@ -138,14 +137,5 @@ int main(void)
         cmocka_unit_test(test_stacks),
         cmocka_unit_test(test_specials),
     };
-    return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0; /* these bodies are for other machines */
-}
-
-#endif

@@ -2,11 +2,7 @@
 #ifndef OI_RECIPE_MATH_H
 #define OI_RECIPE_MATH_H
 
-#if defined(__AVX2__)
-#include "recipe/avx2/vec.h"
-#elif defined(__ARM_NEON)
-#include "recipe/neon/vec.h"
-#endif
+#include "recipe/vec.h"
 
 /* e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial in r, and 2^n in two steps, as the result
  * may be subnormal. NaN stays. */

@@ -14,13 +14,7 @@
 #define OI_RECIPE_QLINEAR_H
 
 #include "kernel/scalar.h"
-#if defined(__AVX2__)
-#include "recipe/avx2/quantise.h"
-#include "recipe/avx2/vec.h"
-#elif defined(__ARM_NEON)
-#include "recipe/neon/quantise.h"
-#include "recipe/neon/vec.h"
-#endif
+#include "recipe/vec.h"
 
 /* -- x in 8 bits -- */
 

@@ -1,6 +1,5 @@
 #include "trial.h"
 
-#if defined(__AVX2__)
 #include "recipe/qlinear.h"
 
 static void body(const char *function, const trial_arg *a)
@@ -122,7 +121,7 @@ static void test_refused(void **state)
     assert_false(end(&t, &good));
 }
 
-int main(void)
+int trial_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types_and_sizes),
@@ -130,14 +129,5 @@ int main(void)
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_refused),
     };
-    return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0; /* these bodies are for other machines */
-}
-
-#endif

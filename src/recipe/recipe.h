@@ -80,11 +80,27 @@ typedef struct oi_recipe_call {
 
 typedef struct oi_recipe {
     const char *name, *op;
-    uint32_t isa; /* bits 1 << OI_ISA_... that the target must have */
+    bool needs_vectors; /* the body calls names of the folders */
     bool (*plan)(const oi_recipe_call *c, oi_recipe_plan *out); /* false: not this call */
 } oi_recipe;
 
 /* -- table.c -- */
+
+/* Bodies for certain instructions: a target takes the last folder whose instructions it has, and
+ * where a name is missing in it, the one that it extends. */
+typedef struct oi_recipe_folder {
+    const char *name, *extends; /* NULL: none */
+    const char *header;         /* that declares the instructions */
+    uint32_t isa;               /* bits 1 << OI_ISA_... that the target must have */
+    int64_t lanes;              /* floats in a vector: OI_VF */
+} oi_recipe_folder;
+
+extern const oi_recipe_folder oi_recipe_folders[]; /* ends with a NULL name */
+
+const oi_recipe_folder *oi_recipe_folder_of(const oi_device_info *target); /* NULL: none */
+/* How far up the folder is among those that the target takes from, the highest first; 0: not one
+ * of them. */
+uint32_t oi_recipe_height(const oi_device_info *target, const char *folder);
 
 extern const oi_recipe oi_recipes[]; /* the first that takes a call wins; ends with a NULL name */
 
@@ -95,7 +111,7 @@ const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out);
 void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
 void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 
-/* Floats in a vector of the target's folder: its OI_VF. */
+/* Floats in a vector of the target's folder; 0: it has none. */
 int64_t oi_recipe_lanes(const oi_device_info *target);
 
 /* -- the rows: NAME.c plans what the bodies of NAME.h do -- */

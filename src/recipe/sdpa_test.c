@@ -1,6 +1,5 @@
 #include "trial.h"
 
-#if defined(__AVX2__)
 #include "recipe/sdpa.h"
 
 static void body(const char *function, const trial_arg *a)
@@ -147,7 +146,7 @@ static void test_specials(void **state)
         }
 }
 
-int main(void)
+int trial_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settings),
@@ -155,14 +154,5 @@ int main(void)
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_specials),
     };
-    return oi_cpu_best() < OI_CPU_AVX2 ? 0 : cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0; /* these bodies are for other machines */
-}
-
-#endif

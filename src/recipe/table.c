@@ -1,32 +1,66 @@
 /* table.c: the recipes there are. */
 #include "recipe/recipe.h"
 
-#define AVX2 (1u << OI_ISA_AVX2 | 1u << OI_ISA_FMA | 1u << OI_ISA_F16C)
-#define NEON (1u << OI_ISA_NEON)
+#define BIT(isa) (1u << OI_ISA_##isa)
+#define AVX2     (BIT(AVX2) | BIT(FMA) | BIT(F16C))
+#define AVX512   (AVX2 | BIT(AVX512F) | BIT(AVX512BW))
 
-const oi_recipe oi_recipes[] = {
-    {"qlinear in tiles of rows", "qlinear", AVX2, oi_recipe_qlinear},
-    {"qlinear in tiles of rows", "qlinear", NEON, oi_recipe_qlinear},
-    {"matmul in tiles", "matmul", AVX2, oi_recipe_matmul},
-    {"matmul in tiles", "matmul", NEON, oi_recipe_matmul},
-    {"gemm in tiles", "gemm", AVX2, oi_recipe_gemm},
-    {"gemm in tiles", "gemm", NEON, oi_recipe_gemm},
-    {"sdpa in tiles of keys", "sdpa", AVX2, oi_recipe_sdpa},
-    {"sdpa in tiles of keys", "sdpa", NEON, oi_recipe_sdpa},
-    {"conv in tiles", "conv", AVX2, oi_recipe_conv},
-    {"conv in tiles", "conv", NEON, oi_recipe_conv},
+const oi_recipe_folder oi_recipe_folders[] = {
+    {"avx2", NULL, "immintrin.h", AVX2, 8},
+    {"avx512", "avx2", "immintrin.h", AVX512, 16},
+    {"avx512vnni", "avx512", "immintrin.h", AVX512 | BIT(AVX512VNNI), 16},
+    {"neon", NULL, "arm_neon.h", BIT(NEON), 4},
+    {"dotprod", "neon", "arm_neon.h", BIT(NEON) | BIT(DOTPROD), 4},
     {0},
 };
 
+const oi_recipe oi_recipes[] = {
+    {"qlinear in tiles of rows", "qlinear", true, oi_recipe_qlinear},
+    {"matmul in tiles", "matmul", true, oi_recipe_matmul},
+    {"gemm in tiles", "gemm", true, oi_recipe_gemm},
+    {"sdpa in tiles of keys", "sdpa", true, oi_recipe_sdpa},
+    {"conv in tiles", "conv", true, oi_recipe_conv},
+    {0},
+};
+
+static const oi_recipe_folder *find_folder(const char *name)
+{
+    const oi_recipe_folder *f = oi_recipe_folders;
+    while (f->name && strcmp(f->name, name) != 0)
+        f++;
+    return f->name ? f : NULL;
+}
+
+const oi_recipe_folder *oi_recipe_folder_of(const oi_device_info *target)
+{
+    const oi_recipe_folder *found = NULL;
+    for (const oi_recipe_folder *f = oi_recipe_folders; f->name; f++)
+        if (!(f->isa & ~target->cpu.isa))
+            found = f;
+    return found;
+}
+
+uint32_t oi_recipe_height(const oi_device_info *target, const char *folder)
+{
+    uint32_t height = 0;
+    for (const oi_recipe_folder *f = oi_recipe_folder_of(target); f;
+         f = f->extends ? find_folder(f->extends) : NULL)
+        if (height || strcmp(f->name, folder) == 0)
+            height++;
+    return height;
+}
+
 int64_t oi_recipe_lanes(const oi_device_info *target)
 {
-    return target->cpu.isa >> OI_ISA_AVX2 & 1 ? 8 : 4;
+    const oi_recipe_folder *f = oi_recipe_folder_of(target);
+    return f ? f->lanes : 0;
 }
 
 const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out)
 {
+    const bool has_vectors = oi_recipe_folder_of(c->target) != NULL;
     for (const oi_recipe *r = oi_recipes; r->name; r++) {
-        if (strcmp(r->op, c->q->op->name) != 0 || (r->isa & ~c->target->cpu.isa))
+        if (strcmp(r->op, c->q->op->name) != 0 || (r->needs_vectors && !has_vectors))
             continue;
         *out = (oi_recipe_plan){0};
         if (r->plan(c, out))

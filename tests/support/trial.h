@@ -1,6 +1,6 @@
 /* trial.h: for the tests of bodies: a call as the simulator does it by its definition and as
  * its recipe does it, compared within the tolerances of the catalog. Every way of sharing out the
- * work must give the same bits. */
+ * work must give the same bits. A test is built for every folder of bodies, OI_FOLDER. */
 #ifndef OI_TRIAL_H
 #define OI_TRIAL_H
 
@@ -33,6 +33,12 @@ typedef struct trial {
     double atol;     /* more than the catalog's, where a case needs it; 0: that */
     bool is_exact;   /* bit for bit as the definition; a NaN is a NaN */
 } trial;
+
+/* The folder that the test is built for, and what it runs: main is in trial.c, which is compiled
+ * for any machine and looks first whether this one has the instructions. */
+const char *const trial_folder_name = OI_FOLDER;
+int trial_all(void);
+const oi_recipe_folder *trial_folder(void);
 
 static inline int64_t trial_count(const oi_operand *o)
 {
@@ -194,7 +200,7 @@ static inline void trial_compare(const trial *t, const void *got, const void *wa
 static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64_t *dims,
                              trial_body *body)
 {
-    const oi_device_info target = {.cpu = {.isa = ~0u}};
+    const oi_device_info target = {.cpu = {.isa = trial_folder()->isa}};
     const oi_recipe_call c = {&t->q, t->is_weight, &target};
     oi_recipe_plan p;
     void *packed[OI_RECIPE_PACKS] = {0};

@@ -176,6 +176,51 @@ static void put_named(oi_cprog *c, oi_out *o, const char *text)
     oi_out_text(o, oi_buf_to_arena(&b, c->arena));
 }
 
+/* Instruction sets of the target that compilers must be asked for. */
+static const struct {
+    oi_isa isa;
+    const char *flag;
+} isa_flags[] = {
+    {OI_ISA_AVX2, "-mavx2"},
+    {OI_ISA_FMA, "-mfma"},
+    {OI_ISA_F16C, "-mf16c"},
+    {OI_ISA_AVX512F, "-mavx512f"},
+    {OI_ISA_AVX512BW, "-mavx512bw -mavx512vl -mavx512dq"},
+    {OI_ISA_AVX512VNNI, "-mavx512vnni"},
+    {OI_ISA_AVX512BF16, "-mavx512bf16"},
+    {OI_ISA_AMX_INT8, "-mamx-tile -mamx-int8"},
+    {OI_ISA_AMX_BF16, "-mamx-tile -mamx-bf16"},
+    {OI_ISA_DOTPROD, "-march=armv8.2-a+dotprod"},
+};
+
+const char *oi_c_flags(oi_cprog *c)
+{
+    oi_buf b = {0};
+    for (size_t i = 0; i < OI_COUNT(isa_flags); i++)
+        if (c->u->target->cpu.isa >> isa_flags[i].isa & 1)
+            oi_buf_printf(&b, "%s%s", b.n ? " " : "", isa_flags[i].flag);
+    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
+}
+
+/* Their names, where there are any: what hal_lacks is asked for. */
+static const char *needs(oi_cprog *c)
+{
+    oi_buf b = {0};
+    for (size_t i = 0; i < OI_COUNT(isa_flags); i++)
+        if (c->u->target->cpu.isa >> isa_flags[i].isa & 1)
+            oi_buf_printf(&b, "%s%s", b.n ? " " : "", oi_isa_name(isa_flags[i].isa));
+    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
+}
+
+static void put_needs(oi_cprog *c, oi_out *o)
+{
+    if (!*needs(c))
+        return;
+    oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", needs(c));
+    oi_out_line(o, "if (lacks)");
+    oi_out_line(o, "    hal_stop(1, lacks);");
+}
+
 /* The head of main: weights that are compiled in, or mapped. */
 static void put_weights(oi_cprog *c, oi_out *o)
 {
@@ -183,11 +228,13 @@ static void put_weights(oi_cprog *c, oi_out *o)
     if (c->u->embeds) {
         oi_out_line(o, "int main(void)");
         oi_out_brace(o);
+        put_needs(c, o);
         oi_out_line(o, "if (%s_init(&program, %s_weights, sizeof %s_weights) != 0)", n, n, n);
     } else {
         put_named(c, o, hosted_text);
         oi_out_line(o, "int main(int argc, char **argv)");
         oi_out_brace(o);
+        put_needs(c, o);
         oi_out_line(o, "size_t size;");
         oi_out_line(o,
                     "const void *weights = hal_map(argc > 1 ? argv[1] : \"weights.bin\", &size);");
@@ -294,72 +341,73 @@ static void add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, 
     oi_c_add_file(c, files, name, &o);
 }
 
-void oi_c_build_files(oi_cprog *c, oi_emitted *files)
+/* Only the program itself is made of the target's instructions: what comes before it finds out
+ * whether they are there. */
+static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
 {
     oi_out o = {0};
     const bool is_shared = oi_c_is_shared(c);
-    const char *team = is_shared ? " team" : "";
+    oi_out_line(&o, "CFLAGS ?= -O3");
+    /* the arena is reused by tensors of different types; no contraction: rounding as simulated */
+    oi_out_line(
+        &o, "CFLAGS += -std=c11 -Wall -Wextra -pedantic -fno-strict-aliasing -ffp-contract=off");
+    /* nobody looks at errno or the flags of floating point: comparisons may go into lanes */
+    oi_out_line(&o, "CFLAGS += -fno-math-errno -fno-trapping-math");
+    oi_out_line(&o, "%s", "");
+    oi_out_line(&o, "SOURCES = %s", sources);
+    oi_out_line(&o, "OBJECTS = $(SOURCES:.c=.o)");
+    oi_out_line(&o, "%s", "");
+    oi_out_line(&o, "%s: $(OBJECTS)", c->name);
+    oi_out_line(&o, "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm",
+                is_shared ? " -pthread" : "");
+    oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
+    oi_out_line(&o, "\t$(CC) $(CFLAGS) -c -o $@ $<");
+    if (*oi_c_flags(c))
+        oi_out_line(&o, "%s.o: CFLAGS += %s", c->name, oi_c_flags(c));
+    oi_out_line(&o, "clean:");
+    oi_out_line(&o, "\trm -f %s $(OBJECTS)", c->name);
+    oi_out_line(&o, ".PHONY: clean");
+    oi_c_add_file(c, files, "Makefile", &o);
+}
+
+static void put_cmake(oi_cprog *c, const char *sources, oi_emitted *files)
+{
+    oi_out o = {0};
+    oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
+    oi_out_line(&o, "project(%s LANGUAGES C)", c->name);
+    oi_out_line(&o, "set(CMAKE_C_STANDARD 11)");
+    oi_out_line(&o, "add_executable(%s %s)", c->name, sources);
+    if (oi_c_is_shared(c))
+        oi_out_line(&o, "find_package(Threads REQUIRED)");
+    oi_out_line(&o,
+                "target_compile_options(%s PRIVATE -O3 -fno-strict-aliasing -ffp-contract=off "
+                "-fno-math-errno -fno-trapping-math)",
+                c->name);
+    if (*oi_c_flags(c))
+        oi_out_line(&o, "set_source_files_properties(%s.c PROPERTIES COMPILE_FLAGS \"%s\")",
+                    c->name, oi_c_flags(c));
+    oi_out_line(&o, "target_link_libraries(%s PRIVATE m%s)", c->name,
+                oi_c_is_shared(c) ? " Threads::Threads" : "");
+    oi_c_add_file(c, files, "CMakeLists.txt", &o);
+}
+
+void oi_c_build_files(oi_cprog *c, oi_emitted *files)
+{
     add_host_file(c, files, "hal_h", "hal.h");
     if (oi_c_is_freestanding(c)) {
         oi_c_mcu_files(c, files);
         return;
     }
     add_host_file(c, files, "hal", "hal.c");
-    if (is_shared) {
+    if (oi_c_is_shared(c)) {
         add_host_file(c, files, "team_h", "team.h");
         add_host_file(c, files, "team", "team.c");
     }
-    /* the arena is reused by tensors of different types; no contraction: rounding as simulated */
-    oi_out_line(&o, "CFLAGS ?= -O3");
-    if (*oi_c_flags(c))
-        oi_out_line(&o, "CFLAGS += %s", oi_c_flags(c));
-    oi_out_line(
-        &o, "CFLAGS += -std=c11 -Wall -Wextra -pedantic -fno-strict-aliasing -ffp-contract=off");
-    /* nobody looks at errno or the flags of floating point: comparisons may go into lanes */
-    oi_out_line(&o, "CFLAGS += -fno-math-errno -fno-trapping-math");
-    oi_out_line(&o, "%s", "");
-    const char *weights = c->u->embeds ? " weights" : "";
-    oi_out_line(&o, "OBJECTS = main.o %s.o hal.o%s%s%s%s", c->name, weights, *weights ? ".o" : "",
-                team, is_shared ? ".o" : "");
-    oi_out_line(&o, "%s", "");
-    oi_out_line(&o, "%s: $(OBJECTS)", c->name);
-    oi_out_line(&o, "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm",
-                is_shared ? " -pthread" : "");
-    oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s%s", c->name, team, is_shared ? ".h" : "");
-    oi_out_line(&o, "\t$(CC) $(CFLAGS) -c -o $@ $<");
-    oi_out_line(&o, "clean:");
-    oi_out_line(&o, "\trm -f %s $(OBJECTS)", c->name);
-    oi_out_line(&o, ".PHONY: clean");
-    oi_c_add_file(c, files, "Makefile", &o);
-    o = (oi_out){0};
-    oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
-    oi_out_line(&o, "project(%s LANGUAGES C)", c->name);
-    oi_out_line(&o, "set(CMAKE_C_STANDARD 11)");
-    oi_out_line(&o, "add_executable(%s main.c %s.c hal.c%s%s%s%s)", c->name, c->name, weights,
-                *weights ? ".c" : "", team, is_shared ? ".c" : "");
-    if (is_shared)
-        oi_out_line(&o, "find_package(Threads REQUIRED)");
-    oi_out_line(&o,
-                "target_compile_options(%s PRIVATE -O3 %s -fno-strict-aliasing -ffp-contract=off "
-                "-fno-math-errno -fno-trapping-math)",
-                c->name, oi_c_flags(c));
-    oi_out_line(&o, "target_link_libraries(%s PRIVATE m%s)", c->name,
-                is_shared ? " Threads::Threads" : "");
-    oi_c_add_file(c, files, "CMakeLists.txt", &o);
-}
-
-const char *oi_c_flags(oi_cprog *c)
-{
-    static const struct {
-        oi_isa isa;
-        const char *flag;
-    } rows[] = {{OI_ISA_AVX2, "-mavx2"},
-                {OI_ISA_FMA, "-mfma"},
-                {OI_ISA_F16C, "-mf16c"},
-                {OI_ISA_AVX512F, "-mavx512f -mavx512bw -mavx512vl -mavx512dq"}};
-    oi_buf b = {0};
-    for (size_t i = 0; i < OI_COUNT(rows); i++)
-        if (c->u->target->cpu.isa >> rows[i].isa & 1)
-            oi_buf_printf(&b, "%s%s", b.n ? " " : "", rows[i].flag);
-    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
+    if (*needs(c))
+        add_host_file(c, files, "needs", "needs.c");
+    const char *sources = oi_arena_printf(
+        c->arena, "main.c %s.c hal.c%s%s%s", c->name, c->u->embeds ? " weights.c" : "",
+        oi_c_is_shared(c) ? " team.c" : "", *needs(c) ? " needs.c" : "");
+    put_makefile(c, sources, files);
+    put_cmake(c, sources, files);
 }

@@ -2,7 +2,9 @@
 #ifndef OI_RECIPE_QUANTISE_H
 #define OI_RECIPE_QUANTISE_H
 
-#include "recipe/avx2/vec.h"
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
 
 /* The largest magnitude of a block as the bits of a float: whatever is not finite is above all. */
 static inline uint32_t oi_q8_largest(const float *restrict x, int64_t group)
@@ -10,7 +12,8 @@ static inline uint32_t oi_q8_largest(const float *restrict x, int64_t group)
     const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
     __m256i top = _mm256_setzero_si256();
     for (int64_t i = 0; i < group; i += 8)
-        top = _mm256_max_epi32(top, _mm256_and_si256(oi_vi_load(x + i), magnitude));
+        top = _mm256_max_epi32(
+            top, _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + i)), magnitude));
     __m128i t = _mm_max_epi32(_mm256_castsi256_si128(top), _mm256_extracti128_si256(top, 1));
     t = _mm_max_epi32(t, _mm_shuffle_epi32(t, 0x4e));
     t = _mm_max_epi32(t, _mm_shuffle_epi32(t, 0xb1));

@@ -21,6 +21,9 @@ uint64_t hal_clock(void);
 /* A step took so long. Only programs without arguments, which time all their steps, say so. */
 void hal_took(uint64_t time);
 
+/* What the processor lacks of these instruction sets, in words; NULL: it has all of them. */
+const char *hal_lacks(const char *instructions);
+
 /* Ends the program, saying why; NULL: nothing to say. */
 _Noreturn void hal_stop(int code, const char *why);
 

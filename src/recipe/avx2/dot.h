@@ -1,0 +1,28 @@
+/* dot.h: sums of products of bytes, four to a lane. */
+#ifndef OI_RECIPE_DOT_H
+#define OI_RECIPE_DOT_H
+
+#include "recipe/avx2/vec.h"
+
+/* w within 0 ... 15 times x within +-127: eight of these fit the 16 bits they are summed in. */
+static inline oi_vi oi_vi_dot_u4(oi_vi sum, oi_vi w, oi_vi x)
+{
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
+    __asm__("" : "+x"(sum)); /* one sum after the other: a tree of them would not fit registers */
+    return sum;
+}
+
+/* total += what up to eight oi_vi_dot_u4 summed */
+static inline oi_vi oi_vi_dot_u4_end(oi_vi total, oi_vi sum)
+{
+    return _mm256_add_epi32(total, _mm256_madd_epi16(sum, _mm256_set1_epi16(1)));
+}
+
+/* w within -128 ... 127 times x within +-127: a pair of products fits 16 bits. */
+static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
+{
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* dot.h: sums of products of bytes, four to a lane. */
+#ifndef OI_RECIPE_DOT_H
+#define OI_RECIPE_DOT_H
+
+#include "recipe/avx512/vec.h"
+
+/* w within 0 ... 15 times x within +-127: eight of these fit the 16 bits they are summed in. */
+static inline oi_vi oi_vi_dot_u4(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return _mm512_add_epi16(sum, _mm512_maddubs_epi16(w, x));
+}
+
+/* total += what up to eight oi_vi_dot_u4 summed */
+static inline oi_vi oi_vi_dot_u4_end(oi_vi total, oi_vi sum)
+{
+    return _mm512_add_epi32(total, _mm512_madd_epi16(sum, _mm512_set1_epi16(1)));
+}
+
+/* x with the sign of w, where w is below 0 */
+static inline oi_vi oi_vi_sign(oi_vi x, oi_vi w)
+{
+    return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
+}
+
+/* w within -128 ... 127 times x within +-127: a pair of products fits 16 bits. */
+static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
+{
+    oi_vi pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(w), oi_vi_sign(x, w));
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
+
+#endif

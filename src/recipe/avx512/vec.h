@@ -1,0 +1,229 @@
+/* vec.h: vectors of AVX-512 (F, BW, VL and DQ), under the names that every folder has (see
+ * avx2/vec.h). */
+#ifndef OI_RECIPE_VEC_H
+#define OI_RECIPE_VEC_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef __m512 oi_vf;
+
+typedef __m512i oi_vi;
+
+enum { OI_VF = 16 };
+
+/* -- floats -- */
+
+static inline oi_vf oi_vf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+static inline void oi_vf_store(float *p, oi_vf v)
+{
+    _mm512_storeu_ps(p, v);
+}
+
+static inline oi_vf oi_vf_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+static inline oi_vf oi_vf_add(oi_vf a, oi_vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+static inline oi_vf oi_vf_sub(oi_vf a, oi_vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+static inline oi_vf oi_vf_mul(oi_vf a, oi_vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+/* a * b + c, rounded once */
+static inline oi_vf oi_vf_fma(oi_vf a, oi_vf b, oi_vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+/* b where one of them is NaN */
+static inline oi_vf oi_vf_max(oi_vf a, oi_vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+static inline oi_vf oi_vf_min(oi_vf a, oi_vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+/* The nearest whole number, of two the even one. */
+static inline oi_vf oi_vf_round(oi_vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline oi_vf oi_vf_load_f16(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+
+/* The first n floats. */
+static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v);
+}
+
+/* The sum of all lanes, always in this order. */
+static inline float oi_vf_total(oi_vf v)
+{
+    __m256 t = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* The sums of four vectors, each always in this order. */
+static inline void oi_vf_total_four(const oi_vf v[4], float *sums)
+{
+    __m256 h[4];
+    for (int i = 0; i < 4; i++)
+        h[i] = _mm256_add_ps(_mm512_castps512_ps256(v[i]), _mm512_extractf32x8_ps(v[i], 1));
+    __m256 t = _mm256_hadd_ps(_mm256_hadd_ps(h[0], h[1]), _mm256_hadd_ps(h[2], h[3]));
+    _mm_storeu_ps(sums, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
+}
+
+static inline float oi_vf_largest(oi_vf v)
+{
+    __m256 t = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* Rows become columns: fours of lanes first, then fours of such fours. */
+static inline void oi_vf_transpose(oi_vf v[OI_VF])
+{
+    oi_vf a[OI_VF], b[OI_VF];
+    for (int i = 0; i < 16; i += 2) {
+        a[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        a[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        b[i] = _mm512_shuffle_ps(a[i], a[i + 2], 0x44);
+        b[i + 1] = _mm512_shuffle_ps(a[i], a[i + 2], 0xee);
+        b[i + 2] = _mm512_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+        b[i + 3] = _mm512_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        a[i] = _mm512_shuffle_f32x4(b[i], b[i + 4], 0x88);
+        a[i + 4] = _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd);
+        a[i + 8] = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0x88);
+        a[i + 12] = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm512_shuffle_f32x4(a[i], a[i + 8], 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(a[i + 4], a[i + 12], 0x88);
+        v[i + 8] = _mm512_shuffle_f32x4(a[i], a[i + 8], 0xdd);
+        v[i + 12] = _mm512_shuffle_f32x4(a[i + 4], a[i + 12], 0xdd);
+    }
+}
+
+/* What lies there will be read soon; it need not exist. Inlined at once: gcc drops calls of a
+ * function that gives nothing and changes nothing. */
+static inline __attribute__((always_inline)) void oi_prefetch(const void *p)
+{
+    _mm_prefetch((const char *)p, _MM_HINT_T0);
+}
+
+/* -- integers -- */
+
+static inline oi_vi oi_vi_zero(void)
+{
+    return _mm512_setzero_si512();
+}
+
+static inline oi_vi oi_vi_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+static inline oi_vi oi_vi_set(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+
+static inline oi_vi oi_vi_add(oi_vi a, oi_vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+static inline oi_vi oi_vi_sub(oi_vi a, oi_vi b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+
+static inline oi_vf oi_vf_of_vi(oi_vi v)
+{
+    return _mm512_cvtepi32_ps(v);
+}
+
+/* To the nearest, of two to the even one. */
+static inline oi_vi oi_vi_of_vf(oi_vf v)
+{
+    return _mm512_cvtps_epi32(v);
+}
+
+/* 2^n for n within -126 ... 127 */
+static inline oi_vf oi_vf_power_of_2(oi_vi n)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23));
+}
+
+static inline oi_vi oi_vi_half(oi_vi n)
+{
+    return _mm512_srai_epi32(n, 1);
+}
+
+/* The lower, or upper, half of every byte. */
+static inline oi_vi oi_vi_low4(oi_vi v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+}
+
+static inline oi_vi oi_vi_high4(oi_vi v)
+{
+    return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+}
+
+/* The bits from `shift` on that `mask` keeps, of every lane. */
+static inline oi_vi oi_vi_bits(oi_vi v, int shift, int32_t mask)
+{
+    return _mm512_and_si512(_mm512_srl_epi32(v, _mm_cvtsi32_si128(shift)), _mm512_set1_epi32(mask));
+}
+
+/* The byte from `shift` on of every lane, with its sign. */
+static inline oi_vi oi_vi_byte(oi_vi v, int shift)
+{
+    return _mm512_srai_epi32(_mm512_sll_epi32(v, _mm_cvtsi32_si128(24 - shift)), 24);
+}
+
+/* The same four bytes in every lane. */
+static inline oi_vi oi_vi_four(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+
+#endif

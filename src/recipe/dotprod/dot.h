@@ -1,0 +1,24 @@
+/* dot.h: sums of products of bytes, four to a lane, in 32 bits at once. */
+#ifndef OI_RECIPE_DOT_H
+#define OI_RECIPE_DOT_H
+
+#include "recipe/neon/vec.h"
+
+/* w and x within -128 ... 127 */
+static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return vdotq_s32(sum, vreinterpretq_s8_s32(w), vreinterpretq_s8_s32(x));
+}
+
+static inline oi_vi oi_vi_dot_u4(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return oi_vi_dot_i8(sum, w, x);
+}
+
+/* total += what any number of oi_vi_dot_u4 summed */
+static inline oi_vi oi_vi_dot_u4_end(oi_vi total, oi_vi sum)
+{
+    return vaddq_s32(total, sum);
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* vec.h: the vectors of the folder that the compiler's flags ask for. Which folder builds on which
+ * is in table.c: what one has not is the one's below it. */
+#ifndef OI_RECIPE_FOLDER_H
+#define OI_RECIPE_FOLDER_H
+
+#if defined(__AVX512BW__)
+#if defined(__AVX512VNNI__)
+#include "recipe/avx512vnni/dot.h"
+#else
+#include "recipe/avx512/dot.h"
+#endif
+#include "recipe/avx2/quantise.h"
+#elif defined(__AVX2__)
+#include "recipe/avx2/dot.h"
+#include "recipe/avx2/quantise.h"
+#elif defined(__ARM_NEON)
+#if defined(__ARM_FEATURE_DOTPROD)
+#include "recipe/dotprod/dot.h"
+#else
+#include "recipe/neon/dot.h"
+#endif
+#include "recipe/neon/quantise.h"
+#endif
+
+#endif

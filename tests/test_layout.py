@@ -91,14 +91,18 @@ def test_every_header_compiles_alone(path):
         pytest.skip("no cc here")
     command = ["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-Iinclude"]
     command += ["-Isrc", "-Ibuild/generated", "-fsyntax-only", "-x", "c", "-"]
-    if "neon" in path.parts:  # bodies are for a target
-        command[0] = "aarch64-linux-gnu-gcc"
+    flags = {"avx2": ["-mavx2", "-mfma", "-mf16c"], "dotprod": ["-march=armv8.2-a+dotprod"]}
+    flags["avx512"] = [*flags["avx2"], "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
+    flags["avx512vnni"] = [*flags["avx512"], "-mavx512vnni"]
+    folder = path.parts[2] if len(path.parts) > 3 and path.parts[1] == "recipe" else "avx2"
+    if folder in ("neon", "dotprod"):  # bodies are for a target
+        command = ["aarch64-linux-gnu-gcc", *command[1:], *flags.get(folder, [])]
         if not shutil.which(command[0]):
             pytest.skip(f"no {command[0]} here")
     elif path.parts[1] == "recipe":
         if platform.machine() not in ("x86_64", "AMD64"):
             pytest.skip("checked on x86")
-        command += ["-mavx2", "-mfma", "-mf16c"]
+        command += flags[folder]
     source = f'#include "{path}"\n'
     result = subprocess.run([*command, "-I."], input=source, cwd=REPO, text=True, capture_output=True)
     assert result.returncode == 0, result.stderr

@@ -35,6 +35,7 @@ WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), mor
     "avx2-gcc-sanitized": ("cpu_avx2", "gcc", SANITIZED, []),
     "neon": ("cpu_neon", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", []),
     "neon-nodes": ("cpu_neon", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", ["--per-node"]),
+    "dotprod": ("cpu_neon_dotprod", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", []),
 }
 if os.environ.get("OPENINFER_SANITIZED"):  # what is emitted was judged already: now it is about who emits it
     WAYS = {"avx2-gcc-quick": ("cpu_avx2", "gcc", "-O0", []), "avx2-gcc-nodes": ("cpu_avx2", "gcc", "-O0", ["--per-node"])}

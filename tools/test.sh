@@ -38,9 +38,17 @@ unit_in() {
     cat "$log/ctest"
     read -r bad total < <(sed -nE 's/.*tests passed, ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/p' \
         "$log/ctest") || { bad=1 total=1; }
-    count $((total - bad)) "$bad"
+    local unable
+    unable=$(grep -c ' (Skipped)$' "$log/ctest")
+    while read -r line; do
+        left_out+=("$line: $(build_says "$1" "$line")")
+    done < <(sed -nE 's/^[[:space:]]*[0-9]+ - (.*) \(Skipped\)$/\1/p' "$log/ctest")
+    count $((total - bad - unable)) "$bad"
     return $status
 }
+
+# build_says DIR TEST: why the test was not run
+build_says() { "$1/bin/$2" | sed -n 's/^not run: //p'; }
 
 # pytest_in DIR PATH...: the system tests against the command in DIR, on all processors. What is
 # measured there is processor time and a process's own memory, which neighbours do not change.

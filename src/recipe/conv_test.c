@@ -72,8 +72,8 @@ static void test_settings(void **state)
     (void)state;
     static const setting settings[] = {
         /* windows of one place, on places of any number */
-        {"oi_conv_points", 2, 2, 5, 7, 1, {4, 5}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        {"oi_conv_points", 1, 1, 3, 13, 1, {16}, {1}, {1}, {0}, {1}, false},
+        {"oi_conv_points", 2, 2, 5, 7, 1, {7, 5}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+        {"oi_conv_points", 1, 1, 3, 13, 1, {32}, {1}, {1}, {0}, {1}, false},
         {"oi_conv_points", 2, 1, 24, 2, 1, {3, 96}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
         /* all channels */
         {"oi_conv_dense", 2, 1, 3, 8, 1, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 600000 /* a step of a large model under emulation */
+#define LACKS       5      /* what main.c says by its exit code, see emit/c/main_file.c */
 
 /* In the child, between fork and exec: only what is safe there. */
 static void become(const char *dir, const char *const *argv, int in, int out, int err)
@@ -116,6 +117,8 @@ void oi_child_end(oi_child *c, char *how, size_t cap)
     c->pid = 0;
     if (how && WIFSIGNALED(status))
         snprintf(how, cap, "it was ended by signal %d", WTERMSIG(status));
+    else if (how && WEXITSTATUS(status) == LACKS)
+        snprintf(how, cap, "this machine lacks instructions that it is made of");
     else if (how)
         snprintf(how, cap, "it ended with exit code %d", WEXITSTATUS(status));
 }

@@ -34,6 +34,10 @@ typedef struct trial {
     bool is_exact;   /* bit for bit as the definition; a NaN is a NaN */
 } trial;
 
+#ifndef OI_FOLDER
+#define OI_FOLDER "" /* none: no test */
+#endif
+
 /* The folder that the test is built for, and what it runs: main is in trial.c, which is compiled
  * for any machine and looks first whether this one has the instructions. */
 const char *const trial_folder_name = OI_FOLDER;
@@ -196,7 +200,20 @@ static inline void trial_compare(const trial *t, const void *got, const void *wa
     }
 }
 
-/* Whether a recipe takes the call; the plan is judged and everything freed. */
+/* Whether narrower vectors would do: those of the folder that this one extends. */
+static inline bool trial_is_too_wide(const oi_recipe_call *c)
+{
+    const oi_recipe_folder *f = oi_recipe_folders;
+    oi_recipe_plan p;
+    while (f->name && (!trial_folder()->extends || strcmp(f->name, trial_folder()->extends) != 0))
+        f++;
+    const oi_device_info target = {.cpu = {.isa = f->isa}};
+    const oi_recipe_call narrower = {c->q, c->is_weight, &target};
+    return f->name && oi_recipe_find(&narrower, &p);
+}
+
+/* Whether a recipe takes the call, or would if it had room for a vector; the plan is judged and
+ * everything freed. */
 static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64_t *dims,
                              trial_body *body)
 {
@@ -209,6 +226,7 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
     t->q.out = &t->out;
     t->q.attrs = t->attrs;
     const oi_recipe *found = oi_recipe_find(&c, &p);
+    const bool takes = found || trial_is_too_wide(&c);
     size_t n = trial_bytes(&t->out);
     void *want = trial_room(n), *whole = trial_room(n), *parts = trial_room(n);
     if (found) {
@@ -235,7 +253,7 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
     free(want);
     free(whole);
     free(parts);
-    return found != NULL;
+    return takes;
 }
 
 #endif

@@ -218,7 +218,7 @@ static void put_needs(oi_cprog *c, oi_out *o)
         return;
     oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", needs(c));
     oi_out_line(o, "if (lacks)");
-    oi_out_line(o, "    hal_stop(1, lacks);");
+    oi_out_line(o, "    hal_stop(5, lacks);");
 }
 
 /* The head of main: weights that are compiled in, or mapped. */

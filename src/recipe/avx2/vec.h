@@ -85,7 +85,8 @@ static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {
     float all[OI_VF];
     _mm256_storeu_ps(all, v);
-    memcpy(p, all, (size_t)n * sizeof *p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = all[i];
 }
 
 /* The sum of all lanes, always in this order. */

@@ -84,7 +84,8 @@ static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {
     float all[OI_VF];
     vst1q_f32(all, v);
-    memcpy(p, all, (size_t)n * sizeof *p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = all[i];
 }
 
 /* The sum of all lanes, always in this order. */

@@ -1,0 +1,122 @@
+"""Every kind of instructions that recipes are written for: each target's program is made of them, and gives what
+the simulator gives where the machine, or qemu, can run it. What cannot be run here is left out by name."""
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BIN, REPO
+
+sys.path.insert(0, str(REPO / "python/src"))
+from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+
+np = pytest.importorskip("numpy", reason="weights are made with numpy")
+
+# one of everything that has a recipe, with rows for tiles of 16 and a rest
+GRAPH = """
+dynamic { x: f32[35, 96]; one: f32[1, 96]; image: f32[1, 4, 9, 40]; }
+constant {
+  u: u4[50, 96]; us: f16[50, 3]; uo: f16[50, 3];
+  i: i8[33, 96]; is: f32[33, 3];
+  w: f32[96, 40]; g: f32[40, 96]; gb: f32[40];
+  k: f32[7, 4, 3, 3]; kb: f32[7];
+}
+volatile { a: f32[35, 50]; b: f32[35, 33]; c: f32[1, 50]; d: f32[35, 50]; e: f32[35, 40]; f: f32[35, 40];
+           h: f32[1, 7, 9, 40]; y: f32[1, 35, 96]; z: f32[1, 33]; }
+block entry {
+  assign q: f32[1, 35, 96];
+  op qlinear(x, u, us, uo, act="q8") >> a;
+  op qlinear(x, i, is, act="q8") >> b;
+  op qlinear(one, u, us, uo, act="q8") >> c;
+  op qlinear(one, i, is, act="q8") >> z;
+  op qlinear(x, u, us, uo) >> d;
+  op matmul(x, w) >> e;
+  op gemm(x, g, gb, trans_b=true) >> f;
+  op conv2d(image, k, kb, pads=[1, 1, 1, 1]) >> h;
+  op reshape(x, shape=[1, 35, 96]) >> q;
+  op sdpa(q, q, q, heads=3, causal=true) >> y;
+  return a, b, c, d, e, f, h, y, z;
+}
+"""
+
+# what the text of a target's program must and must not be made of
+MADE_OF = {
+    "cpu_avx2": ("_mm256_maddubs_epi16", "_mm512"),
+    "cpu_avx512": ("_mm512_dpbusd_epi32", "_mm512_maddubs_epi16"),
+    "cpu_amx": ("_mm512_dpbusd_epi32", "_mm512_maddubs_epi16"),
+    "cpu_neon": ("vmull_s8", "vdotq_s32"),
+    "cpu_neon_dotprod": ("vdotq_s32", "vmull_s8"),
+}
+
+
+@dataclasses.dataclass
+class Weights:
+    tensors: dict
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("isa")
+    rng = np.random.default_rng(5)
+    (folder / "all.oi").write_text(GRAPH)
+
+    def real(*shape, kind=np.float32):
+        return TensorSpec((rng.standard_normal(shape) * 0.2).astype(kind))
+
+    tensors = {
+        "u": TensorSpec(rng.integers(0, 16, (50, 96)), dtype="u4"),
+        "us": real(50, 3, kind=np.float16), "uo": real(50, 3, kind=np.float16),
+        "i": TensorSpec(rng.integers(-128, 128, (33, 96)), dtype="i8"), "is": real(33, 3),
+        "w": real(96, 40), "g": real(40, 96), "gb": real(40), "k": real(7, 4, 3, 3), "kb": real(7),
+    }  # fmt: skip
+    write_oinf(Weights(tensors), folder / "all.oinf")
+    return [str(folder / "all.oi"), "--model", str(folder / "all.oinf")]
+
+
+def machine(openinfer, target):
+    profiles = json.loads(openinfer("targets", "--json").stdout)["profiles"]
+    return next(p for p in profiles if p["name"] == target)
+
+
+@pytest.mark.parametrize("target", MADE_OF)
+def test_text(openinfer, words, tmp_path, target):
+    openinfer("synth", *words, "--target", target, "-o", str(tmp_path), "--name", "judged")
+    text = (tmp_path / "judged.c").read_text()
+    has, has_not = MADE_OF[target]
+    assert has in text and has_not not in text
+    if "neon" in target and not shutil.which("aarch64-linux-gnu-gcc"):
+        pytest.skip("aarch64-linux-gnu-gcc is not installed")
+    cc = "aarch64-linux-gnu-gcc" if "neon" in target else "cc"
+    made = subprocess.run(["make", "-s", "-C", str(tmp_path), f"CC={cc}"], capture_output=True, text=True,
+                          env={"CFLAGS": "-O1 -Werror", "PATH": "/usr/bin:/bin"})
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["steps", "nodes"])
+@pytest.mark.parametrize("target", MADE_OF)
+def test_results(openinfer, words, target, more):
+    if not machine(openinfer, target)["can_run"]:
+        pytest.skip(f"this machine cannot run programs for {target}")
+    if not machine(openinfer, target)["can_build"]:
+        pytest.skip(f"no compiler for {target} here")
+    result = openinfer("verify", *words, "--target", target, "--steps", "2", "--cflags", "-O2", *more)
+    assert "they agree" in result.stdout
+
+
+def test_processor_without_the_instructions(openinfer, words, tmp_path):
+    """It is said before the first of them is met, not by a signal."""
+    lacking = [t for t in ("cpu_avx512", "cpu_amx") if not machine(openinfer, t)["can_run"]]
+    if not lacking or not machine(openinfer, "cpu_avx2")["can_run"]:
+        pytest.skip("this machine has all instructions that recipes know, or is no x86")
+    openinfer("synth", *words, "--target", lacking[0], "-o", str(tmp_path), "--name", "judged")
+    subprocess.run(["make", "-s", "-C", str(tmp_path)], check=True)
+    run = subprocess.run([str(tmp_path / "judged"), str(tmp_path / "weights.bin")], input=b"", capture_output=True)
+    assert run.returncode == 5
+    assert run.stderr.startswith(b"this processor has no a") and run.stderr.endswith(b", which the program needs\n")
+    verify = subprocess.run([str(BIN), "verify", *words, "--target", lacking[0]], capture_output=True, text=True)
+    assert verify.returncode == 1 and "this processor has no a" in verify.stderr
+    assert "did not finish: this machine lacks instructions that it is made of" in verify.stderr

@@ -297,15 +297,20 @@ static bool is_pass(const char *word)
     return false;
 }
 
+static oi_status no_such_pass(const char *word)
+{
+    char all[512] = "";
+    for (size_t i = 0, n = 0; oi_synth_pass(i) && n < sizeof all; i++)
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", oi_synth_pass(i));
+    return cli_usage_error("there is no pass '%s' (they are %s)", word, all);
+}
+
 oi_status cli_passes(const cli_list *names, const char **out)
 {
     size_t n = 0;
     for (; n < names->n && n < CLI_MAX_PASSES; n++) {
         if (!is_pass(names->at[n]))
-            return cli_usage_error(
-                "there is no pass '%s' (they are recipes, fold, dead, rename, same, forward, "
-                "inline, fuse, rows, lend, schedule, memory, threads)",
-                names->at[n]);
+            return no_such_pass(names->at[n]);
         out[n] = names->at[n];
     }
     out[n] = NULL;

@@ -131,7 +131,7 @@ def test_examples(openinfer, tmp_path, name):
 MODELS = pathlib.Path(REPO / "build/models")
 
 
-@pytest.mark.parametrize("name", ["minilm", "ocr", "silero"])
+@pytest.mark.parametrize("name", ["minilm", "ocr", "silero", "smollm2"])
 def test_models(openinfer, tmp_path, name):
     folder = MODELS / name
     if not folder.is_dir():

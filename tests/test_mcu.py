@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -251,6 +252,21 @@ def test_plan_is_the_same_every_time(openinfer, words, folder):
     assert max(t["offset"] + t["bytes"] for t in plan["tensors"] if t["space"] == "arena") <= (
         plan["certificate"]["arena_bytes"]
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_synthesis_takes_no_time(words, folder, sanitized, name):
+    """A fifth of a second: processor time, which neighbours do not change."""
+    if sanitized:
+        pytest.skip("a sanitized library is slow on purpose")
+    times = []
+    for device in DEVICES:
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([BIN, "synth", *words(name)[0], "--target", device, "-o", folder / "quick"], check=True)
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime)
+    print(f"{name}: {max(times):.3f} s")
+    assert max(times) < 0.2
 
 
 # -- what does not fit is refused --

@@ -299,6 +299,30 @@ def test_a_second_instance_of_smollm2_disturbs_nothing(tmp_path):
     verify(*words, "--cc", REPO / "tests/synthfuzz/shaking_cc")
 
 
+def test_smollm2_is_synthesized_and_built_in_time(tmp_path):
+    """10 s and 1 GiB, the compiler a minute; the same bytes again; and nothing in it could allocate."""
+    folder = model("smollm2")
+    words = [folder / "prefill.oi", folder / "decode.oi", "--model", folder / "model.oinf", "--target", "cpu_avx2", "--name", "llm"]
+    code = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")  # fmt: skip
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", code, BIN, "synth", *words, "-o", tmp_path / "out"], capture_output=True, text=True)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    seconds, most = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime, 1024 * int(done.stdout.splitlines()[-1])
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["make", "-s", "-C", tmp_path / "out"], check=True)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    built = end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+    print(f"synthesized in {seconds:.1f} s and {most / 2**20:.0f} MiB, built in {built:.1f} s")
+    assert seconds < 10 and most < 2**30 and built < 60
+    names = subprocess.run(["nm", "-u", tmp_path / "out/llm.o"], capture_output=True, text=True, check=True).stdout.split()
+    assert set(names) - {"U"} <= {"memcpy", "memset", "memmove", "memcmp", "team_run", "team_meet", "exp", "pow", "sin", "cos"}, names
+    subprocess.run([BIN, "synth", *words, "-o", tmp_path / "again"], check=True)
+    for path in sorted((tmp_path / "again").iterdir()):
+        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes(), path.name
+
+
 def test_smollm2_in_little_memory():
     tokens, count = tokens_of(QUESTIONS[0]), 16 if ALL else 6
     given = ",".join(map(str, tokens))

@@ -144,6 +144,21 @@ def test_same_bits(words, tmp_path, name):
         assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
 
 
+@pytest.mark.parametrize("name", ["silero", "ocr"])
+def test_same_bits_of_models(tmp_path, name):
+    folder = REPO / "build/models" / name
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there: make models")
+    graph = next(folder.glob("*.oi"))
+    build([str(graph), "--model", str(folder / "model.oinf")], tmp_path / "out", "-O2")
+    assert "team_run" in (tmp_path / "out/judged.c").read_text()
+    text = inputs(tmp_path / "out", 8)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+
+
 def test_threads_are_used(words, tmp_path):
     """Else the test above would compare one thread with itself."""
     build(words("mixed"), tmp_path / "out", "-O1", "--share-all")

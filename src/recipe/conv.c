@@ -97,26 +97,41 @@ static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
 }
 
-static bool plan_points(const call *c, oi_recipe_plan *out)
+static int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Filters in a tile, six or four: where less of the tiles at the edges is for nothing. */
+static int64_t high_of(const call *c, int64_t places, int64_t lanes)
+{
+    if (places < 3 * lanes)
+        return 6;
+    return up(c->m, 4) * up(places, 3 * lanes) <= up(c->m, 6) * up(places, 2 * lanes) ? 4 : 6;
+}
+
+static bool plan_points(const call *c, int64_t lanes, oi_recipe_plan *out)
 {
     out->function = "oi_conv_points";
     add_tensors(c, out);
-    add_sizes(out, (int64_t[]){c->batches, c->c, c->m, c->places, c->has_bias}, 5);
+    const int64_t sizes[] = {c->batches, c->c,        c->m,
+                             c->places,  c->has_bias, high_of(c, c->places, lanes)};
+    add_sizes(out, sizes, OI_COUNT(sizes));
     return true;
 }
 
 /* Rows with their padding, of a length that whole vectors may be read from. */
-static int64_t pitch_of(const call *c, int64_t lanes)
+static int64_t pitch_of(const call *c, int64_t wide, int64_t lanes)
 {
-    int64_t places = (c->out_width + 2 * lanes - 1) / (2 * lanes) * (2 * lanes);
-    return (places + (c->x.kernel - 1) / c->x.stride + lanes - 1) / lanes * lanes;
+    return up(up(c->out_width, wide) + (c->x.kernel - 1) / c->x.stride, lanes);
 }
 
 /* Rows of x with their padding in scratch: those under one row of the result, or a channel's. */
 static bool plan_rows(const call *c, bool is_deep, int64_t lanes, oi_recipe_plan *out)
 {
-    const int64_t pitch = pitch_of(c, lanes);
-    int64_t rows = is_deep ? (c->out_height - 1) * c->y.stride + c->y.kernel : c->c * c->y.kernel;
+    const int64_t high = is_deep ? 6 : high_of(c, c->out_width, lanes);
+    const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes);
+    const int64_t rows = is_deep ? c->y.in : c->c * c->y.kernel;
     if (rows * c->x.stride > SCRATCH / pitch || c->y.dilation != 1 || c->x.dilation != 1)
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
@@ -125,8 +140,9 @@ static bool plan_rows(const call *c, bool is_deep, int64_t lanes, oi_recipe_plan
     const int64_t sizes[] = {
         c->batches,    c->c,         c->y.in,     c->x.in,     is_deep ? c->m / c->c : c->m,
         c->out_height, c->out_width, c->y.kernel, c->x.kernel, c->y.stride,
-        c->x.stride,   c->y.before,  c->x.before, pitch,       c->has_bias};
-    add_sizes(out, sizes, OI_COUNT(sizes));
+        c->x.stride,   c->y.before,  c->x.before, pitch,       c->has_bias,
+        high};
+    add_sizes(out, sizes, OI_COUNT(sizes) - is_deep);
     return true;
 }
 
@@ -163,7 +179,7 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
         if (group != c.c || c.out_width < LONG || !plan_rows(&c, true, lanes, out))
             return false;
     } else if (c.is_points && c.places >= 2 * lanes) {
-        plan_points(&c, out);
+        plan_points(&c, lanes, out);
     } else if (c.out_width < LONG || !plan_rows(&c, false, lanes, out)) {
         if (!rc->is_weight[1] || !plan_few(&c, lanes, out))
             return false;

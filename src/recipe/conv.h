@@ -2,9 +2,10 @@
  *
  * Where a row of the result is long, lanes are places of it. The rows of x under a window are laid
  * out with their padding, and with the numbers a stride apart side by side, so that every place of
- * the window is a plain load; six filters meet 2 OI_VF places at a time, or one filter six vectors
- * of places where it has a channel of its own. Windows of one place need no such copy. Where there
- * are few places, lanes are filters: windows become rows of a matrix product (gemm.h). */
+ * the window is a plain load; six filters meet 2 OI_VF places at a time, or four 3 OI_VF, or one
+ * filter six vectors of places where it has a channel of its own. Windows of one place need no such
+ * copy. Where there are few places, lanes are filters: windows become rows of a matrix product
+ * (gemm.h). */
 #ifndef OI_RECIPE_CONV_H
 #define OI_RECIPE_CONV_H
 
@@ -67,46 +68,89 @@ static inline __attribute__((always_inline)) void oi_conv_six(const float *const
         sums[i] = s[i];
 }
 
-/* The filters `at` to `last` - 1, at most six, at 2 OI_VF places, of which `places` are kept. */
+/* The same with four filters at 3 OI_VF places. */
+static inline __attribute__((always_inline)) void oi_conv_four(const float *const w[4],
+                                                               const float *restrict x,
+                                                               int64_t rows, int64_t step,
+                                                               int64_t kw, int64_t stride,
+                                                               int64_t pitch, oi_vf sums[12])
+{
+    oi_vf s[12];
+    int64_t at = 0;
+    for (int64_t i = 0; i < 12; i++)
+        s[i] = oi_vf_set(0);
+    for (int64_t r = 0; r < rows; r++, x += step, at += kw)
+        for (int64_t i = 0; i < kw; i++) {
+            const float *p = x + i % stride * pitch + i / stride;
+            oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), c = oi_vf_load(p + 2 * OI_VF), v;
+            v = oi_vf_set(w[0][at + i]);
+            s[0] = oi_vf_fma(v, a, s[0]);
+            s[1] = oi_vf_fma(v, b, s[1]);
+            s[2] = oi_vf_fma(v, c, s[2]);
+            v = oi_vf_set(w[1][at + i]);
+            s[3] = oi_vf_fma(v, a, s[3]);
+            s[4] = oi_vf_fma(v, b, s[4]);
+            s[5] = oi_vf_fma(v, c, s[5]);
+            v = oi_vf_set(w[2][at + i]);
+            s[6] = oi_vf_fma(v, a, s[6]);
+            s[7] = oi_vf_fma(v, b, s[7]);
+            s[8] = oi_vf_fma(v, c, s[8]);
+            v = oi_vf_set(w[3][at + i]);
+            s[9] = oi_vf_fma(v, a, s[9]);
+            s[10] = oi_vf_fma(v, b, s[10]);
+            s[11] = oi_vf_fma(v, c, s[11]);
+        }
+    for (int64_t i = 0; i < 12; i++)
+        sums[i] = s[i];
+}
+
+/* The filters `at` to `last` - 1, at most `high` (six or four), at 12 / high vectors of places, of
+ * which `places` are kept. */
 static inline __attribute__((always_inline)) void oi_conv_tile(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t at, int64_t last, int64_t rows, int64_t step, int64_t kw,
-    int64_t stride, int64_t pitch, int64_t plane, int64_t places, int64_t has_bias)
+    int64_t stride, int64_t pitch, int64_t plane, int64_t places, int64_t has_bias, int64_t high)
 {
+    const int64_t wide = 12 / high;
     const float *of[6];
     oi_vf s[12];
-    for (int64_t r = 0; r < 6; r++) /* beyond the last, the last again */
+    for (int64_t r = 0; r < high; r++) /* beyond the last, the last again */
         of[r] = w + (at + r < last ? at + r : last - 1) * rows * kw;
-    oi_conv_six(of, x, rows, step, kw, stride, pitch, s);
-    for (int64_t r = 0; r < 6 && at + r < last; r++) {
-        oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
-        oi_vf left = oi_vf_add(s[2 * r], b), right = oi_vf_add(s[2 * r + 1], b);
+    if (high == 6)
+        oi_conv_six(of, x, rows, step, kw, stride, pitch, s);
+    else
+        oi_conv_four(of, x, rows, step, kw, stride, pitch, s);
+    for (int64_t r = 0; r < high && at + r < last; r++) {
+        const oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
         float *to = out + (at + r) * plane;
-        if (places >= 2 * OI_VF) {
-            oi_vf_store(to, left);
-            oi_vf_store(to + OI_VF, right);
-        } else {
-            oi_vf_store_some(to, left, places < OI_VF ? places : OI_VF);
-            if (places > OI_VF)
-                oi_vf_store_some(to + OI_VF, right, places - OI_VF);
+        for (int64_t v = 0; v < wide; v++) {
+            const int64_t left = places - v * OI_VF;
+            if (left >= OI_VF)
+                oi_vf_store(to + v * OI_VF, oi_vf_add(s[wide * r + v], b));
+            else if (left > 0)
+                oi_vf_store_some(to + v * OI_VF, oi_vf_add(s[wide * r + v], b), left);
         }
     }
 }
 
-/* Windows of one place: x (batches, c, n) becomes out (batches, m, n), n at least 2 OI_VF; the
- * filters first ... last - 1. */
+/* Windows of one place: x (batches, c, n) becomes out (batches, m, n), n at least a tile wide; the
+ * filters first ... last - 1. So many places at a time that their numbers stay in the first cache
+ * while all filters meet them. */
 static inline __attribute__((always_inline)) void oi_conv_points(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t batches, int64_t c, int64_t m, int64_t n, int64_t has_bias,
-    int64_t first, int64_t last)
+    int64_t high, int64_t first, int64_t last)
 {
+    const int64_t wide = 12 / high * OI_VF, some = 4096 / c / wide;
+    const int64_t block = (some > 1 ? some : 1) * wide;
     for (int64_t b = 0; b < batches; b++)
-        for (int64_t i = 0; i < n; i += 2 * OI_VF) {
-            const int64_t at = i + 2 * OI_VF <= n ? i : n - 2 * OI_VF; /* some again */
-            for (int64_t f = first; f < last; f += 6)
-                oi_conv_tile(x + b * c * n + at, w, bias, out + b * m * n + at, f, last, c, n, 1, 1,
-                             0, n, 2 * OI_VF, has_bias);
-        }
+        for (int64_t i0 = 0; i0 < n; i0 += block)
+            for (int64_t f = first; f < last; f += high)
+                for (int64_t i = i0; i < i0 + block && i < n; i += wide) {
+                    const int64_t at = i + wide <= n ? i : n - wide; /* some again */
+                    oi_conv_tile(x + b * c * n + at, w, bias, out + b * m * n + at, f, last, c, n,
+                                 1, 1, 0, n, wide, has_bias, high);
+                }
 }
 
 /* Windows (kh, kw) over all channels; strip: rows of x under a row of the result, of pitch each.
@@ -116,7 +160,7 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
     float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
-    int64_t first, int64_t last)
+    int64_t high, int64_t first, int64_t last)
 {
     const int64_t plane = out_height * out_width, step = stride_x * pitch;
     for (int64_t b = 0; b < batches; b++)
@@ -128,11 +172,11 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
                     oi_conv_row(row < 0 || row >= height ? NULL : from, width, stride_x, p - left,
                                 strip + i * step + p * pitch, pitch);
             }
-            for (int64_t i = 0; i < out_width; i += 2 * OI_VF)
-                for (int64_t f = first; f < last; f += 6)
+            for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
+                for (int64_t f = first; f < last; f += high)
                     oi_conv_tile(strip + i, w, bias, out + b * m * plane + y * out_width + i, f,
                                  last, c * kh, step, kw, stride_x, pitch, plane, out_width - i,
-                                 has_bias);
+                                 has_bias, high);
         }
 }
 
@@ -162,8 +206,8 @@ static inline __attribute__((always_inline)) void oi_conv_line(
     }
 }
 
-/* Filter f sees channel f / each only; padded: that channel with its padding. The filters first
- * ... last - 1. */
+/* Filter f sees channel f / each only; padded: that channel with what is left and right of it. Rows
+ * above and below are nothing but zeros and left out. The filters first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_deep(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict padded, int64_t batches, int64_t c, int64_t height,
@@ -171,26 +215,25 @@ static inline __attribute__((always_inline)) void oi_conv_deep(
     int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
     int64_t first, int64_t last)
 {
-    const int64_t rows = (out_height - 1) * stride_y + kh, step = stride_x * pitch;
+    const int64_t step = stride_x * pitch, sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
     for (int64_t b = 0; b < batches; b++)
         for (int64_t f = first; f < last; f++) {
             const float *from = x + (b * c + f / each) * height * width;
-            float *to = out + (b * c * each + f) * out_height * out_width;
-            for (int64_t i = 0; i < rows * stride_x; i++) {
-                const int64_t row = i / stride_x - top;
-                oi_conv_row(row < 0 || row >= height ? NULL : from + row * width, width, stride_x,
-                            i % stride_x - left, padded + i * pitch, pitch);
-            }
+            const float more = has_bias ? bias[f] : 0;
+            for (int64_t i = 0; i < height * stride_x; i++)
+                oi_conv_row(from + i / stride_x * width, width, stride_x, i % stride_x - left,
+                            padded + i * pitch, pitch);
             for (int64_t y = 0; y < out_height; y++) {
-                const float *at = padded + y * stride_y * step, *by = w + f * kh * kw;
-                const float more = has_bias ? bias[f] : 0;
-                const int64_t sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
+                const int64_t above = y * stride_y - top, r0 = above < 0 ? -above : 0;
+                const int64_t r1 = height - above < kh ? height - above : kh;
+                const float *at = padded + (above + r0) * step, *by = w + (f * kh + r0) * kw;
+                float *to = out + ((b * c * each + f) * out_height + y) * out_width;
                 for (int64_t i = 0; i < sixes; i += 6 * OI_VF)
-                    oi_conv_line(at + i, by, more, to + y * out_width + i, kh, kw, stride_x, pitch,
-                                 6, 6 * OI_VF);
+                    oi_conv_line(at + i, by, more, to + i, r1 - r0, kw, stride_x, pitch, 6,
+                                 6 * OI_VF);
                 for (int64_t i = sixes; i < out_width; i += 2 * OI_VF)
-                    oi_conv_line(at + i, by, more, to + y * out_width + i, kh, kw, stride_x, pitch,
-                                 2, out_width - i);
+                    oi_conv_line(at + i, by, more, to + i, r1 - r0, kw, stride_x, pitch, 2,
+                                 out_width - i);
             }
         }
 }

@@ -121,6 +121,7 @@ bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
 
 /* gemm.c: input `input`, f32 (k, n) with these steps, in panels of `width` columns. */
 void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,

@@ -20,6 +20,7 @@ const oi_recipe oi_recipes[] = {
     {"gemm in tiles", "gemm", true, oi_recipe_gemm},
     {"sdpa in tiles of keys", "sdpa", true, oi_recipe_sdpa},
     {"conv in tiles", "conv", true, oi_recipe_conv},
+    {"means of rows side by side", "global_avg_pool", true, oi_recipe_global_avg_pool},
     {0},
 };
 

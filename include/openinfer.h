@@ -865,7 +865,15 @@ typedef struct oi_device_info {
         oi_endian endianness;
         oi_c_standard c_standard;
         bool libc;
+        /* measured; 0 = unknown. One thread, but for the last */
+        uint64_t clock_hz;
+        double l1_bytes_per_s, l2_bytes_per_s, l3_bytes_per_s, memory_bytes_per_s;
+        double f32_macs_per_s, int8_macs_per_s;
+        uint64_t meet_ns; /* all threads wait for each other */
     } cpu;
+    struct { /* sizes that were found best; 0 = by the caches */
+        uint64_t share_elements, gemm_depth, gemm_rows, qlinear_bytes, sdpa_floats;
+    } tuning;
     struct {
         oi_mcu_core core;
         oi_mcu_fpu fpu;
@@ -984,6 +992,7 @@ typedef struct oi_step_cost {
     uint64_t macs;  /* multiply-accumulates */
     uint64_t bytes; /* read and written by its kernels */
     bool is_open;   /* a loop whose length only the run knows was counted once */
+    double ns;      /* predicted for the device */
 } oi_step_cost;
 OI_API bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out); /* false past the end */
 /* What compiler and linker made of the program, in bytes. */

@@ -41,7 +41,7 @@ bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out)
     if (graph >= p->unit.graphs.n)
         return false;
     const oi_cost *c = &p->unit.graphs.at[graph].cost;
-    *out = (oi_step_cost){c->macs, c->bytes, c->is_open};
+    *out = (oi_step_cost){c->macs, c->bytes, c->is_open, c->ns};
     return true;
 }
 

@@ -38,6 +38,7 @@ static void put_cost(oi_jsonw *w, const oi_cost *c)
     put_u64(w, "bytes_moved", c->bytes);
     put_bool(w, "is_open", c->is_open);
     put_u64(w, "macs", c->macs);
+    put_u64(w, "predicted_ns", (uint64_t)(c->ns + 0.5));
     oi_jsonw_close(w, '}');
 }
 

@@ -4,6 +4,7 @@
 #include "emit/report.h"
 
 #include "device/device.h"
+#include "recipe/cost.h"
 
 #include <inttypes.h>
 
@@ -44,6 +45,12 @@ const char *oi_report_count(oi_arena *a, uint64_t n)
     return scaled(a, (double)n, 1000, units);
 }
 
+static const char *time_of(oi_arena *a, double ns)
+{
+    static const char *const units[] = {" ns", " us", " ms", " s", NULL};
+    return scaled(a, ns, 1000, units);
+}
+
 /* -- the top: what it needs -- */
 
 static void put_tile(oi_buf *out, const char *value, const char *what)
@@ -58,6 +65,7 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
     for (size_t g = 0; g < u->graphs.n; g++) {
         all.macs += u->graphs.at[g].cost.macs;
         all.bytes += u->graphs.at[g].cost.bytes;
+        all.ns += u->graphs.at[g].cost.ns;
         all.is_open |= u->graphs.at[g].cost.is_open;
     }
     oi_buf_puts(out, "<h1>");
@@ -75,6 +83,7 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
     const char *open = all.is_open ? ", open loops once" : "";
     put_tile(out, oi_report_count(a, all.macs),
              oi_arena_printf(a, "multiply-accumulates, %s%s", step, open));
+    put_tile(out, time_of(a, all.ns), oi_arena_printf(a, "predicted for %s%s", step, open));
     put_tile(out, oi_report_bytes(a, all.bytes), oi_arena_printf(a, "moved, %s%s", step, open));
     oi_buf_puts(out, "</div>");
 }
@@ -175,7 +184,7 @@ static void put_loops(oi_unit *u, const oi_skernel *k, oi_buf *out)
     }
 }
 
-static void put_kernel(oi_unit *u, const oi_skernel *k, uint64_t most, oi_buf *out)
+static void put_kernel(oi_unit *u, const oi_skernel *k, double most, oi_buf *out)
 {
     oi_arena *a = u->arena;
     oi_buf_puts(out, "<tr><td><code>");
@@ -187,27 +196,30 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, uint64_t most, oi_buf *o
     oi_buf_printf(out, "</td><td class=\"n\">%s</td><td class=\"n\">%s",
                   k->cost.macs ? oi_report_count(a, k->cost.macs) : "",
                   oi_report_bytes(a, k->cost.bytes));
+    oi_buf_printf(out, "</td><td class=\"n\">%s", time_of(a, k->cost.ns));
     oi_buf_printf(out, "</td><td><span class=\"share\" style=\"width:%.0fpx\"></span></td></tr>\n",
-                  most ? 1 + 70.0 * (double)k->cost.bytes / (double)most : 1.0);
+                  most > 0 ? 1 + 70.0 * k->cost.ns / most : 1.0);
 }
 
 static void put_kernels(oi_unit *u, oi_buf *out)
 {
-    uint64_t most = 0;
+    double most = 0;
     size_t n = 0;
     for (size_t i = 0; i < u->kernels.n; i++)
         if (u->kernels.at[i].is_used) {
-            most = u->kernels.at[i].cost.bytes > most ? u->kernels.at[i].cost.bytes : most;
+            most = u->kernels.at[i].cost.ns > most ? u->kernels.at[i].cost.ns : most;
             n++;
         }
     oi_buf_printf(out,
                   "<h2>Kernels</h2><p>%zu, in the order they were made. Costs are of one run, on "
-                  "paper: multiply-accumulates, and bytes read and written.</p>",
-                  n);
+                  "paper: multiply-accumulates, bytes read and written, and the time that this "
+                  "device should take by its description, with %u threads.</p>",
+                  n, oi_cost_machine(u->target).threads);
     if (!n)
         return;
     oi_buf_puts(out, "<div class=\"scroll\"><table><tr><th>kernel</th><th>from the graph</th>"
-                     "<th>loops</th><th class=\"n\">MACs</th><th class=\"n\">moved</th><th></th>"
+                     "<th>loops</th><th class=\"n\">MACs</th><th class=\"n\">moved</th>"
+                     "<th class=\"n\">predicted</th><th></th>"
                      "</tr>\n");
     for (size_t i = 0; i < u->kernels.n; i++)
         if (u->kernels.at[i].is_used)

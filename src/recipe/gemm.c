@@ -1,14 +1,13 @@
 /* gemm.c: which products of matrices the bodies of gemm.h take, and the panels of their weights. */
+#include "recipe/cost.h"
 #include "recipe/recipe.h"
 
 #include <math.h>
 
-#define FEWEST  6   /* rows that the tile has; with less only packed weights are worth it */
-#define AT_ONCE 144 /* rows of a: they stay in the second cache */
-#define MOST    240 /* up to so many at once rather than read the weights again */
-#define FAR     960 /* floats from row to row of a from which laying them side by side pays */
-#define DEPTH   256 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the part of b that is packed at a time */
-#define WIDTH   512
+#define FEWEST 6   /* rows that the tile has; with less only packed weights are worth it */
+#define FAR    960 /* floats from row to row of a from which laying them side by side pays */
+#define DEPTH  256 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
+#define WIDTH  512
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
 
@@ -42,6 +41,7 @@ typedef struct product {
     uint32_t shared; /* of a stack: the axis that is shared out, ... */
     int64_t each;    /* ... and the products at each of its positions */
     bool has_bias;
+    const oi_device_info *target;
 } product;
 
 /* Stacked matrices of a with one b are one tall matrix, when they lie one below the other. */
@@ -109,15 +109,23 @@ void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64
                       .pack = pack};
 }
 
+static int64_t most_depth(const product *p)
+{
+    const int64_t depth = oi_cost_gemm_depth(p->target, 2 * oi_recipe_lanes(p->target));
+    return depth < DEPTH ? depth : DEPTH;
+}
+
+/* Rows of a; up to two thirds more at once rather than read the weights again. */
 static int64_t at_once(const product *p)
 {
-    return p->m <= MOST ? p->m : AT_ONCE;
+    const int64_t rows = oi_cost_gemm_rows(p->target, most_depth(p));
+    return p->m <= rows * 5 / 3 ? p->m : rows;
 }
 
 /* k in parts that are as long as each other. */
 static int64_t depth_of(const product *p)
 {
-    const int64_t k = p->b.rows, parts = (k + DEPTH - 1) / DEPTH;
+    const int64_t k = p->b.rows, most = most_depth(p), parts = (k + most - 1) / most;
     return (k + parts - 1) / parts;
 }
 
@@ -160,9 +168,10 @@ static bool plan_both(const product *p, oi_recipe_plan *out)
     return true;
 }
 
-static bool plan(const oi_recipe_call *c, const product *p, int64_t lanes, oi_recipe_plan *out)
+static bool plan(const oi_recipe_call *c, product *p, int64_t lanes, oi_recipe_plan *out)
 {
     const oi_operand *o = &c->q->out[0];
+    p->target = c->target;
     if (p->stack == 1 && c->is_weight[1])
         plan_weights(p, 2 * lanes, out);
     else if (!plan_both(p, out))

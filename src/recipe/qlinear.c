@@ -1,11 +1,10 @@
 /* qlinear.c: which calls of qlinear the bodies of qlinear.h take, and the order of their weights.
  */
+#include "recipe/cost.h"
 #include "recipe/recipe.h"
 
 /* The numbers of a packing: what makes the layout. */
 enum { P_N, P_K, P_GROUP, P_LANES, P_TYPE, P_SCALE_TYPE, P_HAS_OFFSET, P_BIAS_TYPE };
-
-#define ROW_BYTES 65536 /* of x in 8 bits at a time: they stay in the second cache */
 
 static int64_t up(int64_t n, int64_t to)
 {
@@ -151,11 +150,12 @@ static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
 }
 
-/* What makes x ready: rows at a time in 8 bits, with the scales and sums of their blocks. */
-static int64_t add_ready(const oi_packing *p, int64_t m, oi_recipe_plan *out)
+/* What makes x ready: rows of so many bytes at a time in 8 bits, with the scales and sums of their
+ * blocks. */
+static int64_t add_ready(const oi_packing *p, int64_t m, int64_t bytes, oi_recipe_plan *out)
 {
     const int64_t k = p->sizes[P_K], blocks = k / p->sizes[P_GROUP];
-    int64_t rows = ROW_BYTES / k / 4 * 4;
+    int64_t rows = bytes / k / 4 * 4;
     rows = rows < 4 ? 4 : rows;
     rows = rows < m ? rows : m;
     add_scratch(out, "q", OI_I8, rows * k);
@@ -177,7 +177,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    const int64_t rows = is_q8 ? add_ready(p, m, out) : 0;
+    const int64_t rows = is_q8 ? add_ready(p, m, oi_cost_qlinear_bytes(c->target), out) : 0;
     const int64_t sizes[] = {m,
                              s[P_N],
                              s[P_K],
@@ -194,6 +194,8 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->extent = s[P_N];
     out->unit = lanes;
+    out->is_int8 = is_q8;
+    out->percent = 45;
     out->split_dim = c->q->out[0].rank - 1;
     return true;
 }

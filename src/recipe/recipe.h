@@ -67,7 +67,9 @@ typedef struct oi_recipe_plan {
      * every output; extent 0: one thread does all. */
     int64_t extent, unit;
     uint32_t split_dim;
-    uint64_t macs; /* set by who plans the program */
+    uint64_t macs;   /* set by who plans the program */
+    bool is_int8;    /* they are of 8-bit integers */
+    uint8_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
     bool in_place; /* an input may be the output: each position is read before it is written */
 } oi_recipe_plan;
 

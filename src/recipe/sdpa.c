@@ -1,11 +1,11 @@
 /* sdpa.c: which calls of sdpa the bodies of sdpa.h take. */
+#include "recipe/cost.h"
 #include "recipe/recipe.h"
 
 #include <math.h>
 
-#define ROWS  96         /* at a time: they share the work of laying out a tile of keys */
-#define SPACE (96 << 10) /* scores at a time: with a tile of keys they stay in the second cache */
-#define KEYS  64         /* OI_SDPA_KEYS */
+#define ROWS 96 /* at a time: they share the work of laying out a tile of keys */
+#define KEYS 64 /* OI_SDPA_KEYS */
 
 typedef struct call {
     int64_t batches, heads, kv_heads, tq, tk, dh, dv;
@@ -104,7 +104,8 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     const int64_t lanes = oi_recipe_lanes(rc->target);
     const int64_t stride = ((c.tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes); /* of scores */
     int64_t rows = c.heads * c.tq < ROWS ? c.heads * c.tq : ROWS, space = rows * stride;
-    space = space < SPACE ? space : stride > SPACE ? stride : SPACE;
+    const int64_t most = oi_cost_sdpa_floats(rc->target);
+    space = space < most ? space : stride > most ? stride : most;
     out->function = c.mask_size ? "oi_sdpa_masked" : "oi_sdpa";
     out->n_scratch = 1;
     out->scratch[0].name = "work";
@@ -128,6 +129,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
         oi_recipe_arg_add(out, OI_ARG_SIZE, i ? c.mask_steps[i - 1] : c.mask_size);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->percent = 40; /* exponentials take the rest */
     out->macs = (uint64_t)(c.batches * c.heads * c.tq * c.tk * (c.dh + c.dv));
     out->split_dim = c.heads_first ? 1 : q->out[0].rank - 1;
     out->extent = q->out[0].dims[out->split_dim];

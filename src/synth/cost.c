@@ -1,11 +1,12 @@
 /* cost.c: what a step costs on paper.
  * needs:  statements, kernels
  * keeps:  everything
- * makes:  multiply-accumulates and bytes moved, by kernel and by graph
+ * makes:  multiply-accumulates, bytes moved and the time it should take, by kernel and by graph
  *
  * A kernel moves every element it touches once: what a machine with a large enough cache would do.
  * Of two branches the dearer counts; a loop that only the run can count is counted once and the
  * sum marked as open. */
+#include "recipe/cost.h"
 #include "synth/pass.h"
 
 static uint64_t times(uint64_t a, uint64_t b)
@@ -22,7 +23,8 @@ static uint64_t plus(uint64_t a, uint64_t b)
 
 static oi_cost sum(oi_cost a, oi_cost b)
 {
-    return (oi_cost){plus(a.macs, b.macs), plus(a.bytes, b.bytes), a.is_open || b.is_open};
+    return (oi_cost){plus(a.macs, b.macs), plus(a.bytes, b.bytes), a.is_open || b.is_open,
+                     a.ns + b.ns};
 }
 
 /* -- kernels -- */
@@ -34,25 +36,62 @@ static void touch(uint64_t *touched, const oi_sops *ops, uint64_t iterations)
             touched[ops->at[i].port] = plus(touched[ops->at[i].port], iterations);
 }
 
-static oi_cost of_kernel(oi_unit *u, const oi_skernel *k)
+/* Arithmetic of one element: a function such as exp is a dozen plain ones. */
+static uint64_t ops_of(const oi_sops *ops)
 {
-    oi_cost cost = {0, 0, false};
-    uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
-    for (size_t i = 0; i < k->nests.n; i++) {
-        const oi_snest *n = &k->nests.at[i];
-        uint64_t all = 1, outputs = 1;
-        for (uint32_t a = 0; a < n->n_axes; a++) {
-            all = times(all, (uint64_t)n->axes[a].extent);
-            if (!n->axes[a].is_reduced)
-                outputs = times(outputs, (uint64_t)n->axes[a].extent);
-        }
-        touch(touched, &n->pre, all);
-        touch(touched, &n->post, n->is_scan ? all : outputs);
-        if (n->kind == OI_NEST_CONTRACT)
-            cost.macs = plus(cost.macs, all);
+    static const char *const dear[] = {"exp", "log", "tanh", "erf", "sin", "cos", "pow", "sqrt"};
+    uint64_t n = 0;
+    for (size_t i = 0; i < ops->n; i++) {
+        const oi_sop *op = &ops->at[i];
+        const char *text = op->kind == OI_SOP_EVAL
+                               ? oi_op_meaning_find(op->call->op, op->part, op->call->in0, op->type)
+                               : NULL;
+        n += op->kind != OI_SOP_CONST && op->kind != OI_SOP_PLACE;
+        for (size_t d = 0; text && d < OI_COUNT(dear); d++)
+            n += strstr(text, dear[d]) ? 12 : 0;
     }
-    if (k->recipe)
-        cost.macs = k->plan->macs;
+    return n;
+}
+
+/* Sums in index order wait for each addition; several at once, or elements apart, fill vectors. */
+static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_work_size *w)
+{
+    uint64_t all = 1, outputs = 1;
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        all = times(all, (uint64_t)n->axes[a].extent);
+        if (!n->axes[a].is_reduced)
+            outputs = times(outputs, (uint64_t)n->axes[a].extent);
+    }
+    touch(touched, &n->pre, all);
+    touch(touched, &n->post, n->is_scan ? all : outputs);
+    const bool in_vectors = n->kind == OI_NEST_MAP || n->order.lanes || n->order.strip;
+    uint64_t ops = plus(times(all, ops_of(&n->pre)), times(outputs, ops_of(&n->post)));
+    if (n->kind == OI_NEST_CONTRACT)
+        cost->macs = plus(cost->macs, all);
+    uint64_t *sort = in_vectors ? &w->ops : &w->scalar_ops;
+    *sort = plus(*sort, ops);
+}
+
+/* Where a tensor is found: weights are read once a step, the rest was touched not long ago. */
+static oi_level level_of(const oi_unit *u, const oi_machine *m, const oi_tensor *t)
+{
+    return oi_cost_level(m, t->space == OI_SPACE_WEIGHTS ? u->weights_bytes
+                            : t->space == OI_SPACE_STATE ? u->state_bytes
+                                                         : u->arena_bytes);
+}
+
+static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
+{
+    oi_cost cost = {0};
+    oi_work_size w = {.is_shared = k->split.extent > 0};
+    uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
+    for (size_t i = 0; i < k->nests.n; i++)
+        add_nest(&k->nests.at[i], touched, &cost, &w);
+    if (k->recipe) {
+        cost.macs = w.macs = k->plan->macs;
+        w.is_int8 = k->plan->is_int8;
+        w.percent = k->plan->percent ? k->plan->percent : 85;
+    }
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
         if (t->space == OI_SPACE_LOCAL)
@@ -60,8 +99,12 @@ static oi_cost of_kernel(oi_unit *u, const oi_skernel *k)
         if (k->recipe)
             touched[i] = UINT64_MAX;
         uint64_t bytes = plus(times(touched[i], oi_dtype_bits(t->dtype)), 7) / 8;
-        cost.bytes = plus(cost.bytes, bytes < t->size_bytes ? bytes : t->size_bytes);
+        bytes = bytes < t->size_bytes ? bytes : t->size_bytes;
+        cost.bytes = plus(cost.bytes, bytes);
+        uint64_t *from = &w.bytes[level_of(u, m, t)];
+        *from = plus(*from, bytes);
     }
+    cost.ns = oi_cost_time(m, &w);
     return cost;
 }
 
@@ -69,6 +112,7 @@ static oi_cost of_kernel(oi_unit *u, const oi_skernel *k)
 
 typedef struct counting {
     oi_unit *u;
+    const oi_machine *m;
     const oi_sgraph *g;
     oi_cost *blocks; /* by block */
     bool *is_done;
@@ -79,7 +123,7 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list);
 static oi_cost of_block(counting *c, uint32_t block)
 {
     if (block == OI_NO_ID)
-        return (oi_cost){0, 0, false};
+        return (oi_cost){0};
     if (!c->is_done[block]) {
         c->is_done[block] = true;
         c->blocks[block] = of_stmts(c, &c->g->blocks[block].stmts);
@@ -97,7 +141,7 @@ static oi_cost of_loop(counting *c, const oi_stmt *s)
         return body;
     }
     uint64_t n = to > from ? (uint64_t)(to - from) : 0;
-    return (oi_cost){times(body.macs, n), times(body.bytes, n), body.is_open};
+    return (oi_cost){times(body.macs, n), times(body.bytes, n), body.is_open, body.ns * (double)n};
 }
 
 static oi_cost of_branch(counting *c, const oi_pnode *n)
@@ -107,14 +151,25 @@ static oi_cost of_branch(counting *c, const oi_pnode *n)
         return a;
     oi_cost b = of_block(c, n->as.branch.else_block);
     return (oi_cost){a.macs > b.macs ? a.macs : b.macs, a.bytes > b.bytes ? a.bytes : b.bytes,
-                     a.is_open || b.is_open};
+                     a.is_open || b.is_open, a.ns > b.ns ? a.ns : b.ns};
+}
+
+/* Between a persistent variable and another place. */
+static oi_cost of_copy(const counting *c, uint64_t bytes)
+{
+    oi_cost cost = {.bytes = times(2, bytes)};
+    oi_work_size w = {0};
+    w.bytes[oi_cost_level(c->m, c->u->state_bytes)] = cost.bytes;
+    cost.ns = oi_cost_time(c->m, &w);
+    return cost;
 }
 
 static oi_cost of_stmts(counting *c, const oi_stmts *list)
 {
-    oi_cost all = {0, 0, false};
+    oi_cost all = {0};
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
+        all.ns += s->waits && c->m->threads > 1 ? c->m->meet_ns : 0;
         if (s->kind == OI_STMT_KERNEL)
             all = sum(all, c->u->kernels.at[s->kernel].cost);
         else if (s->kind == OI_STMT_LOOP)
@@ -123,19 +178,20 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
             all = sum(all, of_branch(c, s->node));
         else if (s->kind == OI_STMT_CACHE && !s->lends &&
                  (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE))
-            all.bytes = plus(all.bytes, times(2, c->u->tensors.at[s->b.tensor].size_bytes));
+            all = sum(all, of_copy(c, c->u->tensors.at[s->b.tensor].size_bytes));
     }
     return all;
 }
 
 oi_status oi_pass_cost(oi_unit *u)
 {
+    const oi_machine m = oi_cost_machine(u->target);
     for (size_t i = 0; i < u->kernels.n; i++)
-        u->kernels.at[i].cost = of_kernel(u, &u->kernels.at[i]);
+        u->kernels.at[i].cost = of_kernel(u, &m, &u->kernels.at[i]);
     for (size_t i = 0; i < u->graphs.n; i++) {
         oi_sgraph *g = &u->graphs.at[i];
         uint32_t n = g->program->n_blocks;
-        counting c = {.u = u, .g = g};
+        counting c = {.u = u, .m = &m, .g = g};
         c.blocks = oi_arena_alloc(u->arena, (n + 1) * sizeof *c.blocks);
         c.is_done = oi_arena_alloc(u->arena, (n + 1) * sizeof *c.is_done);
         g->cost = of_block(&c, g->program->entry);

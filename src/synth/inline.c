@@ -12,6 +12,7 @@
  *
  * First of all, contents that are one number everywhere, or count up, become numbers in the
  * instructions; and loops of one round go. */
+#include "recipe/cost.h"
 #include "synth/compose.h"
 
 #define MAX_SOPS 64 /* per nest: beyond it a reader loses track, and registers run out */
@@ -198,8 +199,6 @@ static expense expense_of(const inlining *x)
     return e;
 }
 
-#define FAST_BYTES (256 << 10) /* what surely stays in a cache near the processor */
-
 static bool is_worth(const inlining *x, uint64_t reads)
 {
     const oi_tensor *t = &x->u->tensors.at[x->tensor];
@@ -209,7 +208,8 @@ static bool is_worth(const inlining *x, uint64_t reads)
         return true;
     if (e.from_weights && e.work <= 6) /* else it would be done anew in every step */
         return true;
-    uint64_t saves = t->size_bytes > FAST_BYTES ? 12 : 2, again = (reads + n - 1) / n - 1;
+    uint64_t saves = t->size_bytes > oi_cost_kept(x->u->target) ? 12 : 2,
+             again = (reads + n - 1) / n - 1;
     return again * e.work <= saves;
 }
 

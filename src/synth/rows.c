@@ -6,6 +6,7 @@
  *
  * A product may only begin such a kernel: what it takes in is read as a whole. Its rows are then
  * those of what it makes, so the axis that says which one comes first. */
+#include "recipe/cost.h"
 #include "synth/compose.h"
 
 typedef struct joining {
@@ -200,25 +201,25 @@ static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
             *OI_PUSH(j->u->arena, &to->nodes) = from->nodes.at[i];
 }
 
-#define ONE_ROW 8192 /* elements of a row that stands alone: more are work for several threads */
-
-static bool is_small(const oi_snest *n)
+/* More than half of what is worth sharing is work for several threads. */
+static bool is_small(const oi_unit *u, const oi_snest *n)
 {
     uint64_t all = 1;
     for (uint32_t a = 0; a < n->n_axes; a++)
         all *= (uint64_t)n->axes[a].extent;
-    return all <= ONE_ROW && !n->is_serial && !n->combines_out && n->kind != OI_NEST_CONTRACT;
+    return all <= (uint64_t)oi_cost_share(u->target) / 2 && !n->is_serial && !n->combines_out &&
+           n->kind != OI_NEST_CONTRACT;
 }
 
 /* A reduction to one number and what is done with it, one after the other: the norm of one row. */
-static bool is_one_row(const oi_skernel *a, const oi_skernel *b)
+static bool is_one_row(const oi_unit *u, const oi_skernel *a, const oi_skernel *b)
 {
     bool fits = a->nests.n && b->nests.n == 1 && a->nests.at[0].kind == OI_NEST_REDUCE &&
-                !a->n_shared && is_small(&b->nests.at[0]);
+                !a->n_shared && is_small(u, &b->nests.at[0]);
     for (uint32_t x = 0; fits && x < a->nests.at[0].n_axes; x++)
         fits = a->nests.at[0].axes[x].is_reduced;
     for (size_t i = 0; fits && i < a->nests.n; i++)
-        fits = is_small(&a->nests.at[i]);
+        fits = is_small(u, &a->nests.at[i]);
     bool linked = false;
     for (size_t i = 0; fits && i < a->ports.n; i++)
         linked |= a->ports.at[i].is_written && mentions(b, a->ports.at[i].tensor, false);
@@ -243,7 +244,7 @@ static bool may_follow(const joining *j, const oi_skernel *a, const oi_skernel *
 {
     uint64_t most = j->u->target->preferences.max_kernel_ops;
     return !a->can_fail && !b->can_fail && !a->is_dynamic && !b->is_dynamic &&
-           (!most || a->nodes.n + b->nodes.n <= most) && is_one_row(a, b);
+           (!most || a->nodes.n + b->nodes.n <= most) && is_one_row(j->u, a, b);
 }
 
 #define REACH 4 /* statements between two kernels that may still join */
@@ -282,8 +283,6 @@ static void join_list(joining *j, oi_stmts *list)
 
 /* -- tensors that only such a kernel uses shrink to a row -- */
 
-#define LOCAL_BYTES 8192 /* on the stack of a hosted program, per tensor */
-
 static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
     uint32_t rank = u->tensors.at[tensor].rank;
@@ -303,8 +302,8 @@ static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t 
 
 static bool fits_stack(const oi_unit *u, const oi_tensor *t, uint64_t bytes)
 {
-    uint64_t most =
-        u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16 : LOCAL_BYTES;
+    uint64_t most = u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16
+                                                     : oi_cost_near(u->target);
     return bytes <= most && oi_dtype_bits(t->dtype) >= 8;
 }
 

@@ -8,10 +8,8 @@
  * touches what another thread may still be working on: then all that was done before is finished.
  * Two statements that are split alike, over the same dim of the same memory, need no wait between
  * them: each thread meets only its own part. Consumers' graphs stay with one thread. */
+#include "recipe/cost.h"
 #include "synth/pass.h"
-
-#define WORTH 16384 /* elements touched, below which sharing costs more than it saves */
-#define UNIT  16    /* positions that stay together: a cache line of floats */
 
 typedef enum who { ONE, ALL, PARTS } who;
 
@@ -78,8 +76,9 @@ static bool can_split(const oi_unit *u, const oi_skernel *k)
 }
 
 /* The outermost axis that is long enough for many threads, else the longest. */
-static oi_sharing best_axis(const oi_skernel *k)
+static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
 {
+    const int64_t unit = oi_cost_unit(u->target);
     const oi_snest *n = &k->nests.at[0];
     uint32_t axes = k->n_shared;
     oi_sharing best = {0, 0, 1};
@@ -87,11 +86,11 @@ static oi_sharing best_axis(const oi_skernel *k)
         axes++;
     axes -= !k->n_shared && axes == n->n_axes && n->order.spells_last;
     for (uint32_t a = 0; a < axes; a++)
-        if (n->axes[a].extent > best.extent && best.extent < UNIT)
+        if (n->axes[a].extent > best.extent && best.extent < unit)
             best = (oi_sharing){a, n->axes[a].extent, 1};
     if (best.extent < 2)
         return (oi_sharing){0, 0, 1};
-    best.unit = best.extent >= 4 * UNIT ? UNIT : 1;
+    best.unit = best.extent >= 4 * unit ? unit : 1;
     if (n->order.strip && n->kind != OI_NEST_MAP && !k->n_shared && best.axis + 1 == axes)
         best.unit = n->order.strip;
     return best;
@@ -100,12 +99,12 @@ static oi_sharing best_axis(const oi_skernel *k)
 static void split_kernel(const oi_unit *u, oi_skernel *k)
 {
     k->split = (oi_sharing){0, 0, 1};
-    if (work_of(u, k) < WORTH && !u->share_all)
+    if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->share_all)
         return;
     if (k->recipe)
         k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
     else if (k->nests.n && can_split(u, k))
-        k->split = best_axis(k);
+        k->split = best_axis(u, k);
     if (k->split.extent <= k->split.unit)
         k->split.extent = 0;
 }

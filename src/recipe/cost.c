@@ -1,0 +1,165 @@
+/* cost.c: a machine from a device's description, times of work on it, and the sizes that fit it. */
+#include "recipe/cost.h"
+
+#define AT_RUN_TIME 2     /* threads that predictions are for when the run decides */
+#define ALONE       16384 /* elements of a large kernel where there is nobody to share with */
+
+static bool has(const oi_device_info *t, oi_isa isa)
+{
+    return t->cpu.isa >> isa & 1;
+}
+
+static double or_else(double stated, double usual)
+{
+    return stated > 0 ? stated : usual;
+}
+
+/* Bytes of a vector; without such instructions the compiler still pairs a little. */
+static double vector_bytes(const oi_device_info *t)
+{
+    return has(t, OI_ISA_AVX512F)                      ? 64
+           : has(t, OI_ISA_AVX2) || has(t, OI_ISA_AVX) ? 32
+           : has(t, OI_ISA_NEON)                       ? 16
+                                                       : 8;
+}
+
+static oi_machine microcontroller(const oi_device_info *t)
+{
+    const double ghz = or_else((double)t->mcu.clock_hz, 100e6) * 1e-9;
+    const double f32 = t->mcu.fpu == OI_FPU_NONE ? 0.03 : 0.3;
+    oi_machine m = {.threads = 1, .meet_ns = 0, .call_ns = 20 / ghz};
+    for (int i = 0; i < OI_LEVELS; i++)
+        m.bytes_per_ns[i] = 2 * ghz;
+    m.f32_macs_per_ns = or_else(t->cpu.f32_macs_per_s * 1e-9, f32 * ghz);
+    m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, (t->mcu.dsp ? 0.6 : 0.25) * ghz);
+    m.ops_per_ns = m.scalar_ops_per_ns = 0.3 * ghz;
+    return m;
+}
+
+static oi_machine processor(const oi_device_info *t)
+{
+    const double ghz = or_else((double)t->cpu.clock_hz, 3e9) * 1e-9, v = vector_bytes(t);
+    const double pipes = has(t, OI_ISA_FMA) || v > 32 || has(t, OI_ISA_NEON) ? 2 : 1;
+    oi_machine m = {.threads = t->cpu.threads ? (unsigned)t->cpu.threads : AT_RUN_TIME};
+    m.bytes_per_ns[OI_LEVEL_L1] = or_else(t->cpu.l1_bytes_per_s * 1e-9, 2 * v * ghz);
+    m.bytes_per_ns[OI_LEVEL_L2] = or_else(t->cpu.l2_bytes_per_s * 1e-9, v * ghz);
+    m.bytes_per_ns[OI_LEVEL_L3] = or_else(t->cpu.l3_bytes_per_s * 1e-9, (v < 16 ? v : 16) * ghz);
+    m.bytes_per_ns[OI_LEVEL_MEMORY] = or_else(t->cpu.memory_bytes_per_s * 1e-9, 5 * ghz);
+    m.memory_bytes_per_ns =
+        or_else(t->memory.bandwidth_bytes_per_s * 1e-9, 1.5 * m.bytes_per_ns[OI_LEVEL_MEMORY]);
+    m.f32_macs_per_ns = or_else(t->cpu.f32_macs_per_s * 1e-9, pipes * v / 4 * ghz);
+    m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, (v > 8 ? 2 : 0.25) * v * ghz);
+    m.ops_per_ns = v / 4 * ghz;
+    m.scalar_ops_per_ns = ghz / 2;
+    m.meet_ns = or_else((double)t->cpu.meet_ns, 1024 / ghz);
+    m.call_ns = 10;
+    return m;
+}
+
+oi_machine oi_cost_machine(const oi_device_info *t)
+{
+    oi_machine m = t->type == OI_DEVICE_MCU ? microcontroller(t) : processor(t);
+    m.cache_bytes[OI_LEVEL_L1] = t->cpu.cache_l1_bytes;
+    m.cache_bytes[OI_LEVEL_L2] = t->cpu.cache_l2_bytes;
+    m.cache_bytes[OI_LEVEL_L3] = t->cpu.cache_l3_bytes;
+    m.cache_bytes[OI_LEVEL_MEMORY] = UINT64_MAX;
+    if (m.memory_bytes_per_ns <= 0)
+        m.memory_bytes_per_ns = m.bytes_per_ns[OI_LEVEL_MEMORY];
+    return m;
+}
+
+oi_level oi_cost_level(const oi_machine *m, uint64_t bytes)
+{
+    for (int i = 0; i < OI_LEVEL_MEMORY; i++)
+        if (bytes <= m->cache_bytes[i])
+            return (oi_level)i;
+    return OI_LEVEL_MEMORY;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+double oi_cost_time(const oi_machine *m, const oi_work_size *w)
+{
+    const double n = w->is_shared ? m->threads : 1;
+    const double alone = (double)w->bytes[OI_LEVEL_MEMORY] / m->bytes_per_ns[OI_LEVEL_MEMORY];
+    double reading = larger(alone / n, (double)w->bytes[OI_LEVEL_MEMORY] / m->memory_bytes_per_ns);
+    for (int i = 0; i < OI_LEVEL_MEMORY; i++)
+        reading += (double)w->bytes[i] / m->bytes_per_ns[i] / n;
+    const double rate = w->is_int8 ? m->int8_macs_per_ns : m->f32_macs_per_ns;
+    const double share = w->percent > 0 ? w->percent / 100 : 1;
+    const double multiplying = (double)w->macs / (rate * share * n);
+    const double rest =
+        ((double)w->ops / m->ops_per_ns + (double)w->scalar_ops / m->scalar_ops_per_ns) / n;
+    return m->call_ns + larger(reading, larger(multiplying, rest));
+}
+
+/* -- sizes to plan with -- */
+
+static int64_t stated_or(uint64_t stated, int64_t usual)
+{
+    return stated ? (int64_t)stated : usual;
+}
+
+/* Two threads must save more than they wait: half of the time that reading the elements from the
+ * second cache takes. */
+int64_t oi_cost_share(const oi_device_info *t)
+{
+    const oi_machine m = oi_cost_machine(t);
+    const double bytes = 2 * m.meet_ns * m.bytes_per_ns[OI_LEVEL_L2];
+    const int64_t usual = m.threads > 1 ? (int64_t)(bytes / sizeof(float) + 0.5) : ALONE;
+    return stated_or(t->tuning.share_elements, usual);
+}
+
+int64_t oi_cost_unit(const oi_device_info *t)
+{
+    const int64_t floats = (int64_t)(t->cpu.line_bytes / sizeof(float));
+    return floats > 1 ? floats : 1;
+}
+
+uint64_t oi_cost_near(const oi_device_info *t)
+{
+    return t->cpu.cache_l1_bytes ? t->cpu.cache_l1_bytes / 4 : 8192;
+}
+
+uint64_t oi_cost_kept(const oi_device_info *t)
+{
+    return t->cpu.cache_l2_bytes ? t->cpu.cache_l2_bytes / 2 : 256 << 10;
+}
+
+static int64_t within(int64_t x, int64_t least, int64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+/* A panel takes half of the first cache: the other half is for rows of a and for the results. */
+int64_t oi_cost_gemm_depth(const oi_device_info *t, int64_t width)
+{
+    const int64_t row = width * (int64_t)sizeof(float);
+    const int64_t usual = (int64_t)t->cpu.cache_l1_bytes / 2 / row;
+    return stated_or(t->tuning.gemm_depth, within(usual, 192, 512));
+}
+
+/* Rows of a stay in the second cache, beside the panels that stream through: two sevenths of it, in
+ * whole tiles of six rows. */
+int64_t oi_cost_gemm_rows(const oi_device_info *t, int64_t depth)
+{
+    const int64_t room = (int64_t)(t->cpu.cache_l2_bytes ? t->cpu.cache_l2_bytes : 512 << 10);
+    const int64_t usual = room * 2 / 7 / (depth * (int64_t)sizeof(float)) / 6 * 6;
+    return stated_or(t->tuning.gemm_rows, within(usual, 48, 480));
+}
+
+int64_t oi_cost_qlinear_bytes(const oi_device_info *t)
+{
+    return stated_or(t->tuning.qlinear_bytes,
+                     within((int64_t)t->cpu.cache_l2_bytes / 8, 16384, 262144));
+}
+
+/* Three quarters of the second cache, again within a stack. */
+int64_t oi_cost_sdpa_floats(const oi_device_info *t)
+{
+    const int64_t usual = (int64_t)t->cpu.cache_l2_bytes * 3 / 4 / (int64_t)sizeof(float);
+    return stated_or(t->tuning.sdpa_floats, within(usual, 16 << 10, 96 << 10));
+}

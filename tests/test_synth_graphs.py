@@ -159,3 +159,30 @@ def test_lengths_are_shown_to_the_host(openinfer, tmp_path):
     openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out")
     header = (tmp_path / "out/growing.h").read_text()
     assert "int64_t sum_dims[2];" in header and "float sum[18]; /* f32[<= 6, 3] */" in header
+
+
+# -- names --------------------------------------------------------------------------------------------------
+
+NAMES = """
+dynamic { double: f32[4, 70]; lane: f32[70]; width: f32[4, 70]; s: f32[4]; v0: f32[4]; }
+volatile { register: f32[4]; count: f32[4, 70]; i: f32[4, 70]; l: f32[4, 70]; acc: f32[4]; first: f32[4]; }
+block entry {
+  op matmul(double, lane) >> register;
+  op add(register, s) >> register;
+  op mul(width, double) >> count;
+  op transpose(count) >> t;
+  op matmul(count, t) >> square;
+  op add(count, width) >> i;
+  op softmax(i) >> l;
+  op sum_axis(l, axes=[1]) >> acc;
+  op mul(acc, v0) >> first;
+  return register, count, i, l, acc, first, square;
+}
+""".replace("volatile {", "volatile { t: f32[70, 4]; square: f32[4, 4];")
+
+
+@pytest.mark.parametrize("target", ["cpu_scalar", "cpu_avx2"])
+def test_variables_called_as_words_of_c(openinfer, tmp_path, target):
+    path = tmp_path / "int.oi"
+    path.write_text(NAMES)
+    verify(openinfer, path, "--target", target, "--steps", "2")

@@ -687,8 +687,11 @@ static void put_variant(FILE *f, FILE *table, reader *r, json *list, const char 
     }
     fprintf(table,
             "NULL}, .nodes = body_nodes_%s_%zu, .steps = body_steps_%s_%zu, .n_steps = %zu, "
-            ".n_slots = %zu, .n_loops = %zu},\n",
+            ".n_slots = %zu, .n_loops = %zu, .slots = (const char *const[]){",
             gen.where_op, v, gen.where_op, v, r->n_steps, r->n_slots, r->n_loops);
+    for (size_t i = 0; i < r->n_slots; i++)
+        fprintf(table, "\"%s\", ", r->slots[i]);
+    fputs("NULL}},\n", table);
     for (size_t i = 0; i < r->n_nodes; i++)
         free(r->texts[i]);
 }

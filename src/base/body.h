@@ -109,6 +109,7 @@ typedef struct oi_body {
     const char *const *text; /* the statements as the row has them, NULL-terminated */
     const oi_body_node *nodes;
     const oi_body_step *steps;
+    const char *const *slots; /* their names */
     uint16_t n_steps, n_slots, n_loops;
 } oi_body;
 

@@ -15,9 +15,11 @@ typedef struct oi_out {
 
 void oi_out_line(oi_out *o, const char *fmt, ...) OI_PRINTF(2, 3); /* "" is an empty line */
 void oi_out_open(oi_out *o, const char *fmt, ...) OI_PRINTF(2, 3); /* "TEXT {", then deeper */
-void oi_out_brace(oi_out *o);                                      /* "{" alone */
-void oi_out_close(oi_out *o, const char *after);                   /* "}AFTER" */
-void oi_out_text(oi_out *o, const char *text);                     /* lines as they are */
+/* A call or a signature as a line, or as several with the arguments below each other. */
+void oi_out_call(oi_out *o, const char *text);
+void oi_out_brace(oi_out *o);                    /* "{" alone */
+void oi_out_close(oi_out *o, const char *after); /* "}AFTER" */
+void oi_out_text(oi_out *o, const char *text);   /* lines as they are */
 
 /* -- helpers.c: functions that emitted code calls -- */
 
@@ -34,6 +36,10 @@ extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name */
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
                            const char *text, oi_buf *out);
 
+/* What a helper calls its parameter n; NULL: it has none. */
+const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char *helper,
+                                uint32_t n);
+
 /* A word of the text that is called like a helper but is none of the table; NULL: all are there. */
 const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *text);
 
@@ -44,6 +50,8 @@ const char *oi_formula_text(oi_arena *a, const oi_formula *f, oi_spell_scalar *s
 bool oi_formula_is_length(const oi_formula *f, uint32_t *scalar); /* just that scalar */
 
 /* -- kernel.c: what kernels of all languages have in common -- */
+
+#define OI_AXIS_LETTERS "ijkpqrtuvw" /* loops count by these; l, n and e have other uses */
 
 /* By port: what it is called. */
 const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skernel *k);

@@ -97,3 +97,24 @@ const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *
     }
     return NULL;
 }
+
+const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char *helper, uint32_t n)
+{
+    const char *p = NULL;
+    for (; table->name && !p; table++)
+        if (strcmp(table->name, helper) == 0)
+            p = strstr(table->text, oi_arena_printf(a, "%s(", helper));
+    if (!p)
+        return NULL;
+    const char *end = strchr(p, ')');
+    for (p = strchr(p, '(') + 1; end && n > 0; n--) {
+        const char *comma = memchr(p, ',', (size_t)(end - p));
+        if (!comma)
+            return NULL;
+        p = comma + 1;
+    }
+    const char *comma = end ? memchr(p, ',', (size_t)(end - p)) : NULL, *last = comma ? comma : end;
+    for (p = last; p && is_word(p[-1]);)
+        p--;
+    return p ? oi_arena_text(a, p, (size_t)(last - p)) : NULL;
+}

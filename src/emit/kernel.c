@@ -2,11 +2,26 @@
  * the graph they come from. */
 #include "emit/emit.h"
 
+/* Whether the kernel's loops count by this letter, or use it otherwise. */
+static bool is_counter(const oi_skernel *k, char letter)
+{
+    const char *of = strchr(OI_AXIS_LETTERS, letter);
+    bool is = strchr("lne", letter) != NULL;
+    for (size_t i = 0; of && i < k->nests.n; i++)
+        is |= of - OI_AXIS_LETTERS < k->nests.at[i].n_axes;
+    return is;
+}
+
 /* What the functions themselves call something. */
 static bool is_taken(const oi_skernel *k, const char *name)
 {
     static const char *const words[] = {"acc", "best", "first", "last", "part", "parts"};
-    bool taken = strlen(name) == 1; /* loop counters */
+    static const char *const numbered[] = {"v", "at", "i", "size"}; /* v0, v1 ... */
+    bool taken = strlen(name) == 1 && is_counter(k, name[0]);
+    for (size_t i = 0; i < OI_COUNT(numbered); i++) {
+        size_t n = strlen(numbered[i]);
+        taken |= strncmp(name, numbered[i], n) == 0 && name[n] >= '0' && name[n] <= '9';
+    }
     for (size_t i = 0; i < OI_COUNT(words); i++)
         taken |= strcmp(name, words[i]) == 0;
     for (uint32_t i = 0; k->recipe && i < k->plan->n_scratch; i++)
@@ -20,14 +35,11 @@ const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skerne
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
         const oi_pvar *var = t->var ? t->var : t->origin;
-        const char *name = var ? var->name : t->name;
+        const char *name = var ? var->name : t->label ? t->label : t->name;
         unsigned same = 0;
         for (size_t j = 0; j < i; j++)
             same += strcmp(names[j], name) == 0;
-        /* values are called by a word and a number */
-        char end = name[strlen(name) - 1];
-        bool clashes = is_taken(k, name) || same || (end >= '0' && end <= '9');
-        names[i] = clashes ? oi_arena_printf(a, "%s_%zu", name, i) : name;
+        names[i] = is_taken(k, name) || same ? oi_arena_printf(a, "%s_%zu", name, i) : name;
     }
     return names;
 }

@@ -597,6 +597,13 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     close_loops(x, 0, n_out);
 }
 
+static void open_strip(oi_printing *x, const char *loop, const char *j, bool is_part)
+{
+    oi_out_open(x->p->out, "%s", loop);
+    if (is_part)
+        oi_out_line(x->p->out, "const %s %s = at + l;", x->p->lang->index, j);
+}
+
 /* Accumulators side by side along the last output axis. */
 static void print_strip(oi_printing *x, uint32_t n_out)
 {
@@ -616,20 +623,20 @@ static void print_strip(oi_printing *x, uint32_t n_out)
         oi_out_line(o, "const %s width = %" PRId64 " - at < %u ? %" PRId64 " - at : %u;", index,
                     all, strip, all, strip);
     }
-    const char *from = all > strip ? "at + l" : "l";
+    const char *l = all > strip ? "l" : j, *acc = oi_arena_printf(x->p->arena, "acc[%s]", l);
+    const char *loop = oi_arena_printf(x->p->arena, "for (%s %s = 0; %s < %s; %s++)",
+                                       all > strip ? "int" : index, l, l, width, l);
     oi_out_line(o, "%s acc[%u];", type, strip);
-    oi_out_line(o, "for (int l = 0; l < %s; l++)", width);
-    oi_out_line(o, "    acc[l] = %s;", init_text(x));
+    oi_out_line(o, "%s", loop);
+    oi_out_line(o, "    %s = %s;", acc, init_text(x));
     print_count(x, n_out);
     open_loops(x, n_out, n->n_axes);
-    oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
-    oi_out_line(o, "const %s %s = %s;", index, j, from);
-    print_elements(x, "acc[l]");
+    open_strip(x, loop, j, all > strip);
+    print_elements(x, acc);
     oi_out_close(o, "");
     close_loops(x, n_out, n->n_axes);
-    oi_out_open(o, "for (int l = 0; l < %s; l++)", width);
-    oi_out_line(o, "const %s %s = %s;", index, j, from);
-    print_sops(x, &n->post, (uint32_t)n->pre.n, "acc[l]");
+    open_strip(x, loop, j, all > strip);
+    print_sops(x, &n->post, (uint32_t)n->pre.n, acc);
     oi_out_close(o, "");
     if (all > strip)
         oi_out_close(o, "");

@@ -35,6 +35,28 @@ void oi_out_line(oi_out *o, const char *fmt, ...)
     va_end(args);
 }
 
+void oi_out_call(oi_out *o, const char *text)
+{
+    const char *open = strchr(text, '(');
+    size_t room = 100, left = (size_t)4 * o->depth, below = left + 8;
+    if (open && open - text < 40)
+        below = left + (size_t)(open - text) + 1;
+    for (indent(o); strlen(text) + left > room; left = below) {
+        const char *cut = NULL;
+        for (const char *p = strstr(text, ", "); p; p = strstr(p + 2, ", "))
+            if (!cut || (size_t)(p - text) + 1 + left <= room)
+                cut = p;
+        if (!cut)
+            break;
+        oi_buf_add(&o->buf, text, (size_t)(cut - text) + 1);
+        oi_buf_putc(&o->buf, '\n');
+        oi_buf_fill(&o->buf, ' ', below);
+        text = cut + 2;
+    }
+    oi_buf_puts(&o->buf, text);
+    oi_buf_putc(&o->buf, '\n');
+}
+
 void oi_out_open(oi_out *o, const char *fmt, ...)
 {
     va_list args;

@@ -2,12 +2,12 @@
 #include "emit/nest.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 const char *oi_place_axis(const oi_printing *x, uint32_t a)
 {
-    static const char letters[] = "ijkpqrtuvw"; /* l, n and e have other uses */
-    if (a < sizeof letters - 1)
-        return oi_arena_printf(x->p->arena, "%c", letters[a]);
+    if (a < sizeof OI_AXIS_LETTERS - 1)
+        return oi_arena_printf(x->p->arena, "%c", OI_AXIS_LETTERS[a]);
     return oi_arena_printf(x->p->arena, "i%u", a);
 }
 
@@ -153,6 +153,23 @@ static bool has_groups(const oi_printing *x, const oi_sop *op, int64_t each, con
     return true;
 }
 
+/* The axes' parts of an offset, those with the longest steps first. */
+static void add_axes(const oi_printing *x, sum *s, const int64_t *steps, int64_t each)
+{
+    uint32_t order[OI_NEST_AXES], n = 0;
+    for (uint32_t a = 0; a < x->n->n_axes; a++) {
+        uint32_t at = n;
+        if (!oi_place_has_loop(x->n, a))
+            continue;
+        for (; at > 0 && llabs(steps[order[at - 1]]) < llabs(steps[a]); at--)
+            order[at] = order[at - 1];
+        order[at] = a;
+        n++;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        add_term(s, steps[order[i]] / each, oi_place_axis(x, order[i]));
+}
+
 const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each, int64_t *part)
 {
     const oi_tensor *t = oi_place_tensor(x, op);
@@ -171,11 +188,9 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
     }
     if (part && !has_groups(x, op, each, steps))
         return NULL;
-    for (uint32_t a = 0; a < x->n->n_axes; a++) {
+    for (uint32_t a = 0; a < x->n->n_axes; a++)
         base += is_spelled(x->n, a) ? steps[a] * x->round : 0;
-        if (oi_place_has_loop(x->n, a))
-            add_term(&s, steps[a] / each, oi_place_axis(x, a));
-    }
+    add_axes(x, &s, steps, each);
     if (part) {
         *part = base % each;
         base /= each;

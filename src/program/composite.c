@@ -335,8 +335,10 @@ static bool call_step(builder *b, oi_frame *f, const oi_body_step *s, value_list
         ok = (op->id == OI_OP_RESHAPE ? reshaped(b, f, &in, &given, out)
                                       : results(b, f, op, &in, &given, out, s->n_out)) &&
              add_call(b, f, op, &in, out, s->n_out, given.values);
-    for (uint32_t i = 0; ok && i < s->n_out; i++)
+    for (uint32_t i = 0; ok && i < s->n_out; i++) {
         f->slots[s->out[i]] = out[i];
+        b->values.at[out[i]].name = f->body->slots[s->out[i]];
+    }
     return ok;
 }
 

@@ -23,6 +23,7 @@ typedef struct oi_exp_value {
     uint32_t index;
     oi_operand type;   /* inputs and outputs as the query has them; others are contiguous */
     const void *bytes; /* OI_VALUE_OF_CONST: elements as they are stored */
+    const char *name;  /* what the body calls it, or NULL */
 } oi_exp_value;
 
 typedef struct oi_exp_call {

@@ -12,10 +12,22 @@ typedef struct expanding {
     oi_stmts *out;
 } expanding;
 
-static uint32_t add_value(expanding *x, uint32_t id, const char *name, oi_space space)
+/* What a value of the body is called: by what the call makes, and by its name in the body. */
+static const char *name_of(const expanding *x, uint32_t id)
+{
+    const oi_tensor *made = &x->u->tensors.at[x->call->to[0].tensor];
+    const oi_pvar *var = made->var ? made->var : made->origin;
+    const char *own = x->e->values[id].name;
+    return oi_arena_printf(x->u->arena, "%s_%s", var ? var->name : made->name,
+                           own ? own : x->call->q->op->name);
+}
+
+static uint32_t add_value(expanding *x, uint32_t id, oi_space space)
 {
     const oi_exp_value *v = &x->e->values[id];
+    const char *name = name_of(x, id);
     oi_tensor t = {.name = name,
+                   .label = name,
                    .dtype = v->type.dtype,
                    .rank = v->type.rank,
                    .space = space,
@@ -29,7 +41,7 @@ static uint32_t add_value(expanding *x, uint32_t id, const char *name, oi_space 
 }
 
 /* An attribute that only the run knows, as a tensor. */
-static oi_port attr_port(expanding *x, uint32_t id, const char *name)
+static oi_port attr_port(expanding *x, uint32_t id)
 {
     const oi_exp_value *v = &x->e->values[id];
     const oi_kscalar *s = &x->call->numbers[x->call->scalars[v->index]];
@@ -40,7 +52,7 @@ static oi_port attr_port(expanding *x, uint32_t id, const char *name)
             x->u->tensors.at[p.tensor].space != OI_SPACE_STATE)
             return p;
     }
-    oi_port p = {.tensor = add_value(x, id, name, OI_SPACE_ARENA), .is_written = true};
+    oi_port p = {.tensor = add_value(x, id, OI_SPACE_ARENA), .is_written = true};
     *OI_PUSH(x->u->arena, x->out) =
         (oi_stmt){.kind = OI_STMT_SET, .node = x->n, .a = p, .value = s->value};
     p.is_written = false;
@@ -57,24 +69,22 @@ static bool overlaps(const expanding *x, uint32_t output)
 
 static void make_ports(expanding *x)
 {
-    const char *stem = x->u->tensors.at[x->call->to[0].tensor].name;
     for (uint32_t i = 0; i < x->e->n_values; i++) {
         const oi_exp_value *v = &x->e->values[i];
-        const char *name = oi_arena_printf(x->u->arena, "%s_%s%u", x->call->q->op->name, stem, i);
         switch (v->kind) {
         case OI_VALUE_OF_INPUT: x->ports[i] = x->call->in[v->index]; break;
         case OI_VALUE_OF_OUTPUT:
             x->ports[i] = x->call->to[v->index];
             if (overlaps(x, v->index))
-                x->ports[i] = (oi_port){.tensor = add_value(x, i, name, OI_SPACE_ARENA)};
+                x->ports[i] = (oi_port){.tensor = add_value(x, i, OI_SPACE_ARENA)};
             break;
         case OI_VALUE_OF_TEMP:
-            x->ports[i] = (oi_port){.tensor = add_value(x, i, name, OI_SPACE_ARENA)};
+            x->ports[i] = (oi_port){.tensor = add_value(x, i, OI_SPACE_ARENA)};
             break;
         case OI_VALUE_OF_CONST:
-            x->ports[i] = (oi_port){.tensor = add_value(x, i, name, OI_SPACE_WEIGHTS)};
+            x->ports[i] = (oi_port){.tensor = add_value(x, i, OI_SPACE_WEIGHTS)};
             break;
-        case OI_VALUE_OF_ATTR: x->ports[i] = attr_port(x, i, name); break;
+        case OI_VALUE_OF_ATTR: x->ports[i] = attr_port(x, i); break;
         }
     }
 }
@@ -138,7 +148,7 @@ bool oi_lower_checks(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
             limit.a.tensor = OI_NO_ID;
             limit.value = call->numbers[call->scalars[v->index]].value;
         } else {
-            limit.a = attr_port(&x, c->value, call->q->op->name);
+            limit.a = attr_port(&x, c->value);
         }
         *OI_PUSH(u->arena, out) = limit;
     }

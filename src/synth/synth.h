@@ -36,7 +36,8 @@ typedef enum oi_start {
 } oi_start;
 
 typedef struct oi_tensor {
-    const char *name; /* an identifier, unique in the unit */
+    const char *name;  /* an identifier, unique in the unit */
+    const char *label; /* what one kernel calls it that no variable of the graph is; or NULL */
     oi_dtype dtype;
     uint32_t rank;
     int64_t dims[OI_MAX_RANK]; /* of one entry; a `?` dim has its greatest length */

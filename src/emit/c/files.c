@@ -35,9 +35,11 @@ static void put_certificate(oi_cprog *c, oi_out *o)
         oi_out_line(o, " *   flash, code and weights: %" PRIu64 " bytes", k->measured.flash_bytes);
     for (size_t g = 0; g < c->u->graphs.n; g++) {
         const oi_cost *cost = &c->u->graphs.at[g].cost;
-        oi_out_line(
-            o, " *   a step of %s: %s%" PRIu64 " multiply-accumulates, %" PRIu64 " bytes moved",
-            c->u->graphs.at[g].name, cost->is_open ? "at least " : "", cost->macs, cost->bytes);
+        bool several = c->u->graphs.n > 1;
+        oi_out_line(o,
+                    " *   a step%s%s: %s%" PRIu64 " multiply-accumulates, %" PRIu64 " bytes moved",
+                    several ? " of " : "", several ? c->u->graphs.at[g].name : "",
+                    cost->is_open ? "at least " : "", cost->macs, cost->bytes);
     }
     oi_out_line(
         o, " * Nothing is allocated. All that changes is in the caller's struct %s: use as many",
@@ -73,6 +75,14 @@ static void put_functions(oi_cprog *c, oi_out *o)
     oi_out_line(o, "int %s_load(%s *s, const void *from, size_t size);", n, n);
 }
 
+static bool has_arena(const oi_unit *u)
+{
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].space == OI_SPACE_ARENA)
+            return true;
+    return false;
+}
+
 /* The program's struct; its layout is counted along. */
 static void put_struct(oi_cprog *c, oi_out *o)
 {
@@ -96,9 +106,12 @@ static void put_struct(oi_cprog *c, oi_out *o)
         oi_c_count(c, pointer, pointer);
     }
     uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
-    oi_out_line(o, "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
-                OI_ALIGN, working);
-    oi_c_count(c, OI_ALIGN, working);
+    if (has_arena(c->u)) {
+        oi_out_line(o,
+                    "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
+                    OI_ALIGN, working);
+        oi_c_count(c, OI_ALIGN, working);
+    }
     oi_c_undo_members(c, o);
     oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->name));
     oi_c_count(c, c->layout.align, 0);

@@ -1,5 +1,6 @@
 /* kernel.c: a kernel as a C function, and calls of it. */
 #include "emit/c/c.h"
+#include "emit/nest.h"
 
 #include <inttypes.h>
 
@@ -13,6 +14,15 @@ static bool lie_apart(const oi_skernel *k)
     return true;
 }
 
+static const char **port_names(oi_cprog *c, const oi_skernel *k)
+{
+    const char **names = oi_kernel_port_names(c->arena, c->u, k);
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (oi_c_is_reserved(names[i]))
+            names[i] = oi_arena_printf(c->arena, "%s_%zu", names[i], i);
+    return names;
+}
+
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names);
 
 /* Whether the kernel's text mentions the number: lengths may only serve its caller. */
@@ -24,7 +34,7 @@ static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
         return used;
     oi_out before = c->out;
     c->out = (oi_out){0};
-    put_body(c, k, oi_kernel_port_names(c->arena, c->u, k));
+    put_body(c, k, port_names(c, k));
     oi_buf_putc(&c->out.buf, '\0');
     for (size_t i = 0; i < k->scalars.n; i++)
         used[i] = oi_text_has_word(c->out.buf.text, k->scalars.at[i].name);
@@ -54,7 +64,8 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     if (k->split.extent)
         oi_buf_puts(&text, ", int part, int parts");
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
-    oi_out_line(&c->out, "static %s %s(%s)", k->can_fail ? "int" : "void", k->name, list);
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "static %s %s(%s)", k->can_fail ? "int" : "void",
+                                         k->name, list));
 }
 
 /* Rows that only this kernel uses. */
@@ -109,9 +120,16 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
         oi_out_line(&c->out, "_Alignas(%u) %s %s[%" PRId64 "];", OI_ALIGN,
                     oi_c_type(p->scratch[i].dtype), p->scratch[i].name,
                     p->scratch[i].count ? p->scratch[i].count : 1);
-    for (uint32_t i = 0; i < p->n_args; i++)
-        oi_buf_printf(&list, "%s%s", i ? ", " : "", arg_text(c, k, i, names));
-    oi_out_line(&c->out, "%s(%s);", p->function, oi_buf_to_arena(&list, c->arena));
+    for (uint32_t i = 0; i < p->n_args; i++) {
+        bool is_number = p->args[i].kind == OI_ARG_SIZE || p->args[i].kind == OI_ARG_REAL;
+        const char *what = oi_helper_parameter(c->arena, oi_helpers, p->function, i);
+        oi_buf_printf(&list, "%s", i ? ", " : "");
+        if (is_number && what)
+            oi_buf_printf(&list, "/* %s */ ", what);
+        oi_buf_puts(&list, arg_text(c, k, i, names));
+    }
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "%s(%s);", p->function,
+                                         oi_buf_to_arena(&list, c->arena)));
 }
 
 /* The part of a kernel that one thread does. */
@@ -125,6 +143,15 @@ static void put_share(oi_cprog *c, const oi_skernel *k)
     oi_out_line(&c->out,
                 "const int64_t last = oi_share(%" PRId64 ", %" PRId64 ", part + 1, parts);",
                 p->extent, p->unit);
+}
+
+/* Whether the nest's text has variables outside of all loops. */
+static bool has_locals(const oi_skernel *k, const oi_snest *n)
+{
+    for (uint32_t a = k->n_shared; a < n->n_axes && !n->axes[a].is_reduced; a++)
+        if (oi_place_has_loop(n, a))
+            return n->kind != OI_NEST_MAP && n->order.strip;
+    return true;
 }
 
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
@@ -147,10 +174,11 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
         oi_nest_open_shared(&p, &k->nests.at[0]);
     put_locals(c, k, names);
     for (size_t i = 0; i < k->nests.n; i++) {
-        if (k->nests.n > 1)
+        bool apart = k->nests.n > 1 && has_locals(k, &k->nests.at[i]);
+        if (apart)
             oi_out_brace(&c->out);
         oi_nest_print(&p, &k->nests.at[i]);
-        if (k->nests.n > 1)
+        if (apart)
             oi_out_close(&c->out, "");
     }
     for (uint32_t a = 0; a < k->n_shared; a++)
@@ -166,7 +194,7 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 {
     c->graph = k->graph;
-    const char **names = oi_kernel_port_names(c->arena, c->u, k);
+    const char **names = port_names(c, k);
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
@@ -256,10 +284,10 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         oi_buf_puts(&text, ", part, parts");
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {
-        oi_out_line(&c->out, "%s(%s);", k->name, list);
+        oi_out_call(&c->out, oi_arena_printf(c->arena, "%s(%s);", k->name, list));
         return;
     }
     c->fails = true;
-    oi_out_line(&c->out, "failed = %s(%s);", k->name, list);
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = %s(%s);", k->name, list));
     oi_c_put_failed(c);
 }

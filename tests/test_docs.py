@@ -93,3 +93,12 @@ def test_links(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name}: no {target}"
+
+
+def test_the_program_shown_is_the_one_made(tmp_path, environment):
+    """README.md shows a kernel of examples/linear.oi; it is what the synthesizer writes."""
+    shown = re.findall(r"^```c\n(.*?)^```$", (REPO / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    script = (f"python3 {REPO}/examples/linear_oinf.py linear.oinf && "
+              f"openinfer synth {REPO}/examples/linear.oi --model linear.oinf --target cpu_scalar -o out")
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, check=True)
+    assert len(shown) == 1 and shown[0] in (tmp_path / "out/linear.c").read_text(encoding="utf-8")

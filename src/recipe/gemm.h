@@ -167,16 +167,18 @@ static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_
 }
 
 /* Rows 0 ... rows - 1 of a and a part of k times a panel, six at a time; the last six may begin
- * with rows that are done already. */
+ * with rows that are done already. By the way the next panel comes nearer. */
 static inline __attribute__((always_inline)) void oi_gemm_panel(
     const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b,
-    const float *restrict bias, float *restrict out, int64_t rows, int64_t n, int64_t k,
-    int64_t is_more, int64_t columns)
+    const float *restrict next, const float *restrict bias, float *restrict out, int64_t rows,
+    int64_t n, int64_t k, int64_t is_more, int64_t columns)
 {
-    for (int64_t i = 0; i < rows; i += 6) {
+    const int64_t each = (6 * k + rows - 1) / rows, most = k > 32 ? k - 32 : 0;
+    for (int64_t i = 0; i < rows; i += 6, next += each * 2 * OI_VF) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
-        const int64_t most = k > 32 ? k - 32 : 0;
         oi_vf s[12];
+        for (int64_t r = 0; r < each; r++)
+            oi_prefetch(next + 2 * OI_VF * r);
         for (int64_t r = 0; r < 12; r++)
             s[r] = oi_vf_set(0);
         oi_gemm_more(a + at * a_row, a_row, a_k, b, 0, most, s);
@@ -235,12 +237,15 @@ static inline __attribute__((always_inline)) void oi_gemm(
                 const float *own = a + r * a_row + i0 * a_k;
                 if (is_far)
                     oi_gemm_gather(own, a_row, a_k, some, deep, part);
-                for (int64_t j = j0; j < j1; j += 2 * OI_VF)
+                for (int64_t j = j0; j < j1; j += 2 * OI_VF) {
+                    const float *panel =
+                        is_packed ? b + j * k + 2 * OI_VF * i0 : room + (j - j0) * deep;
                     oi_gemm_panel(is_far ? part : own, is_far ? OI_GEMM_DEPTH : a_row,
-                                  is_far ? 1 : a_k,
-                                  is_packed ? b + j * k + 2 * OI_VF * i0 : room + (j - j0) * deep,
+                                  is_far ? 1 : a_k, panel,
+                                  panel + 2 * OI_VF * (is_packed ? k : deep),
                                   bias ? bias + j : NULL, out + r * n + j, some, n, deep, i0 > 0,
                                   j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
+                }
                 if (some > rows)
                     break;
             }

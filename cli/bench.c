@@ -11,7 +11,7 @@ static cli_list targets;
 static cli_inputs inputs = {.are_steady = true};
 static cli_job job;
 static uint64_t steps = 50;
-static bool json;
+static bool json, kernels;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
@@ -23,6 +23,7 @@ static const cli_option options[] = {
     OPT_COUNT("steps", 0, "N", &steps, "how many steps to measure; default 50"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
+    OPT_FLAG("kernels", 0, &kernels, "kernel by kernel, beside what the plan predicts"),
     OPT_FLAG("json", 0, &json, "machine-readable"),
     OPT_END,
 };
@@ -129,6 +130,75 @@ static void show(const row *rows, size_t n)
     }
 }
 
+/* -- kernel by kernel -- */
+
+static void show_kernel(const oi_bench_kernel *k, bool is_first)
+{
+    const oi_step_cost *c = &k->kernel.cost;
+    double ratio = c->ns > 0 ? k->ns / c->ns : 0;
+    if (json)
+        printf("%s{\"name\": \"%s\", \"recipe\": \"%s\", \"line\": %u, \"runs\": %llu, \"bytes\": "
+               "%llu, \"macs\": %llu, \"predicted_ns\": %.0f, \"measured_ns\": %.0f}",
+               is_first ? "" : ", ", k->kernel.name, k->kernel.recipe, k->kernel.line,
+               (unsigned long long)k->runs, (unsigned long long)c->bytes,
+               (unsigned long long)c->macs, c->ns, k->ns);
+    else
+        printf("%-32s %-26s %5u %6llu %11llu %12llu %10.2f %10.2f %7.2f\n", k->kernel.name,
+               k->kernel.recipe, k->kernel.line, (unsigned long long)k->runs,
+               (unsigned long long)c->bytes, (unsigned long long)c->macs, c->ns / 1e3, k->ns / 1e3,
+               ratio);
+}
+
+/* Kernels that did not run in this step are left out. */
+static void show_kernels(const char *target, const oi_bench_report *r)
+{
+    oi_bench_kernel k;
+    double all = 0, predicted = 0;
+    bool is_first = true;
+    if (json)
+        printf("{\"name\": \"%s\", \"step_ns\": %.0f, \"kernels\": [", target, oi_bench_step_ns(r));
+    else
+        printf("%-32s %-26s %5s %6s %11s %12s %10s %10s %7s\n", target, "recipe", "line", "runs",
+               "bytes", "MACs", "predicted", "us", "ratio");
+    for (size_t i = 0; oi_bench_kernel_at(r, i, &k); i++) {
+        if (k.runs == 0)
+            continue;
+        show_kernel(&k, is_first);
+        is_first = false;
+        all += k.ns * (double)k.runs;
+        predicted += k.kernel.cost.ns * (double)k.runs;
+    }
+    if (json)
+        puts("]}");
+    else
+        printf("all kernels %.1f us, predicted %.1f; the quickest step %.1f us\n", all / 1e3,
+               predicted / 1e3, oi_bench_step_ns(r) / 1e3);
+}
+
+static oi_status measure_kernels(const char *target)
+{
+    oi_verify_options o = {
+        .steps = steps, .fill = cli_inputs_fill, .fill_ctx = &inputs, .cc = cc, .flags = flags};
+    oi_device *device = NULL;
+    oi_bench_report *report = NULL;
+    oi_status status = oi_device_load(target, false, &device, job.diag);
+    if (status == OI_OK)
+        status = oi_bench_kernels(device, job.model, job.loaded[0], &o, &report, job.diag);
+    if (status == OI_OK)
+        show_kernels(target, report);
+    oi_bench_report_free(report);
+    oi_device_free(device);
+    return status;
+}
+
+static oi_status measure_all_kernels(void)
+{
+    oi_status status = OI_OK;
+    for (size_t i = 0; i < targets.n && status == OI_OK; i++)
+        status = measure_kernels(targets.at[i]);
+    return targets.n ? status : measure_kernels("cpu_scalar");
+}
+
 static oi_status measure_all(void)
 {
     row rows[MAX_WAYS + 1];
@@ -153,7 +223,7 @@ static oi_status run(cli_args args)
         return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
     oi_status status = cli_job_open(&job, args, model_path, NULL);
     if (status == OI_OK)
-        status = measure_all();
+        status = kernels ? measure_all_kernels() : measure_all();
     if (status == OI_OK)
         status = cli_inputs_check(&inputs);
     return cli_job_close(&job, status);
@@ -164,6 +234,8 @@ static const char *const examples[] = {
     "two programs side by side",
     "openinfer bench minimal.oi --model minimal.oinf --target cpu_avx2 --against sim",
     "a program beside the simulator with the best kernels of this machine",
+    "openinfer bench minimal.oi --model minimal.oinf --target cpu_avx2 --kernels",
+    "where the time goes, beside what the cost model predicts",
     NULL,
 };
 
@@ -171,7 +243,9 @@ const cli_command CMD_bench = {
     .description =
         "Synthesizes a graph, builds it with the device's own compiler, runs it and measures every "
         "step, inside the program: the median, what half of the steps stay within, and beside them "
-        "the bytes and arithmetic that the plan counts for a step. The first "
+        "the bytes and arithmetic that the plan counts for a step. With --kernels each kernel "
+        "is measured, in the step that was quickest with it, beside the time that the plan "
+        "predicts from the device's description. The first "
         "tenth of the steps warms up. All steps get the same inputs; persistent memory that is "
         "full "
         "starts anew.",

@@ -971,6 +971,7 @@ typedef struct oi_synth_options {
     size_t n_sizes;
     bool per_node;           /* code that lets the host compare after every node */
     bool share_all;          /* threads share every kernel, however small: for tests */
+    bool timed;              /* code that tells its `mark` when a kernel begins and ends */
     oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */
@@ -995,6 +996,13 @@ typedef struct oi_step_cost {
     double ns;      /* predicted for the device */
 } oi_step_cost;
 OI_API bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out); /* false past the end */
+/* The kernels of the program; names live as long as the plan. false past the end. */
+typedef struct oi_plan_kernel {
+    const char *name, *recipe; /* recipe "": plain loops */
+    uint32_t line;             /* of the graph's text where it comes from; 0: none */
+    oi_step_cost cost;         /* of one run */
+} oi_plan_kernel;
+OI_API bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out);
 /* What compiler and linker made of the program, in bytes. */
 typedef struct oi_plan_measured {
     uint64_t call_stack_bytes;    /* a call into it needs no more */
@@ -1067,6 +1075,21 @@ OI_API void oi_verify_report_free(oi_verify_report *r);
 OI_API oi_status oi_bench(const oi_device *device, oi_model *model, const oi_graph *graph,
                           const oi_verify_options *options, double *out_ns, oi_step_cost *out_cost,
                           oi_diag *diag);
+
+/* The same, kernel by kernel, for the device's program: what the plan predicts beside what the
+ * first thread measures around each. */
+typedef struct oi_bench_kernel {
+    oi_plan_kernel kernel; /* its cost is of one run */
+    uint64_t runs;         /* in a step */
+    double ns;             /* of one run, in the step that was quickest with this kernel */
+} oi_bench_kernel;
+typedef struct oi_bench_report oi_bench_report;
+OI_API oi_status oi_bench_kernels(const oi_device *device, oi_model *model, const oi_graph *graph,
+                                  const oi_verify_options *options, oi_bench_report **out,
+                                  oi_diag *diag);
+OI_API bool oi_bench_kernel_at(const oi_bench_report *r, size_t i, oi_bench_kernel *out);
+OI_API double oi_bench_step_ns(const oi_bench_report *r); /* the quickest whole step */
+OI_API void oi_bench_report_free(oi_bench_report *r);
 
 #ifdef __cplusplus
 }

@@ -81,6 +81,26 @@ def test_page_is_what_was_measured():
     assert (REPO / "docs/performance_ratios.svg").read_text() == charts.ratios(data["rows"])
 
 
+def test_kernels(openinfer, tmp_path):
+    """What is measured stands beside what the plan predicts, for every kernel that ran."""
+    graph = tmp_path / "g.oi"
+    graph.write_text("dynamic { x: f32[64, 64]; } volatile { y: f32[64, 64]; s: f32[64, 64]; }\n"
+                     "block entry {\n  loop l (i in 0..3) {\n    op matmul(x, x) >> y;\n  }\n  op softmax(y) >> s;\n  return s;\n}\n")
+    words = ["bench", graph, "--target", "cpu_scalar", "--kernels", "--steps", "5", "--cflags", "-O1"]
+    found = json.loads(openinfer(*words, "--json").stdout)
+    by_line = {k["line"]: k for k in found["kernels"]}
+    assert by_line[4]["runs"] == 3 and by_line[4]["macs"] == 64**3 and by_line[4]["bytes"] >= 2 * 4 * 64 * 64
+    assert all(k["predicted_ns"] > 0 and k["measured_ns"] > 0 for k in found["kernels"])
+    assert sum(k["runs"] * k["measured_ns"] for k in found["kernels"]) <= 1.01 * found["step_ns"] + 1000
+    plan = tmp_path / "plan"
+    openinfer("synth", graph, "--target", "cpu_scalar", "-o", plan)
+    predicted = {k["name"]: k["cost"]["predicted_ns"] for k in json.loads((plan / "plan.json").read_text())["kernels"]}
+    assert all(predicted[k["name"]] == k["predicted_ns"] for k in found["kernels"])
+    assert "mark" not in (plan / "g.h").read_text()
+    said = openinfer(*words).stdout
+    assert "predicted" in said and by_line[4]["name"] in said
+
+
 def test_rows():
     rate = rows.row("a", "tokens/s", [3, 1, 2], [1, 1, 4], "b", bar=1.5)
     assert (rate["ours"], rate["peer"], rate["ratio"], rows.best_ratio(rate)) == (2, 1, 2, 0.75) and rows.is_met(rate)

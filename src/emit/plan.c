@@ -45,6 +45,27 @@ bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out)
     return true;
 }
 
+static const oi_skernel *used_kernel(const oi_unit *u, size_t i)
+{
+    for (size_t k = 0; k < u->kernels.n; k++)
+        if (u->kernels.at[k].is_used && i-- == 0)
+            return &u->kernels.at[k];
+    return NULL;
+}
+
+bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out)
+{
+    const oi_skernel *k = used_kernel(&p->unit, i);
+    if (!k)
+        return false;
+    const oi_cost *c = &k->cost;
+    *out = (oi_plan_kernel){k->name,
+                            k->recipe ? k->recipe->name : "",
+                            k->nodes.n ? k->nodes.at[0]->source->span.line : 0,
+                            {c->macs, c->bytes, c->is_open, c->ns}};
+    return true;
+}
+
 /* -- making -- */
 
 typedef struct making {
@@ -103,6 +124,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .diag = diag,
                             .per_node = o->per_node,
                             .share_all = o->share_all,
+                            .timed = o->timed,
                             .embeds = embeds(device, o),
                             .skip = o->skip,
                             .dump_after = o->dump_after};

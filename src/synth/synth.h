@@ -332,6 +332,7 @@ struct oi_unit {
     oi_map names; /* taken identifiers */
     bool per_node;
     bool share_all;          /* threads share however little there is to do */
+    bool timed;              /* the program says when a kernel begins and ends */
     bool embeds;             /* weights are compiled in */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */

@@ -96,6 +96,113 @@ static oi_status time_program(oi_work *w)
                          (unsigned long long)w->options.steps);
 }
 
+/* -- kernel by kernel -- */
+
+struct oi_bench_report {
+    oi_arena *arena;
+    oi_bench_kernel *at;
+    size_t n;
+    double step_ns;
+};
+
+typedef struct kernel_benching {
+    oi_work work; /* first: the two are one */
+    oi_bench_report *report;
+} kernel_benching;
+
+/* Steps come first, then a record for each kernel of the plan, in its order. */
+static oi_status read_kernels(oi_work *w, oi_bench_report *r)
+{
+    oi_record record = {0};
+    oi_bench_kernel k = {0};
+    uint64_t both[2], ns, steps = 0;
+    size_t n = 0;
+    while (oi_plan_kernel_at(w->plan, n, &k.kernel))
+        n++;
+    r->at = oi_arena_alloc(r->arena, (n + 1) * sizeof *r->at);
+    while ((steps < w->options.steps || r->n < n) && oi_record_read(&w->trial.child, &record)) {
+        if (record.kind == 't' && record.size == sizeof ns) {
+            memcpy(&ns, record.data, sizeof ns);
+            r->step_ns = steps++ == 0 || (double)ns < r->step_ns ? (double)ns : r->step_ns;
+        } else if (record.kind == 'k' && record.size == sizeof both && r->n < n) {
+            memcpy(both, record.data, sizeof both);
+            (void)oi_plan_kernel_at(w->plan, r->n, &k.kernel);
+            k.kernel.name = oi_arena_printf(r->arena, "%s", k.kernel.name);
+            k.runs = both[1];
+            k.ns = both[1] ? (double)both[0] / (double)both[1] : 0;
+            r->at[r->n++] = k;
+        }
+    }
+    free(record.data);
+    if (r->n == n && steps == w->options.steps)
+        return OI_OK;
+    return oi_diag_error(w->diag, (oi_place){.file = oi_plan_name(w->plan)}, "",
+                         "the program ended after %llu of %llu steps", (unsigned long long)steps,
+                         (unsigned long long)w->options.steps);
+}
+
+static oi_status time_kernels(oi_work *w)
+{
+    w->options.synth.timed = true;
+    w->options.synth.weights = OI_EMBED_NEVER; /* else main.c has no steps to time */
+    OI_TRY(oi_work_simulators(w, OI_CPU));
+    OI_TRY(oi_work_program(w));
+    OI_TRY(oi_work_start(
+        w, oi_arena_printf(w->trial.arena, "%llu", (unsigned long long)w->options.steps)));
+    OI_TRY(give_inputs(w, true));
+    return read_kernels(w, ((kernel_benching *)w)->report);
+}
+
+oi_status oi_bench_kernels(const oi_device *device, oi_model *model, const oi_graph *graph,
+                           const oi_verify_options *options, oi_bench_report **out, oi_diag *diag)
+{
+    oi_bench_report *r = calloc(1, sizeof *r);
+    kernel_benching *b = calloc(1, sizeof *b);
+    oi_arena *arena = oi_arena_new();
+    oi_status status = OI_ERR_ENV;
+    oi_synth_graph one = {graph, NULL};
+    *out = NULL;
+    if (r)
+        r->arena = oi_arena_new();
+    if (r && r->arena && b && arena) {
+        b->report = r;
+        oi_work_init(&b->work, device, model, &one, 1, options, diag);
+        status = oi_work_run(&b->work, arena, false, time_kernels);
+    } else {
+        status = oi_diag_env(diag, "bench", "out of memory");
+    }
+    oi_arena_free(arena);
+    free(b);
+    if (status == OI_OK)
+        *out = r;
+    else
+        oi_bench_report_free(r);
+    return status;
+}
+
+bool oi_bench_kernel_at(const oi_bench_report *r, size_t i, oi_bench_kernel *out)
+{
+    if (i >= r->n)
+        return false;
+    *out = r->at[i];
+    return true;
+}
+
+double oi_bench_step_ns(const oi_bench_report *r)
+{
+    return r->step_ns;
+}
+
+void oi_bench_report_free(oi_bench_report *r)
+{
+    if (!r)
+        return;
+    oi_arena_free(r->arena);
+    free(r);
+}
+
+/* -- steps -- */
+
 oi_status oi_bench(const oi_device *device, oi_model *model, const oi_graph *graph,
                    const oi_verify_options *options, double *out_ns, oi_step_cost *out_cost,
                    oi_diag *diag)

@@ -98,6 +98,12 @@ static void put_struct(oi_cprog *c, oi_out *o)
         oi_out_line(o, "void *check_ctx;");
         oi_c_count(c, pointer, 2 * pointer);
     }
+    if (c->u->timed) {
+        oi_out_line(o, "/* set it before the first step: called with -1 before a kernel, with its "
+                       "number after it */");
+        oi_out_line(o, "void (*mark)(int kernel);");
+        oi_c_count(c, pointer, pointer);
+    }
     oi_out_line(o, "const unsigned char *weights;");
     oi_c_count(c, pointer, pointer);
     if (oi_c_is_shared(c)) {

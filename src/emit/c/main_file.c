@@ -146,9 +146,51 @@ static const char time_text[] =
     "                return;\n"
     "        }\n"
     "        time = hal_clock() - time;\n"
-    "        put('t', \"\", 0, NULL, NULL, &time, sizeof time);\n"
+    "        put('t', \"\", 0, NULL, NULL, &time, sizeof time);\n";
+
+static const char mark_text[] =
+    "/* Timed programs: ns and runs of each kernel in this step, and in the one that was quickest "
+    "with\n"
+    " * it. */\n"
+    "static uint64_t spent[KERNELS], runs[KERNELS], least[KERNELS], since;\n\n"
+    "static void mark(int kernel)\n"
+    "{\n"
+    "    const uint64_t now = hal_clock();\n"
+    "    if (kernel >= 0) {\n"
+    "        spent[kernel] += now - since;\n"
+    "        runs[kernel]++;\n"
+    "    }\n"
+    "    since = hal_clock();\n"
+    "}\n\n"
+    "static void put_marks(void)\n"
+    "{\n"
+    "    for (int i = 0; i < KERNELS; i++) {\n"
+    "        const uint64_t both[2] = {least[i], runs[i]};\n"
+    "        put('k', \"\", 0, NULL, NULL, both, sizeof both);\n"
+    "    }\n"
+    "}\n\n"
+    "static void next_marks(int is_last)\n"
+    "{\n"
+    "    for (int i = 0; i < KERNELS; i++) {\n"
+    "        if (runs[i] && (!least[i] || spent[i] < least[i]))\n"
+    "            least[i] = spent[i];\n"
+    "        spent[i] = 0;\n"
+    "        runs[i] = is_last ? runs[i] : 0;\n"
     "    }\n"
     "}\n\n";
+
+/* What time_steps of a timed program calls. */
+static void put_marking(oi_cprog *c, oi_out *o)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < c->u->kernels.n; k++)
+        n += c->u->kernels.at[k].is_used;
+    if (!c->u->timed)
+        return;
+    oi_out_line(o, "enum { KERNELS = %zu };", n ? n : 1);
+    oi_out_line(o, "%s", "");
+    oi_out_text(o, mark_text);
+}
 
 static const char usage_text[] =
     "/* NAME: steps as long as there are inputs. For a step the input gives a byte with the "
@@ -279,6 +321,8 @@ static void put_loop(oi_cprog *c, oi_out *o)
     put_weights(c, o);
     if (u->per_node)
         oi_out_line(o, "program.check = check;");
+    if (u->timed)
+        oi_out_line(o, "program.mark = mark;");
     oi_out_open(o, "for (int graph; (graph = next_graph()) >= 0;)");
     if (!u->embeds) {
         oi_out_open(o, "if (argc > 2)");
@@ -322,8 +366,13 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
         oi_out_text(&o, check_text);
     put_choice(c, &o);
     put_take_step(c, &o);
-    if (!c->u->embeds)
+    put_marking(c, &o);
+    if (!c->u->embeds) {
         put_named(c, &o, time_text);
+        oi_out_text(&o, c->u->timed
+                            ? "        next_marks(i + 1 == n);\n    }\n    put_marks();\n}\n\n"
+                            : "    }\n}\n\n");
+    }
     put_loop(c, &o);
     oi_c_add_file(c, files, "main.c", &o);
 }

@@ -246,6 +246,24 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
     c->fails = true;
 }
 
+/* Timed programs: the first thread says where it is; -1: between kernels. */
+static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel)
+{
+    const char *first = s->is_shared ? "if (part == 0) " : "";
+    if (c->u->timed)
+        oi_out_line(&c->out, "%ss->mark(%" PRId64 ");", first, kernel);
+}
+
+static void put_kernel(oi_cprog *c, const oi_stmt *s)
+{
+    int64_t number = 0;
+    for (uint32_t k = 0; k < s->kernel; k++)
+        number += c->u->kernels.at[k].is_used;
+    put_mark(c, s, -1);
+    oi_c_kernel_call(c, &c->u->kernels.at[s->kernel]);
+    put_mark(c, s, number);
+}
+
 static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared);
 static void put_all(oi_cprog *c, const oi_stmts *list);
 
@@ -376,7 +394,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
         switch (s->kind) {
-        case OI_STMT_KERNEL: oi_c_kernel_call(c, &c->u->kernels.at[s->kernel]); break;
+        case OI_STMT_KERNEL: put_kernel(c, s); break;
         case OI_STMT_CACHE: oi_c_cache(c, s); break;
         case OI_STMT_SET: put_set(c, s); break;
         case OI_STMT_LOOP: put_loop(c, s); break;

@@ -186,3 +186,49 @@ def test_variables_called_as_words_of_c(openinfer, tmp_path, target):
     path = tmp_path / "int.oi"
     path.write_text(NAMES)
     verify(openinfer, path, "--target", target, "--steps", "2")
+
+
+NAMES_THAT_MEET = """
+dynamic { x: f32[4]; K_size: f32[4]; lent_x: f32[4]; ran_c: f32[4]; o_dims: f32[4]; waits: f32[4]; }
+volatile { y: f32[4]; z: f32[4]; }
+persistent { K(t): f32[4] @table @cap(t=9); K_written: f32[4]; pos: i64; }
+block entry {
+  assign rows: f32[?, 4];
+  assign o: f32[?];
+  assign h: f32[4];
+  cache.write x >> K[pos];
+  cache.increment pos;
+  op add(x, K_size) >> y;
+  cache.write y >> K_written;
+  cache.read K[0..pos] >> rows;
+  op sum_axis(rows, axes=[1]) >> o;
+  yield x;
+  op add(o_dims, lent_x) >> h;
+  op add(h, ran_c) >> h;
+  op add(h, waits) >> h;
+  await x;
+  return y, z, o, h;
+}
+block c { await x; op neg(x) >> z; yield x; }
+"""
+
+
+def test_names_of_what_goes_with_a_variable(openinfer, tmp_path):
+    """Flags, lengths and sizes that the program adds have names that no variable has."""
+    path = tmp_path / "meet.oi"
+    path.write_text(NAMES_THAT_MEET)
+    result = openinfer("verify", path, "--steps", 5, "--cflags", STRICT)
+    assert "5 steps compared: they agree" in result.stdout
+
+
+def test_the_least_integer_is_an_index(openinfer, tmp_path):
+    """C has no literal for it."""
+    path = tmp_path / "least.oi"
+    path.write_text("""
+dynamic { x: f32[4]; }
+volatile { y: f32[4]; }
+persistent { K(t): f32[4] @table @cap(t=9); pos: i64; }
+block entry { cache.write x >> K[pos]; cache.read K[pos - -9223372036854775808] >> y; return y; }
+""")
+    result = openinfer("verify", path, "--steps", 2, "--cflags", STRICT)
+    assert "2 steps compared, 2 of them ended with the same error: they agree" in result.stdout

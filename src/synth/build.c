@@ -247,6 +247,22 @@ static void set_ports(building *b)
     }
 }
 
+/* What goes with a variable in the program is named after it, so nothing else is: its lengths of
+ * the moment, and of memory that grows its sizes and which entries there are. */
+static void reserve_companions(oi_unit *u, const oi_program *p)
+{
+    for (uint32_t i = 0; i < p->n_vars; i++) {
+        const oi_pvar *v = &p->vars[i];
+        for (uint32_t d = 0; d < v->rank; d++)
+            if (v->dims[d] == OI_DIM_RUN)
+                oi_map_set(&u->names, oi_arena_printf(u->arena, "%s_dims", v->name), 1);
+        if (v->kind == OI_SYM_PERSISTENT && v->n_axes) {
+            oi_map_set(&u->names, oi_arena_printf(u->arena, "%s_size", v->name), 1);
+            oi_map_set(&u->names, oi_arena_printf(u->arena, "%s_written", v->name), 1);
+        }
+    }
+}
+
 oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
 {
     building b = {.u = u, .graph = (uint32_t)u->graphs.n, .p = p};
@@ -259,6 +275,7 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
     g.blocks = oi_arena_alloc(a, (p->n_blocks + 1) * sizeof *g.blocks);
     g.tensor_of = oi_arena_alloc(a, (p->n_vars + 1) * sizeof *g.tensor_of);
     *OI_PUSH(a, &u->graphs) = g;
+    reserve_companions(u, p);
     for (uint32_t i = 0; i < p->n_vars; i++) {
         /* inputs and state are the program's face, used or not */
         bool shows = p->vars[i].kind == OI_SYM_DYNAMIC || p->vars[i].kind == OI_SYM_PERSISTENT;

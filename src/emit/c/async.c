@@ -8,12 +8,17 @@ static const oi_program *program(const oi_cprog *c)
     return c->u->graphs.at[c->graph].program;
 }
 
-/* Members of the program's struct, which all its graphs share. */
-static const char *member(oi_cprog *c, const char *what, const char *name)
+/* A graph's own struct of flags: their names meet no variable's. */
+static const char *flags(oi_cprog *c)
 {
     return c->u->graphs.n > 1
-               ? oi_arena_printf(c->arena, "%s_%s_%s", c->u->graphs.at[c->graph].name, what, name)
-               : oi_arena_printf(c->arena, "%s_%s", what, name);
+               ? oi_arena_printf(c->arena, "%s_waits", c->u->graphs.at[c->graph].name)
+               : "waits";
+}
+
+static const char *member(oi_cprog *c, const char *what, const char *name)
+{
+    return oi_arena_printf(c->arena, "s->%s.%s_%s", flags(c), what, name);
 }
 
 static const char *lent(oi_cprog *c, uint32_t var)
@@ -39,9 +44,9 @@ static void run_consumer(oi_cprog *c, uint32_t block)
     const oi_pblock *b = &program(c)->blocks[block];
     oi_buf ready = {0};
     for (uint32_t i = 0; i < b->n_awaited; i++)
-        oi_buf_printf(&ready, "%ss->%s", i ? " && " : "", lent(c, b->awaited[i]));
-    oi_out_open(&c->out, "if (%s && !s->%s)", oi_buf_to_arena(&ready, c->arena), ran(c, block));
-    oi_out_line(&c->out, "s->%s = 1;", ran(c, block));
+        oi_buf_printf(&ready, "%s%s", i ? " && " : "", lent(c, b->awaited[i]));
+    oi_out_open(&c->out, "if (%s && !%s)", oi_buf_to_arena(&ready, c->arena), ran(c, block));
+    oi_out_line(&c->out, "%s = 1;", ran(c, block));
     oi_out_line(&c->out, "failed = %s(s);", oi_c_block_name(c, block));
     oi_c_put_failed(c);
     oi_out_close(&c->out, "");
@@ -54,9 +59,9 @@ void oi_c_yield(oi_cprog *c, const oi_pnode *n)
         return; /* the end of a consumer, or of a called block */
     c->fails = true;
     for (uint32_t i = 0; i < n->as.list.n; i++) {
-        oi_out_line(&c->out, "if (s->%s)", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 71; /* E071: already lent */");
-        oi_out_line(&c->out, "s->%s = 1;", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "%s = 1;", lent(c, n->as.list.vars[i]));
     }
     for (uint32_t k = 0; k < p->n_consumers; k++)
         for (uint32_t i = 0; i < n->as.list.n; i++)
@@ -72,7 +77,7 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
     if (n->source->block != p->entry)
         return; /* a consumer starts when all is lent */
     for (uint32_t i = 0; i < n->as.list.n; i++) {
-        oi_out_line(&c->out, "if (!s->%s)", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "if (!%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 73; /* E073: not lent */");
     }
     for (uint32_t k = 0; k < p->n_consumers; k++) {
@@ -82,30 +87,39 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
             waits |= awaits(b, n->as.list.vars[i]);
         if (!waits)
             continue;
-        oi_out_line(&c->out, "if (!s->%s)", ran(c, p->consumers[k]));
+        oi_out_line(&c->out, "if (!%s)", ran(c, p->consumers[k]));
         oi_out_line(&c->out, "    return 76; /* E076: it waits for what nobody lends */");
-        oi_out_line(&c->out, "s->%s = 0;", ran(c, p->consumers[k]));
+        oi_out_line(&c->out, "%s = 0;", ran(c, p->consumers[k]));
     }
     for (uint32_t i = 0; i < n->as.list.n; i++)
-        oi_out_line(&c->out, "s->%s = 0;", lent(c, n->as.list.vars[i]));
+        oi_out_line(&c->out, "%s = 0;", lent(c, n->as.list.vars[i]));
+}
+
+static bool is_awaited(const oi_program *p, uint32_t var)
+{
+    for (uint32_t k = 0; k < p->n_consumers; k++)
+        if (awaits(&p->blocks[p->consumers[k]], var))
+            return true;
+    return false;
 }
 
 void oi_c_async_members(oi_cprog *c, oi_out *o)
 {
     const oi_program *p = program(c);
-    if (p->n_consumers == 0)
+    uint64_t n = p->n_consumers;
+    if (n == 0)
         return;
-    oi_out_line(o, "/* who waits for what within a step */");
+    oi_out_open(o, "struct");
     for (uint32_t v = 0; v < p->n_vars; v++)
-        for (uint32_t k = 0; k < p->n_consumers; k++)
-            if (awaits(&p->blocks[p->consumers[k]], v)) {
-                oi_out_line(o, "uint8_t %s;", lent(c, v));
-                oi_c_count(c, 1, 1);
-                break;
-            }
+        if (is_awaited(p, v)) {
+            oi_out_line(o, "uint8_t lent_%s;", p->vars[v].name);
+            n++;
+        }
     for (uint32_t k = 0; k < p->n_consumers; k++)
-        oi_out_line(o, "uint8_t %s;", ran(c, p->consumers[k]));
-    oi_c_count(c, 1, p->n_consumers);
+        oi_out_line(o, "uint8_t ran_%s;", p->blocks[p->consumers[k]].source->name.text);
+    oi_out_close(
+        o, oi_arena_printf(c->arena, " %s; /* who waits for what within a step */", flags(c)));
+    oi_c_count(c, 1, n);
 }
 
 /* A step that failed may have left things lent. */
@@ -113,11 +127,8 @@ void oi_c_async_reset(oi_cprog *c)
 {
     const oi_program *p = program(c);
     for (uint32_t v = 0; v < p->n_vars; v++)
-        for (uint32_t k = 0; k < p->n_consumers; k++)
-            if (awaits(&p->blocks[p->consumers[k]], v)) {
-                oi_out_line(&c->out, "s->%s = 0;", lent(c, v));
-                break;
-            }
+        if (is_awaited(p, v))
+            oi_out_line(&c->out, "%s = 0;", lent(c, v));
     for (uint32_t k = 0; k < p->n_consumers; k++)
-        oi_out_line(&c->out, "s->%s = 0;", ran(c, p->consumers[k]));
+        oi_out_line(&c->out, "%s = 0;", ran(c, p->consumers[k]));
 }

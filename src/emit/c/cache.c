@@ -415,15 +415,21 @@ static void reset_run(access *x, const char *at, const char *n, const char *beyo
 
 /* -- which entries exist -- */
 
-static void mark(access *x, int value)
+/* The number of the entry that the loops are at. */
+static const char *entry_text(access *x)
 {
-    if (!x->v->has_marks)
-        return;
     oi_buf at = {0};
     int64_t stride = 1;
     for (uint32_t i = x->v->n_table; i-- > 0; stride *= x->v->most[i])
         oi_buf_printf(&at, "%si%u * %" PRId64, at.n ? " + " : "", i, stride);
-    const char *text = oi_buf_to_arena(&at, x->c->arena);
+    return oi_buf_to_arena(&at, x->c->arena);
+}
+
+static void mark(access *x, int value)
+{
+    if (!x->v->has_marks)
+        return;
+    const char *text = entry_text(x);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s && i%u < %" PRId64 "; i%u++)",
                     i, x->start[i], i, x->start[i], x->count[i], i, x->v->most[i], i);
@@ -442,11 +448,7 @@ static void measure(access *x)
 {
     if (!x->v->has_marks)
         return;
-    oi_buf at = {0};
-    int64_t stride = 1;
-    for (uint32_t i = x->v->n_table; i-- > 0; stride *= x->v->most[i])
-        oi_buf_printf(&at, "%si%u * %" PRId64, at.n ? " + " : "", i, stride);
-    const char *text = oi_buf_to_arena(&at, x->c->arena);
+    const char *text = entry_text(x);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         if (is_counted(x, i))
             oi_out_line(&x->c->out, "%s = 0;", x->size[i]);
@@ -471,8 +473,6 @@ static void lend_cache(access *x)
 {
     const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
     oi_out *o = &x->c->out;
-    oi_buf at = {0};
-    int64_t stride = 1;
     size_t before = o->buf.n;
     o->depth++;
     make_selection(x);
@@ -480,11 +480,10 @@ static void lend_cache(access *x)
     o->depth--;
     const char *checks = oi_arena_text(x->c->arena, o->buf.text + before, o->buf.n - before);
     o->buf.n = before;
-    for (uint32_t i = x->v->rank; i-- > 0; stride *= x->v->most[i])
-        if (x->fixed_start[i] != 0)
-            oi_buf_printf(&at, " + %s * %" PRId64, x->start[i], stride);
-    const char *place = oi_arena_printf(x->c->arena, "%s%s", storage(x),
-                                        at.n ? oi_buf_to_arena(&at, x->c->arena) : "");
+    uint32_t q = 0; /* all before it is a single entry */
+    while (q < x->v->rank && x->fixed_count[q] == 1)
+        q++;
+    const char *place = oi_arena_printf(x->c->arena, "%s + %s", storage(x), offset_text(x, q));
     if (checks[0] == '\0') {
         oi_out_line(o, "const %s *const %s = %s;", oi_c_type(to->dtype), to->name, place);
         return;

@@ -85,7 +85,7 @@ static const char *attr_text(oi_cprog *c, const oi_skernel *k, int64_t attr)
 {
     uint32_t scalar = k->call->scalars ? k->call->scalars[attr] : OI_NO_ID;
     return scalar != OI_NO_ID ? k->scalars.at[scalar].name
-                              : oi_arena_printf(c->arena, "%" PRId64, k->call->attrs[attr].i);
+                              : oi_c_literal(c->arena, OI_I64, (uint64_t)k->call->attrs[attr].i);
 }
 
 static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,

@@ -116,8 +116,8 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
         const oi_program *p = program(c);
         switch (i->kind) {
         case OI_INS_INT:
-            stack[n++] = (spelled){oi_arena_printf(c->arena, "%" PRId64, i->value), i->value >= 0,
-                                   magnitude(i->value)};
+            stack[n++] = (spelled){oi_c_literal(c->arena, OI_I64, (uint64_t)i->value),
+                                   i->value >= 0, magnitude(i->value)};
             break;
         case OI_INS_INDEX:
             stack[n++] = (spelled){oi_c_index(c, i->id), true, most_of_index(c, i->id)};

@@ -21,8 +21,8 @@ static const char *const reserved[] = {
     "clock", "read", "write", "signal", "select", "index", "y0", "y1", "yn", "j0", "j1", "jn",
     "gamma", "unix", "linux",
     /* members of the program's struct, locals of its functions, functions of main.c */
-    "keep", "weights", "arena", "before", "check", "check_ctx", "s", "failed", "from", "to", "e",
-    "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
+    "keep", "weights", "arena", "waits", "before", "check", "check_ctx", "s", "failed", "from",
+    "to", "e", "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
     "take_step", "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team",
     "meet", "part", "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at",
     "width"};

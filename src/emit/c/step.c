@@ -338,9 +338,11 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
+/* Spelled on trial first: what may end the step goes into a function of its own. */
 static void put_alone(oi_cprog *c, const oi_stmts *group)
 {
     size_t before = c->out.buf.n;
+    uint64_t log_bytes = c->log_bytes;
     unsigned depth = c->out.depth;
     oi_cplaces own = {0}, *outer = c->places;
     c->out.depth = 1;
@@ -355,6 +357,7 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
     c->places = outer;
     if (ends || text[0] == '\0')
         return;
+    c->log_bytes = log_bytes; /* changes are counted once */
     oi_out_open(&c->out, "if (part == 0)");
     put_all(c, group);
     oi_out_close(&c->out, "");

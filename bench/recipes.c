@@ -10,6 +10,7 @@
 
 #if defined(__AVX2__)
 #include "recipe/gemm.h"
+#include "recipe/half.h"
 #include "recipe/qlinear.h"
 #include "recipe/sdpa.h"
 
@@ -137,6 +138,21 @@ static void weights_1_4096_4096(const buffers *b)
                     0, 4096);
 }
 
+static void half_1(const buffers *b)
+{
+    oi_half_gemm(b->x, b->w, b->out, b->d, 1, 4096, 4096, 4096, 1, 0, 1, 0, 1, 256, 0, 4096);
+}
+
+static void brain_1(const buffers *b)
+{
+    oi_half_gemm(b->x, b->w, b->out, b->d, 1, 4096, 4096, 4096, 1, 0, 2, 0, 1, 256, 0, 4096);
+}
+
+static void half_128(const buffers *b)
+{
+    oi_half_gemm(b->x, b->w, b->out, b->d, 128, 1536, 384, 384, 1, 0, 1, 0, 128, 192, 0, 1536);
+}
+
 static void weights_1_512_512(const buffers *b)
 {
     oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 1, 512, 512, 512, 1, 1, 256, 0,
@@ -196,6 +212,9 @@ static const struct {
     {"gemm f32 weights 384x1536, 128 rows", weights_128_384_1536, 384 * 1536 * 4.,
      128. * 384 * 1536},
     {"gemm f32 weights 4096x4096, 1 row", weights_1_4096_4096, 4096 * 4096 * 4., 1. * 4096 * 4096},
+    {"gemm f16 weights 4096x4096, 1 row", half_1, 4096 * 4096 * 2., 1. * 4096 * 4096},
+    {"gemm bf16 weights 4096x4096, 1 row", brain_1, 4096 * 4096 * 2., 1. * 4096 * 4096},
+    {"gemm f16 weights 1536x384, 128 rows", half_128, 1536 * 384 * 2., 128. * 1536 * 384},
     {"gemm f32 weights 512x512, 1 row", weights_1_512_512, 512 * 512 * 4., 1. * 512 * 512},
     {"sdpa 9 heads, 1 over 1024 keys f16", sdpa_1_1024, 1024 * 192 * 4., 1. * 1024 * 576 * 2},
     {"sdpa 9 heads, 32 over 512 keys f16", sdpa_32_512, 512 * 192 * 4., 32. * 512 * 576 * 2},

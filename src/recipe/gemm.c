@@ -1,4 +1,5 @@
-/* gemm.c: which products of matrices the bodies of gemm.h take, and the panels of their weights. */
+/* gemm.c: which products of matrices the bodies of gemm.h and half.h take, and the panels of their
+ * weights. */
 #include "recipe/cost.h"
 #include "recipe/recipe.h"
 
@@ -8,6 +9,8 @@
 #define FAR    960 /* floats from row to row of a from which laying them side by side pays */
 #define DEPTH  256 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
 #define WIDTH  512
+#define NARROW 64     /* OI_HALF_WIDTH: columns of halves that become floats at a time */
+#define LENT   131072 /* floats: what a thread's stack may well hold of a or of the result */
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
 
@@ -27,6 +30,17 @@ static void pack(const oi_packing *p, const void *const *in, void *out)
     const int64_t *s = p->sizes;
     const float *b = in[0];
     float *to = out;
+    for (int64_t j = 0; j < s[P_N]; j += s[P_WIDTH])
+        for (int64_t i = 0; i < s[P_K]; i++)
+            for (int64_t c = j; c < j + s[P_WIDTH]; c++)
+                *to++ = c < s[P_N] ? b[i * s[P_STEP_K] + c * s[P_STEP_N]] : 0;
+}
+
+static void pack_halves(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t *s = p->sizes;
+    const uint16_t *b = in[0];
+    uint16_t *to = out;
     for (int64_t j = 0; j < s[P_N]; j += s[P_WIDTH])
         for (int64_t i = 0; i < s[P_K]; i++)
             for (int64_t c = j; c < j + s[P_WIDTH]; c++)
@@ -75,12 +89,17 @@ static bool truth(const oi_kernel_query *q, const char *name)
     return oi_kernel_attr(q, name)->b;
 }
 
-static bool set_product(const oi_kernel_query *q, const char *of_a, const char *of_b, product *p)
+static bool is_f32(const oi_kernel_query *q)
 {
     for (size_t i = 0; i < q->n_in; i++)
         if (q->in[i].dtype != OI_F32)
             return false;
-    if (q->in[0].rank < 2 || q->in[1].rank < 2 || q->out[0].dtype != OI_F32)
+    return q->out[0].dtype == OI_F32;
+}
+
+static bool set_product(const oi_kernel_query *q, const char *of_a, const char *of_b, product *p)
+{
+    if (q->in[0].rank < 2 || q->in[1].rank < 2)
         return false;
     *p = (product){.a = matrix_of(&q->in[0], truth(q, of_a)),
                    .b = matrix_of(&q->in[1], truth(q, of_b))};
@@ -186,9 +205,65 @@ static bool plan(const oi_recipe_call *c, product *p, int64_t lanes, oi_recipe_p
 bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     product p;
-    return oi_kernel_accumulator(c->q) == OI_NONE &&
+    return oi_kernel_accumulator(c->q) == OI_NONE && is_f32(c->q) &&
            set_product(c->q, "transpose_a", "transpose_b", &p) &&
            plan(c, &p, oi_recipe_lanes(c->target), out);
+}
+
+/* -- weights of 16 bits -- */
+
+/* As half.h counts them; -1: none of its forms. */
+static int form_of(oi_dtype t)
+{
+    return t == OI_F32 ? 0 : t == OI_F16 ? 1 : t == OI_BF16 ? 2 : -1;
+}
+
+static void plan_halves(const oi_recipe_call *c, const product *p, oi_recipe_plan *out)
+{
+    const int64_t n = p->b.columns, k = p->b.rows, width = 2 * oi_recipe_lanes(c->target);
+    const int a = form_of(c->q->in[0].dtype), b = form_of(c->q->in[1].dtype);
+    const int made = form_of(c->q->out[0].dtype);
+    out->function = "oi_half_gemm";
+    out->n_packings = 1;
+    out->packings[0] = (oi_packing){.name = "panels of halves",
+                                    .n_in = 1,
+                                    .in = {1},
+                                    .sizes = {n, k, p->b.row_step, p->b.column_step, width},
+                                    .size_bytes = (uint64_t)((n + width - 1) / width * width * k) *
+                                                  sizeof(uint16_t),
+                                    .dtype = OI_U16,
+                                    .pack = pack_halves};
+    out->n_scratch = 1;
+    out->scratch[0].name = "room";
+    out->scratch[0].dtype = OI_F32;
+    out->scratch[0].count =
+        (a ? p->m * k : 0) + (made ? p->m * n : 0) + (p->m < FEWEST ? 1 : NARROW * depth_of(p));
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+    oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
+    const int64_t sizes[] = {p->m, n, k,    p->a.row_step, p->a.column_step,
+                             a,    b, made, at_once(p),    depth_of(p)};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    out->macs = (uint64_t)(p->m * n * k);
+    out->split_dim = c->q->out[0].rank - 1;
+    out->extent = n;
+    out->unit = width;
+}
+
+bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    const oi_kernel_query *q = c->q;
+    const oi_dtype acc = oi_kernel_accumulator(q);
+    product p = {0};
+    if ((acc != OI_NONE && acc != OI_F32) || form_of(q->in[0].dtype) < 0 ||
+        form_of(q->in[1].dtype) < 1 || form_of(q->out[0].dtype) < 0 || !c->is_weight[1] ||
+        !set_product(q, "transpose_a", "transpose_b", &p) || p.stack != 1 ||
+        p.m > LENT / p.b.rows || p.m > LENT / p.b.columns)
+        return false;
+    p.target = c->target;
+    plan_halves(c, &p, out);
+    return true;
 }
 
 static double number(const oi_kernel_query *q, const char *name)
@@ -201,7 +276,7 @@ static double number(const oi_kernel_query *q, const char *name)
 bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     product p;
-    if (!set_product(c->q, "trans_a", "trans_b", &p) || number(c->q, "alpha") != 1)
+    if (!is_f32(c->q) || !set_product(c->q, "trans_a", "trans_b", &p) || number(c->q, "alpha") != 1)
         return false;
     p.has_bias = c->q->n_in > 2;
     if (p.has_bias) {

@@ -70,7 +70,7 @@ typedef struct oi_recipe_plan {
     uint64_t macs;   /* set by who plans the program */
     bool is_int8;    /* they are of 8-bit integers */
     uint8_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
-    bool in_place; /* an input may be the output: each position is read before it is written */
+    bool in_place;   /* an input may be the output: each position is read before it is written */
 } oi_recipe_plan;
 
 /* A call to be planned. */
@@ -120,6 +120,7 @@ int64_t oi_recipe_lanes(const oi_device_info *target);
 
 bool oi_recipe_qlinear(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out); /* gemm.c, half.h */
 bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);

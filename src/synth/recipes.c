@@ -187,6 +187,57 @@ static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **reci
     return takes;
 }
 
+/* -- weights that the graph converts itself -- */
+
+/* The conversion that made the tensor from a weight of 16 bits, when nothing but kernels ran since;
+ * NULL: none did. */
+static const oi_skernel *conversion(const oi_unit *u, const oi_stmts *before, uint32_t tensor)
+{
+    for (size_t i = before->n; i-- > 0 && before->at[i].kind == OI_STMT_KERNEL;) {
+        const oi_skernel *k = &u->kernels.at[before->at[i].kernel];
+        const oi_kernel_query *q = k->query;
+        bool makes = false;
+        for (size_t p = 0; p < k->ports.n; p++)
+            makes |= k->ports.at[p].is_written && k->ports.at[p].tensor == tensor;
+        if (!makes)
+            continue;
+        const bool fits = q && strcmp(q->op->name, "cast") == 0 && k->ports.n == 2 &&
+                          (q->in[0].dtype == OI_F16 || q->in[0].dtype == OI_BF16) &&
+                          q->out[0].dtype == OI_F32 && k->in_tensors[0] != tensor &&
+                          u->tensors.at[k->in_tensors[0]].space == OI_SPACE_WEIGHTS;
+        return fits ? k : NULL;
+    }
+    return NULL;
+}
+
+/* The call with weights as they were before that; false: there are none. What was converted for it
+ * alone is then dead. */
+static bool unconverted(oi_unit *u, const oi_lowered *call, const oi_stmts *before, oi_lowered *out)
+{
+    const oi_kernel_query *q = call->q;
+    oi_port *in = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *in);
+    oi_operand *types = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *types);
+    oi_kernel_query *own = oi_arena_alloc(u->arena, sizeof *own);
+    bool any = false;
+    for (size_t i = 0; i < q->n_in; i++) {
+        const oi_skernel *k = conversion(u, before, call->in[i].tensor);
+        in[i] = call->in[i];
+        types[i] = q->in[i];
+        if (!k || call->in[i].n_entry || k->query->in[0].rank != q->in[i].rank ||
+            memcmp(k->query->in[0].dims, q->in[i].dims, q->in[i].rank * sizeof(int64_t)) != 0)
+            continue;
+        in[i] = k->ports.at[k->ports.at[0].is_written];
+        types[i].dtype = k->query->in[0].dtype;
+        any = true;
+    }
+    *own = *q;
+    own->in = types;
+    *out = *call;
+    out->q = own;
+    out->in = in;
+    return any;
+}
+
 static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
 {
     p.is_written = is_written;
@@ -225,8 +276,14 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
     const oi_recipe *recipe;
     oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
     uint32_t packed[OI_RECIPE_PACKS];
-    if (oi_unit_skips(u, "recipes") || !plan_call(u, call, &recipe, plan) ||
-        !oi_lower_checks(u, graph, n, call, out))
+    oi_lowered before;
+    if (oi_unit_skips(u, "recipes"))
+        return false;
+    if (unconverted(u, call, out, &before) && plan_call(u, &before, &recipe, plan))
+        call = &before;
+    else if (!plan_call(u, call, &recipe, plan))
+        return false;
+    if (!oi_lower_checks(u, graph, n, call, out))
         return false;
     for (uint32_t i = 0; i < plan->n_packings; i++)
         packed[i] = pack(u, call, &plan->packings[i]);

@@ -80,6 +80,12 @@ static inline oi_vf oi_vf_load_f16(const void *p)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }
 
+static inline oi_vf oi_vf_load_bf16(const void *p)
+{
+    const __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

@@ -78,6 +78,12 @@ static inline oi_vf oi_vf_load_f16(const void *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
+static inline oi_vf oi_vf_load_bf16(const void *p)
+{
+    const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

@@ -79,6 +79,13 @@ static inline oi_vf oi_vf_load_f16(const void *p)
     return vcvt_f32_f16(vreinterpret_f16_u16(bits));
 }
 
+static inline oi_vf oi_vf_load_bf16(const void *p)
+{
+    uint16x4_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return vreinterpretq_f32_u32(vshll_n_u16(bits, 16));
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

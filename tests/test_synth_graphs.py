@@ -67,11 +67,15 @@ def test_consumer_reads_its_own_index(openinfer, tmp_path, more):
     assert "8 steps compared: they agree" in result.stdout
 
 
-def test_block_of_two_owners(openinfer, tmp_path):
+@pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["whole", "nodes"])
+def test_block_of_two_owners(openinfer, tmp_path, more):
+    """The entry and a consumer call the same block: each on its own variables, and so does what it calls."""
     path = tmp_path / "owners.oi"
-    path.write_text(PRIVATE_INDEX.replace("  yield v;\n  op add(n", "  branch helper;\n  yield v;\n  op add(n"))
-    result = openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out", code=1)
-    assert "E060" in result.stderr and "'helper'" in result.stderr and "'n'" in result.stderr
+    text = PRIVATE_INDEX.replace("  yield v;\n  op add(n", "  branch helper;\n  yield v;\n  op add(n")
+    text = text.replace("  op add(v, r) >> v;\n  return;\n}", "  loop twice (j in 0..2) {\n    branch deeper;\n  }\n  return;\n}\n\nblock deeper {\n  op add(v, r) >> v;\n  return;\n}", 1)
+    assert text.count("branch helper") == 2 and text.count("deeper") == 2
+    path.write_text(text)
+    verify(openinfer, path, *more)
 
 
 # -- lengths that only the run knows ------------------------------------------------------------------------

@@ -153,32 +153,16 @@ static void publish(building *b, const oi_pnode *n, oi_stmts *out)
     }
 }
 
-/* The consumer whose code the block is: itself, or what it calls. OI_NO_ID: entry's, or shared. */
+/* The consumer whose code the block is: itself, or what it calls. OI_NO_ID: entry's. */
 static uint32_t owner_of(building *b, uint32_t block)
 {
-    uint32_t owner = OI_NO_ID;
-    oi_uses entry = oi_uses_new(b->u->arena, b->p);
-    oi_uses_of_block(&entry, b->p->entry);
-    unsigned n = entry.seen[block];
     for (uint32_t k = 0; k < b->p->n_consumers; k++) {
         oi_uses own = oi_uses_new(b->u->arena, b->p);
         oi_uses_of_block(&own, b->p->consumers[k]);
-        if (own.seen[block]) {
-            owner = b->p->consumers[k];
-            n++;
-        }
+        if (own.seen[block])
+            return b->p->consumers[k];
     }
-    for (size_t i = 0; n > 1 && i < b->hidden.n; i++) { /* whose tensor would it be? */
-        oi_uses own = oi_uses_new(b->u->arena, b->p);
-        oi_uses_of_block(&own, block);
-        if (own.is_used[b->hidden.at[i].var])
-            oi_unit_refuse(b->u, b->graph, NULL, b->p->blocks[block].source->name.span, "E060",
-                           "block '%s' is called from several consumers, or from one and the "
-                           "entry, and uses '%s', of which each has its own",
-                           b->p->blocks[block].source->name.text,
-                           b->p->vars[b->hidden.at[i].var].name);
-    }
-    return n > 1 ? OI_NO_ID : owner;
+    return OI_NO_ID;
 }
 
 static void add_block(building *b, uint32_t block)
@@ -263,8 +247,9 @@ static void reserve_companions(oi_unit *u, const oi_program *p)
     }
 }
 
-oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name)
+oi_status oi_unit_add_graph(oi_unit *u, const oi_program *bound, const char *name)
 {
+    const oi_program *p = oi_program_split(u->arena, bound);
     building b = {.u = u, .graph = (uint32_t)u->graphs.n, .p = p};
     oi_arena *a = u->arena;
     b.uses = oi_uses_new(a, p);

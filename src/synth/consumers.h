@@ -24,4 +24,9 @@ bool oi_consumer_hides(oi_unit *u, uint32_t graph, uint32_t consumer, uint32_t v
  * other values than the snapshot. */
 void oi_consumer_check(oi_unit *u, uint32_t graph, uint32_t consumer);
 
+/* -- owners.c -- */
+
+/* The program with a copy of every block for each of entry and the consumers that call it. */
+const oi_program *oi_program_split(oi_arena *a, const oi_program *p);
+
 #endif

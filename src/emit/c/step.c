@@ -129,8 +129,10 @@ static const char *block_name(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
     const char *own = g->program->blocks[block].source->name.text;
-    return c->u->graphs.n > 1 ? oi_arena_printf(c->arena, "%s_%s", g->name, own)
-                              : oi_arena_printf(c->arena, "block_%s", own);
+    const char *name = c->u->graphs.n > 1 ? oi_arena_printf(c->arena, "%s_%s", g->name, own)
+                                          : oi_arena_printf(c->arena, "block_%s", own);
+    bool is_copy = block >= g->program->graph->blocks.n; /* a consumer's own */
+    return is_copy ? oi_arena_printf(c->arena, "copy%u_%s", block, name) : name;
 }
 
 /* "s, l, h", or with types. */

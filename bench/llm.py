@@ -2,8 +2,9 @@
 
     python bench/llm.py [--json] [--threads 2] [--rounds 5]
 
-The program is synthesized for this machine and times its own steps: decoding at a short context, and chunks of 32
-tokens of a prompt. llama.cpp (llama-cpp-python) decodes the same way and reads 512 tokens at once.
+The program is synthesized for this machine and times its own steps: decoding at a short context, decoding after 1024
+tokens, and chunks of 32 tokens of a prompt. llama.cpp (llama-cpp-python) decodes the same way and reads 512 tokens
+at once.
 """
 
 import statistics
@@ -15,9 +16,9 @@ import time
 import emitted
 import rows
 
-CHUNK, PROMPT = 32, 512
-DECODE, PREFILL = "smollm2 decode", "smollm2 prefill 512"
-BARS = {DECODE: 1.8, PREFILL: 2.5}
+CHUNK, PROMPT, CONTEXT = 32, 512, 1024
+DECODE, PREFILL, LATE = "smollm2 decode", "smollm2 prefill 512", "smollm2 late decode at 1024"
+BARS = {DECODE: 1.8, LATE: 1.8, PREFILL: 2.5}
 MACS = 134515008  # by a token: every weight once
 HEAD = 49152 * 576  # weights that only the last token of a prompt meets
 
@@ -30,9 +31,17 @@ class Ours:
     def decode(self):
         return 1 / statistics.median(self.program.times(struct.pack("<i", 5), 40, 1, self.threads))
 
-    def prefill(self):
+    def chunks(self, n, more=b""):
+        """Times of n chunks, then of n steps of `more`."""
         tokens = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
-        return CHUNK / statistics.median(self.program.times(tokens, PROMPT // CHUNK, 0, self.threads))
+        return self.program.times(tokens + more, n, 0, self.threads)
+
+    def prefill(self):
+        return CHUNK / statistics.median(self.chunks(PROMPT // CHUNK))
+
+    def late(self):
+        n = CONTEXT // CHUNK
+        return 1 / statistics.median(self.chunks(n, struct.pack("<Bi", 1, 5))[n:])
 
 
 class Peer:
@@ -48,18 +57,21 @@ class Peer:
         self.llama.eval([1000 + 37 * i % 30000 for i in range(PROMPT)])
         return PROMPT / (time.perf_counter() - start)
 
-    def decode(self, n=32):
+    def decode(self, n=32, context=4):
         self.llama.reset()
-        self.llama.eval([5, 6, 7, 8])
+        self.llama.eval([5 + i for i in range(context)])
         start = time.perf_counter()
         for i in range(n):
             self.llama.eval([100 + i])
         return n / (time.perf_counter() - start)
 
+    def late(self):
+        return self.decode(context=CONTEXT)
+
 
 def measure(o):
     model = o.models / "smollm2"
-    wanted = [case for case in (DECODE, PREFILL) if o.wants(case)]
+    wanted = [case for case in (DECODE, LATE, PREFILL) if o.wants(case)]
     if not wanted:
         return
     if not (model / "model.oinf").exists():
@@ -71,7 +83,9 @@ def measure(o):
         peer = None
         yield rows.left_out("smollm2", "llama.cpp", "llama-cpp-python is not installed")
     size = (model / "model.oinf").stat().st_size
+    caches = 2 * 30 * 192 * 2 * CONTEXT
     works = {DECODE: {"bytes": size, "macs": MACS, "arithmetic": "int8"},
+             LATE: {"bytes": size + caches, "macs": MACS, "arithmetic": "int8"},
              PREFILL: {"macs": MACS - HEAD, "touches": size / PROMPT, "arithmetic": "int8"}}  # fmt: skip
     with tempfile.TemporaryDirectory() as temp:
         ours = Ours(model, temp, o.threads)

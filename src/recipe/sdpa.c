@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-#define ROWS 96 /* at a time: they share the work of laying out a tile of keys */
-#define KEYS 64 /* OI_SDPA_KEYS */
+#define ROWS 96        /* at a time: they share the work of laying out a tile of keys */
+#define KEYS 64        /* OI_SDPA_KEYS */
+#define MOST (1 << 18) /* keys: a row of scores is a local of the caller */
 
 typedef struct call {
     int64_t batches, heads, kv_heads, tq, tk, dh, dv;
@@ -75,7 +76,8 @@ static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
     oi_dtype t = q->in[1].dtype;
     return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 && (t == OI_F16 || t == OI_F32) &&
            q->in[2].dtype == t && is_one && is_known(q, "scale") && c->batches > 0 && c->tq > 0 &&
-           c->tk > 0 && c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 && c->dv % (2 * lanes) == 0;
+           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 &&
+           c->dv % (2 * lanes) == 0;
 }
 
 static double scale_of(const oi_kernel_query *q, const call *c)

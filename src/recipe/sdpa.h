@@ -15,12 +15,9 @@
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
 
-#include "kernel/scalar.h"
-#if defined(__AVX2__)
-#include "recipe/avx2/vec.h"
-#elif defined(__ARM_NEON)
-#include "recipe/neon/vec.h"
-#endif
+#include "recipe/math.h"
+
+#include <math.h>
 
 enum { OI_SDPA_KEYS = 64 };
 
@@ -32,39 +29,57 @@ static inline oi_vf oi_sdpa_load(const void *restrict p, int64_t at, int64_t siz
     return oi_vf_load((const float *)p + at);
 }
 
-/* What comes a tile later is asked for by the way: processors do not foresee steps from key to key
- * of one head. */
-static inline __attribute__((always_inline)) void oi_sdpa_ahead(const void *p, int64_t at,
-                                                                int64_t size, int64_t n)
+/* What comes a tile later is asked for by the way, in order, all heads together: processors do not
+ * foresee steps from key to key of one head. */
+typedef struct oi_sdpa_next {
+    const char *at;
+    int64_t each; /* bytes for every key of the present tile */
+} oi_sdpa_next;
+
+static inline __attribute__((always_inline)) void oi_sdpa_ahead(oi_sdpa_next next, int64_t from,
+                                                                int64_t bytes)
 {
-    for (int64_t i = 0; i < n * size; i += 64)
-        oi_prefetch((const char *)p + at * size + i);
+    for (int64_t i = 0; i < bytes; i += 64)
+        oi_prefetch(next.at + from + i);
 }
 
 /* -- scores -- */
 
-/* n keys, `step` apart, as panels: feature by feature of 2 OI_VF keys. A last key stands in for
- * those beyond. */
+/* Up to 2 OI_VF keys, `step` apart, feature by feature. A last key stands in for those beyond n. */
+static inline __attribute__((always_inline)) void oi_sdpa_panel(const void *restrict k, int64_t at,
+                                                                int64_t step, int64_t size,
+                                                                int64_t n, int64_t features,
+                                                                float *restrict panel,
+                                                                oi_sdpa_next next)
+{
+    const int64_t bytes = next.each * OI_VF * OI_VF / features; /* in every step */
+    for (int64_t f = 0; f < features; f += OI_VF)
+        for (int64_t half = 0; half < 2 * OI_VF; half += OI_VF) {
+            oi_vf v[OI_VF];
+            oi_sdpa_ahead(next, (2 * f + half) / OI_VF * bytes, bytes);
+            for (int64_t i = 0; i < OI_VF; i++) {
+                const int64_t key = half + i < n ? half + i : n - 1;
+                v[i] = oi_sdpa_load(k, at + key * step + f, size);
+            }
+            oi_vf_transpose(v);
+            for (int64_t i = 0; i < OI_VF; i++)
+                oi_vf_store(panel + (f + i) * 2 * OI_VF + half, v[i]);
+        }
+}
+
+/* n keys as panels. */
 static inline __attribute__((always_inline)) void oi_sdpa_keys(const void *restrict k, int64_t at,
                                                                int64_t step, int64_t size,
                                                                int64_t n, int64_t features,
-                                                               float *restrict panels)
+                                                               float *restrict panels,
+                                                               oi_sdpa_next next)
 {
-    for (int64_t j = 0; j < n; j += 2 * OI_VF, panels += 2 * OI_VF * features) {
-        for (int64_t i = j; i < j + 2 * OI_VF; i++)
-            oi_sdpa_ahead(k, at + (i + OI_SDPA_KEYS) * step, size, features);
-        for (int64_t f = 0; f < features; f += OI_VF)
-            for (int64_t half = 0; half < 2 * OI_VF; half += OI_VF) {
-                oi_vf v[OI_VF];
-                for (int64_t i = 0; i < OI_VF; i++) {
-                    const int64_t key = j + half + i < n ? j + half + i : n - 1;
-                    v[i] = oi_sdpa_load(k, at + key * step + f, size);
-                }
-                oi_vf_transpose(v);
-                for (int64_t i = 0; i < OI_VF; i++)
-                    oi_vf_store(panels + (f + i) * 2 * OI_VF + half, v[i]);
-            }
-    }
+    int64_t j = 0;
+    for (; j + 2 * OI_VF <= n; j += 2 * OI_VF, next.at += 2 * OI_VF * next.each)
+        oi_sdpa_panel(k, at + j * step, step, size, 2 * OI_VF, features, panels + j * features,
+                      next);
+    if (j < n)
+        oi_sdpa_panel(k, at + j * step, step, size, n - j, features, panels + j * features, next);
 }
 
 /* Scores of `wide` panels of keys for up to six rows of q; wide * rows is at most 6. */
@@ -123,9 +138,10 @@ static inline void oi_sdpa_exp(float *restrict scores, int64_t n, int64_t end)
         scores[i] = -INFINITY;
     for (int64_t i = 0; i < whole; i += OI_VF)
         top = oi_vf_max(oi_vf_load(scores + i), top);
-    const float largest = oi_vf_largest(top), base = largest == -INFINITY ? 0 : largest;
-    for (int64_t i = 0; i < whole; i++)
-        scores[i] = oi_exp_f32(scores[i] - base);
+    const float largest = oi_vf_largest(top);
+    const oi_vf base = oi_vf_set(largest == -INFINITY ? 0 : largest);
+    for (int64_t i = 0; i < whole; i += OI_VF)
+        oi_vf_store(scores + i, oi_vf_exp(oi_vf_sub(oi_vf_load(scores + i), base)));
     for (int64_t i = whole; i < end; i++)
         scores[i] = 0;
 }
@@ -152,8 +168,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_divide(float *restrict
  * time. */
 static inline __attribute__((always_inline)) void oi_sdpa_sums(
     const float *restrict weights, int64_t stride, const void *restrict v, int64_t at, int64_t step,
-    int64_t size, float *restrict o, int64_t rows, int64_t n, int64_t dv, int64_t wide)
+    int64_t size, float *restrict o, int64_t rows, int64_t n, int64_t dv, int64_t wide,
+    oi_sdpa_next next)
 {
+    const int64_t bytes = next.each * OI_VF / dv; /* for a vector */
     for (int64_t f = 0; f < dv; f += wide * OI_VF) {
         oi_vf s[12];
         for (int64_t r = 0; r < rows; r++)
@@ -161,8 +179,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_sums(
                 s[r * wide + i] = oi_vf_load(o + r * dv + f + i * OI_VF);
         for (int64_t j = 0; j < n; j++) {
             const int64_t from = at + j * step + f;
-            if (f * size % 64 == 0)
-                oi_sdpa_ahead(v, from + OI_SDPA_KEYS * step, size, 1);
+            oi_sdpa_ahead(next, (f / OI_VF * OI_SDPA_KEYS + j * wide) * bytes, wide * bytes);
             oi_vf x[4];
             for (int64_t i = 0; i < wide; i++)
                 x[i] = oi_sdpa_load(v, from + i * OI_VF, size);
@@ -197,32 +214,42 @@ enum { OI_SDPA_SCORES, OI_SDPA_DIVIDE, OI_SDPA_SUMS };
 static inline __attribute__((always_inline)) void oi_sdpa_six(
     int what, const float *restrict q, const void *restrict tile, int64_t step, int64_t size,
     float *restrict scores, int64_t stride, float *restrict o, int64_t rows, int64_t n, int64_t dh,
-    int64_t dv, float scale)
+    int64_t dv, float scale, oi_sdpa_next next)
 {
     if (what == OI_SDPA_SCORES)
         oi_sdpa_tile(q, tile, scores, stride, rows, n, dh, scale);
     else if (what == OI_SDPA_DIVIDE)
         oi_sdpa_divide(scores, stride, rows, n);
     else if (rows <= 2 && dv % (4 * OI_VF) == 0)
-        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 4);
+        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 4, next);
     else
-        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 2);
+        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 2, next);
 }
 
 /* The same for any number of rows. */
 static inline __attribute__((always_inline)) void oi_sdpa_rows(
     int what, const float *restrict q, const void *restrict tile, int64_t step, int64_t size,
     float *restrict scores, int64_t stride, float *restrict o, int64_t rows, int64_t n, int64_t dh,
-    int64_t dv, float scale)
+    int64_t dv, float scale, oi_sdpa_next next)
 {
     for (; rows >= 6; rows -= 6, q += 6 * dh, scores += 6 * stride, o += 6 * dv)
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 6, n, dh, dv, scale);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 6, n, dh, dv, scale, next);
     switch (rows) { /* every number of rows has sums in registers of its own */
-    case 5: oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 5, n, dh, dv, scale); break;
-    case 4: oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 4, n, dh, dv, scale); break;
-    case 3: oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 3, n, dh, dv, scale); break;
-    case 2: oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 2, n, dh, dv, scale); break;
-    case 1: oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 1, n, dh, dv, scale); break;
+    case 5:
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 5, n, dh, dv, scale, next);
+        break;
+    case 4:
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 4, n, dh, dv, scale, next);
+        break;
+    case 3:
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 3, n, dh, dv, scale, next);
+        break;
+    case 2:
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 2, n, dh, dv, scale, next);
+        break;
+    case 1:
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 1, n, dh, dv, scale, next);
+        break;
     default: break;
     }
 }
@@ -273,6 +300,22 @@ static inline int64_t oi_sdpa_alike(const oi_sdpa_shape *s, const oi_sdpa_part *
     return left < p->rows - r ? left : p->rows - r;
 }
 
+/* A head's part of what comes after the tile from key `at` on; the last tile asks for nothing new.
+ */
+static inline oi_sdpa_next oi_sdpa_after(const oi_sdpa_shape *s, const oi_sdpa_part *p,
+                                         const void *restrict cache, int64_t features, int64_t head,
+                                         int64_t at)
+{
+    const int64_t each = s->group * s->tq, first = p->from / each, row = features * s->size;
+    const int64_t heads = (p->from + p->rows - 1) / each - first + 1;
+    const int64_t next = at + 2 * OI_SDPA_KEYS > s->len ? at : at + OI_SDPA_KEYS;
+    if (s->k_t == 1) /* a head's keys lie together */
+        return (oi_sdpa_next){(const char *)cache + (head * s->k_h + next) * row, row};
+    return (oi_sdpa_next){(const char *)cache + next * s->k_t * row +
+                              OI_SDPA_KEYS * s->k_t * row / heads * (head - first),
+                          s->k_t * row / heads};
+}
+
 static inline __attribute__((always_inline)) void oi_sdpa_scores(const oi_sdpa_shape *s,
                                                                  const oi_sdpa_part *p,
                                                                  const void *restrict k)
@@ -281,11 +324,12 @@ static inline __attribute__((always_inline)) void oi_sdpa_scores(const oi_sdpa_s
         for (int64_t r = 0; r < p->rows; r += oi_sdpa_alike(s, p, r)) {
             const int64_t n = s->len - at < OI_SDPA_KEYS ? s->len - at : OI_SDPA_KEYS;
             const int64_t head = (p->from + r) / (s->group * s->tq);
+            const oi_sdpa_next next = oi_sdpa_after(s, p, k, s->dh, head, at);
             oi_sdpa_keys(k, (head * s->k_h + at * s->k_t) * s->dh, s->k_t * s->dh, s->size, n,
-                         s->dh, p->panels);
+                         s->dh, p->panels, next);
             oi_sdpa_rows(OI_SDPA_SCORES, p->q + r * s->dh, p->panels, 0, 4,
                          p->scores + r * p->stride + at, p->stride, p->o, oi_sdpa_alike(s, p, r), n,
-                         s->dh, s->dv, s->scale);
+                         s->dh, s->dv, s->scale, next);
         }
 }
 
@@ -302,7 +346,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_weights(const oi_sdpa_
                     p->stride);
     }
     oi_sdpa_rows(OI_SDPA_DIVIDE, p->q, p->panels, 0, 4, p->scores, p->stride, p->o, p->rows,
-                 p->stride, s->dh, s->dv, s->scale);
+                 p->stride, s->dh, s->dv, s->scale, (oi_sdpa_next){0});
 }
 
 /* Values in f16 become floats once for many rows. */
@@ -318,13 +362,18 @@ static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa
             const int64_t rows = oi_sdpa_alike(s, p, r);
             const char *from = (const char *)v + first * s->size;
             float *scores = p->scores + r * p->stride + at, *o = p->o + r * s->dv;
+            oi_sdpa_next next = oi_sdpa_after(s, p, v, s->dv, head, at);
+            if (rows > 6) { /* once for all of them */
+                oi_sdpa_ahead(next, 0, OI_SDPA_KEYS * next.each);
+                next.each = 0;
+            }
             if (s->size == 2 && rows > 6) {
                 oi_sdpa_values(from, step, n, s->dv, p->values);
                 oi_sdpa_rows(OI_SDPA_SUMS, p->q, p->values, s->dv, 4, scores, p->stride, o, rows, n,
-                             s->dh, s->dv, s->scale);
+                             s->dh, s->dv, s->scale, next);
             } else {
                 oi_sdpa_rows(OI_SDPA_SUMS, p->q, from, step, s->size, scores, p->stride, o, rows, n,
-                             s->dh, s->dv, s->scale);
+                             s->dh, s->dv, s->scale, next);
             }
         }
 }

@@ -1,5 +1,6 @@
 #include "trial.h"
 
+#include "kernel/scalar.h"
 #include "recipe/sdpa.h"
 
 static void body(const char *function, const trial_arg *a)
@@ -83,6 +84,23 @@ static void test_settings(void **state)
     }
 }
 
+/* Every 101st float. */
+static void test_exp(void **state)
+{
+    (void)state;
+    for (uint64_t at = 0; at < 1ull << 32; at += 101 * OI_VF) {
+        float x[OI_VF], y[OI_VF];
+        for (uint64_t i = 0; i < OI_VF; i++)
+            x[i] = oi_float_f32((uint32_t)(at + i * 101));
+        oi_vf_store(y, oi_vf_exp(oi_vf_load(x)));
+        for (int i = 0; i < OI_VF; i++) {
+            const float want = oi_exp_f32(x[i]);
+            if (oi_bits_f32(y[i]) != oi_bits_f32(want) && !(isnan(y[i]) && isnan(want)))
+                fail_msg("exp(%a): %a, expected %a", (double)x[i], (double)y[i], (double)want);
+        }
+    }
+}
+
 /* A decoding step of its own layout: q [1, H Dh], k and v [T, 1, Hk Dh]. */
 static void test_decode(void **state)
 {
@@ -149,9 +167,8 @@ static void test_specials(void **state)
 int trial_all(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_exp),      cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_decode),   cmocka_unit_test(test_masks),
         cmocka_unit_test(test_specials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,9 +199,10 @@ static const char usage_text[] =
     "outputs,\n"
     " * what lasts, and the step's result (0, or the number of the error). */\n";
 
-static const char hosted_text[] = "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps "
-                                  "instead. A program for several threads\n"
-                                  " * starts as many as THREADS says, else one per processor. */\n";
+static const char hosted_text[] =
+    "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps on each input "
+    "instead. A program for several threads\n"
+    " * starts as many as THREADS says, else one per processor. */\n";
 
 /* The text with NAME replaced. */
 static void put_named(oi_cprog *c, oi_out *o, const char *text)
@@ -327,7 +328,7 @@ static void put_loop(oi_cprog *c, oi_out *o)
     if (!u->embeds) {
         oi_out_open(o, "if (argc > 2)");
         oi_out_line(o, "time_steps(graph, strtol(argv[2], NULL, 10));");
-        oi_out_line(o, "break;");
+        oi_out_line(o, "continue;");
         oi_out_close(o, "");
     }
     oi_out_line(o, "take_step(graph);");

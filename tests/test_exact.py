@@ -1,0 +1,46 @@
+"""Programs whose recipes compute what the definition does, bit by bit: 8-bit activations forgive no other rounding."""
+
+import shutil
+
+import pytest
+
+ATTENTION = """
+dynamic {{ x: f32[1, {t}, 96]; m: {mask}[1, 1, {t}, 40]; }}
+persistent {{ pos: i32 @init(0); Kc(b, t): f16[32] @table @fixed(b=1, t=40); Vc(b, t): f16[32] @table @fixed(b=1, t=40); }}
+volatile {{ a: f32[1, {t}, 96]; y: f32[1, {t}, 64]; }}
+constant {{ w: u4[64, 96] @init(9); scale: f16[64, 3] @init(0.01); offset: f16[64, 3] @init(-0.07); }}
+block entry {{
+  assign k: f32[1, {t}, 32];
+  assign v: f32[1, {t}, 32];
+  assign k16: f16[1, {t}, 32];
+  assign v16: f16[1, {t}, 32];
+  assign ks: f16[1, 40, 32];
+  assign vs: f16[1, 40, 32];
+  op slice(x, starts=[0], ends=[32], axes=[2]) >> k;
+  op slice(x, starts=[64], ends=[96], axes=[2]) >> v;
+  op cast(k, to=f16) >> k16;
+  op cast(v, to=f16) >> v16;
+  cache.write k16 >> Kc[0..1, pos..pos+{t}];
+  cache.write v16 >> Vc[0..1, pos..pos+{t}];
+  cache.read Kc >> ks;
+  cache.read Vc >> vs;
+  op sdpa(x, ks, vs{given}, heads=6, kv_heads=2, causal=true, kv_len=pos+{t}) >> a;
+  op qlinear(a, w, scale, offset, act="q8") >> y;
+  cache.increment {t} pos;
+  return a, y;
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu_avx2", "cpu_neon"])
+@pytest.mark.parametrize("t, mask, given", [(1, "f32", ""), (9, "bool", ""), (1, "f32", ", m"), (9, "bool", ", m")])
+def test_attention_is_the_simulators(openinfer, tmp_path, target, t, mask, given):
+    if target == "cpu_neon" and not (shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-gcc")):
+        pytest.skip("gcc-aarch64-linux-gnu or qemu-user is not installed")
+    path = tmp_path / "attention.oi"
+    path.write_text(ATTENTION.format(t=t, mask=mask, given=given))
+    run = openinfer("verify", path, "--target", target, "--steps", 4, "--set", "x=random:7:-3:3", "--set",
+                    "m=random:8:0:1", "--keep", tmp_path / "kept")  # fmt: skip
+    worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
+    assert len(worst) == 5 and set(worst) == {"0"}, run.stdout
+    assert "oi_sdpa_some" in (tmp_path / "kept" / "attention.c").read_text()

@@ -5,10 +5,10 @@
  *
  * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
- * with `lanes` partial sums; one whose last output axis is contiguous keeps a strip of accumulators
- * and adds scaled rows. Plain sums (those of norms and softmax) run in order, as in the simulator:
- * they are a small part of the work, and what follows them may round to a few bits, which makes a
- * last bit a large one. */
+ * with `lanes` partial sums where the target has vectors; one whose last output axis is contiguous
+ * keeps a strip of accumulators and adds scaled rows. Plain sums (those of norms and softmax) run
+ * in order, as in the simulator: they are a small part of the work, and what follows them may round
+ * to a few bits, which makes a last bit a large one. */
 #include "kernel/meaning.h"
 #include "synth/compose.h"
 
@@ -73,6 +73,12 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- sums -- */
 
+/* Partial sums are for vector registers; without any, sums keep the simulator's order and bits. */
+static bool has_vectors(const oi_unit *u)
+{
+    return u->target->type == OI_DEVICE_CPU && u->target->cpu.isa != 1u << OI_ISA_SCALAR;
+}
+
 /* Whether the order of a reduction shows in its last bits; that of a maximum does not. */
 static bool rounds(oi_unit *u, const oi_snest *n)
 {
@@ -114,7 +120,8 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         rows &= across == 0 || across == 1;
     }
     if (dot && n->axes[last].extent >= 2 * LANES)
-        n->order.lanes = oi_dtype_is_float(n->acc) && (n->kind == OI_NEST_CONTRACT || !rounds(u, n))
+        n->order.lanes = oi_dtype_is_float(n->acc) &&
+                                 ((has_vectors(u) && n->kind == OI_NEST_CONTRACT) || !rounds(u, n))
                              ? LANES
                              : 0; /* integers: compilers may regroup */
     else if (rows && out > k->n_shared && n->axes[out - 1].extent >= 8)

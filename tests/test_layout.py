@@ -94,6 +94,7 @@ def test_every_header_compiles_alone(path):
     flags = {"avx2": ["-mavx2", "-mfma", "-mf16c"], "dotprod": ["-march=armv8.2-a+dotprod"]}
     flags["avx512"] = [*flags["avx2"], "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
     flags["avx512vnni"] = [*flags["avx512"], "-mavx512vnni"]
+    flags["amx"] = [*flags["avx512vnni"], "-mamx-tile", "-mamx-int8"]
     folder = path.parts[2] if len(path.parts) > 3 and path.parts[1] == "recipe" else "avx2"
     if folder in ("neon", "dotprod"):  # bodies are for a target
         command = ["aarch64-linux-gnu-gcc", *command[1:], *flags.get(folder, [])]

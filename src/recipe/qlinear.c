@@ -155,8 +155,8 @@ static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64
 static int64_t add_ready(const oi_packing *p, int64_t m, int64_t bytes, oi_recipe_plan *out)
 {
     const int64_t k = p->sizes[P_K], blocks = k / p->sizes[P_GROUP];
-    int64_t rows = bytes / k / 4 * 4;
-    rows = rows < 4 ? 4 : rows;
+    int64_t rows = bytes / k / 16 * 16;
+    rows = rows < 16 ? 16 : rows;
     rows = rows < m ? rows : m;
     add_scratch(out, "q", OI_I8, rows * k);
     add_scratch(out, "d", OI_F32, rows * blocks);

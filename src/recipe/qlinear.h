@@ -14,7 +14,11 @@
 #define OI_RECIPE_QLINEAR_H
 
 #include "kernel/scalar.h"
-#include "recipe/vec.h"
+#if defined(__AMX_INT8__)
+#include "recipe/amx/many.h"
+#else
+#include "recipe/many.h"
+#endif
 
 /* -- x in 8 bits -- */
 
@@ -27,27 +31,6 @@ static inline void oi_q8_rows(const float *restrict x, int8_t *restrict q, float
 }
 
 /* -- sums of a block -- */
-
-/* OI_VF scales or offsets of `size` bytes. */
-static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
-{
-    if (size == 2)
-        return oi_vf_load_f16(p);
-    return oi_vf_load((const float *)(const void *)p);
-}
-
-/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q), rounded after every step as the
- * op's definition does: the result is the simulator's, bit by bit. */
-static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset, float d,
-                                float sum_of_q, int64_t zero, int64_t has_offset)
-{
-    if (zero)
-        sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
-    oi_vf v = oi_vf_mul(oi_vf_of_vi(sum), scale);
-    if (has_offset)
-        v = oi_vf_add(v, oi_vf_mul(offset, oi_vf_set(sum_of_q)));
-    return oi_vf_add(acc, oi_vf_mul(v, oi_vf_set(d)));
-}
 
 /* Sums of w in nibbles times one row of x, 32 numbers at a time. */
 static inline oi_vi oi_q4_dot(const uint8_t *restrict w, const int8_t *restrict q, int64_t group)
@@ -166,18 +149,6 @@ static inline __attribute__((always_inline)) void oi_q_tile4(
     acc[3] = a3;
 }
 
-/* Results of a tile: b is added where there is one, rows of w beyond n are left out. */
-static inline void oi_q_put(float *restrict out, oi_vf acc, const float *restrict bias, int64_t at,
-                            int64_t n)
-{
-    if (bias)
-        acc = oi_vf_add(acc, oi_vf_load(bias + at));
-    if (at + OI_VF <= n)
-        oi_vf_store(out + at, acc);
-    else
-        oi_vf_store_some(out + at, acc, n - at);
-}
-
 /* out (m, n) = x (m, k) times w; the results of rows first ... last - 1 of w. */
 static inline __attribute__((always_inline)) void oi_qlinear(
     const float *restrict x, const uint8_t *restrict w, float *restrict out, int8_t *restrict q,
@@ -188,13 +159,19 @@ static inline __attribute__((always_inline)) void oi_qlinear(
     const int64_t blocks = k / group;
     const int64_t tile = blocks * (group * bits / 8 + scale_size * (1 + has_offset)) * OI_VF;
     const float *bias = (const float *)(const void *)(w + (n + OI_VF - 1) / OI_VF * tile);
+    if (m >= 16)
+        oi_q_many_begin(group);
     for (int64_t r = 0; r < m; r += rows_at_once, x += rows_at_once * k, out += rows_at_once * n) {
         const int64_t rows = m - r < rows_at_once ? m - r : rows_at_once;
         oi_q8_rows(x, q, d, sums, rows, k, group);
         for (int64_t at = first; at < last; at += OI_VF) {
             const uint8_t *t = w + at / OI_VF * tile;
+            const int64_t many =
+                m < 16 ? 0
+                       : oi_q_many(t, q, d, sums, out, has_bias ? bias : NULL, at, rows, n, k,
+                                   group, bits, scale_size, has_offset, zero);
             const int64_t fours = rows / 4 * 4;
-            for (int64_t i = 0; i < fours; i += 4) {
+            for (int64_t i = many; i < fours; i += 4) {
                 oi_vf acc[4];
                 oi_q_tile4(t, q + i * k, d + i * blocks, sums + i * blocks, k, group, bits,
                            scale_size, has_offset, zero, acc);
@@ -208,6 +185,8 @@ static inline __attribute__((always_inline)) void oi_qlinear(
                          has_bias ? bias : NULL, at, n);
         }
     }
+    if (m >= 16)
+        oi_q_many_end();
 }
 
 /* -- x as it is (act="float") -- */

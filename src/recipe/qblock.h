@@ -1,0 +1,41 @@
+/* qblock.h: from the sums of a block to results, alike in all bodies of qlinear. */
+#ifndef OI_RECIPE_QBLOCK_H
+#define OI_RECIPE_QBLOCK_H
+
+#include "kernel/scalar.h"
+#include "recipe/vec.h"
+
+/* OI_VF scales or offsets of `size` bytes. */
+static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
+{
+    if (size == 2)
+        return oi_vf_load_f16(p);
+    return oi_vf_load((const float *)(const void *)p);
+}
+
+/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q), rounded after every step as the
+ * op's definition does: the result is the simulator's, bit by bit. */
+static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset, float d,
+                                float sum_of_q, int64_t zero, int64_t has_offset)
+{
+    if (zero)
+        sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
+    oi_vf v = oi_vf_mul(oi_vf_of_vi(sum), scale);
+    if (has_offset)
+        v = oi_vf_add(v, oi_vf_mul(offset, oi_vf_set(sum_of_q)));
+    return oi_vf_add(acc, oi_vf_mul(v, oi_vf_set(d)));
+}
+
+/* Results of a tile: b is added where there is one, rows of w beyond n are left out. */
+static inline void oi_q_put(float *restrict out, oi_vf acc, const float *restrict bias, int64_t at,
+                            int64_t n)
+{
+    if (bias)
+        acc = oi_vf_add(acc, oi_vf_load(bias + at));
+    if (at + OI_VF <= n)
+        oi_vf_store(out + at, acc);
+    else
+        oi_vf_store_some(out + at, acc, n - at);
+}
+
+#endif

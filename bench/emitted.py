@@ -23,6 +23,8 @@ def isas():
 def target():
     """The built-in profile that fits this machine best."""
     has = isas()
+    if {"amx_int8", "amx_bf16", "avx512_vnni"} <= has:
+        return "cpu_amx"
     if "avx512_vnni" in has and "avx512bw" in has:
         return "cpu_avx512"
     if "avx2" in has and "fma" in has:

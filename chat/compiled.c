@@ -88,6 +88,10 @@ static const char *target(void)
 #if defined(__aarch64__)
     return "cpu_neon";
 #elif defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vnni"))
+        return "cpu_avx512";
     /* who has these converts f16, too; clang knows no name for that */
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return "cpu_avx2";

@@ -200,16 +200,18 @@ static inline void trial_compare(const trial *t, const void *got, const void *wa
     }
 }
 
-/* Whether narrower vectors would do: those of the folder that this one extends. */
+/* Whether narrower vectors would do: those of a folder that this one builds on. */
 static inline bool trial_is_too_wide(const oi_recipe_call *c)
 {
-    const oi_recipe_folder *f = oi_recipe_folders;
-    oi_recipe_plan p;
-    while (f->name && (!trial_folder()->extends || strcmp(f->name, trial_folder()->extends) != 0))
-        f++;
-    const oi_device_info target = {.cpu = {.isa = f->isa}};
-    const oi_recipe_call narrower = {c->q, c->is_weight, &target};
-    return f->name && oi_recipe_find(&narrower, &p);
+    for (const oi_recipe_folder *f = oi_recipe_folders; f->name; f++) {
+        const oi_device_info target = {.cpu = {.isa = f->isa}};
+        const oi_recipe_call narrower = {c->q, c->is_weight, &target};
+        oi_recipe_plan p;
+        if (f->lanes < trial_folder()->lanes && !(f->isa & ~trial_folder()->isa) &&
+            oi_recipe_find(&narrower, &p))
+            return true;
+    }
+    return false;
 }
 
 /* Whether a recipe takes the call, or would if it had room for a vector; the plan is judged and

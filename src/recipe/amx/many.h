@@ -2,8 +2,8 @@
  *
  * A tile of w, 16 rows of it as qlinear.h lays them out, is what the instructions want once its
  * numbers are bytes: four along k of every row. So nibbles are unpacked and scales become f32, a
- * part of k at a time, for up to 64 rows of x. Four blocks are multiplied, and while the next four
- * are, their sums are scaled, as oi_q_tile4 does it. */
+ * part of k at a time, for up to 64 rows of x. Two blocks are multiplied, and while the next are,
+ * their sums are scaled, as oi_q_tile4 does it. */
 #ifndef OI_RECIPE_MANY_H
 #define OI_RECIPE_MANY_H
 
@@ -19,12 +19,14 @@ typedef struct oi_amx_part {
     _Alignas(64) float scale[16 * OI_AMX_BLOCKS], offset[16 * OI_AMX_BLOCKS];
 } oi_amx_part;
 
-/* Sums of four blocks, of the last four and of those before. */
+/* Sums of two blocks, of the last two and of those before: no more than 4 KB, so that reading the
+ * ones does not seem to read the others, which are being written. */
 typedef struct oi_amx_sums {
-    _Alignas(64) int32_t at[2][4 * 256];
+    _Alignas(64) int32_t at[2][2 * 256];
 } oi_amx_sums;
 
-/* Tiles 0 to 3 are sums, 4 and 6 rows of x, 5 and 7 of w: `group` bytes along k, at most 64. */
+/* Tiles 0 and 1 are sums, 4 and 6 rows of x, 5 and 7 rows of w: `group` bytes along k, at most 64.
+ */
 static inline void oi_q_many_begin(int64_t group)
 {
     _Alignas(64) uint8_t shape[64] = {1};
@@ -42,16 +44,14 @@ static inline void oi_q_many_end(void)
     _tile_release();
 }
 
-/* Sums of n blocks, at most four: 16 rows of x, k apart, times w. */
-static inline __attribute__((always_inline)) void oi_amx_four(const int8_t *restrict q, int64_t k,
-                                                              const uint8_t *restrict w,
-                                                              int64_t step, int64_t group,
-                                                              int64_t n, int32_t *restrict sums)
+/* Sums of two blocks, or of one: 16 rows of x, k apart, times w. */
+static inline __attribute__((always_inline)) void oi_amx_two(const int8_t *restrict q, int64_t k,
+                                                             const uint8_t *restrict w,
+                                                             int64_t step, int64_t group, int64_t n,
+                                                             int32_t *restrict sums)
 {
     _tile_zero(0);
     _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
     for (int64_t i = 0; i < group; i += 64) {
         _tile_loadd(4, q + i, k);
         _tile_loadd(5, w + 16 * i, 64);
@@ -61,24 +61,10 @@ static inline __attribute__((always_inline)) void oi_amx_four(const int8_t *rest
             _tile_loadd(7, w + step + 16 * i, 64);
             _tile_dpbssd(1, 6, 7);
         }
-        if (n > 2) {
-            _tile_loadd(4, q + 2 * group + i, k);
-            _tile_loadd(5, w + 2 * step + 16 * i, 64);
-            _tile_dpbssd(2, 4, 5);
-        }
-        if (n > 3) {
-            _tile_loadd(6, q + 3 * group + i, k);
-            _tile_loadd(7, w + 3 * step + 16 * i, 64);
-            _tile_dpbssd(3, 6, 7);
-        }
     }
     _tile_stored(0, sums, 64);
     if (n > 1)
         _tile_stored(1, sums + 256, 64);
-    if (n > 2)
-        _tile_stored(2, sums + 512, 64);
-    if (n > 3)
-        _tile_stored(3, sums + 768, 64);
 }
 
 /* Adds n blocks to the results of 16 rows; d and sum_of_q are those of their first. */
@@ -141,15 +127,16 @@ static inline __attribute__((always_inline)) void oi_amx_rows(
     const int64_t blocks = k / group;
     oi_amx_sums s;
     for (int64_t r = 0; r < rows; r += 16)
-        for (int64_t b = 0; b < n + 4; b += 4) { /* scaled are those of a round before */
+        for (int64_t b = 0; b < n + 4; b += 2) { /* sums are scaled two rounds after their making */
+            const int64_t old = b - 4;
+            if (old >= 0)
+                oi_amx_scale(acc + 16 * r, s.at[b / 2 % 2], p->scale + 16 * old,
+                             p->offset + 16 * old, d + r * blocks + old,
+                             sum_of_q + r * blocks + old, blocks, n - old < 2 ? n - old : 2, zero,
+                             has_offset);
             if (b < n)
-                oi_amx_four(q + r * k + b * group, k, p->bytes + b * p->step, p->step, group,
-                            n - b < 4 ? n - b : 4, s.at[b / 4 % 2]);
-            if (b > 0)
-                oi_amx_scale(acc + 16 * r, s.at[(b / 4 + 1) % 2], p->scale + 16 * (b - 4),
-                             p->offset + 16 * (b - 4), d + r * blocks + b - 4,
-                             sum_of_q + r * blocks + b - 4, blocks, n - b + 4 < 4 ? n - b + 4 : 4,
-                             zero, has_offset);
+                oi_amx_two(q + r * k + b * group, k, p->bytes + b * p->step, p->step, group,
+                           n - b < 2 ? n - b : 2, s.at[b / 2 % 2]);
         }
 }
 

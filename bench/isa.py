@@ -1,0 +1,61 @@
+"""SmolLM2 as emitted C for every kind of instructions this machine has, beside llama.cpp built for it.
+
+    python bench/isa.py --model FOLDER --peer PROGRAM --gguf MODEL.gguf [--threads 2] [--rounds 3]
+
+FOLDER holds model.oinf, prefill.oi and decode.oi (tools/models.py; bench/random_gguf.py makes weights where there
+are none), PROGRAM is bench/peers/llama.c. Programs take turns; medians count. Prefill is 512 tokens, by us in chunks
+of 32, by llama.cpp at once; decoding begins at an empty context or behind 1,024 tokens.
+"""
+
+import argparse
+import pathlib
+import statistics
+import struct
+import subprocess
+import tempfile
+
+import emitted
+
+TARGETS = {"cpu_avx2": {"avx2", "fma"}, "cpu_avx512": {"avx512bw", "avx512_vnni"}, "cpu_amx": {"amx_int8", "amx_bf16", "avx512_vnni"}}
+CHUNK, PROMPT, LONG = 32, 512, 1024
+CASES = ["prefill 512", "decode", "decode at 1,024"]
+
+
+def ours(program, threads):
+    chunk = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
+    prompt = program.times(chunk, PROMPT // CHUNK, 0, threads)
+    steps = program.times(struct.pack("<i", 5), LONG + 32, 1, threads)
+    return PROMPT / sum(prompt), 1 / statistics.median(steps[4:36]), 1 / statistics.median(steps[LONG:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", type=pathlib.Path, required=True)
+    parser.add_argument("--peer")
+    parser.add_argument("--gguf")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    found = {}
+    with tempfile.TemporaryDirectory() as temp:
+        graphs = [args.model / "prefill.oi", args.model / "decode.oi"]
+        here = [t for t, needs in TARGETS.items() if needs <= emitted.isas()]
+        for t in sorted(set(TARGETS) - set(here)):
+            print(f"left out: {t}: this machine has not its instructions")
+        programs = {t: emitted.Program(pathlib.Path(temp) / t, "llm", graphs, args.model / "model.oinf", t) for t in here}
+        for _ in range(args.rounds):
+            for t, program in programs.items():
+                found.setdefault(t, []).append(ours(program, args.threads))
+            if args.peer:
+                done = subprocess.run([args.peer, args.gguf, str(args.threads), "1"], capture_output=True, text=True, check=True)
+                found.setdefault("llama.cpp", []).append(tuple(map(float, done.stdout.split())))
+    print(f"{'tokens/s, ' + str(args.threads) + ' threads':24}" + "".join(f"{c:>20}" for c in CASES))
+    peer = [statistics.median(v) for v in zip(*found["llama.cpp"])] if args.peer else None
+    for t, rounds in found.items():
+        mine = [statistics.median(v) for v in zip(*rounds)]
+        ratios = [f"{m:12.1f} ({m / p:4.2f}x)" if peer else f"{m:20.1f}" for m, p in zip(mine, peer or mine)]
+        print(f"{t:24}" + "".join(f"{r:>20}" for r in ratios))
+
+
+if __name__ == "__main__":
+    main()

@@ -197,18 +197,54 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
     }
 }
 
-/* A few rows of a times packed b, one after the other. */
+/* Four rows of a times a panel; row r is sums[2 r] and sums[2 r + 1]. */
+static inline __attribute__((always_inline)) void oi_gemm_four(const float *const row[4],
+                                                               int64_t a_k, const float *restrict b,
+                                                               int64_t k, oi_vf sums[8])
+{
+    oi_vf s[8];
+    for (int64_t j = 0; j < 8; j++)
+        s[j] = oi_vf_set(0);
+    for (int64_t i = 0; i < k; i++) {
+        oi_vf left = oi_vf_load(b + 2 * OI_VF * i), right = oi_vf_load(b + 2 * OI_VF * i + OI_VF);
+        oi_vf v;
+        oi_prefetch(b + 2 * OI_VF * i + 512);
+        v = oi_vf_set(row[0][i * a_k]);
+        s[0] = oi_vf_fma(v, left, s[0]);
+        s[1] = oi_vf_fma(v, right, s[1]);
+        v = oi_vf_set(row[1][i * a_k]);
+        s[2] = oi_vf_fma(v, left, s[2]);
+        s[3] = oi_vf_fma(v, right, s[3]);
+        v = oi_vf_set(row[2][i * a_k]);
+        s[4] = oi_vf_fma(v, left, s[4]);
+        s[5] = oi_vf_fma(v, right, s[5]);
+        v = oi_vf_set(row[3][i * a_k]);
+        s[6] = oi_vf_fma(v, left, s[6]);
+        s[7] = oi_vf_fma(v, right, s[7]);
+    }
+    for (int64_t j = 0; j < 8; j++)
+        sums[j] = s[j];
+}
+
+/* A few rows of a times packed b, four at a time, a last one alone. */
 static inline __attribute__((always_inline)) void oi_gemm_few(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t first,
     int64_t last)
 {
     for (int64_t j = first; j < last; j += 2 * OI_VF)
-        for (int64_t i = 0; i < m; i++) {
-            oi_vf s[2];
-            oi_gemm_one(a + i * a_row, a_k, b + j * k, k, s);
-            oi_gemm_put(out + i * n + j, s[0], s[1], bias ? bias + j : NULL, 0,
-                        n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
+        for (int64_t i = 0; i < m; i += 4) {
+            const float *row[4];
+            oi_vf s[8];
+            for (int64_t r = 0; r < 4; r++) /* beyond the last, the last again */
+                row[r] = a + (i + r < m ? i + r : m - 1) * a_row;
+            if (i + 1 == m)
+                oi_gemm_one(row[0], a_k, b + j * k, k, s);
+            else
+                oi_gemm_four(row, a_k, b + j * k, k, s);
+            for (int64_t r = 0; r < 4 && i + r < m; r++)
+                oi_gemm_put(out + (i + r) * n + j, s[2 * r], s[2 * r + 1], bias ? bias + j : NULL,
+                            0, n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
         }
 }
 

@@ -47,12 +47,14 @@ static double near(int64_t k)
 
 static const setting settings[] = {
     {1, 16, 64, true, false, true},       {1, 35, 7, true, false, false},
-    {5, 40, 300, true, false, true},      {6, 16, 256, true, false, false},
-    {7, 17, 257, true, false, true},      {100, 150, 65, true, false, true},
-    {300, 33, 20, true, true, false},     {6, 16, 8, false, false, false},
-    {13, 140, 300, false, false, true},   {98, 4, 5, false, true, true},
-    {245, 131, 270, false, false, false}, {10, 530, 1030, false, false, false},
-    {250, 17, 961, false, true, false},   {151, 37, 515, false, true, true},
+    {2, 35, 70, true, false, false},      {3, 40, 130, true, true, true},
+    {4, 40, 300, true, false, true},      {5, 40, 300, true, false, true},
+    {6, 16, 256, true, false, false},     {7, 17, 257, true, false, true},
+    {100, 150, 65, true, false, true},    {300, 33, 20, true, true, false},
+    {6, 16, 8, false, false, false},      {13, 140, 300, false, false, true},
+    {98, 4, 5, false, true, true},        {245, 131, 270, false, false, false},
+    {10, 530, 1030, false, false, false}, {250, 17, 961, false, true, false},
+    {151, 37, 515, false, true, true},
 };
 
 static void test_matmul(void **state)

@@ -529,6 +529,40 @@ static unsigned ports_on(const inlining *x, const oi_stmt *s)
     return n;
 }
 
+static const oi_skernel *maker_of(const inlining *x, uint32_t tensor)
+{
+    for (size_t i = x->at; i-- > 0;) {
+        const oi_stmt *s = &x->list->at[i];
+        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &x->u->kernels.at[s->kernel] : NULL;
+        for (size_t p = 0; k && p < k->ports.n; p++)
+            if (k->ports.at[p].tensor == tensor && k->ports.at[p].is_written)
+                return k;
+    }
+    return NULL;
+}
+
+/* The sums of a reduction become narrower: better there (fuse.c) than wide ones in memory until
+ * the readers come. */
+static bool narrows_sums(const inlining *x)
+{
+    const oi_tensor *t = &x->u->tensors.at[x->tensor];
+    for (size_t i = 0; i < x->inner->pre.n; i++) {
+        const oi_sop *op = &x->inner->pre.at[i];
+        if (op->kind != OI_SOP_LOAD)
+            continue;
+        uint32_t from = x->p->ports.at[op->port].tensor;
+        const oi_tensor *wide = &x->u->tensors.at[from];
+        if (wide->space != OI_SPACE_ARENA || x->uses[from].all != 2 ||
+            oi_dtype_bits(wide->dtype) <= oi_dtype_bits(t->dtype) ||
+            oi_tensor_count(wide) != oi_tensor_count(t))
+            continue;
+        const oi_skernel *k = maker_of(x, from);
+        if (k && k->nests.n == 1 && k->nests.at[0].kind != OI_NEST_MAP)
+            return true;
+    }
+    return false;
+}
+
 static void put_everywhere(inlining *x)
 {
     for (size_t j = x->at + 1; j < x->list->n; j++) {
@@ -541,7 +575,7 @@ static void put_everywhere(inlining *x)
             put_into(x, r, &r->nests.at[m]);
         oi_kernel_drop_port(r, x->tensor);
         oi_kernel_take_nodes(x->u, r, x->p, true);
-        r->query = NULL;
+        r->query = r->sums = NULL;
         oi_tally_stmt(x->u, x->graph, s, x->uses, true);
     }
     oi_tally_stmt(x->u, x->graph, &x->list->at[x->at], x->uses, false);
@@ -566,6 +600,10 @@ static bool try_producer(inlining *x, size_t i)
         if (no)
             oi_unit_note(x->u, "inline", x->graph, x->list->at[j].node, "%s and %s: %s", x->p->name,
                          x->u->kernels.at[x->list->at[j].kernel].name, no);
+    }
+    if (!no && narrows_sums(x)) {
+        no = "it narrows sums where they are made";
+        oi_unit_note(x->u, "inline", x->graph, x->list->at[i].node, "%s: %s", x->p->name, no);
     }
     if (!no && !is_worth(x, reads)) {
         no = "its readers would do it again too often";

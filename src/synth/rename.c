@@ -1,5 +1,6 @@
 /* rename.c: one tensor per value. A variable that a list of statements writes several times gets a
  * tensor of its own for every value but the last, so that later passes see producers and readers.
+ * So does the last where no list reads a value that another one left.
  * needs:  statements as lowered
  * keeps:  order, kernels, what every tensor that outlives its list holds at the end
  * makes:  tensors with one writer; values that live shorter */
@@ -56,6 +57,51 @@ static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
 static bool is_read_by_name(const oi_tensor *t)
 {
     return !t->var || t->rank == 0 || t->run_dims;
+}
+
+/* -- values that stay in their list -- */
+
+typedef struct crossing {
+    uint32_t *written; /* by tensor: the list that wrote all of it last, counted from 1 */
+    uint32_t *values;  /* by tensor: how often it is written */
+    bool *crosses;     /* by tensor: some list may read what it did not write */
+    uint32_t list, n_lists;
+} crossing;
+
+static void look_for_crossing(void *ctx, const oi_mention *m)
+{
+    crossing *x = ctx;
+    if (m->tensor == OI_NO_ID)
+        return;
+    x->values[m->tensor] += m->writes;
+    if (m->writes && !m->reads && m->port && m->port->n_entry == 0)
+        x->written[m->tensor] = x->list;
+    else
+        x->crosses[m->tensor] |= x->written[m->tensor] != x->list;
+}
+
+static void cross_list(oi_unit *u, uint32_t graph, oi_stmts *list, crossing *x)
+{
+    const uint32_t own = ++x->n_lists;
+    for (size_t i = 0; i < list->n; i++) {
+        x->list = own;
+        oi_stmt_mentions(u, graph, &list->at[i], look_for_crossing, x);
+        if (list->at[i].kind == OI_STMT_LOOP)
+            cross_list(u, graph, &list->at[i].body, x);
+    }
+}
+
+/* By tensor: its last value is to keep its name, because lists share it or it is the only one. */
+static const bool *find_crossing(oi_unit *u, uint32_t graph)
+{
+    crossing x = {.written = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *x.written),
+                  .values = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *x.values),
+                  .crosses = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *x.crosses)};
+    for (uint32_t b = 0; b < u->graphs.at[graph].program->n_blocks; b++)
+        cross_list(u, graph, &u->graphs.at[graph].blocks[b].stmts, &x);
+    for (size_t t = 0; t < u->tensors.n; t++)
+        x.crosses[t] |= x.values[t] < 2;
+    return x.crosses;
 }
 
 /* -- renaming -- */
@@ -149,12 +195,13 @@ static bool is_plain_between(oi_unit *u, uint32_t graph, oi_stmts *list, size_t 
     return true;
 }
 
-static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list)
+/* crosses: of the tensors that the graph began with. */
+static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list, const bool *crosses)
 {
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *w = &list->at[i];
         if (w->kind == OI_STMT_LOOP)
-            rename_in(u, graph, &w->body);
+            rename_in(u, graph, &w->body, crosses);
         if (w->kind != OI_STMT_KERNEL && w->kind != OI_STMT_CACHE)
             continue;
         size_t n_ports = w->kind == OI_STMT_KERNEL ? u->kernels.at[w->kernel].ports.n : 1;
@@ -168,17 +215,20 @@ static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list)
             size_t j = i + 1;
             while (fits && j < list->n && !replaces(u, &list->at[j], t, &last_reads))
                 j++;
-            if (fits && j < list->n && is_plain_between(u, graph, list, i, j, t))
-                rename_value(u, graph, list, i, j, t, last_reads);
+            if (fits && (j < list->n || (tensor->space == OI_SPACE_ARENA && !crosses[t])) &&
+                is_plain_between(u, graph, list, i, j, t))
+                rename_value(u, graph, list, i, j, t, j < list->n && last_reads);
         }
     }
 }
 
 oi_status oi_pass_rename(oi_unit *u)
 {
-    for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++)
+    for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
+        const bool *crosses = find_crossing(u, g);
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
-                rename_in(u, g, &u->graphs.at[g].blocks[b].stmts);
+                rename_in(u, g, &u->graphs.at[g].blocks[b].stmts, crosses);
+    }
     return OI_OK;
 }

@@ -108,6 +108,8 @@ struct oi_nest_printer {
 };
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
+/* Only what follows the reduction, which left its result in `acc`. */
+void oi_nest_print_end(const oi_nest_printer *p, const oi_snest *n);
 /* The loops that all nests of the kernel share; close as many braces afterwards. */
 void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n);
 /* A code as an expression; `var` spells a variable's value. */

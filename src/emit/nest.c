@@ -666,6 +666,15 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
     close_loops(&x, 0, n->n_axes);
 }
 
+void oi_nest_print_end(const oi_nest_printer *p, const oi_snest *n)
+{
+    oi_printing x = {.p = p, .n = n};
+    size_t all = n->pre.n + n->post.n + 1;
+    x.values = oi_arena_alloc(p->arena, all * sizeof *x.values);
+    x.forms = oi_arena_alloc(p->arena, all * sizeof *x.forms);
+    print_sops(&x, &n->post, (uint32_t)n->pre.n, "acc");
+}
+
 void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n)
 {
     oi_printing x = {.p = p, .n = n};

@@ -352,27 +352,41 @@ static inline uint64_t oi_modulo_f64(double v)
     return rest < 0 ? 0 - (uint64_t)-rest : (uint64_t)rest;
 }
 
-/* From the widest type of each kind: C widens the others by itself. `top` is hi + 1. */
-#define OI_CONVERSIONS(t, T, lo, hi, top)                         \
+/* Limits within 32 bits are compared there: what was widened from so many bits never leaves them.
+ */
+#define OI_SAT_SMALL(t, T, lo, hi)              \
+    static inline T oi_sat_##t##_i64(int64_t v) \
+    {                                           \
+        int32_t n = (int32_t)v;                 \
+        if (n != v)                             \
+            return v < 0 ? (T)(lo) : (T)(hi);   \
+        n = n < (lo) ? (lo) : n;                \
+        return (T)(n > (hi) ? (hi) : n);        \
+    }
+
+#define OI_SAT_WIDE(t, T, lo, hi)                                 \
     static inline T oi_sat_##t##_i64(int64_t v)                   \
     {                                                             \
         return v < (int64_t)(lo)                        ? (T)(lo) \
                : v >= 0 && (uint64_t)v > (uint64_t)(hi) ? (T)(hi) \
                                                         : (T)v;   \
-    }                                                             \
-    static inline T oi_sat_##t##_u64(uint64_t v)                  \
-    {                                                             \
-        return v > (uint64_t)(hi) ? (T)(hi) : (T)v;               \
-    }                                                             \
-    static inline T oi_wrap_##t##_i64(int64_t v)                  \
-    {                                                             \
-        return oi_cut_##t((uint64_t)v);                           \
-    }                                                             \
-    static inline T oi_wrap_##t##_u64(uint64_t v)                 \
-    {                                                             \
-        return oi_cut_##t(v);                                     \
-    }                                                             \
-    OI_CONVERSIONS_OF(t, T, f32, float, lo, hi, top)              \
+    }
+
+/* From the widest type of each kind: C widens the others by itself. `top` is hi + 1. */
+#define OI_CONVERSIONS(size, t, T, lo, hi, top)                              \
+    OI_SAT_##size(t, T, lo, hi) static inline T oi_sat_##t##_u64(uint64_t v) \
+    {                                                                        \
+        return v > (uint64_t)(hi) ? (T)(hi) : (T)v;                          \
+    }                                                                        \
+    static inline T oi_wrap_##t##_i64(int64_t v)                             \
+    {                                                                        \
+        return oi_cut_##t((uint64_t)v);                                      \
+    }                                                                        \
+    static inline T oi_wrap_##t##_u64(uint64_t v)                            \
+    {                                                                        \
+        return oi_cut_##t(v);                                                \
+    }                                                                        \
+    OI_CONVERSIONS_OF(t, T, f32, float, lo, hi, top)                         \
     OI_CONVERSIONS_OF(t, T, f64, double, lo, hi, top)
 
 /* limits are powers of two or small, so exact in a float */
@@ -386,20 +400,20 @@ static inline uint64_t oi_modulo_f64(double v)
         return oi_cut_##t(oi_modulo_f64(v));                                         \
     }
 
-OI_CONVERSIONS(i1, int8_t, -1, 0, 1)
-OI_CONVERSIONS(i2, int8_t, -2, 1, 2)
-OI_CONVERSIONS(i4, int8_t, -8, 7, 8)
-OI_CONVERSIONS(i8, int8_t, INT8_MIN, INT8_MAX, 0x1p7)
-OI_CONVERSIONS(i16, int16_t, INT16_MIN, INT16_MAX, 0x1p15)
-OI_CONVERSIONS(i32, int32_t, INT32_MIN, INT32_MAX, 0x1p31)
-OI_CONVERSIONS(i64, int64_t, INT64_MIN, INT64_MAX, 0x1p63)
-OI_CONVERSIONS(u1, uint8_t, 0, 1, 2)
-OI_CONVERSIONS(u2, uint8_t, 0, 3, 4)
-OI_CONVERSIONS(u4, uint8_t, 0, 15, 16)
-OI_CONVERSIONS(u8, uint8_t, 0, UINT8_MAX, 0x1p8)
-OI_CONVERSIONS(u16, uint16_t, 0, UINT16_MAX, 0x1p16)
-OI_CONVERSIONS(u32, uint32_t, 0, UINT32_MAX, 0x1p32)
-OI_CONVERSIONS(u64, uint64_t, 0, UINT64_MAX, 0x1p64)
+OI_CONVERSIONS(SMALL, i1, int8_t, -1, 0, 1)
+OI_CONVERSIONS(SMALL, i2, int8_t, -2, 1, 2)
+OI_CONVERSIONS(SMALL, i4, int8_t, -8, 7, 8)
+OI_CONVERSIONS(SMALL, i8, int8_t, INT8_MIN, INT8_MAX, 0x1p7)
+OI_CONVERSIONS(SMALL, i16, int16_t, INT16_MIN, INT16_MAX, 0x1p15)
+OI_CONVERSIONS(WIDE, i32, int32_t, INT32_MIN, INT32_MAX, 0x1p31)
+OI_CONVERSIONS(WIDE, i64, int64_t, INT64_MIN, INT64_MAX, 0x1p63)
+OI_CONVERSIONS(SMALL, u1, uint8_t, 0, 1, 2)
+OI_CONVERSIONS(SMALL, u2, uint8_t, 0, 3, 4)
+OI_CONVERSIONS(SMALL, u4, uint8_t, 0, 15, 16)
+OI_CONVERSIONS(SMALL, u8, uint8_t, 0, UINT8_MAX, 0x1p8)
+OI_CONVERSIONS(SMALL, u16, uint16_t, 0, UINT16_MAX, 0x1p16)
+OI_CONVERSIONS(WIDE, u32, uint32_t, 0, UINT32_MAX, 0x1p32)
+OI_CONVERSIONS(WIDE, u64, uint64_t, 0, UINT64_MAX, 0x1p64)
 
 /* The ternaries never wrap: t1 takes the sign (0 and NaN are +1), t2 the nearest of -1, 0, 1. */
 #define OI_TERNARY_OF(f, F)                      \

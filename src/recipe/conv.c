@@ -4,12 +4,7 @@
 #define SCRATCH 131072 /* floats: what a thread's stack may well hold */
 #define LONG    12     /* places of a row that are worth lanes of their own */
 
-typedef struct call {
-    int64_t batches, c, m, places, k;
-    oi_window y, x; /* of one axis only: x, and y is nothing */
-    int64_t out_height, out_width;
-    bool has_bias, is_points; /* windows of one place */
-} call;
+typedef oi_conv_call call;
 
 static int64_t item(const oi_kernel_query *q, const char *name, size_t i, int64_t otherwise)
 {
@@ -37,12 +32,11 @@ static bool is_point(const oi_window *w)
     return w->kernel == 1 && w->stride == 1 && w->before == 0 && w->after == 0;
 }
 
-/* More than two spatial axes are one when every window is a single place. */
-static bool set_call(const oi_kernel_query *q, call *c)
+bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c)
 {
     const oi_operand *x = &q->in[0], *w = &q->in[1], *out = &q->out[0];
     const uint32_t n = x->rank - 2;
-    *c = (call){.batches = x->dims[0], .c = x->dims[1], .m = w->dims[0], .places = 1};
+    *c = (oi_conv_call){.batches = x->dims[0], .c = x->dims[1], .m = w->dims[0], .places = 1};
     c->has_bias = q->n_in > 2;
     c->is_points = true;
     for (uint32_t a = 0; a < n; a++) {
@@ -172,7 +166,8 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
     for (size_t i = 0; i < q->n_in; i++)
         if (q->in[i].dtype != OI_F32)
             return false;
-    if (q->out[0].dtype != OI_F32 || oi_kernel_accumulator(q) != OI_NONE || !set_call(q, &c))
+    if (q->out[0].dtype != OI_F32 || oi_kernel_accumulator(q) != OI_NONE ||
+        !oi_conv_call_set(q, &c))
         return false;
     out->unit = 1;
     if (group > 1) {

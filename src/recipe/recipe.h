@@ -20,6 +20,7 @@ typedef enum oi_recipe_arg_kind {
     OI_ARG_SIZE,    /* the number n, as int64_t */
     OI_ARG_REAL,    /* the number `real`, as float */
     OI_ARG_ATTR,    /* attribute n of the call, as int64_t: it may be known only by the run */
+    OI_ARG_FINISH,  /* two arguments: the function that takes a sum, and what it reads and writes */
     OI_ARG_FIRST,   /* the part that is wanted: positions first ... last - 1 of the shared axis; */
     OI_ARG_LAST     /* first is a multiple of `unit`, last too or the end */
 } oi_recipe_arg_kind;
@@ -71,6 +72,10 @@ typedef struct oi_recipe_plan {
     bool is_int8;    /* they are of 8-bit integers */
     uint8_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
     bool in_place;   /* an input may be the output: each position is read before it is written */
+    /* The body hands its sums to a function, by three positions, that does what the kernel's
+     * instructions after the reduction do. They are numbers over the result's dims: from 0 on, from
+     * dim finish[0] on and from dim finish[1] on. Else finish[1] is 0. */
+    uint32_t finish[2];
 } oi_recipe_plan;
 
 /* A call to be planned. */
@@ -92,9 +97,9 @@ typedef struct oi_recipe {
  * where a name is missing in it, the one that it extends. */
 typedef struct oi_recipe_folder {
     const char *name, *extends; /* NULL: none */
-    const char *header;         /* that declares the instructions */
+    const char *header;         /* that declares the instructions; NULL: none is needed */
     uint32_t isa;               /* bits 1 << OI_ISA_... that the target must have */
-    int64_t lanes;              /* floats in a vector: OI_VF */
+    int64_t lanes;              /* floats in a vector: OI_VF; 0: there are none */
 } oi_recipe_folder;
 
 extern const oi_recipe_folder oi_recipe_folders[]; /* ends with a NULL name */
@@ -125,6 +130,17 @@ bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
+bool oi_recipe_mac_conv(const oi_recipe_call *c, oi_recipe_plan *out);        /* mac.c */
+bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
+
+/* conv.c: a convolution over one or two axes, or more where every window is a single place. */
+typedef struct oi_conv_call {
+    int64_t batches, c, m, places, k;
+    oi_window y, x; /* of one axis only: x, and y is nothing */
+    int64_t out_height, out_width;
+    bool has_bias, is_points; /* windows of one place */
+} oi_conv_call;
+bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c); /* false: it is none, or empty */
 
 /* gemm.c: input `input`, f32 (k, n) with these steps, in panels of `width` columns. */
 void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,

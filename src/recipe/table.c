@@ -4,8 +4,11 @@
 #define BIT(isa) (1u << OI_ISA_##isa)
 #define AVX2     (BIT(AVX2) | BIT(FMA) | BIT(F16C))
 #define AVX512   (AVX2 | BIT(AVX512F) | BIT(AVX512BW))
+#define DSP      (1u << 31) /* mcu.dsp: no word of cpu.isa */
 
 const oi_recipe_folder oi_recipe_folders[] = {
+    {"scalar", NULL, NULL, BIT(SCALAR), 0},
+    {"dsp", "scalar", NULL, BIT(SCALAR) | DSP, 0},
     {"avx2", NULL, "immintrin.h", AVX2, 8},
     {"avx512", "avx2", "immintrin.h", AVX512, 16},
     {"avx512vnni", "avx512", "immintrin.h", AVX512 | BIT(AVX512VNNI), 16},
@@ -22,6 +25,8 @@ const oi_recipe oi_recipes[] = {
     {"gemm in tiles", "gemm", true, oi_recipe_gemm},
     {"sdpa in tiles of keys", "sdpa", true, oi_recipe_sdpa},
     {"conv in tiles", "conv", true, oi_recipe_conv},
+    {"conv of bytes", "conv", false, oi_recipe_mac_conv},
+    {"matmul of bytes", "matmul", false, oi_recipe_mac_matmul},
     {"means of rows side by side", "global_avg_pool", true, oi_recipe_global_avg_pool},
     {0},
 };
@@ -37,8 +42,9 @@ static const oi_recipe_folder *find_folder(const char *name)
 const oi_recipe_folder *oi_recipe_folder_of(const oi_device_info *target)
 {
     const oi_recipe_folder *found = NULL;
+    const uint32_t isa = target->cpu.isa | (target->mcu.dsp ? DSP : 0);
     for (const oi_recipe_folder *f = oi_recipe_folders; f->name; f++)
-        if (!(f->isa & ~target->cpu.isa))
+        if (!(f->isa & ~isa))
             found = f;
     return found;
 }
@@ -61,7 +67,7 @@ int64_t oi_recipe_lanes(const oi_device_info *target)
 
 const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out)
 {
-    const bool has_vectors = oi_recipe_folder_of(c->target) != NULL;
+    const bool has_vectors = oi_recipe_lanes(c->target) > 0;
     for (const oi_recipe *r = oi_recipes; r->name; r++) {
         if (strcmp(r->op, c->q->op->name) != 0 || (r->needs_vectors && !has_vectors))
             continue;

@@ -4,9 +4,12 @@
  * makes:  one tensor of two where the first ends and the second begins in one kernel
  *
  * A map over a tensor that nobody reads afterwards needs no memory for its result, and threads that
- * share it meet only their own part. */
+ * share it meet only their own part. A tuned body may promise the same of an input; what finishes
+ * its sums is such a map over all else. In a loop, a value that goes from one tensor to a second
+ * and back needs only the one. */
 #include "synth/compose.h"
 #include "synth/live.h"
+#include "synth/pass.h"
 
 typedef struct joining {
     oi_unit *u;
@@ -14,6 +17,12 @@ typedef struct joining {
     uint32_t *into;           /* by tensor: the one it became */
     const oi_lifetime **life; /* by tensor; NULL: none */
 } joining;
+
+/* Where elements are stored. */
+static oi_snest *nest_of(const oi_skernel *k)
+{
+    return k->finish ? k->finish : &k->nests.at[0];
+}
 
 static bool is_candidate(const joining *j, uint32_t tensor)
 {
@@ -25,7 +34,7 @@ static bool is_candidate(const joining *j, uint32_t tensor)
 /* The one store of the kernel, which must be the last thing that an iteration does. */
 static const oi_sop *only_store(const oi_skernel *k, const oi_sops **in)
 {
-    const oi_snest *n = &k->nests.at[0];
+    const oi_snest *n = nest_of(k);
     *in = n->kind == OI_NEST_MAP ? &n->pre : &n->post;
     const oi_sop *last = (*in)->n ? &(*in)->at[(*in)->n - 1] : NULL;
     unsigned stores = 0;
@@ -40,7 +49,7 @@ static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
 {
     const oi_sops *in;
     const oi_sop *store = only_store(k, &in);
-    const oi_snest *n = &k->nests.at[0];
+    const oi_snest *n = nest_of(k);
     uint32_t rank = u->tensors.at[k->ports.at[port].tensor].rank;
     if (!store)
         return false;
@@ -59,15 +68,44 @@ static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
 
 static bool is_simple(const oi_skernel *k)
 {
-    const oi_snest *n = &k->nests.at[0];
+    if (k->finish || k->recipe || !k->nests.n)
+        return k->finish;
+    const oi_snest *n = nest_of(k);
     return k->nests.n == 1 && !k->is_dynamic && !n->is_serial && !n->is_scan && !n->combines_out &&
            !n->extents;
 }
 
-/* Both ports become one. */
-static void join_ports(oi_skernel *k, uint32_t from, uint32_t to)
+/* Whether a tuned body, too, is done with an element of the port before it is stored. */
+static bool body_allows(const oi_skernel *k, uint32_t port)
 {
-    oi_snest *n = &k->nests.at[0];
+    for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++)
+        if (k->arg_ports[i] == port && (k->plan->args[i].kind != OI_ARG_IN || !k->plan->in_place))
+            return false;
+    return true;
+}
+
+/* The result may be made where the input lies. */
+static bool may_join(const joining *j, const oi_skernel *k, uint32_t in, uint32_t out)
+{
+    const oi_tensor *old = &j->u->tensors.at[k->ports.at[in].tensor];
+    const oi_tensor *young = &j->u->tensors.at[k->ports.at[out].tensor];
+    for (uint32_t i = 0; i < k->ports.n; i++)
+        if (i != in && k->ports.at[i].tensor == k->ports.at[in].tensor)
+            return false;
+    return oi_tensor_same_type(old, young) && body_allows(k, in) && reads_its_own(j->u, k, in);
+}
+
+/* Both ports become one. */
+static void join_ports(oi_unit *u, oi_skernel *k, uint32_t from, uint32_t to)
+{
+    const uint32_t n_args = k->recipe ? k->plan->n_args : 0;
+    uint32_t *args = oi_arena_alloc(u->arena, (n_args + 1) * sizeof *args);
+    for (uint32_t i = 0; i < n_args; i++) {
+        args[i] = k->arg_ports[i] == from ? to : k->arg_ports[i];
+        args[i] -= args[i] != OI_NO_ID && args[i] > from;
+    }
+    k->arg_ports = args;
+    oi_snest *n = nest_of(k);
     for (int post = 0; post < 2; post++)
         for (size_t i = 0; i < (post ? n->post.n : n->pre.n); i++) {
             oi_sop *op = &(post ? &n->post : &n->pre)->at[i];
@@ -88,13 +126,13 @@ static void join(joining *j, oi_skernel *k, uint32_t in, uint32_t out)
     life->last = j->life[young]->last;
     j->life[old] = life;
     j->into[young] = old;
-    join_ports(k, in, out);
+    join_ports(j->u, k, in, out);
 }
 
 static void try_kernel(joining *j, uint32_t kernel, uint32_t at)
 {
     oi_skernel *k = &j->u->kernels.at[kernel];
-    if (at == OI_NO_ID || k->recipe || k->graph != j->graph || !k->nests.n || !is_simple(k))
+    if (at == OI_NO_ID || k->graph != j->graph || !is_simple(k))
         return;
     for (uint32_t out = 0; out < k->ports.n; out++) {
         if (!k->ports.at[out].is_written || k->ports.at[out].is_dropped)
@@ -108,13 +146,100 @@ static void try_kernel(joining *j, uint32_t kernel, uint32_t at)
                 old = j->into[old];
             k->ports.at[in].tensor = old;
             if (k->ports.at[in].is_written || k->ports.at[in].is_dropped || old == young ||
-                !is_candidate(j, old) || j->life[old]->last != at ||
-                !oi_tensor_same_type(&j->u->tensors.at[old], &j->u->tensors.at[young]) ||
-                !reads_its_own(j->u, k, in))
+                !is_candidate(j, old) || j->life[old]->last != at || !may_join(j, k, in, out))
                 continue;
             join(j, k, in, out);
             return;
         }
+    }
+}
+
+/* -- there and back -- */
+
+typedef struct looking {
+    uint32_t tensor;
+    bool reads, writes;
+} looking;
+
+static void look(void *ctx, const oi_mention *m)
+{
+    looking *x = ctx;
+    if (m->tensor == x->tensor) {
+        x->reads |= m->reads || !m->port || m->port->n_entry;
+        x->writes |= m->writes;
+    }
+}
+
+/* The next statement of the list that mentions the tensor, if that gives it a new value. */
+static oi_skernel *next_writer(joining *j, oi_stmts *list, size_t at, uint32_t tensor)
+{
+    for (size_t i = at + 1; i < list->n; i++) {
+        looking x = {.tensor = tensor};
+        oi_stmt_mentions(j->u, j->graph, &list->at[i], look, &x);
+        oi_stmts_mentions(j->u, j->graph, &list->at[i].body, look, &x);
+        if (list->at[i].kind == OI_STMT_BRANCH || list->at[i].kind == OI_STMT_YIELD || x.reads)
+            return NULL;
+        if (x.writes)
+            return list->at[i].kind == OI_STMT_KERNEL ? &j->u->kernels.at[list->at[i].kernel]
+                                                      : NULL;
+    }
+    return NULL;
+}
+
+static uint32_t port_on(const oi_skernel *k, uint32_t tensor, bool is_written)
+{
+    uint32_t found = OI_NO_ID;
+    for (uint32_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].tensor == tensor) {
+            if (k->ports.at[i].is_written != is_written || found != OI_NO_ID)
+                return OI_NO_ID; /* more than plain reading, or writing */
+            found = i;
+        }
+    return found;
+}
+
+/* Statement `at` makes `young` of `old`; a later one may make a new `old` of it. */
+static bool try_round(joining *j, oi_stmts *list, size_t at, uint32_t in, uint32_t out,
+                      const uint32_t *kernel_at)
+{
+    oi_skernel *k = &j->u->kernels.at[list->at[at].kernel];
+    const uint32_t old = k->ports.at[in].tensor, young = k->ports.at[out].tensor;
+    if (old == young || !is_candidate(j, old) || !is_candidate(j, young) ||
+        !may_join(j, k, in, out))
+        return false;
+    oi_skernel *back = next_writer(j, list, at, old);
+    if (!back || back == k || !is_simple(back))
+        return false;
+    const uint32_t here = kernel_at[k - j->u->kernels.at],
+                   there = kernel_at[back - j->u->kernels.at];
+    const oi_lifetime *life = j->life[young];
+    if (here == OI_NO_ID || there == OI_NO_ID || life->needs_start || life->first != here ||
+        life->last > there)
+        return false;
+    if (life->last == there) {
+        const uint32_t from = port_on(back, young, false), to = port_on(back, old, true);
+        if (from == OI_NO_ID || to == OI_NO_ID || !may_join(j, back, from, to))
+            return false;
+        join_ports(j->u, back, from, to);
+    }
+    j->into[young] = old;
+    join_ports(j->u, k, in, out);
+    return true;
+}
+
+static void try_rounds(joining *j, oi_stmts *list, const uint32_t *kernel_at)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->at[i].kind == OI_STMT_LOOP)
+            try_rounds(j, &list->at[i].body, kernel_at);
+        if (list->at[i].kind != OI_STMT_KERNEL)
+            continue;
+        oi_skernel *k = &j->u->kernels.at[list->at[i].kernel];
+        bool is_done = !is_simple(k);
+        for (uint32_t in = 0; in < k->ports.n && !is_done; in++)
+            for (uint32_t out = 0; out < k->ports.n && !is_done; out++)
+                if (!k->ports.at[in].is_written && k->ports.at[out].is_written)
+                    is_done = try_round(j, list, i, in, out, kernel_at);
     }
 }
 
@@ -142,6 +267,10 @@ static void join_graph(oi_unit *u, uint32_t graph)
     for (uint32_t k = 0; k < u->kernels.n; k++)
         if (u->kernels.at[k].is_used)
             try_kernel(&j, k, live.kernel_at[k]);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        oi_stmts_mentions(u, graph, &g->blocks[b].stmts, rename_mention, &j);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        try_rounds(&j, &g->blocks[b].stmts, live.kernel_at);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         oi_stmts_mentions(u, graph, &g->blocks[b].stmts, rename_mention, &j);
     for (uint32_t v = 0; v < g->program->n_vars; v++)

@@ -451,6 +451,7 @@ static void keep_call(oi_unit *u, oi_skernel *k, const oi_lowered *call)
     for (size_t i = 0; i < q->n_out; i++)
         tensors[q->n_in + i] = call->to[i].tensor;
     k->query = q;
+    k->sums = k->nests.n == 1 && k->nests.at[0].kind == OI_NEST_CONTRACT ? q : NULL;
     k->in_tensors = tensors;
     k->out_tensors = tensors + q->n_in;
 }

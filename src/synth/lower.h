@@ -27,6 +27,10 @@ bool oi_lower_custom(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
 /* A recipe that takes the call does it; false: none does. */
 bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                      oi_stmts *out);
+/* The recipe for the call, its weights at hand; false: there is none. */
+bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
+                  oi_recipe_plan *plan);
+uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p); /* a tensor */
 /* What a composite demands of numbers that only the run knows. */
 bool oi_lower_checks(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                      oi_stmts *out);

@@ -12,13 +12,15 @@ static oi_status done_already(oi_unit *u)
     return u->status;
 }
 
-/* Recipes are picked while graphs become statements: what they take is never taken apart. */
+/* Recipes are picked while graphs become statements: what they take is never taken apart. Those
+ * that hand over their sums are picked by finish, when it is known what becomes of a sum. */
 static const pass passes[] = {
     {"recipes", done_already, false},      {"fold", oi_pass_fold, false},
     {"dead", oi_pass_dead, false},         {"rename", oi_pass_rename, false},
     {"same", oi_pass_same, false},         {"forward", oi_pass_forward, false},
     {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
-    {"rows", oi_pass_rows, false},         {"lend", oi_pass_lend, false},
+    {"finish", oi_pass_finish, false},     {"rows", oi_pass_rows, false},
+    {"narrow", oi_pass_narrow, false},     {"lend", oi_pass_lend, false},
     {"schedule", oi_pass_schedule, false}, {"inplace", oi_pass_inplace, false},
     {"memory", oi_pass_memory, true},      {"threads", oi_pass_threads, false},
     {"cost", oi_pass_cost, true},
@@ -93,7 +95,7 @@ const char *oi_synth_pass(size_t i)
 oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i)
 {
     if (i >= 2 * k->nests.n)
-        return NULL;
+        return i == 2 * k->nests.n && k->finish ? &k->finish->post : NULL;
     return i % 2 ? &k->nests.at[i / 2].post : &k->nests.at[i / 2].pre;
 }
 
@@ -110,6 +112,11 @@ bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
             if (oi_sop_is_access(&ops->at[i]) && ops->at[i].kind != OI_SOP_STORE &&
                 k->ports.at[ops->at[i].port].tensor == tensor)
                 return true;
+    for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++) { /* an input that it overwrites */
+        const oi_port *p = k->arg_ports[i] == OI_NO_ID ? NULL : &k->ports.at[k->arg_ports[i]];
+        if (p && k->plan->args[i].kind == OI_ARG_IN && p->is_written && p->tensor == tensor)
+            return true;
+    }
     return false;
 }
 

@@ -48,7 +48,7 @@ static const size_t *entries(oi_unit *u, const oi_tensor *t, const oi_packing *p
     return list;
 }
 
-static uint32_t pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
+uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
 {
     uint32_t *from = oi_arena_alloc(u->arena, (p->n_in + 1) * sizeof *from);
     for (uint32_t i = 0; i < p->n_in; i++)
@@ -166,8 +166,8 @@ static uint64_t count_macs(oi_unit *u, const oi_kernel_query *q)
     return sum;
 }
 
-static bool plan_call(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
-                      oi_recipe_plan *plan)
+bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
+                  oi_recipe_plan *plan)
 {
     const oi_kernel_query *q = call->q;
     bool *is_weight = oi_arena_alloc(u->arena, q->n_in + 1);
@@ -279,14 +279,14 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
     oi_lowered before;
     if (oi_unit_skips(u, "recipes"))
         return false;
-    if (unconverted(u, call, out, &before) && plan_call(u, &before, &recipe, plan))
+    if (unconverted(u, call, out, &before) && oi_recipe_of(u, &before, &recipe, plan))
         call = &before;
-    else if (!plan_call(u, call, &recipe, plan))
+    else if (!oi_recipe_of(u, call, &recipe, plan))
         return false;
-    if (!oi_lower_checks(u, graph, n, call, out))
+    if (plan->finish[1] || !oi_lower_checks(u, graph, n, call, out)) /* finish.c will take it */
         return false;
     for (uint32_t i = 0; i < plan->n_packings; i++)
-        packed[i] = pack(u, call, &plan->packings[i]);
+        packed[i] = oi_recipe_pack(u, call, &plan->packings[i]);
     oi_port *to = outputs(u, graph, call, plan->in_place);
     oi_skernel *k = oi_lower_kernel(u, q->op->name, n);
     for (uint32_t i = 0; i < call->n_numbers; i++)

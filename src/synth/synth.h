@@ -243,12 +243,15 @@ typedef struct oi_skernel {
     /* the call, while the kernel is just that: its query and the tensors of its operands */
     const oi_kernel_query *query;
     const uint32_t *in_tensors, *out_tensors;
+    const oi_kernel_query
+        *sums;         /* the call whose reduction the first nest is, whatever follows it */
     uint32_t n_shared; /* axes that all nests loop over together, outermost */
     /* instead of nests: a tuned body; the ports of its arguments, or OI_NO_ID */
     const oi_recipe *recipe;
     const oi_recipe_plan *plan;
     const uint32_t *arg_ports;
     const oi_scall *call; /* whose attributes it is handed */
+    oi_snest *finish;     /* what its function for sums does: `post`, over three axes; or NULL */
     oi_sharing split;
     uint32_t graph;
     oi_cost cost;
@@ -380,7 +383,9 @@ oi_status oi_pass_same(oi_unit *u);
 oi_status oi_pass_forward(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
+oi_status oi_pass_finish(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
+oi_status oi_pass_narrow(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);

@@ -23,7 +23,7 @@ int main(void)
     if (!trial_folder()->name)
         return 1;
     for (int i = 0; i < OI_ISA_COUNT; i++)
-        if (trial_folder()->isa >> i & 1) {
+        if (i != OI_ISA_SCALAR && trial_folder()->isa >> i & 1) {
             strcat(names, oi_isa_name((oi_isa)i));
             strcat(names, " ");
         }

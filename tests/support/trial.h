@@ -30,6 +30,7 @@ typedef struct trial {
     bool is_weight[8];
     uint64_t seed;
     int64_t reduced; /* length of the sums */
+    bool is_small;   /* the target is a microcontroller */
     double atol;     /* more than the catalog's, where a case needs it; 0: that */
     bool is_exact;   /* bit for bit as the definition; a NaN is a NaN */
 } trial;
@@ -150,6 +151,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         scratch[i] = trial_room(n);
         memset(scratch[i], 0x55, n);
     }
+    void *ports[] = {out, t->q.n_in > 2 ? t->data[2] : NULL, (void *)&t->out};
     for (uint32_t i = 0; i < p->n_args; i++) {
         const oi_recipe_arg *arg = &p->args[i];
         switch (arg->kind) {
@@ -160,6 +162,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         case OI_ARG_SIZE: a[i].n = arg->n; break;
         case OI_ARG_REAL: a[i].real = (float)arg->real; break;
         case OI_ARG_ATTR: a[i].n = t->attrs[arg->n].i; break;
+        case OI_ARG_FINISH: a[i].in = ports; break; /* the test has the function */
         case OI_ARG_FIRST: a[i].n = first; break;
         case OI_ARG_LAST: a[i].n = last; break;
         }
@@ -190,6 +193,8 @@ static inline void trial_compare(const trial *t, const void *got, const void *wa
     if (type == OI_BF16)
         atol = rtol = 8e-3;
     atol = t->atol > atol ? t->atol : atol;
+    if (!oi_dtype_is_float(type))
+        atol = rtol = 0;
     for (int64_t i = 0; i < trial_count(&t->out); i++) {
         double a = oi_element_f64(type, got, (uint64_t)i);
         double b = oi_element_f64(type, want, (uint64_t)i);
@@ -219,7 +224,9 @@ static inline bool trial_is_too_wide(const oi_recipe_call *c)
 static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64_t *dims,
                              trial_body *body)
 {
-    const oi_device_info target = {.cpu = {.isa = trial_folder()->isa}};
+    const oi_device_info target = {.type = t->is_small ? OI_DEVICE_MCU : OI_DEVICE_CPU,
+                                   .cpu = {.isa = trial_folder()->isa},
+                                   .mcu = {.stack_bytes = 4096}};
     const oi_recipe_call c = {&t->q, t->is_weight, &target};
     oi_recipe_plan p;
     void *packed[OI_RECIPE_PACKS] = {0};

@@ -105,6 +105,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
+    case OI_ARG_FINISH: return oi_arena_printf(c->arena, "%s_sum, ports", k->name);
     case OI_ARG_FIRST: return k->split.extent ? "first" : "0";
     case OI_ARG_LAST:
         return k->split.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
@@ -116,6 +117,13 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
 {
     const oi_recipe_plan *p = k->plan;
     oi_buf list = {0};
+    if (k->finish) {
+        oi_buf ports = {0};
+        for (size_t i = 0; i < k->ports.n; i++)
+            oi_buf_printf(&ports, "%s%s%s", i ? ", " : "",
+                          k->ports.at[i].is_written ? "" : "(void *)", names[i]);
+        oi_out_line(&c->out, "void *const ports[] = {%s};", oi_buf_to_arena(&ports, c->arena));
+    }
     for (uint32_t i = 0; i < p->n_scratch; i++)
         oi_out_line(&c->out, "_Alignas(%u) %s %s[%" PRId64 "];", OI_ALIGN,
                     oi_c_type(p->scratch[i].dtype), p->scratch[i].name,
@@ -191,11 +199,44 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
     oi_out_text(&c->out, body);
 }
 
+/* What becomes of a sum that the kernel's body made, at three positions of the result. */
+static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *names)
+{
+    oi_nest_printer p = {.arena = c->arena,
+                         .out = &c->out,
+                         .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
+                         .unit = c->u,
+                         .kernel = k,
+                         .ports = names};
+    oi_out_line(&c->out, "static inline __attribute__((always_inline)) void %s_sum(", k->name);
+    oi_out_line(&c->out, "    void *const *ports, int32_t i, int32_t j, int32_t k, int32_t acc)");
+    oi_out_brace(&c->out);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        bool is_used = false;
+        for (size_t s = 0; s < k->finish->post.n; s++)
+            is_used |= k->finish->post.at[s].at && k->finish->post.at[s].kind != OI_SOP_PLACE &&
+                       k->finish->post.at[s].port == i;
+        if (is_used)
+            oi_out_line(&c->out, "%s%s *const %s = ports[%zu];",
+                        k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype), names[i],
+                        i);
+    }
+    for (uint32_t a = 0; a < 3; a++)
+        if (k->finish->axes[a].extent == 1)
+            oi_out_line(&c->out, "(void)%c;", "ijk"[a]);
+    oi_nest_print_end(&p, k->finish);
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "%s", "");
+}
+
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 {
     c->graph = k->graph;
     const char **names = port_names(c, k);
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
+    if (k->finish)
+        put_finish(c, k, names);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
     put_body(c, k, names);

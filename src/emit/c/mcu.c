@@ -3,6 +3,7 @@
 #include "emit/c/c.h"
 
 #include "device/device.h"
+#include "synth/pass.h"
 
 #include <inttypes.h>
 
@@ -73,8 +74,9 @@ static bool is_integer(const oi_unit *u)
         for (size_t j = 0; k->is_used && j < k->scalars.n; j++)
             if (oi_dtype_is_float(k->scalars.at[j].dtype))
                 return false;
-        for (size_t j = 0; k->is_used && j < k->nests.n; j++)
-            if (has_floats(&k->nests.at[j].pre) || has_floats(&k->nests.at[j].post))
+        const oi_sops *ops;
+        for (size_t j = 0; k->is_used && (ops = oi_kernel_sops(k, j)) != NULL; j++)
+            if (has_floats(ops))
                 return false;
     }
     return true;

@@ -118,6 +118,38 @@ def test_every_node_agrees(openinfer, words, name, device):
     assert result.stdout.count("\nnode ") >= 9
 
 
+# -- what a step costs --
+
+# Multiply-accumulates for each instruction, at least; bytes of working memory and of flash, at most. What two layers
+# of a DS-CNN have between them lies where what the first reads lay; a ResNet needs the two largest at once.
+BARS = {"resnet8_i8": (0.63, 2 * 16384, None), "ds_cnn_i8": (0.52, 8064, 48 * 1024), "autoencoder_i8": (0.6, 2560, None)}
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_step_is_fast_and_small(build, name):
+    """Counted by an emulator that gives every instruction a nanosecond: the same on every machine."""
+    prefix = need("cortex_m4")
+    out = build(name, "cortex_m4")
+    rate, arena, flash = BARS[name]
+    instructions = int(re.search(r"step: (\d+) ns", (out / "run.log").read_text())[1])
+    assert MACS[name.removesuffix("_i8")] / instructions >= rate
+    certificate = json.loads((out / "plan.json").read_text())["certificate"]
+    assert certificate["arena_bytes"] <= 1.05 * certificate["arena_bound_bytes"]
+    assert certificate["arena_bytes"] <= arena
+    text, data = subprocess.run(
+        [f"{prefix}size", out / f"{name}.elf"], capture_output=True, text=True, check=True
+    ).stdout.split()[6:8]
+    assert not flash or int(text) + int(data) <= flash
+
+
+@pytest.mark.parametrize("without", ["recipes", "finish", "narrow", "inplace", "rename", "fuse", "inline"])
+def test_no_pass_is_needed(openinfer, words, without):
+    need("cortex_m4")
+    what, values = words("ds_cnn_i8")
+    result = openinfer("verify", *what, *values, "--target", "cortex_m4", "--steps", 1, "--without", without, timeout=600)
+    assert "1 steps compared: they agree" in result.stdout or "1 step compared: they agree" in result.stdout
+
+
 # -- what they are made of --
 
 

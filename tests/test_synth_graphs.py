@@ -236,3 +236,11 @@ block entry { cache.write x >> K[pos]; cache.read K[pos - -9223372036854775808] 
 """)
     result = openinfer("verify", path, "--steps", 2, "--cflags", STRICT)
     assert "2 steps compared, 2 of them ended with the same error: they agree" in result.stdout
+
+
+def test_a_range_of_floats_has_an_open_length(openinfer, tmp_path):
+    """The declared type says what the numbers are, not only where the length is declared too."""
+    path = tmp_path / "range.oi"
+    path.write_text("volatile { o: f32[?]; }\nblock entry { op range(start=0.5, limit=4.0, delta=0.5) >> o; return o; }\n")
+    assert "o: f32[7] = { 0.5, 1, 1.5, 2, 2.5, 3, 3.5 }" in openinfer("run", path).stdout
+    verify(openinfer, path, "--steps", "2")

@@ -253,7 +253,7 @@ static bool results(builder *b, const oi_frame *f, const oi_op *op, const value_
     oi_infer_fail why;
     for (size_t i = 0; i < in->n; i++)
         types[i] = type_from(&b->values.at[in->at[i]].type);
-    if (!oi_infer_result(op, types, in->n, g->args, g->n_args, types + in->n, n_out, &why))
+    if (!oi_infer_result(op, types, in->n, g->args, g->n_args, NULL, types + in->n, n_out, &why))
         return oi_frame_fail(f, why.code, "in its body: %s", why.message);
     for (uint32_t i = 0; i < n_out; i++) {
         int64_t dims[OI_MAX_RANK] = {0};

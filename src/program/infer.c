@@ -232,8 +232,9 @@ bool oi_infer(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg
 }
 
 bool oi_infer_result(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg *attrs,
-                     size_t n_attrs, oi_type *out, size_t n_out, oi_infer_fail *fail)
+                     size_t n_attrs, const oi_type *declared, oi_type *out, size_t n_out,
+                     oi_infer_fail *fail)
 {
-    oi_call c = {op, in, n_in, attrs, n_attrs, NULL, n_out, fail};
+    oi_call c = {op, in, n_in, attrs, n_attrs, declared, n_out, fail};
     return infer(&c, out);
 }

@@ -151,7 +151,7 @@ static void expect_result(const char *text, const char *wanted)
     oi_infer_fail fail;
     oi_type out[4];
     read_case(&r, text);
-    if (!oi_infer_result(r.op, r.in, r.n_in, r.attrs, r.n_attrs, out, r.n_out, &fail))
+    if (!oi_infer_result(r.op, r.in, r.n_in, r.attrs, r.n_attrs, NULL, out, r.n_out, &fail))
         fail_msg("%s: refused: %s", text, fail.message);
     char found[200];
     oi_text t = {found, 0, sizeof found};
@@ -176,7 +176,7 @@ static void test_results(void **state)
     oi_infer_fail fail;
     oi_type out;
     read_case(&r, "sum_axis(f32[2,3]; axes=$i32[]) >> f32[]");
-    assert_false(oi_infer_result(r.op, r.in, r.n_in, r.attrs, r.n_attrs, &out, 1, &fail));
+    assert_false(oi_infer_result(r.op, r.in, r.n_in, r.attrs, r.n_attrs, NULL, &out, 1, &fail));
     assert_string_equal(fail.code, "E051");
 }
 

@@ -357,14 +357,12 @@ static oi_status judge(oi_ctx *c, const oi_pnode *n, const oi_input *in, const o
     }
     for (uint32_t i = 0; i < n->as.op.n_attrs; i++)
         args[i] = (oi_attr_arg){.attr = n->as.op.attrs[i].attr, .known = true, .value = values[i]};
-    if (!oi_infer(n->as.op.op, types, n->as.op.n_in, args, n->as.op.n_attrs, wanted, n->as.op.n_out,
-                  &f))
-        return refuse(c, n, &f);
-    if (has_run_types(p, n->as.op.out, n->as.op.n_out) &&
-        !oi_infer_result(n->as.op.op, types, n->as.op.n_in, args, n->as.op.n_attrs, results,
-                         n->as.op.n_out, &f))
-        return refuse(c, n, &f);
-    return OI_OK;
+    bool fits = has_run_types(p, n->as.op.out, n->as.op.n_out)
+                    ? oi_infer_result(n->as.op.op, types, n->as.op.n_in, args, n->as.op.n_attrs,
+                                      wanted, results, n->as.op.n_out, &f)
+                    : oi_infer(n->as.op.op, types, n->as.op.n_in, args, n->as.op.n_attrs, wanted,
+                               n->as.op.n_out, &f);
+    return fits ? OI_OK : refuse(c, n, &f);
 }
 
 static oi_status write_typed(oi_ctx *c, const oi_pref *ref, const oi_type *type, oi_out *out)

@@ -35,9 +35,9 @@ static bool is_right(const oi_dyn *d, const int64_t *values, oi_type *out)
                 in[i].dims[d->vars[v].dim] = oi_dim_of(values[v]);
     }
     uint32_t n_args = d->n->as.op.n_attrs;
-    if (!oi_infer(q->op, in, q->n_in, d->args, n_args, declared, q->n_out, &fail))
-        return false;
-    return !out || oi_infer_result(q->op, in, q->n_in, d->args, n_args, out, q->n_out, &fail);
+    return out ? oi_infer_result(q->op, in, q->n_in, d->args, n_args, declared, out, q->n_out,
+                                 &fail)
+               : oi_infer(q->op, in, q->n_in, d->args, n_args, declared, q->n_out, &fail);
 }
 
 static void set_args(oi_dyn *d)

@@ -98,21 +98,18 @@ static range combine(const char *op, range a, range b, oi_dtype type)
     range r = all;
     bool wraps = false;
     if (strcmp(op, "add") == 0) {
-        wraps = __builtin_add_overflow(a.from, b.from, &r.from) |
-                __builtin_add_overflow(a.to, b.to, &r.to);
+        wraps = __builtin_add_overflow(a.from, b.from, &r.from);
+        wraps |= __builtin_add_overflow(a.to, b.to, &r.to);
     } else if (strcmp(op, "sub") == 0) {
-        wraps = __builtin_sub_overflow(a.from, b.to, &r.from) |
-                __builtin_sub_overflow(a.to, b.from, &r.to);
+        wraps = __builtin_sub_overflow(a.from, b.to, &r.from);
+        wraps |= __builtin_sub_overflow(a.to, b.from, &r.to);
     } else if (strcmp(op, "mul") == 0) {
-        int64_t p[4];
-        wraps = __builtin_mul_overflow(a.from, b.from, &p[0]) |
-                __builtin_mul_overflow(a.from, b.to, &p[1]) |
-                __builtin_mul_overflow(a.to, b.from, &p[2]) |
-                __builtin_mul_overflow(a.to, b.to, &p[3]);
         r = (range){INT64_MAX, INT64_MIN};
         for (int i = 0; i < 4; i++) {
-            r.from = p[i] < r.from ? p[i] : r.from;
-            r.to = p[i] > r.to ? p[i] : r.to;
+            int64_t p;
+            wraps |= __builtin_mul_overflow(i & 1 ? a.from : a.to, i & 2 ? b.from : b.to, &p);
+            r.from = p < r.from ? p : r.from;
+            r.to = p > r.to ? p : r.to;
         }
     }
     return wraps || r.from < all.from || r.to > all.to ? all : r;

@@ -27,6 +27,8 @@ const oi_recipe oi_recipes[] = {
     {"conv in tiles", "conv", true, oi_recipe_conv},
     {"conv of bytes", "conv", false, oi_recipe_mac_conv},
     {"matmul of bytes", "matmul", false, oi_recipe_mac_matmul},
+    {"lstm in one pass", "lstm_cell", true, oi_recipe_lstm},
+    {"gru in one pass", "gru_cell", true, oi_recipe_gru},
     {"means of rows side by side", "global_avg_pool", true, oi_recipe_global_avg_pool},
     {0},
 };

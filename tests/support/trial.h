@@ -25,6 +25,7 @@ typedef void trial_body(const char *function, const trial_arg *a);
 typedef struct trial {
     oi_kernel_query q;
     oi_operand in[8], out;
+    oi_operand outs[2]; /* q.n_out of them, all alike */
     oi_op_value attrs[OI_KERNEL_ATTRS];
     void *data[8];
     bool is_weight[8];
@@ -130,10 +131,14 @@ static inline void trial_reference(trial *t, void *out)
     for (uint32_t i = 0; i < t->q.op->n_attrs; i++)
         if (t->attrs[i].tag != OI_VALUE_NONE)
             attrs[n_attrs++] = (oi_op_arg){t->q.op->attrs[i].name, t->attrs[i]};
-    const oi_op_out to = {t->out.dtype, t->out.rank, dims[t->q.n_in], out};
+    oi_op_out to[2];
+    for (size_t i = 0; i < t->q.n_out; i++)
+        to[i] = (oi_op_out){t->out.dtype, t->out.rank, dims[t->q.n_in],
+                            (char *)out + i * trial_bytes(&t->out)};
     const oi_op_run_options options = {.device = "cpu:scalar"};
     oi_diag *d = oi_diag_new();
-    if (oi_op_run(t->q.op->name, in, t->q.n_in, attrs, n_attrs, &to, 1, &options, d) != OI_OK) {
+    if (oi_op_run(t->q.op->name, in, t->q.n_in, attrs, n_attrs, to, t->q.n_out, &options, d) !=
+        OI_OK) {
         oi_diag_print(d, stderr, false);
         fail_msg("%s cannot be run", t->q.op->name);
     }
@@ -156,7 +161,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         const oi_recipe_arg *arg = &p->args[i];
         switch (arg->kind) {
         case OI_ARG_IN: a[i].in = t->data[arg->n]; break;
-        case OI_ARG_OUT: a[i].out = out; break;
+        case OI_ARG_OUT: a[i].out = (char *)out + (size_t)arg->n * trial_bytes(&t->out); break;
         case OI_ARG_PACKED: a[i].in = packed[arg->n]; break;
         case OI_ARG_SCRATCH: a[i].out = scratch[arg->n]; break;
         case OI_ARG_SIZE: a[i].n = arg->n; break;
@@ -177,7 +182,7 @@ static inline void trial_parts(const trial *t, const oi_recipe_plan *p, void *co
                                int64_t units, void *out, trial_body *body)
 {
     int64_t step = units * (p->unit ? p->unit : 1);
-    memset(out, 0x77, trial_bytes(&t->out));
+    memset(out, 0x77, t->q.n_out * trial_bytes(&t->out));
     if (p->extent == 0)
         trial_part(t, p, packed, out, 0, 0, body);
     for (int64_t at = (p->extent - 1) / (step ? step : 1) * step; p->extent && at >= 0; at -= step)
@@ -195,7 +200,7 @@ static inline void trial_compare(const trial *t, const void *got, const void *wa
     atol = t->atol > atol ? t->atol : atol;
     if (!oi_dtype_is_float(type))
         atol = rtol = 0;
-    for (int64_t i = 0; i < trial_count(&t->out); i++) {
+    for (int64_t i = 0; i < trial_count(&t->out) * (int64_t)t->q.n_out; i++) {
         double a = oi_element_f64(type, got, (uint64_t)i);
         double b = oi_element_f64(type, want, (uint64_t)i);
         if (t->is_exact && !(isnan(a) && isnan(b)) && memcmp(&a, &b, sizeof a) != 0)
@@ -232,11 +237,12 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
     void *packed[OI_RECIPE_PACKS] = {0};
     t->out = trial_operand(type, rank, dims);
     t->q.in = t->in;
-    t->q.out = &t->out;
+    t->outs[0] = t->outs[1] = t->out;
+    t->q.out = t->outs;
     t->q.attrs = t->attrs;
     const oi_recipe *found = oi_recipe_find(&c, &p);
     const bool takes = found || trial_is_too_wide(&c);
-    size_t n = trial_bytes(&t->out);
+    size_t n = t->q.n_out * trial_bytes(&t->out);
     void *want = trial_room(n), *whole = trial_room(n), *parts = trial_room(n);
     if (found) {
         for (uint32_t i = 0; i < p.n_packings; i++) {

@@ -72,6 +72,26 @@ block less {
 }
 """
 
+LAYERS = """
+dynamic { start: f32[1, 384]; }
+constant { W(l): f32[384, 384] @pattern("W.{l}"); g: f32[384] @init(0.5); }
+volatile { y: f32[1, 384]; }
+block entry {
+  assign x: f32[1, 384];
+  assign h: f32[1, 384];
+  assign m: f32[1, 384];
+  op abs(start) >> x;
+  loop layers (l in 0..3) {
+    op rmsnorm(x, g) >> h;
+    op matmul(h, W[l]) >> m;
+    op add(x, m) >> x;
+  }
+  op neg(x) >> y;
+  return y;
+}
+"""
+GRAPHS = {"mixed": (MIXED, 96), "layers": (LAYERS, 384)}
+
 
 @dataclasses.dataclass
 class Weights:
@@ -109,7 +129,7 @@ def inputs(out, steps):
 
 def results(out, text, threads):
     run = subprocess.run([str(out / "judged"), str(out / "weights.bin")], input=text, capture_output=True,
-                         env={**os.environ, "THREADS": str(threads), "TSAN_OPTIONS": "exitcode=66"})
+                         env={**os.environ, "THREADS": str(-threads), "TSAN_OPTIONS": "exitcode=66"})
     assert run.returncode == 0, run.stderr.decode()[:3000]
     return run.stdout
 
@@ -119,14 +139,15 @@ def words(tmp_path_factory):
     folder = tmp_path_factory.mktemp("threads")
 
     def of(name):
-        if name != "mixed":
+        if name not in GRAPHS:
             return [str(EXAMPLES / f"{name}.oi"), "--model", str(run_all.write_package(name, folder / name))]
-        (folder / "mixed.oi").write_text(MIXED)
+        text, n = GRAPHS[name]
+        path, model = folder / f"{name}.oi", folder / f"{name}.oinf"
+        path.write_text(text)
         rng = np.random.default_rng(3)
-        model = folder / "mixed.oinf"
-        tensors = {f"W.{i}": TensorSpec((rng.standard_normal((96, 96)) / 10).astype(np.float32)) for i in range(3)}
+        tensors = {f"W.{i}": TensorSpec((rng.standard_normal((n, n)) / 10).astype(np.float32)) for i in range(3)}
         write_oinf(Weights(tensors), str(model))
-        return [str(folder / "mixed.oi"), "--model", str(model)]
+        return [str(path), "--model", str(model)]
 
     return of
 
@@ -153,6 +174,20 @@ def test_same_bits_of_models(tmp_path, name):
     build([str(graph), "--model", str(folder / "model.oinf")], tmp_path / "out", "-O2")
     assert "team_run" in (tmp_path / "out/judged.c").read_text()
     text = inputs(tmp_path / "out", 8)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+
+
+def test_what_each_thread_does_for_itself(words, tmp_path):
+    """A norm before a product: nobody waits in between; only before x is read by all, and before it is written."""
+    build(words("layers"), tmp_path / "out", RACES)
+    source = (tmp_path / "out/judged.c").read_text()
+    assert "float h[384]; /* of each thread */" in source
+    layer = source[source.index("/* loop layers */") :]
+    assert layer[: layer.index("    }\n")].count("meet(s, part") == 2
+    text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
     for threads in COUNTS[1:]:

@@ -65,6 +65,7 @@ typedef struct oi_tensor {
     uint64_t init; /* bits of one element */
     uint32_t from;
     bool is_written; /* by some statement */
+    bool is_own;     /* ARENA: every thread has it on its stack instead */
 } oi_tensor;
 
 #define OI_NO_SOURCE SIZE_MAX

@@ -7,9 +7,13 @@
  * output axes; everything else the first thread does alone. Threads wait only where a statement
  * touches what another thread may still be working on: then all that was done before is finished.
  * Two statements that are split alike, over the same dim of the same memory, need no wait between
- * them: each thread meets only its own part. Consumers' graphs stay with one thread. */
+ * them: each thread meets only its own part. A small kernel between two that are split every thread
+ * does for itself, on its stack, where one would have to wait before it and the others after it.
+ * Consumers' graphs stay with one thread. */
 #include "recipe/cost.h"
 #include "synth/pass.h"
+
+#define OWN 16384 /* bytes on a thread's stack that a tensor of its own may take */
 
 typedef enum who { ONE, ALL, PARTS } who;
 
@@ -238,6 +242,69 @@ static bool mark_list(sharing *s, oi_stmts *list)
     return any;
 }
 
+/* -- what every thread does for itself -- */
+
+static void count_reads(void *ctx, const oi_mention *m)
+{
+    uint32_t *counts = ctx;
+    if (m->port && !m->writes)
+        counts[m->tensor]++;
+}
+
+/* Nobody but kernels that all threads run, later in the list, looks at what statement `at` writes.
+ */
+static bool is_read_by_all(sharing *s, const oi_stmts *list, size_t at, const oi_tally *tally)
+{
+    const oi_skernel *k = &s->u->kernels.at[list->at[at].kernel];
+    uint32_t *counts = oi_arena_alloc(s->u->arena, (s->u->tensors.n + 1) * sizeof *counts);
+    bool is = true;
+    for (size_t i = at + 1; i < list->n; i++)
+        if (list->at[i].is_shared && list->at[i].kind == OI_STMT_KERNEL)
+            oi_stmt_mentions(s->u, s->graph, &list->at[i], count_reads, counts);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const uint32_t t = k->ports.at[i].tensor;
+        if (k->ports.at[i].is_written && s->u->tensors.at[t].space != OI_SPACE_LOCAL)
+            is = is && tally[t].writes == 1 && tally[t].all == counts[t] + 1;
+    }
+    return is;
+}
+
+static bool can_own(const oi_unit *u, const oi_skernel *k)
+{
+    bool can = !k->can_fail && !k->is_dynamic && k->lengths.n == 0 &&
+               work_of(u, k) < (uint64_t)oi_cost_share(u->target);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_port *p = &k->ports.at[i];
+        const oi_tensor *t = &u->tensors.at[p->tensor];
+        can = can && (!p->is_written || t->space == OI_SPACE_LOCAL ||
+                      (t->space == OI_SPACE_ARENA && t->start == OI_START_NONE && t->rank > 0 &&
+                       !p->n_entry && !t->n_table && !t->run_dims && oi_dtype_bits(t->dtype) >= 8 &&
+                       t->size_bytes > 0 && t->size_bytes <= OWN));
+    }
+    return can;
+}
+
+/* Between shared neighbours: else one thread would do it beside others of its own anyway. */
+static void mark_owned(sharing *s, oi_stmts *list, const oi_tally *tally)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *x = &list->at[i];
+        if (x->is_shared && x->kind == OI_STMT_LOOP)
+            mark_owned(s, &x->body, tally);
+        const bool between =
+            (i == 0 || list->at[i - 1].is_shared) && i + 1 < list->n && list->at[i + 1].is_shared;
+        if (x->is_shared || x->kind != OI_STMT_KERNEL || !between ||
+            !can_own(s->u, &s->u->kernels.at[x->kernel]) || !is_read_by_all(s, list, i, tally))
+            continue;
+        x->is_shared = true;
+        const oi_skernel *k = &s->u->kernels.at[x->kernel];
+        for (size_t p = 0; p < k->ports.n; p++) {
+            oi_tensor *t = &s->u->tensors.at[k->ports.at[p].tensor];
+            t->is_own |= k->ports.at[p].is_written && t->space == OI_SPACE_ARENA;
+        }
+    }
+}
+
 /* -- conflicts -- */
 
 /* A place in memory; tensors of different spaces never meet. */
@@ -285,7 +352,8 @@ static void collect(void *ctx, const oi_mention *m)
     if (m->tensor == OI_NO_ID)
         return;
     oi_space space = c->s->u->tensors.at[m->tensor].space;
-    if (space == OI_SPACE_WEIGHTS || space == OI_SPACE_LOCAL || space == OI_SPACE_NONE ||
+    if (c->s->u->tensors.at[m->tensor].is_own || space == OI_SPACE_WEIGHTS ||
+        space == OI_SPACE_LOCAL || space == OI_SPACE_NONE ||
         (space == OI_SPACE_LENT && m->writes)) /* a pointer, each thread's own */
         return;
     *OI_PUSH(c->s->u->arena, &c->list) =
@@ -306,7 +374,8 @@ static void collect_kernel(void *ctx, const oi_mention *m)
 static accesses accesses_of(sharing *s, oi_stmt *x)
 {
     collecting c = {.s = s, .who = x->is_shared ? ALL : ONE};
-    bool parts = x->is_shared && x->kind == OI_STMT_KERNEL;
+    bool parts =
+        x->is_shared && x->kind == OI_STMT_KERNEL && s->u->kernels.at[x->kernel].split.extent > 0;
     oi_stmt_mentions(s->u, s->graph, x, parts ? collect_kernel : collect, &c);
     if (!x->is_shared) /* all that stands inside is done by one */
         oi_stmts_mentions(s->u, s->graph, &x->body, collect, &c);
@@ -448,9 +517,12 @@ static void share_graph(oi_unit *u, uint32_t graph)
         for (uint32_t b = 0; b < g->program->n_blocks; b++)
             if (g->blocks[b].is_used)
                 g->blocks[b].is_shared |= mark_list(&s, &g->blocks[b].stmts);
+    const oi_tally *tally = oi_graph_tally(u, graph);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        if (g->blocks[b].is_shared)
+        if (g->blocks[b].is_shared) {
+            mark_owned(&s, &g->blocks[b].stmts, tally);
             mark_own(&g->blocks[b].stmts);
+        }
     /* a block that several places call waits for all of them */
     while (s.changed && g->blocks[g->program->entry].is_shared) {
         s.changed = s.must_meet = false;

@@ -202,7 +202,7 @@ static const char usage_text[] =
 static const char hosted_text[] =
     "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps on each input "
     "instead. A program for several threads\n"
-    " * starts as many as THREADS says, else one per processor. */\n";
+    " * starts as many as THREADS says, at most one per processor (-8: eight all the same). */\n";
 
 /* The text with NAME replaced. */
 static void put_named(oi_cprog *c, oi_out *o, const char *text)

@@ -45,6 +45,12 @@ const char *oi_c_place_lines(oi_cprog *c)
         const oi_tensor *t = &c->u->tensors.at[c->places->at[i].tensor];
         bool fixed = t->space == OI_SPACE_WEIGHTS;
         const char *type = oi_c_type(t->dtype), *constant = fixed ? "const " : "";
+        if (t->is_own) {
+            oi_buf_printf(&b, "    _Alignas(64) %s %s[%" PRIu64 "]; /* of each thread */\n", type,
+                          c->places->at[i].name,
+                          t->size_bytes / (uint64_t)(oi_dtype_bits(t->dtype) / 8));
+            continue;
+        }
         oi_buf_printf(&b, "    %s%s *const %s = (%s%s *)(s->%s + %" PRIu64 ");\n", constant, type,
                       c->places->at[i].name, constant, type, fixed ? "weights" : "arena",
                       t->offset);

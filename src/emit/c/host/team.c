@@ -1,7 +1,8 @@
 /* team.c: POSIX threads. Whoever waits looks for a while, then sleeps. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "team.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -63,10 +64,23 @@ static void *work(void *seat)
     }
 }
 
+int team_processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#if defined(__linux__)
+    cpu_set_t own; /* those that this process may use */
+    if (sched_getaffinity(0, sizeof own, &own) == 0)
+        n = CPU_COUNT(&own);
+#endif
+    return n < 1 ? 1 : n > TEAM_MOST ? TEAM_MOST : (int)n;
+}
+
 int team_start(team *t, int parts)
 {
     int n = 1;
-    parts = parts < 1 ? 1 : parts > TEAM_MOST ? TEAM_MOST : parts;
+    const int most = parts < 0 ? TEAM_MOST : team_processors();
+    parts = parts < 0 ? -parts : parts;
+    parts = parts < 1 ? 1 : parts > most ? most : parts;
     t->run = NULL;
     atomic_init(&t->parts, parts);
     atomic_init(&t->arrived, 0u);
@@ -92,12 +106,6 @@ void team_stop(team *t)
         pthread_join(t->seats[i].thread, NULL);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->woken);
-}
-
-int team_processors(void)
-{
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > TEAM_MOST ? TEAM_MOST : (int)n;
 }
 
 int team_run(team *t, team_fn *fn, void *ctx)

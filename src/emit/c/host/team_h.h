@@ -31,12 +31,13 @@ struct team {
     team_seat seats[TEAM_MOST];
 };
 
-/* Starts threads beside the caller's until there are `parts`, TEAM_MOST, or the system gives no
- * more; the result is how many they are in all. The team must stay where it is. */
+/* Starts threads beside the caller's until there are `parts`, or as many as there are processors:
+ * more would only wait for each other (parts < 0: -parts of them all the same), TEAM_MOST, or the
+ * system gives no more; the result is how many they are in all. The team must stay where it is. */
 int team_start(team *t, int parts);
 void team_stop(team *t);
 
-/* How many threads this machine runs at once. */
+/* How many threads run at once: processors that this process may use. */
 int team_processors(void);
 
 /* Every thread runs fn; the result is that of part 0. */

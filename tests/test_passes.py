@@ -45,6 +45,38 @@ block entry {
   return y, z;
 }
 """.replace("volatile {", "volatile { t16: f16[3, 40];"),
+    # integers: variables that loops share, values that go from one tensor to a second and back, casts of what fits
+    # 32 bits and of what does not
+    "rounds": """
+dynamic { x: i8[3, 16]; }
+constant { big: i64 @init(1099511627776); half: i64 @init(128); w: i8[16, 16] @init(3); k: i32[3, 16] @init(-7); }
+volatile { y: i8[3, 16]; z: i16[3, 16]; }
+block entry {
+  assign a: i8[3, 16];
+  assign b: i8[3, 16];
+  assign s: i32[3, 16];
+  assign p: i64[3, 16];
+  op relu(x) >> a;
+  loop rounds (l in 0..3) {
+    op matmul(a, w, acc=[i32]) >> s;
+    op cast(s, to=i64) >> p;
+    op add(p, half) >> p;
+    op shr(p, bits=4) >> p;
+    op cast(p, to=i8) >> b;
+    op cast(b, to=i64) >> p;
+    op mul(p, big) >> p;
+    op shr(p, bits=38) >> p;
+    op cast(p, to=i8) >> a;
+  }
+  op cast(a, to=i32) >> s;
+  op mul(s, k) >> s;
+  op cast(s, to=i64) >> p;
+  op mul(p, big) >> p;
+  op cast(p, to=i16) >> z;
+  op add(a, x) >> y;
+  return y, z;
+}
+""",
     # moves into the loads behind them: cut axes, borders, data as places, several readers
     "moves": """
 dynamic { x: f32[4, 24]; at: i32[3]; }

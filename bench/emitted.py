@@ -47,8 +47,11 @@ class Program:
         return json.loads((self.folder / "plan.json").read_text())["graphs"][graph]["cost"]
 
     def times(self, inputs, steps, graph=0, threads=2):
-        """Seconds of each step of a graph, all with the same inputs: bytes, one after the other."""
-        words = [str(self.folder / self.name), str(self.folder / "weights.bin"), str(steps)]
+        """Seconds of each step of a graph, all with the same inputs: bytes, one after the other.
+
+        Several numbers of steps: of as many inputs, each after the first begun by the byte of its graph."""
+        counts = steps if isinstance(steps, list) else [steps]
+        words = [str(self.folder / self.name), str(self.folder / "weights.bin"), *map(str, counts)]
         done = subprocess.run(words, input=bytes([graph]) + inputs, stdout=subprocess.PIPE, check=True,
                               env={**os.environ, "THREADS": str(threads)})  # fmt: skip
         out, at, found = done.stdout, 0, []

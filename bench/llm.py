@@ -34,7 +34,7 @@ class Ours:
     def chunks(self, n, more=b""):
         """Times of n chunks, then of n steps of `more`."""
         tokens = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
-        return self.program.times(tokens + more, n, 0, self.threads)
+        return self.program.times(tokens + more, [n, n] if more else n, 0, self.threads)
 
     def prefill(self):
         return CHUNK / statistics.median(self.chunks(PROMPT // CHUNK))

@@ -200,9 +200,11 @@ static const char usage_text[] =
     " * what lasts, and the step's result (0, or the number of the error). */\n";
 
 static const char hosted_text[] =
-    "/* NAME [WEIGHTS], NAME WEIGHTS N: the times of N steps on each input "
-    "instead. A program for several threads\n"
-    " * starts as many as THREADS says, at most one per processor (-8: eight all the same). */\n";
+    "/* NAME [WEIGHTS], NAME WEIGHTS N...: the times of N steps on the first input instead, then "
+    "of\n"
+    " * the next number on the next input. A program for several threads starts as many as "
+    "THREADS\n"
+    " * says, at most one per processor (-8: eight all the same). */\n";
 
 /* The text with NAME replaced. */
 static void put_named(oi_cprog *c, oi_out *o, const char *text)
@@ -324,10 +326,14 @@ static void put_loop(oi_cprog *c, oi_out *o)
         oi_out_line(o, "program.check = check;");
     if (u->timed)
         oi_out_line(o, "program.mark = mark;");
+    if (!u->embeds)
+        oi_out_line(o, "int at = 2;");
     oi_out_open(o, "for (int graph; (graph = next_graph()) >= 0;)");
     if (!u->embeds) {
         oi_out_open(o, "if (argc > 2)");
-        oi_out_line(o, "time_steps(graph, strtol(argv[2], NULL, 10));");
+        oi_out_line(o, "time_steps(graph, strtol(argv[at], NULL, 10));");
+        oi_out_line(o, "if (++at == argc)");
+        oi_out_line(o, "    break;");
         oi_out_line(o, "continue;");
         oi_out_close(o, "");
     }

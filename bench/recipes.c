@@ -173,8 +173,8 @@ static void sdpa_32_512(const buffers *b)
 
 static void sdpa_minilm(const buffers *b)
 {
-    oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 12, 12, 128, 128, 32, 32, 0, 4, 96,
-            96 * 128, 0, 32, 0.125f, 128, 0, 384);
+    oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 12, 12, 128, 128, 32, 32, 0, 4, 128,
+            128 * 144, 0, 32, 0.125f, 128, 0, 384);
 }
 
 static void read_all(const buffers *b)

@@ -105,7 +105,10 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
         return false;
     const int64_t lanes = oi_recipe_lanes(rc->target);
     const int64_t stride = ((c.tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes); /* of scores */
-    int64_t rows = c.heads * c.tq < ROWS ? c.heads * c.tq : ROWS, space = rows * stride;
+    const int64_t all = c.heads * c.tq, each = all / c.kv_heads; /* rows; those of a head of keys */
+    int64_t rows = each <= 2 * ROWS && each > ROWS ? each : ROWS;
+    rows = all < rows ? all : rows;
+    int64_t space = rows * stride;
     const int64_t most = oi_cost_sdpa_floats(rc->target);
     space = space < most ? space : stride > most ? stride : most;
     out->function = c.mask_size ? "oi_sdpa_masked" : "oi_sdpa";

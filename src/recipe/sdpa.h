@@ -412,7 +412,11 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
     const int64_t len = kv_len < 0 ? 0 : kv_len < tk ? kv_len : tk;
     /* not a power of two from row to row: they would meet in one place of the first cache */
     const int64_t stride = ((len + 2 * OI_VF - 1) / (2 * OI_VF) | 1) * (2 * OI_VF);
-    const int64_t fit = space / stride < room ? space / stride : room, end = last / unit * tq;
+    const int64_t each = heads / kv_heads * tq, end = last / unit * tq;
+    const int64_t most = space / stride < room ? space / stride : room;
+    /* whole heads of keys, or equal parts of one */
+    const int64_t parts = (each + most - 1) / most;
+    const int64_t fit = parts > 1 ? (each + parts - 1) / parts : most / each * each;
     const oi_sdpa_shape s = {heads / kv_heads,
                              tq,
                              len,

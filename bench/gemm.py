@@ -67,7 +67,8 @@ def measure_shape(o, numpy, peer, set_threads, folder, shape):
 
     for t in threads:
         mine, other = rows.alternate(o.rounds, lambda: ours(t), lambda: theirs(t))
-        yield rows.row(f"{name}, {t} threads", "GMAC/s", mine, other, peer, macs=work, per_item=work / 1e9, threads=t)
+        yield rows.row(f"{name}, {t} threads", "GMAC/s", mine, other, peer, bar=0.9, macs=work,
+                       touches=4 * (m * k + k * n + m * n), per_item=work / 1e9, threads=t)  # fmt: skip
 
 
 def measure(o):

@@ -19,14 +19,14 @@ import page
 import rows
 
 HERE = pathlib.Path(__file__).resolve().parent
-PRODUCERS = ("llm", "models", "mcu", "kernels")  # bench/NAME.py, in the order of the page
+PRODUCERS = ("llm", "models", "gemm", "mcu", "kernels")  # bench/NAME.py, in the order of the page
 
 
 def build(folder):
-    """bench/machine.c for this very machine, which the library's own build is not for."""
+    """The library's probe, for this very machine."""
     out = folder / "bench_machine"
-    rows.program(os.environ.get("CC", "cc"), "-O3", "-march=native", "-std=c17", "-D_POSIX_C_SOURCE=200809L",
-                 HERE / "machine.c", "-o", out, "-lpthread")  # fmt: skip
+    rows.program(os.environ.get("CC", "cc"), "-O3", "-march=native", "-std=c17",
+                 rows.REPO / "src/verify/probe/probe.c", "-o", out, "-lpthread")  # fmt: skip
     return out
 
 
@@ -43,7 +43,7 @@ def machine(folder, rounds):
              "amx_bf16", "asimd", "asimddp")  # fmt: skip
     has = emitted.isas()
     return {"cpu": cpu_name(), "isa": [name for name in known if name in has], "cores": os.cpu_count(),
-            "target": emitted.target(), **json.loads(rows.program(build(folder), 5 * rounds))}  # fmt: skip
+            "target": emitted.target(), **json.loads(rows.program(build(folder), "-", 5 * rounds))}  # fmt: skip
 
 
 def better(a, b):

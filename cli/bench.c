@@ -6,11 +6,11 @@
 
 #define MAX_WAYS 16
 
-static const char *model_path, *against, *cc, *flags;
+static const char *model_path, *against, *cc, *flags, *tuned;
 static cli_list targets;
 static cli_inputs inputs = {.are_steady = true};
 static cli_job job;
-static uint64_t steps = 50;
+static uint64_t steps = UINT64_MAX; /* not said: 50, or what tuning takes */
 static bool json, kernels;
 
 static const cli_option options[] = {
@@ -24,6 +24,8 @@ static const cli_option options[] = {
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
     OPT_FLAG("kernels", 0, &kernels, "kernel by kernel, beside what the plan predicts"),
+    OPT_TEXT("tune", 0, "OUT.json", &tuned,
+             "instead: measure this machine, write a device file that extends DEVICE"),
     OPT_FLAG("json", 0, &json, "machine-readable"),
     OPT_END,
 };
@@ -217,8 +219,46 @@ static oi_status measure_all(void)
     return status;
 }
 
+/* -- tuning -- */
+
+/* How the new file may call the device: a profile by its name, a file beside it by its own. */
+static const char *base_of(const char *target)
+{
+    const char *own = strrchr(target, '/'), *other = strrchr(tuned, '/');
+    size_t n = own ? (size_t)(own - target) + 1 : 0, m = other ? (size_t)(other - tuned) + 1 : 0;
+    if (!own && !strstr(target, ".json"))
+        return target;
+    return n == m && strncmp(target, tuned, n) == 0 ? target + n : NULL;
+}
+
+static oi_status tune(void)
+{
+    const char *target = targets.n ? targets.at[0] : "cpu_scalar", *base = base_of(target);
+    oi_verify_options o = {.steps = steps == UINT64_MAX ? 0 : steps, .cc = cc, .flags = flags};
+    oi_device *device = NULL;
+    char *text = NULL;
+    if (targets.n > 1 || !base)
+        return cli_usage_error("--tune: one --target, and %s in the same folder", tuned);
+    job.diag = oi_diag_new();
+    oi_status status = oi_device_load(target, false, &device, job.diag);
+    if (status == OI_OK)
+        status = oi_tune(device, base, &o, &text, job.diag);
+    if (status == OI_OK)
+        status = cli_write(tuned, text);
+    if (status == OI_OK)
+        fputs(text, stdout);
+    oi_free(text);
+    oi_device_free(device);
+    return cli_job_close(&job, status);
+}
+
 static oi_status run(cli_args args)
 {
+    if (tuned && args.n == 0)
+        return tune();
+    if (tuned || args.n == 0)
+        return cli_usage_error(tuned ? "--tune takes no graph" : "which graph?");
+    steps = steps == UINT64_MAX ? 50 : steps;
     if (steps == 0 || steps > 10000000 || targets.n > MAX_WAYS)
         return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
     oi_status status = cli_job_open(&job, args, model_path, NULL);
@@ -234,6 +274,8 @@ static const char *const examples[] = {
     "two programs side by side",
     "openinfer bench minimal.oi --model minimal.oinf --target cpu_avx2 --against sim",
     "a program beside the simulator with the best kernels of this machine",
+    "openinfer bench --tune mine.json --target cpu_avx2",
+    "a device file for this very machine: its caches' and memory's speed, the best tiles",
     "openinfer bench minimal.oi --model minimal.oinf --target cpu_avx2 --kernels",
     "where the time goes, beside what the cost model predicts",
     NULL,
@@ -245,7 +287,10 @@ const cli_command CMD_bench = {
         "step, inside the program: the median, what half of the steps stay within, and beside them "
         "the bytes and arithmetic that the plan counts for a step. With --kernels each kernel "
         "is measured, in the step that was quickest with it, beside the time that the plan "
-        "predicts from the device's description. The first "
+        "predicts from the device's description. With --tune no graph is needed: the machine is "
+        "measured with the device's compiler, some sizes of tiles are tried, and a device file "
+        "says "
+        "what was found; programs made for it use that. The first "
         "tenth of the steps warms up. All steps get the same inputs; persistent memory that is "
         "full "
         "starts anew.",

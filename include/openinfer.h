@@ -1091,6 +1091,13 @@ OI_API bool oi_bench_kernel_at(const oi_bench_report *r, size_t i, oi_bench_kern
 OI_API double oi_bench_step_ns(const oi_bench_report *r); /* the quickest whole step */
 OI_API void oi_bench_report_free(oi_bench_report *r);
 
+/* Measures this machine with the device's compiler: what it reads and multiplies, what waiting for
+ * each other takes, and of some sizes of tiles the quickest. *out (oi_free) is the text of a device
+ * file that extends `base`, by which the device is known, and states them. options: steps (0: 10)
+ * of each measurement, cc, flags. OI_ERR_ENV: its programs do not run here. */
+OI_API oi_status oi_tune(const oi_device *device, const char *base,
+                         const oi_verify_options *options, char **out, oi_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

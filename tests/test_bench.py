@@ -12,6 +12,7 @@ from conftest import BIN, REPO
 
 sys.path.insert(0, str(REPO / "bench"))
 import charts  # noqa: E402
+import emitted  # noqa: E402
 import page  # noqa: E402
 import rows  # noqa: E402
 
@@ -99,6 +100,50 @@ def test_kernels(openinfer, tmp_path):
     assert "mark" not in (plan / "g.h").read_text()
     said = openinfer(*words).stdout
     assert "predicted" in said and by_line[4]["name"] in said
+
+
+def kernel_text(folder):
+    return (folder / "g.c").read_text().split("#include", 1)[1]  # without the head, which names the device
+
+
+def test_tuned_file_changes_the_plan(openinfer, tmp_path):
+    """What a device file says was found best is what recipes and threads use; results stay right."""
+    graph = tmp_path / "g.oi"
+    graph.write_text("dynamic { a: f32[300, 700]; b: f32[700, 64]; } volatile { y: f32[300, 64]; r: f32[300, 64]; }\n"
+                     "block entry { op matmul(a, b) >> y; op relu(y) >> r; return r; }\n")
+    plain, tuned = tmp_path / "plain.json", tmp_path / "tuned.json"
+    plain.write_text('{"extends": "cpu_avx2"}')
+    tuned.write_text('{"extends": "plain.json", "tuning": {"gemm_depth": 100, "gemm_rows": 60, "share_elements": 10000000}}')
+    texts = []
+    for device in (plain, tuned):
+        out = tmp_path / device.stem
+        openinfer("synth", graph, "--target", device, "-o", out, "--name", "g")
+        texts.append(kernel_text(out))
+    assert texts[0] != texts[1]
+    assert "team.h" in texts[0] and "team.h" not in texts[1]  # so much is not worth sharing now
+    assert '"gemm_depth": 100' in (tmp_path / "tuned/device.json").read_text()
+    if not {"avx2", "fma", "f16c"} <= emitted.isas():
+        pytest.skip("tuned programs: this machine has no AVX2 to run them")
+    openinfer("verify", graph, "--target", tuned, "--steps", "2", "--cflags", "-O1")
+
+
+def test_tune(openinfer, tmp_path):
+    """A tuning run writes a device file that extends the given one and that programs can be made for."""
+    out = tmp_path / "mine.json"
+    base = "cpu_avx2" if {"avx2", "fma", "f16c"} <= emitted.isas() else "cpu_scalar"
+    openinfer("bench", "--tune", out, "--target", base, "--steps", "1", "--cflags", "-O1", timeout=300)
+    found = json.loads(out.read_text())
+    assert found["extends"] == base
+    assert all(found["cpu"][name] > 1e6 for name in ("l1_bytes_per_s", "memory_bytes_per_s", "f32_macs_per_s"))
+    assert found["memory"]["bandwidth_bytes_per_s"] >= found["cpu"]["memory_bytes_per_s"] and found["cpu"]["meet_ns"] > 0
+    assert all(found["tuning"][name] > 0 for name in ("gemm_depth", "gemm_rows", "sdpa_floats", "share_elements"))
+    openinfer("targets", out, "--strict")
+    graph = tmp_path / "g.oi"
+    graph.write_text("dynamic { a: f32[64, 700]; b: f32[700, 64]; } volatile { y: f32[64, 64]; } block entry { op matmul(a, b) >> y; return y; }")
+    openinfer("verify", graph, "--target", out, "--steps", "2", "--cflags", "-O1")
+    openinfer("bench", "--tune", out, "--target", "/somewhere/else.json", code=2)
+    openinfer("bench", graph, "--tune", out, code=2)
+    openinfer("bench", code=2)
 
 
 def test_rows():

@@ -1,7 +1,8 @@
 /* cost.c: a machine from a device's description, times of work on it, and the sizes that fit it. */
 #include "recipe/cost.h"
 
-#define AT_RUN_TIME 2     /* threads that predictions are for when the run decides */
+#define AT_RUN_TIME 2 /* threads that predictions are for when the run decides */
+#define SAVES       4
 #define ALONE       16384 /* elements of a large kernel where there is nobody to share with */
 
 static bool has(const oi_device_info *t, oi_isa isa)
@@ -51,7 +52,7 @@ static oi_machine processor(const oi_device_info *t)
     m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, (v > 8 ? 2 : 0.25) * v * ghz);
     m.ops_per_ns = v / 4 * ghz;
     m.scalar_ops_per_ns = ghz / 2;
-    m.meet_ns = or_else((double)t->cpu.meet_ns, 1024 / ghz);
+    m.meet_ns = or_else((double)t->cpu.meet_ns, 256 / ghz);
     m.call_ns = 10;
     return m;
 }
@@ -103,12 +104,12 @@ static int64_t stated_or(uint64_t stated, int64_t usual)
     return stated ? (int64_t)stated : usual;
 }
 
-/* Two threads must save more than they wait: half of the time that reading the elements from the
- * second cache takes. */
+/* Two threads must save some times what they wait, since they never come at the same moment: half
+ * of the time that reading the elements from the second cache takes. */
 int64_t oi_cost_share(const oi_device_info *t)
 {
     const oi_machine m = oi_cost_machine(t);
-    const double bytes = 2 * m.meet_ns * m.bytes_per_ns[OI_LEVEL_L2];
+    const double bytes = 2 * SAVES * m.meet_ns * m.bytes_per_ns[OI_LEVEL_L2];
     const int64_t usual = m.threads > 1 ? (int64_t)(bytes / sizeof(float) + 0.5) : ALONE;
     return stated_or(t->tuning.share_elements, usual);
 }

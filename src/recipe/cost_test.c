@@ -44,7 +44,7 @@ static void test_sizes_follow_the_device(void **state)
     assert_int_equal(oi_cost_gemm_depth(t, 16), 384);
     assert_true(oi_cost_gemm_rows(t, 384) > 144 && oi_cost_gemm_rows(t, 384) % 6 == 0);
     assert_int_equal(oi_cost_qlinear_bytes(t), 262144);
-    assert_int_equal(oi_cost_share(t), 48000); /* 2 * 1000 ns * 96 bytes/ns / 4 */
+    assert_int_equal(oi_cost_share(t), 192000); /* 8 * 1000 ns * 96 bytes/ns / 4 */
     oi_device_free(d);
     d = load("{\"extends\": \"cpu_avx2\", \"tuning\": {\"share_elements\": 5000, \"gemm_depth\": "
              "128, \"gemm_rows\": 96, \"qlinear_bytes\": 32768, \"sdpa_floats\": 20000}}");

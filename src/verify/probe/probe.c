@@ -1,12 +1,16 @@
-/* machine.c: what this machine can do at most, as one JSON object: bytes read per second from
- * memory, and multiply-accumulates per second in f32 and in 8-bit integers, for one thread and for
- * two.
+/* probe.c: what this machine can do, as one JSON object: bytes read per second from each cache and
+ * from memory, multiply-accumulates per second in f32 and in 8-bit integers, for one thread and for
+ * two, and how long two threads take to wait for each other.
+ *
+ *     probe - ROUNDS L1 L2 L3    (sizes of the caches in bytes, 0: there is none)
  *
  * The best of many short runs counts: a limit is what the machine does when nobody disturbs it.
- *     bench_machine [ROUNDS]
- *
- * Vectors are the compiler's own, as wide as the instructions it was told to use. */
+ * Vectors are as wide as the instructions that the compiler was told to use. `openinfer bench
+ * --tune` and `make bench` build it on its own: it is no part of the library. */
+#define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +18,8 @@
 #include <time.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -28,15 +34,20 @@
 #define MOST       2                  /* threads */
 #define READ_BYTES ((size_t)96 << 20) /* by each thread: far more than caches hold */
 #define PRODUCTS   200000
+#define MEETINGS   32 /* few: somewhere in between nobody disturbs */
+#define BATCHES    200
 
 typedef float vf __attribute__((vector_size(WIDTH)));
 typedef uint64_t vi __attribute__((vector_size(WIDTH)));
 
 typedef struct worker {
     pthread_barrier_t *start;
+    atomic_uint *met; /* meetings so far, times the threads */
     const unsigned char *bytes;
+    size_t size; /* of what is read again and again */
     void (*work)(struct worker *w);
     double begun, ended;
+    double least; /* 0: from begin to end */
     uint64_t sink;
 } worker;
 
@@ -50,15 +61,30 @@ static double now(void)
 }
 
 /* Four streams: more lines are under way at once. */
-static void read_memory(worker *w)
+static void read_bytes(worker *w)
 {
     vi sum[4] = {{0}};
-    const size_t part = READ_BYTES / 4;
-    for (size_t i = 0; i < part; i += WIDTH)
-        for (size_t j = 0; j < 4; j++)
-            sum[j] += *(const vi *)(const void *)(w->bytes + j * part + i);
+    const size_t part = w->size / 4 / WIDTH * WIDTH;
+    for (size_t done = 0; done < READ_BYTES; done += w->size)
+        for (size_t i = 0; i < part; i += WIDTH)
+            for (size_t j = 0; j < 4; j++)
+                sum[j] += *(const vi *)(const void *)(w->bytes + j * part + i);
     sum[0] += sum[1] + sum[2] + sum[3];
     w->sink += sum[0][0];
+}
+
+/* Products and sums in one instruction where there is one, whatever the compiler may join. */
+static vf multiply_add(vf x, vf a, vf b)
+{
+#if defined(__AVX512F__)
+    return (vf)_mm512_fmadd_ps((__m512)x, (__m512)a, (__m512)b);
+#elif defined(__FMA__)
+    return (vf)_mm256_fmadd_ps((__m256)x, (__m256)a, (__m256)b);
+#elif defined(__ARM_NEON)
+    return (vf)vfmaq_f32((float32x4_t)b, (float32x4_t)x, (float32x4_t)a);
+#else
+    return x * a + b;
+#endif
 }
 
 static void multiply_f32(worker *w)
@@ -72,7 +98,7 @@ static void multiply_f32(worker *w)
         acc[c] = b + (float)c;
     for (int i = 0; i < PRODUCTS; i++)
         for (int c = 0; c < CHAINS; c++)
-            acc[c] = acc[c] * a + b;
+            acc[c] = multiply_add(acc[c], a, b);
     for (int c = 1; c < CHAINS; c++)
         acc[0] += acc[c];
     w->sink += (uint64_t)acc[0][0];
@@ -118,6 +144,25 @@ static void multiply_int8(worker *w)
 }
 #endif
 
+/* Threads that do nothing but wait for each other; the quickest batch counts. */
+static void meet(worker *w)
+{
+    unsigned target = 0;
+    double least = 1e9;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        const double begun = now();
+        for (int i = 0; i < MEETINGS; i++) {
+            target += MOST;
+            atomic_fetch_add(w->met, 1);
+            for (unsigned spins = 1; atomic_load(w->met) < target; spins++)
+                if (spins % 4096 == 0)
+                    sched_yield();
+        }
+        least = now() - begun < least ? now() - begun : least;
+    }
+    w->least = least;
+}
+
 static void *one(void *ctx)
 {
     worker *w = ctx;
@@ -129,18 +174,20 @@ static void *one(void *ctx)
 }
 
 /* Seconds from the first start to the last end, of the best round. */
-static double best(void (*work)(worker *), const unsigned char *bytes, unsigned threads)
+static double best(void (*work)(worker *), const unsigned char *bytes, size_t size,
+                   unsigned threads)
 {
     double least = 1e9;
     for (int r = 0; r < rounds; r++) {
         pthread_barrier_t start;
         pthread_t ids[MOST];
         worker w[MOST];
+        atomic_uint met;
         double begun = 1e18, ended = 0;
-        memset(w, 0, sizeof w);
+        atomic_init(&met, 0);
         pthread_barrier_init(&start, NULL, threads);
         for (unsigned i = 0; i < threads; i++) {
-            w[i] = (worker){&start, bytes + i * READ_BYTES, work, 0, 0, 0};
+            w[i] = (worker){&start, &met, bytes + i * READ_BYTES, size, work, 0, 0, 0, 0};
             if (pthread_create(&ids[i], NULL, one, &w[i]) != 0)
                 exit(3);
         }
@@ -150,36 +197,42 @@ static double best(void (*work)(worker *), const unsigned char *bytes, unsigned 
             ended = w[i].ended > ended ? w[i].ended : ended;
         }
         pthread_barrier_destroy(&start);
-        least = ended - begun < least ? ended - begun : least;
+        const double took = w[0].least > 0 ? w[0].least : ended - begun;
+        least = took < least ? took : least;
     }
     return least;
 }
 
-static void show(const char *name, void (*work)(worker *), const unsigned char *bytes,
+static void show(const char *name, void (*work)(worker *), const unsigned char *bytes, size_t size,
                  double amount)
 {
-    printf("\"%s\": {", name);
+    printf(", \"%s\": {", name);
     for (unsigned n = 1; n <= MOST; n++)
-        printf("%s\"%u\": %.2f", n > 1 ? ", " : "", n, n * amount / best(work, bytes, n) * 1e-9);
+        printf("%s\"%u\": %.2f", n > 1 ? ", " : "", n,
+               n * amount / best(work, bytes, size, n) * 1e-9);
     printf("}");
 }
 
 int main(int argc, char **argv)
 {
-    rounds = argc > 1 ? atoi(argv[1]) : rounds;
+    static const char *const caches[] = {"l1_gb_per_s", "l2_gb_per_s", "l3_gb_per_s"};
     unsigned char *bytes = aligned_alloc(64, MOST * READ_BYTES);
     if (!bytes)
         return 3;
     memset(bytes, 1, MOST * READ_BYTES);
-    printf("{\"vector_bytes\": %d, ", WIDTH);
-    show("read_gb_per_s", read_memory, bytes, (double)READ_BYTES);
-    printf(", ");
-    show("f32_gmac_per_s", multiply_f32, bytes, (double)PRODUCTS * CHAINS * LANES);
-    if (INT8_MACS > 0) {
-        printf(", ");
-        show("int8_gmac_per_s", multiply_int8, bytes, (double)PRODUCTS * CHAINS * INT8_MACS);
+    rounds = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : rounds;
+    printf("{\"vector_bytes\": %d", WIDTH);
+    for (int i = 0; i < 3; i++) { /* half of a cache surely stays in it */
+        size_t size = argc > 3 + i ? (size_t)strtoull(argv[3 + i], NULL, 10) / 2 : 0;
+        if (size >= 4 * WIDTH && size <= READ_BYTES)
+            show(caches[i], read_bytes, bytes, size,
+                 (double)((READ_BYTES + size - 1) / size * size));
     }
-    puts("}");
+    show("read_gb_per_s", read_bytes, bytes, READ_BYTES, (double)READ_BYTES);
+    show("f32_gmac_per_s", multiply_f32, bytes, 0, (double)PRODUCTS * CHAINS * LANES);
+    if (INT8_MACS > 0)
+        show("int8_gmac_per_s", multiply_int8, bytes, 0, (double)PRODUCTS * CHAINS * INT8_MACS);
+    printf(", \"meet_ns\": %.0f}\n", best(meet, bytes, 0, MOST) / MEETINGS * 1e9);
     free(bytes);
     return 0;
 }

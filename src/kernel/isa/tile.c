@@ -1,11 +1,15 @@
 /* tile.c: tuned tiles of a matrix product for f32 and f64.
  *
- * The sums of a tile stay in registers while k advances: 6 x 2 vectors of 8 floats with AVX2 (12 of
- * 16 registers), 14 x 2 of 16 with AVX-512 (28 of 32), 4 x 2 where there is no fused multiply-add
- * and a product needs a register of its own. Per step of k: two vectors of b, one broadcast of a
- * per row. Products are fused into the sums where the processor can (this file allows contraction);
- * k ascends as in the reference. */
+ * The tile of floats is the very one of emitted programs (recipe/gemm.h): six rows of two vectors.
+ * Those here do the same for doubles and where there is no fused multiply-add: the sums of a tile
+ * stay in registers while k advances, 6 x 2 vectors with AVX2 (12 of 16 registers), 14 x 2 with
+ * AVX-512 (28 of 32), 4 x 2 where a product needs a register of its own. Per step of k: two vectors
+ * of b, one broadcast of a per row. Products are fused into the sums where the processor can (this
+ * file allows contraction); k ascends as in the reference. */
 #include "kernel/kernel.h"
+#if defined(__FMA__)
+#include "recipe/gemm.h"
+#endif
 
 #if defined(__AVX__)
 
@@ -58,11 +62,33 @@ typedef double vector_f64 __attribute__((vector_size(VECTOR_BYTES)));
         ROWS(STORE)                                                      \
     }
 
-TILE(f32, float)
 TILE(f64, double)
 
+#if defined(__FMA__)
+enum { F32_ROWS = 6, F32_COLS = 2 * OI_VF };
+
+static void tile_f32(const oi_tile_row *r)
+{
+    const float *a = r->a, *b = r->b;
+    float *c = r->c;
+    oi_vf s[2 * F32_ROWS];
+    for (size_t i = 0; i < F32_ROWS; i++) {
+        s[2 * i] = r->is_first ? oi_vf_set(0) : oi_vf_load(c + i * r->ldc);
+        s[2 * i + 1] = r->is_first ? oi_vf_set(0) : oi_vf_load(c + i * r->ldc + OI_VF);
+    }
+    oi_gemm_more(a, 1, F32_ROWS, b, 0, (int64_t)r->k, s);
+    for (size_t i = 0; i < F32_ROWS; i++) {
+        oi_vf_store(c + i * r->ldc, s[2 * i]);
+        oi_vf_store(c + i * r->ldc + OI_VF, s[2 * i + 1]);
+    }
+}
+#else
+enum { F32_ROWS = N_ROWS, F32_COLS = VECTOR_BYTES / 2 };
+TILE(f32, float)
+#endif
+
 extern const oi_tile_fns OI_KERNEL(tile_f32), OI_KERNEL(tile_f64);
-const oi_tile_fns OI_KERNEL(tile_f32) = {tile_f32, N_ROWS, VECTOR_BYTES / 2};
+const oi_tile_fns OI_KERNEL(tile_f32) = {tile_f32, F32_ROWS, F32_COLS};
 const oi_tile_fns OI_KERNEL(tile_f64) = {tile_f64, N_ROWS, VECTOR_BYTES / 4};
 
 #else

@@ -98,8 +98,11 @@ def test_every_header_compiles_alone(path):
     flags["avx512vnni"] = [*flags["avx512"], "-mavx512vnni"]
     flags["amx"] = [*flags["avx512vnni"], "-mamx-tile", "-mamx-int8"]
     folder = path.parts[2] if len(path.parts) > 3 and path.parts[1] == "recipe" else "avx2"
-    if folder in ("neon", "dotprod"):  # bodies are for a target
-        command = ["aarch64-linux-gnu-gcc", *command[1:], *flags.get(folder, [])]
+    flags["scalar"] = []
+    flags["dsp"] = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft"]
+    if folder in ("neon", "dotprod", "dsp"):  # bodies are for a target
+        compiler = "arm-none-eabi-gcc" if folder == "dsp" else "aarch64-linux-gnu-gcc"
+        command = [compiler, *command[1:], *flags.get(folder, [])]
         if not shutil.which(command[0]):
             pytest.skip(f"no {command[0]} here")
     elif path.parts[1] == "recipe":

@@ -322,6 +322,30 @@ def test_smollm2_is_synthesized_and_built_in_time(tmp_path):
         assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes(), path.name
 
 
+def processor_seconds(*words, **options):
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*map(str, words)], check=True, capture_output=True, **options)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+
+
+@pytest.mark.skipif(not ALL, reason="minutes: OPENINFER_MODELS=all asks for it")
+def test_smollm2_plain_loops_are_no_slower_than_the_simulator(tmp_path):
+    """Printed from the definitions, on one thread, beside the simulator where no tuned body serves a quantised
+    product (cpu:avx), with which `cpu:avx2` would compare recipes."""
+    folder = model("smollm2")
+    given = [folder / "decode.oi", "--model", folder / "model.oinf"]
+    subprocess.run([BIN, "synth", *given, "--target", "cpu_avx2", "--without", "recipes", "--name", "plain", "-o", tmp_path / "out"], check=True)
+    subprocess.run(["make", "-s", "-C", tmp_path / "out"], check=True)
+    env = {**os.environ, "THREADS": "1"}
+    program = [processor_seconds("./plain", "weights.bin", n, cwd=tmp_path / "out", env=env, input=bytes([0, 5, 0, 0, 0])) for n in (2, 12)]
+    run = [BIN, "run", *given, "--set", "tokens=5", "--threads", "1"]
+    simulated = {device: [processor_seconds(*run, "--device", device, "--steps", n) for n in (2, 12)] for device in ("cpu:avx", "cpu")}
+    per_step = {name: (b - a) / 10 * 1000 for name, (a, b) in {"plain loops": program, **simulated}.items()}
+    print(", ".join(f"{name} {ms:.0f} ms" for name, ms in per_step.items()))
+    assert per_step["plain loops"] <= per_step["cpu:avx"]
+
+
 def test_smollm2_in_little_memory():
     tokens, count = tokens_of(QUESTIONS[0]), 16 if ALL else 6
     given = ",".join(map(str, tokens))

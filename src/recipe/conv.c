@@ -97,11 +97,11 @@ static int64_t up(int64_t n, int64_t to)
 }
 
 /* Filters in a tile, six or four: where less of the tiles at the edges is for nothing. */
-static int64_t high_of(const call *c, int64_t places, int64_t lanes)
+static int64_t high_of(int64_t m, int64_t places, int64_t lanes)
 {
     if (places < 3 * lanes)
         return 6;
-    return up(c->m, 4) * up(places, 3 * lanes) <= up(c->m, 6) * up(places, 2 * lanes) ? 4 : 6;
+    return up(m, 4) * up(places, 3 * lanes) <= up(m, 6) * up(places, 2 * lanes) ? 4 : 6;
 }
 
 static bool plan_points(const call *c, int64_t lanes, oi_recipe_plan *out)
@@ -109,7 +109,7 @@ static bool plan_points(const call *c, int64_t lanes, oi_recipe_plan *out)
     out->function = "oi_conv_points";
     add_tensors(c, out);
     const int64_t sizes[] = {c->batches, c->c,        c->m,
-                             c->places,  c->has_bias, high_of(c, c->places, lanes)};
+                             c->places,  c->has_bias, high_of(c->m, c->places, lanes)};
     add_sizes(out, sizes, OI_COUNT(sizes));
     return true;
 }
@@ -121,11 +121,12 @@ static int64_t pitch_of(const call *c, int64_t wide, int64_t lanes)
 }
 
 /* Rows of x with their padding in scratch: those under one row of the result, or a channel's. */
-static bool plan_rows(const call *c, bool is_deep, int64_t lanes, oi_recipe_plan *out)
+static bool plan_rows(const call *c, int64_t groups, bool is_deep, int64_t lanes,
+                      oi_recipe_plan *out)
 {
-    const int64_t high = is_deep ? 6 : high_of(c, c->out_width, lanes);
+    const int64_t high = is_deep ? 6 : high_of(c->m / groups, c->out_width, lanes);
     const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes);
-    const int64_t rows = is_deep ? c->y.in : c->c * c->y.kernel;
+    const int64_t rows = is_deep ? c->y.in : c->c / groups * c->y.kernel;
     if (rows * c->x.stride > SCRATCH / pitch || c->y.dilation != 1 || c->x.dilation != 1)
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
@@ -135,8 +136,8 @@ static bool plan_rows(const call *c, bool is_deep, int64_t lanes, oi_recipe_plan
         c->batches,    c->c,         c->y.in,     c->x.in,     is_deep ? c->m / c->c : c->m,
         c->out_height, c->out_width, c->y.kernel, c->x.kernel, c->y.stride,
         c->x.stride,   c->y.before,  c->x.before, pitch,       c->has_bias,
-        high};
-    add_sizes(out, sizes, OI_COUNT(sizes) - is_deep);
+        high,          groups};
+    add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 2 : 0));
     return true;
 }
 
@@ -171,11 +172,11 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
         return false;
     out->unit = 1;
     if (group > 1) {
-        if (group != c.c || c.out_width < LONG || !plan_rows(&c, true, lanes, out))
+        if (c.out_width < LONG || !plan_rows(&c, group, group == c.c, lanes, out))
             return false;
     } else if (c.is_points && c.places >= 2 * lanes) {
         plan_points(&c, lanes, out);
-    } else if (c.out_width < LONG || !plan_rows(&c, false, lanes, out)) {
+    } else if (c.out_width < LONG || !plan_rows(&c, 1, false, lanes, out)) {
         if (!rc->is_weight[1] || !plan_few(&c, lanes, out))
             return false;
         out->unit = 2 * lanes;

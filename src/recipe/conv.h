@@ -153,31 +153,34 @@ static inline __attribute__((always_inline)) void oi_conv_points(
                 }
 }
 
-/* Windows (kh, kw) over all channels; strip: rows of x under a row of the result, of pitch each.
- * The filters first ... last - 1. */
+/* Windows (kh, kw) over the channels of a filter's group; strip: rows of x under a row of the
+ * result, of pitch each. The filters first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_dense(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
-    int64_t high, int64_t first, int64_t last)
+    int64_t high, int64_t groups, int64_t first, int64_t last)
 {
     const int64_t plane = out_height * out_width, step = stride_x * pitch;
-    for (int64_t b = 0; b < batches; b++)
-        for (int64_t y = 0; y < out_height; y++) {
-            for (int64_t i = 0; i < c * kh; i++) {
-                const int64_t row = y * stride_y + i % kh - top;
-                const float *from = x + ((b * c + i / kh) * height + row) * width;
-                for (int64_t p = 0; p < stride_x; p++)
-                    oi_conv_row(row < 0 || row >= height ? NULL : from, width, stride_x, p - left,
-                                strip + i * step + p * pitch, pitch);
-            }
-            for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
-                for (int64_t f = first; f < last; f += high)
-                    oi_conv_tile(strip + i, w, bias, out + b * m * plane + y * out_width + i, f,
-                                 last, c * kh, step, kw, stride_x, pitch, plane, out_width - i,
-                                 has_bias, high);
+    const int64_t rows = c / groups * kh, each = m / groups, per = (last - 1) / each - first / each;
+    for (int64_t n = 0; n < batches * (per + 1) * out_height; n++) {
+        const int64_t b = n / out_height / (per + 1), y = n % out_height;
+        const int64_t g = first / each + n / out_height % (per + 1);
+        const int64_t f0 = g * each > first ? g * each : first;
+        const int64_t f1 = (g + 1) * each < last ? (g + 1) * each : last;
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t row = y * stride_y + i % kh - top;
+            const float *from = x + ((b * c + g * (c / groups) + i / kh) * height + row) * width;
+            for (int64_t p = 0; p < stride_x; p++)
+                oi_conv_row(row < 0 || row >= height ? NULL : from, width, stride_x, p - left,
+                            strip + i * step + p * pitch, pitch);
         }
+        for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
+            for (int64_t f = f0; f < f1; f += high)
+                oi_conv_tile(strip + i, w, bias, out + b * m * plane + y * out_width + i, f, f1,
+                             rows, step, kw, stride_x, pitch, plane, out_width - i, has_bias, high);
+    }
 }
 
 /* -- a channel of its own for every filter -- */

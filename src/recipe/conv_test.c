@@ -13,7 +13,7 @@ static void body(const char *function, const trial_arg *a)
     else if (strcmp(function, "oi_conv_dense") == 0)
         oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
                       a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
-                      a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n);
+                      a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n);
     else if (strcmp(function, "oi_conv_deep") == 0)
         oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
@@ -80,6 +80,10 @@ static void test_settings(void **state)
         {"oi_conv_dense", 2, 2, 4, 5, 1, {7, 13}, {3, 5}, {1, 1}, {0, 2, 1, 2}, {1, 1}, false},
         {"oi_conv_dense", 2, 1, 2, 6, 1, {5, 50}, {2, 4}, {3, 3}, {1, 1, 0, 3}, {1, 1}, true},
         {"oi_conv_dense", 1, 1, 6, 9, 1, {100}, {7}, {1}, {3, 3}, {1}, true},
+        /* those of a group */
+        {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 40}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_dense", 2, 2, 6, 15, 3, {5, 33}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
+        {"oi_conv_dense", 1, 2, 8, 8, 4, {50}, {1}, {1}, {0, 0}, {1}, true},
         /* a channel for each filter, or for two */
         {"oi_conv_deep", 2, 1, 8, 8, 8, {12, 96}, {3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1}, true},
         {"oi_conv_deep", 2, 2, 3, 3, 3, {6, 61}, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, false},
@@ -90,7 +94,7 @@ static void test_settings(void **state)
         {"oi_conv_few", 2, 2, 6, 17, 1, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
         {"oi_conv_few", 2, 1, 4, 3, 1, {9, 40}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
         {"oi_conv_few", 2, 1, 40, 10, 1, {1, 1}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        {NULL, 2, 1, 4, 4, 2, {9, 40}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {NULL, 2, 1, 4, 4, 2, {9, 10}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
         {NULL, 2, 1, 4, 4, 4, {9, 40}, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, true},
     };
     for (size_t i = 0; i < OI_COUNT(settings); i++)

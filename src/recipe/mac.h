@@ -57,14 +57,11 @@ static inline __attribute__((always_inline)) oi_mac_sums oi_mac_window(const int
                                                                        int32_t pitch, int32_t steps,
                                                                        int32_t apart)
 {
+    const int32_t skip = pitch - 4 * steps, below = rows - first;
+    const int16_t *a = strip + first * pitch;
     oi_mac_sums s = {0, 0, 0, 0};
-    const int16_t *row = strip + first * pitch;
-    for (int32_t r = 0; r < rows; r++) {
-        s = oi_mac_two(row, row + apart, w, steps, s);
-        w += 8 * steps;
-        row = row == strip + (rows - 1) * pitch ? strip : row + pitch;
-    }
-    return s;
+    s = oi_mac_two(a, a + apart, w, steps, below, skip, s);
+    return oi_mac_two(strip, strip + apart, w + below * 8 * steps, steps, first, skip, s);
 }
 
 /* All filters at `places` places of the strip; the first of them is place `at` of the result. */
@@ -197,7 +194,7 @@ static inline __attribute__((always_inline)) void oi_mac_dense(const int8_t *x, 
             const int8_t *p = w + f * (int32_t)pitch;
             oi_mac_sums s = {0, 0, 0, 0};
             s = rows == 1 ? oi_mac_one(strip, p, (int32_t)pitch / 4, s)
-                          : oi_mac_two(strip, strip + pitch, p, (int32_t)pitch / 4, s);
+                          : oi_mac_two(strip, strip + pitch, p, (int32_t)pitch / 4, 1, 0, s);
             finish(ports, r, f, 0, s.a0);
             if (f + 1 < m)
                 finish(ports, r, f + 1, 0, s.a1);

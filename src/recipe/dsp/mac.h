@@ -158,16 +158,21 @@ static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const int16_
     return p.s;
 }
 
-/* Runs of two places. */
+/* Two places, and `rows` runs of either, each `skip` numbers after the end of the one before. */
 static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const int16_t *a,
                                                                     const int16_t *b,
                                                                     const int8_t *w, int32_t steps,
+                                                                    int32_t rows, int32_t skip,
                                                                     oi_mac_sums s)
 {
     oi_mac_at p = {a, b, w, s};
+    for (int32_t r = 0; r < rows; r++) {
 #pragma GCC unroll 8
-    for (int32_t i = 0; i < steps; i++)
-        p = oi_mac_step_two(p);
+        for (int32_t i = 0; i < steps; i++)
+            p = oi_mac_step_two(p);
+        p.a += skip;
+        p.b += skip;
+    }
     return p.s;
 }
 

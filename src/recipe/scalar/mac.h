@@ -22,18 +22,20 @@ static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const int16_
     return s;
 }
 
-/* Runs of two places. */
+/* Two places, and `rows` runs of either, each `skip` numbers after the end of the one before. */
 static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const int16_t *a,
                                                                     const int16_t *b,
                                                                     const int8_t *w, int32_t steps,
+                                                                    int32_t rows, int32_t skip,
                                                                     oi_mac_sums s)
 {
-    for (int32_t i = 0; i < steps; i++, a += 4, b += 4, w += 8) {
-        s.a0 += a[0] * w[0] + a[1] * w[2] + a[2] * w[1] + a[3] * w[3];
-        s.a1 += a[0] * w[4] + a[1] * w[6] + a[2] * w[5] + a[3] * w[7];
-        s.b0 += b[0] * w[0] + b[1] * w[2] + b[2] * w[1] + b[3] * w[3];
-        s.b1 += b[0] * w[4] + b[1] * w[6] + b[2] * w[5] + b[3] * w[7];
-    }
+    for (int32_t r = 0; r < rows; r++, a += skip, b += skip)
+        for (int32_t i = 0; i < steps; i++, a += 4, b += 4, w += 8) {
+            s.a0 += a[0] * w[0] + a[1] * w[2] + a[2] * w[1] + a[3] * w[3];
+            s.a1 += a[0] * w[4] + a[1] * w[6] + a[2] * w[5] + a[3] * w[7];
+            s.b0 += b[0] * w[0] + b[1] * w[2] + b[2] * w[1] + b[3] * w[3];
+            s.b1 += b[0] * w[4] + b[1] * w[6] + b[2] * w[5] + b[3] * w[7];
+        }
     return s;
 }
 

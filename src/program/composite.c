@@ -42,7 +42,8 @@ static oi_operand contiguous(oi_dtype t, uint32_t rank, const int64_t *dims)
     for (uint32_t i = rank; i-- > 0;) {
         o.dims[i] = dims[i];
         o.strides[i] = stride;
-        stride *= dims[i] ? dims[i] : 1;
+        if (dims[i] && __builtin_mul_overflow(stride, dims[i], &stride))
+            stride = INT64_MAX; /* nothing holds it: whoever makes room for it says so */
     }
     return o;
 }

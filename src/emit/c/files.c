@@ -384,6 +384,12 @@ static void put_holes(oi_cprog *c)
     }
 }
 
+static void put_section(oi_out *o, const char *title)
+{
+    oi_out_line(o, "/* -- %s -- */", title);
+    oi_out_line(o, "%s", "");
+}
+
 static void put_source(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
@@ -391,15 +397,19 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     put_holes(c);
     oi_c_undo_functions(c);
     put_meet(c);
+    put_section(&c->out, "kernels: each line of the graph stands above what does it");
     for (size_t i = 0; i < c->u->kernels.n; i++)
         if (c->u->kernels.at[i].is_used)
             oi_c_kernel(c, &c->u->kernels.at[i]);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
+        const char *name = c->u->graphs.n > 1 ? c->u->graphs.at[c->graph].name : c->name;
+        put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
         oi_c_blocks(c);
         put_part(c);
         put_step(c);
     }
     c->graph = 0;
+    put_section(&c->out, "what lasts from step to step");
     put_reset(c);
     put_init(c);
     put_save(c);
@@ -408,7 +418,9 @@ static void put_source(oi_cprog *c, oi_emitted *files)
         oi_helpers_for(c->arena, oi_helpers, c->u->target, c->out.buf.text, &helpers);
     put_banner(
         c, &o,
-        oi_arena_printf(c->arena, "%s.c: the kernels, and the steps made of them.", c->name));
+        oi_arena_printf(c->arena,
+                        "%s.c: helpers, kernels, and the steps made of them: start reading there.",
+                        c->name));
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     if (oi_c_is_shared(c))
         oi_out_line(&o, "#include \"team.h\"");
@@ -425,6 +437,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "_Static_assert(sizeof(%s) <= %" PRIu64 ", \"the certificate holds\");",
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
+    if (helpers.n)
+        put_section(&o, "helpers");
     oi_buf_add(&o.buf, helpers.text, helpers.n);
     oi_buf_free(&helpers);
     oi_out_text(&o, c->out.buf.text);

@@ -235,6 +235,8 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     c->graph = k->graph;
     const char **names = port_names(c, k);
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
+    if (k->recipe && k->call) /* its loops stand elsewhere: say what they are for */
+        oi_out_line(&c->out, "/* %s */", k->call->op->doc);
     if (k->finish)
         put_finish(c, k, names);
     put_parameters(c, k, names);

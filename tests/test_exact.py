@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from conftest import REPO
+
 ATTENTION = """
 dynamic {{ x: f32[1, {t}, 96]; m: {mask}[1, 1, {t}, 40]; }}
 persistent {{ pos: i32 @init(0); Kc(b, t): f16[32] @table @fixed(b=1, t=40); Vc(b, t): f16[32] @table @fixed(b=1, t=40); }}
@@ -44,3 +46,14 @@ def test_attention_is_the_simulators(openinfer, tmp_path, target, t, mask, given
     worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
     assert len(worst) == 5 and set(worst) == {"0"}, run.stdout
     assert "oi_sdpa_some" in (tmp_path / "kept" / "attention.c").read_text()
+
+
+def test_a_language_model_is_the_simulators(openinfer):
+    """A chunk of a prompt, then tokens, each on what the program itself computed before."""
+    model = REPO / "build/models/smollm2"
+    if not (model / "decode.oi").exists():
+        pytest.skip(f"{model} is not there: make models")
+    run = openinfer("verify", model / "prefill.oi", model / "decode.oi", "--model", model / "model.oinf", "--target",
+                    "cpu_avx2", "--steps", 3, "--set", "tokens=random:7:1:40000", "--set", "n=32", timeout=600)  # fmt: skip
+    worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
+    assert len(worst) == 5 and set(worst) == {"0"}, run.stdout

@@ -1,9 +1,10 @@
 /* llama.c: times llama.cpp through its C API, as a peer that was built for this machine.
  *
- *     llama MODEL.gguf THREADS ROUNDS
+ *     llama MODEL.gguf THREADS ROUNDS [FLASH]
  *
  * A line per round: tokens/s of reading 512 tokens at once, of decoding at a short context, and of
- * decoding behind 1,024 tokens. It is no part of our build: compile it against a llama.cpp of one's
+ * decoding behind 1,024 tokens. FLASH is 1 or 0: attention in one pass or not; left out, llama.cpp
+ * decides. It is no part of our build: compile it against a llama.cpp of one's
  * own, cc -O2 bench/peers/llama.c -I LLAMA/include -I LLAMA/ggml/include ... -lllama -lggml -lm */
 #include <llama.h>
 #include <stdio.h>
@@ -52,6 +53,9 @@ int main(int argc, char **argv)
     p.n_ctx = 2048;
     p.n_batch = p.n_ubatch = PROMPT;
     p.n_threads = p.n_threads_batch = atoi(argv[2]);
+    if (argc > 4)
+        p.flash_attn_type =
+            atoi(argv[4]) ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     struct llama_context *c = m ? llama_init_from_model(m, p) : NULL;
     if (!c)
         return 1;

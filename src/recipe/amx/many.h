@@ -2,8 +2,8 @@
  *
  * A tile of w, 16 rows of it as qlinear.h lays them out, is what the instructions want once its
  * numbers are bytes: four along k of every row. So nibbles are unpacked and scales become f32, a
- * part of k at a time, for up to 64 rows of x. Two blocks are multiplied, and while the next are,
- * their sums are scaled, as oi_q_tile4 does it. */
+ * part of k at a time, for up to 64 rows of x. Two blocks are multiplied while the sums of those
+ * before are scaled, as oi_q_tile4 does it. */
 #ifndef OI_RECIPE_MANY_H
 #define OI_RECIPE_MANY_H
 
@@ -44,55 +44,54 @@ static inline void oi_q_many_end(void)
     _tile_release();
 }
 
-/* Sums of two blocks, or of one: 16 rows of x, k apart, times w. */
-static inline __attribute__((always_inline)) void oi_amx_two(const int8_t *restrict q, int64_t k,
-                                                             const uint8_t *restrict w,
-                                                             int64_t step, int64_t group, int64_t n,
-                                                             int32_t *restrict sums)
+/* Sums of a block: 16 rows of x, k apart, times w. Of every other block in tiles of its own. */
+static inline __attribute__((always_inline)) void oi_amx_even(const int8_t *restrict q, int64_t k,
+                                                              const uint8_t *restrict w,
+                                                              int64_t group)
 {
     _tile_zero(0);
-    _tile_zero(1);
     for (int64_t i = 0; i < group; i += 64) {
         _tile_loadd(4, q + i, k);
         _tile_loadd(5, w + 16 * i, 64);
         _tile_dpbssd(0, 4, 5);
-        if (n > 1) {
-            _tile_loadd(6, q + group + i, k);
-            _tile_loadd(7, w + step + 16 * i, 64);
-            _tile_dpbssd(1, 6, 7);
-        }
     }
-    _tile_stored(0, sums, 64);
-    if (n > 1)
-        _tile_stored(1, sums + 256, 64);
 }
 
-/* Adds n blocks to the results of 16 rows; d and sum_of_q are those of their first. */
+static inline __attribute__((always_inline)) void oi_amx_odd(const int8_t *restrict q, int64_t k,
+                                                             const uint8_t *restrict w,
+                                                             int64_t group)
+{
+    _tile_zero(1);
+    for (int64_t i = 0; i < group; i += 64) {
+        _tile_loadd(6, q + i, k);
+        _tile_loadd(7, w + 16 * i, 64);
+        _tile_dpbssd(1, 6, 7);
+    }
+}
+
+/* Adds n blocks to the results of four rows; d and sum_of_q are those of the first block. */
 static inline __attribute__((always_inline)) void oi_amx_scale(
     float *restrict acc, const int32_t *restrict sums, const float *restrict scale,
     const float *restrict offset, const float *restrict d, const float *restrict sum_of_q,
     int64_t blocks, int64_t n, int64_t zero, int64_t has_offset)
 {
-    for (int64_t r = 0; r < 16; r += 4, acc += 64, d += 4 * blocks, sum_of_q += 4 * blocks) {
-        oi_vf a0 = oi_vf_load(acc), a1 = oi_vf_load(acc + 16);
-        oi_vf a2 = oi_vf_load(acc + 32), a3 = oi_vf_load(acc + 48);
-        for (int64_t b = 0; b < n; b++) {
-            const int32_t *s = sums + 256 * b + 16 * r;
-            const oi_vf by = oi_vf_load(scale + 16 * b), more = oi_vf_load(offset + 16 * b);
-            const float *x = d + b, *q = sum_of_q + b;
-            a0 = oi_q_scaled(a0, oi_vi_load(s), by, more, x[0], q[0], zero, has_offset);
-            a1 = oi_q_scaled(a1, oi_vi_load(s + 16), by, more, x[blocks], q[blocks], zero,
-                             has_offset);
-            a2 = oi_q_scaled(a2, oi_vi_load(s + 32), by, more, x[2 * blocks], q[2 * blocks], zero,
-                             has_offset);
-            a3 = oi_q_scaled(a3, oi_vi_load(s + 48), by, more, x[3 * blocks], q[3 * blocks], zero,
-                             has_offset);
-        }
-        oi_vf_store(acc, a0);
-        oi_vf_store(acc + 16, a1);
-        oi_vf_store(acc + 32, a2);
-        oi_vf_store(acc + 48, a3);
+    oi_vf a0 = oi_vf_load(acc), a1 = oi_vf_load(acc + 16);
+    oi_vf a2 = oi_vf_load(acc + 32), a3 = oi_vf_load(acc + 48);
+    for (int64_t b = 0; b < n; b++) {
+        const int32_t *s = sums + 256 * b;
+        const oi_vf by = oi_vf_load(scale + 16 * b), more = oi_vf_load(offset + 16 * b);
+        const float *x = d + b, *q = sum_of_q + b;
+        a0 = oi_q_scaled(a0, oi_vi_load(s), by, more, x[0], q[0], zero, has_offset);
+        a1 = oi_q_scaled(a1, oi_vi_load(s + 16), by, more, x[blocks], q[blocks], zero, has_offset);
+        a2 = oi_q_scaled(a2, oi_vi_load(s + 32), by, more, x[2 * blocks], q[2 * blocks], zero,
+                         has_offset);
+        a3 = oi_q_scaled(a3, oi_vi_load(s + 48), by, more, x[3 * blocks], q[3 * blocks], zero,
+                         has_offset);
     }
+    oi_vf_store(acc, a0);
+    oi_vf_store(acc + 16, a1);
+    oi_vf_store(acc + 32, a2);
+    oi_vf_store(acc + 48, a3);
 }
 
 /* n blocks of w: bytes for the instructions, f32 for what scales them. */
@@ -118,7 +117,10 @@ static inline __attribute__((always_inline)) void oi_amx_unpack(const uint8_t *r
     }
 }
 
-/* `rows` rows, a multiple of 16, times a part of a tile of n blocks; acc: 16 results of each. */
+/* `rows` rows, a multiple of 16, times a part of a tile of n blocks; acc: 16 results of each. Two
+ * blocks a round; sums are scaled two rounds after their making, four rows at a time, and products
+ * begin in between: processors look ahead only so far, and both kinds of work go on side by side.
+ */
 static inline __attribute__((always_inline)) void oi_amx_rows(
     const oi_amx_part *restrict p, const int8_t *restrict q, const float *restrict d,
     const float *restrict sum_of_q, float *restrict acc, int64_t rows, int64_t n, int64_t k,
@@ -127,16 +129,26 @@ static inline __attribute__((always_inline)) void oi_amx_rows(
     const int64_t blocks = k / group;
     oi_amx_sums s;
     for (int64_t r = 0; r < rows; r += 16)
-        for (int64_t b = 0; b < n + 4; b += 2) { /* sums are scaled two rounds after their making */
-            const int64_t old = b - 4;
-            if (old >= 0)
-                oi_amx_scale(acc + 16 * r, s.at[b / 2 % 2], p->scale + 16 * old,
-                             p->offset + 16 * old, d + r * blocks + old,
-                             sum_of_q + r * blocks + old, blocks, n - old < 2 ? n - old : 2, zero,
-                             has_offset);
-            if (b < n)
-                oi_amx_two(q + r * k + b * group, k, p->bytes + b * p->step, p->step, group,
-                           n - b < 2 ? n - b : 2, s.at[b / 2 % 2]);
+        for (int64_t b = 0; b < n + 4; b += 2) {
+            const int64_t old = b - 4, left = n - b;
+            const int8_t *x = q + r * k + b * group;
+            const uint8_t *w = p->bytes + b * p->step;
+            int32_t *sums = s.at[b / 2 % 2];
+            for (int64_t i = 0; i < 16; i += 4) {
+                if (old >= 0)
+                    oi_amx_scale(acc + 16 * (r + i), sums + 16 * i, p->scale + 16 * old,
+                                 p->offset + 16 * old, d + (r + i) * blocks + old,
+                                 sum_of_q + (r + i) * blocks + old, blocks,
+                                 n - old < 2 ? n - old : 2, zero, has_offset);
+                if (i == 0 && left > 0)
+                    oi_amx_even(x, k, w, group);
+                if (i == 4 && left > 1)
+                    oi_amx_odd(x + group, k, w + p->step, group);
+            }
+            if (left > 0)
+                _tile_stored(0, sums, 64);
+            if (left > 1)
+                _tile_stored(1, sums + 256, 64);
         }
 }
 

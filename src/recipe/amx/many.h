@@ -15,6 +15,8 @@ enum { OI_AMX_DEPTH = 1024, OI_AMX_ROWS = 64, OI_AMX_BLOCKS = OI_AMX_DEPTH / 8 }
 typedef struct oi_amx_part {
     const uint8_t *bytes; /* of the first block */
     int64_t step;         /* to the next */
+    const uint8_t *later; /* the same part of the next tile, as it is stored: ... */
+    int64_t size;         /* ... blocks of so many bytes, which come nearer meanwhile */
     _Alignas(64) uint8_t unpacked[16 * OI_AMX_DEPTH];
     _Alignas(64) float scale[16 * OI_AMX_BLOCKS], offset[16 * OI_AMX_BLOCKS];
 } oi_amx_part;
@@ -134,6 +136,8 @@ static inline __attribute__((always_inline)) void oi_amx_rows(
             const int8_t *x = q + r * k + b * group;
             const uint8_t *w = p->bytes + b * p->step;
             int32_t *sums = s.at[b / 2 % 2];
+            for (int64_t i = 0; r == 0 && left > 0 && i < 2 * p->size; i += 64)
+                oi_prefetch(p->later + b * p->size + i);
             for (int64_t i = 0; i < 16; i += 4) {
                 if (old >= 0)
                     oi_amx_scale(acc + 16 * (r + i), sums + 16 * i, p->scale + 16 * old,
@@ -170,6 +174,8 @@ static inline __attribute__((always_inline)) int64_t oi_q_many(
         memset(acc, 0, sizeof acc);
         for (int64_t b = 0; b < blocks; b += some) {
             const int64_t part = blocks - b < some ? blocks - b : some;
+            p.later = w + (blocks + b) * size;
+            p.size = size;
             oi_amx_unpack(w + b * size, part, group, bits, scale_size, has_offset, &p);
             oi_amx_rows(&p, q + r * k + b * group, d + r * blocks + b, sums + r * blocks + b, acc,
                         m, part, k, group, has_offset, zero);

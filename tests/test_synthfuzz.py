@@ -34,9 +34,10 @@ def test_a_second_instance_shakes_the_first(openinfer, tmp_path, code, said):
     graph = tmp_path / "count.oi"
     graph.write_text("""
 dynamic { x: f32[4]; }
+constant { w: f32[4, 4] @init(0.5); }
 volatile { y: f32[4]; }
 persistent { step: i32 @init(0); K(t): f32[4] @table @cap(t=20); }
-block entry { cache.write x >> K[step]; cache.increment step; op neg(x) >> y; op add(y, x) >> y; op exp(y) >> y; return y; }
+block entry { assign t: f32[4]; cache.write x >> K[step]; cache.increment step; op matmul(w, x) >> t; op matmul(w, t) >> y; return y; }
 """)
     cc = tmp_path / "cc"
     cc.write_text(f"""#!/bin/sh

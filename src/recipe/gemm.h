@@ -177,8 +177,8 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
     for (int64_t i = 0; i < rows; i += 6, next += each * 2 * OI_VF) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
         oi_vf s[12];
-        for (int64_t r = 0; r < each; r++)
-            oi_prefetch(next + 2 * OI_VF * r);
+        for (int64_t r = 0; r < each * 2 * OI_VF; r += 16) /* lines of 64 bytes */
+            oi_prefetch(next + r);
         for (int64_t r = 0; r < 12; r++)
             s[r] = oi_vf_set(0);
         oi_gemm_more(a + at * a_row, a_row, a_k, b, 0, most, s);

@@ -22,10 +22,12 @@ def of(data, words):
 
 
 def table(data, words):
-    lines = ["| case | unit | ours | spread | peer | | ratio | wanted | limit |", "|---|---|---|---|---|---|---|---|---|"]
+    if not of(data, words):
+        return "Not measured in this run."
+    lines = ["| case | unit | ours | spread | peer | | ratio | of the best runs | wanted | limit |", "|---|---|---|---|---|---|---|---|---|---|"]
     for r in of(data, words):
         n = rows.number
-        ratio = f"{r['ratio']:.2f}" if r["ratio"] else ""
+        ratio = f"{r['ratio']:.2f} | {rows.best_ratio(r):.2f}" if r["ratio"] else " | "
         wanted = f"{r['bar']:g}" + (" (not met)" if rows.is_met(r) is False else "") if r.get("bar") is not None else ""
         low, high = r["spread"]["ours"]
         lines.append(f"| {r['case']} | {r['unit']} | {n(r['ours'])} | {n(low)} to {n(high)} | {n(r['peer'])} | "

@@ -63,6 +63,7 @@ def collect(o, name):
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             found.append(json.loads(line))
+            print(rows.text(found[-1]), file=sys.stderr, flush=True)
     if process.returncode != 0:
         found.append(rows.left_out(name, "its producer", f"failed with {process.returncode}"))
     return found

@@ -76,7 +76,8 @@ def placed(row):
 
 def roofline(rows, machine, threads=2):
     """Both axes in powers of ten: what a kernel multiplies per byte, and per second."""
-    points = [(r, placed(r)) for r in rows if placed(r)]
+    points = [(r, placed(r)) for r in rows if placed(r) and r["work"].get("threads", threads) == threads]
+    points.sort(key=lambda p: -p[1][1])
     n = str(threads)
     bandwidth, roofs = machine["read_gb_per_s"][n], [("f32", machine["f32_gmac_per_s"][n])]
     if "int8_gmac_per_s" in machine:
@@ -99,12 +100,17 @@ def roofline(rows, machine, threads=2):
         s.line(*at(max(10**x0, 10**y0 / bandwidth), max(10**y0, bandwidth * 10**x0)), *at(ridge, peak), color=INK, width=1.5)
         s.line(*at(ridge, peak), *at(10**x1, peak), color=INK, width=1.5)
         s.text(at(10**x1, peak)[0], at(10**x1, peak)[1] - 6, f"{name} {peak:.0f} GMAC/s", anchor="end", size=11)
+    written = []  # where labels stand, so that none covers another
     for r, (x, ours, peer) in points:
         if peer:
             s.line(*at(x, max(peer, 10**y0)), *at(x, max(ours, 10**y0)), color=FAINT, width=2)
             s.dot(*at(x, max(peer, 10**y0)), PEER, filled=False)
         s.dot(*at(x, max(ours, 10**y0)), OURS)
-        s.text(at(x, ours)[0] + 8, at(x, ours)[1] + 4, r["case"], size=10)
+        left, y = at(x, ours)[0] + 8, at(x, ours)[1] + 4
+        while any(abs(left - l) < 200 and abs(y - t) < 11 for l, t in written):
+            y += 1
+        written.append((left, y))
+        s.text(left, y, r["case"], size=10)
     s.text(465, 508, "multiply-adds per byte of weights", anchor="middle", size=11)
     s.text(70, 46, "GMAC/s: ours filled, the peer's hollow", size=11)
     return s.whole()

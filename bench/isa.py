@@ -4,7 +4,8 @@
 
 FOLDER holds model.oinf, prefill.oi and decode.oi (tools/models.py; bench/random_gguf.py makes weights where there
 are none), PROGRAM is bench/peers/llama.c. Programs take turns; medians count. Prefill is 512 tokens, by us in chunks
-of 32, by llama.cpp at once; decoding begins at an empty context or behind 1,024 tokens.
+of 32, by llama.cpp at once; decoding begins at an empty context or behind 1,024 tokens. The first chunk, which also
+touches all weights for the first time, counts as the second; llama.cpp is warm, too.
 """
 
 import argparse
@@ -25,7 +26,7 @@ def ours(program, threads):
     chunk = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
     prompt = program.times(chunk, PROMPT // CHUNK, 0, threads)
     steps = program.times(struct.pack("<i", 5), LONG + 32, 1, threads)
-    return PROMPT / sum(prompt), 1 / statistics.median(steps[4:36]), 1 / statistics.median(steps[LONG:])
+    return PROMPT / (prompt[1] + sum(prompt[1:])), 1 / statistics.median(steps[4:36]), 1 / statistics.median(steps[LONG:])
 
 
 def theirs(args):

@@ -35,8 +35,9 @@ static void scan(needs *n, const char *text)
 {
     char word[128];
     for (const char *p = text; *p;) {
-        if (!is_word(*p)) {
-            p++;
+        if (!is_word(*p)) { /* comments may name what they do not call */
+            const char *end = strncmp(p, "/*", 2) == 0 ? strstr(p + 2, "*/") : NULL;
+            p = end ? end + 2 : p + 1;
             continue;
         }
         size_t len = 0;

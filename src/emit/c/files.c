@@ -303,9 +303,9 @@ static void put_part(oi_cprog *c)
 }
 
 /* The first value of every thread that goes on: what the first thread failed with. */
-static void put_meet(oi_cprog *c)
+static void put_meet(oi_cprog *c, const char *code)
 {
-    if (!oi_c_is_shared(c))
+    if (!oi_c_is_shared(c) || !strstr(code, "meet(s, part"))
         return;
     oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
                          "with, they all know. */");
@@ -355,24 +355,11 @@ static void put_step(oi_cprog *c)
     oi_out_line(o, "%s", "");
 }
 
-/* Packed weights leave what they are made of behind. */
-static bool is_asked_for(const oi_cprog *c, size_t tensor)
-{
-    for (size_t k = 0; k < c->u->kernels.n; k++)
-        for (size_t p = 0; p < c->u->kernels.at[k].ports.n; p++)
-            if (c->u->kernels.at[k].ports.at[p].tensor == tensor)
-                return true;
-    return false;
-}
-
-static void put_holes(oi_cprog *c)
+static void put_holes(oi_cprog *c, const char *code)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
-        bool holes = false;
-        for (uint64_t e = 0; t->n_table && t->sources && e < t->n_entries; e++)
-            holes |= t->sources[e] == OI_NO_SOURCE;
-        if (!holes || !is_asked_for(c, i))
+        if (!oi_text_has_word(code, oi_arena_printf(c->arena, "%s_has_%s", c->name, t->name)))
             continue;
         oi_buf list = {0};
         for (uint64_t e = 0; e < t->n_entries; e++)
@@ -390,13 +377,9 @@ static void put_section(oi_out *o, const char *title)
     oi_out_line(o, "%s", "");
 }
 
-static void put_source(oi_cprog *c, oi_emitted *files)
+/* Kernels, steps, and before them what they use of this file's own. */
+static void put_code(oi_cprog *c)
 {
-    oi_out o = {0};
-    oi_buf helpers = {0};
-    put_holes(c);
-    oi_c_undo_functions(c);
-    put_meet(c);
     put_section(&c->out, "kernels: each line of the graph stands above what does it");
     for (size_t i = 0; i < c->u->kernels.n; i++)
         if (c->u->kernels.at[i].is_used)
@@ -413,7 +396,20 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     put_reset(c);
     put_init(c);
     put_save(c);
+    const char *code = oi_buf_to_arena(&c->out.buf, c->arena);
+    c->out = (oi_out){0};
+    put_holes(c, code);
+    oi_c_undo_functions(c);
+    put_meet(c, code);
+    oi_out_text(&c->out, code);
     oi_buf_putc(&c->out.buf, '\0');
+}
+
+static void put_source(oi_cprog *c, oi_emitted *files)
+{
+    oi_out o = {0};
+    oi_buf helpers = {0};
+    put_code(c);
     const char *header =
         oi_helpers_for(c->arena, oi_helpers, c->u->target, c->out.buf.text, &helpers);
     put_banner(

@@ -113,14 +113,14 @@ static bool write_file(const char *dir, const char *name, const char *text, chat
 /* All that the program was made from, in a line. */
 static void write_stamp(const chat_engine_options *o, char *out, size_t size)
 {
-    static const char *const files[] = {"model.oinf", "prefill.oi", "decode.oi"};
+    static const char *const files[] = {"model.oinf", "prefill.oi", "decode.oi", "/proc/self/exe"};
     size_t n = (size_t)snprintf(out, size, "%s %s ctx %llu", oi_version(), target(),
                                 (unsigned long long)o->context);
     for (size_t i = 0; i < sizeof files / sizeof *files && n < size; i++) {
         char path[4400];
         struct stat st = {0};
-        snprintf(path, sizeof path, "%s/%s", o->folder, files[i]);
-        (void)stat(path, &st);
+        snprintf(path, sizeof path, "%s/%s", *files[i] == '/' ? "" : o->folder, files[i]);
+        (void)stat(path, &st); /* where there is no such thing as ourselves, the version must do */
         n += (size_t)snprintf(out + n, size - n, " %lld:%lld", (long long)st.st_size,
                               (long long)st.st_mtime);
     }

@@ -20,10 +20,10 @@ static inline __attribute__((always_inline)) oi_vf oi_half_load(const uint16_t *
 static inline void oi_half_widen(const uint16_t *restrict from, int64_t n, int64_t form,
                                  float *restrict to)
 {
-    int64_t i = 0;
-    for (; i + OI_VF <= n; i += OI_VF)
+    const int64_t whole = n - n % OI_VF;
+    for (int64_t i = 0; i < whole; i += OI_VF)
         oi_vf_store(to + i, oi_half_load(from + i, form));
-    for (; i < n; i++)
+    for (int64_t i = whole; i < n; i++)
         to[i] = form == OI_HALF_F16 ? oi_f32_of_f16(from[i]) : oi_f32_of_bf16(from[i]);
 }
 

@@ -231,10 +231,24 @@ bool oi_infer(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg
     return infer(&c, NULL);
 }
 
+static bool all_known(const oi_type *types, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t d = 0; d < types[i].rank; d++)
+            if (!types[i].dims[d].known)
+                return false;
+    return true;
+}
+
 bool oi_infer_result(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg *attrs,
                      size_t n_attrs, const oi_type *declared, oi_type *out, size_t n_out,
                      oi_infer_fail *fail)
 {
     oi_call c = {op, in, n_in, attrs, n_attrs, declared, n_out, fail};
+    if (!infer(&c, out))
+        return false;
+    if (!declared || all_known(out, n_out))
+        return true;
+    c.declared = NULL; /* it says how long the result is, and does not know: the inputs must */
     return infer(&c, out);
 }

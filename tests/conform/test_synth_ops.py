@@ -132,7 +132,6 @@ OPEN_REFUSED = {
     "max_pool": NO_LOOPS, "lp_pool": NO_LOOPS, "conv_integer": NO_LOOPS, "qconv": NO_LOOPS,  # padding by the remainder
     "col2im": "its greatest lengths do not go together",
     "rope": OTHER_BODY, "lstm": OTHER_BODY, "gru": OTHER_BODY, "rnn": OTHER_BODY,  # one call per step of time
-    "range": "its greatest lengths do not go together",
     "istft": NO_RULE,
     **dict.fromkeys(("nonzero", "unique", "topk", "sort", "argsort", "resize", "grid_sample", "dft", "rfft", "ifft",
                      "stft"), "of something whose length only the run knows"),  # bodies of text want sizes

@@ -1,6 +1,7 @@
-/* shake.c: put into a program's main.c by shaking_cc. Before every step another instance takes one from its
- * beginning; then that other one loads what was saved before and must do the same step bit for bit, in everything
- * it shows. Only then goes out what the first showed; whether it was disturbed, the simulator beside it sees. */
+/* shake.c: put into a program's main.c by shaking_cc. Before every step another instance takes one
+ * from its beginning; then that other one loads what was saved before and must do the same step bit
+ * for bit, in everything it shows. Only then goes out what the first showed; whether it was
+ * disturbed, the simulator beside it sees. */
 #include <stdlib.h>
 #include <string.h>
 

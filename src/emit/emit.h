@@ -36,6 +36,8 @@ extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name */
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
                            const char *text, oi_buf *out);
 
+bool oi_is_word(char c); /* a letter, a digit or _ */
+
 /* What a helper calls its parameter n; NULL: it has none. */
 const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char *helper,
                                 uint32_t n);

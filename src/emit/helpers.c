@@ -3,7 +3,7 @@
 
 #include "recipe/recipe.h"
 
-static bool is_word(char c)
+bool oi_is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -35,13 +35,13 @@ static void scan(needs *n, const char *text)
 {
     char word[128];
     for (const char *p = text; *p;) {
-        if (!is_word(*p)) { /* comments may name what they do not call */
+        if (!oi_is_word(*p)) { /* comments may name what they do not call */
             const char *end = strncmp(p, "/*", 2) == 0 ? strstr(p + 2, "*/") : NULL;
             p = end ? end + 2 : p + 1;
             continue;
         }
         size_t len = 0;
-        while (is_word(p[len]))
+        while (oi_is_word(p[len]))
             len++;
         if (len > 3 && len < sizeof word &&
             (memcmp(p, "oi_", 3) == 0 || memcmp(p, "OI_", 3) == 0)) {
@@ -87,7 +87,7 @@ const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *
         oi_map_put(&known, table[i].name, i);
     for (const char *p = text; *p;) {
         size_t len = 0;
-        while (is_word(p[len]))
+        while (oi_is_word(p[len]))
             len++;
         if (len > 3 && memcmp(p, "oi_", 3) == 0 && p[len] == '(') {
             const char *word = oi_arena_text(a, p, len);
@@ -115,7 +115,7 @@ const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char 
         p = comma + 1;
     }
     const char *comma = end ? memchr(p, ',', (size_t)(end - p)) : NULL, *last = comma ? comma : end;
-    for (p = last; p && is_word(p[-1]);)
+    for (p = last; p && oi_is_word(p[-1]);)
         p--;
     return p ? oi_arena_text(a, p, (size_t)(last - p)) : NULL;
 }

@@ -91,16 +91,11 @@ static const char *scalar_name(void *ctx, uint32_t scalar)
     return k->scalars.at[scalar].name;
 }
 
-static bool is_word(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 bool oi_text_has_word(const char *text, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = strstr(text, word); p; p = strstr(p + 1, word))
-        if ((p == text || !is_word(p[-1])) && !is_word(p[n]))
+        if ((p == text || !oi_is_word(p[-1])) && !oi_is_word(p[n]))
             return true;
     return false;
 }

@@ -195,7 +195,6 @@ static bool plan(const oi_recipe_call *c, product *p, int64_t lanes, oi_recipe_p
         plan_weights(p, 2 * lanes, out);
     else if (!plan_both(p, out))
         return false;
-    out->macs = (uint64_t)(p->stack * p->m * p->b.columns * p->a.columns);
     out->split_dim = p->stack > 1 ? p->shared : o->rank - 1;
     out->extent = o->dims[out->split_dim];
     out->unit = p->stack > 1 ? 1 : 2 * lanes;
@@ -245,7 +244,6 @@ static void plan_halves(const oi_recipe_call *c, const product *p, oi_recipe_pla
     const int64_t sizes[] = {p->m, n, k,    p->a.row_step, p->a.column_step,
                              a,    b, made, at_once(p),    depth_of(p)};
     add_sizes(out, sizes, OI_COUNT(sizes));
-    out->macs = (uint64_t)(p->m * n * k);
     out->split_dim = c->q->out[0].rank - 1;
     out->extent = n;
     out->unit = width;

@@ -135,7 +135,6 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->percent = 40; /* exponentials take the rest */
-    out->macs = (uint64_t)(c.batches * c.heads * c.tq * c.tk * (c.dh + c.dv));
     out->split_dim = c.heads_first ? 1 : q->out[0].rank - 1;
     out->extent = q->out[0].dims[out->split_dim];
     out->unit = unit;

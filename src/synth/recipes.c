@@ -76,18 +76,20 @@ uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
 
 /* -- what it costs -- */
 
-static uint64_t macs_of_nests(const oi_kernel_query *q)
+/* What the call's own loops multiply and add. */
+static uint64_t macs_of_nests(oi_unit *u, const oi_kernel_query *q)
 {
-    uint64_t all = 0;
+    uint64_t sum = 0;
+    oi_nest *n = oi_arena_alloc(u->arena, sizeof *n);
     for (size_t i = 0; i < oi_nest_count(q); i++) {
-        oi_nest nest;
-        uint64_t n = 1;
-        oi_nest_make(q, i, &nest);
-        for (uint32_t a = 0; a < nest.n_axes; a++)
-            n *= (uint64_t)nest.axes[a].extent;
-        all += nest.kind == OI_NEST_CONTRACT ? n : 0;
+        uint64_t all = 1;
+        *n = (oi_nest){0};
+        oi_nest_make(q, i, n);
+        for (uint32_t a = 0; a < n->n_axes; a++)
+            all *= (uint64_t)n->axes[a].extent; /* an estimate: a wrap is only a wrong number */
+        sum += n->kind == OI_NEST_CONTRACT ? all : 0;
     }
-    return all;
+    return sum;
 }
 
 /* As many multiply-accumulates as the op's definition has. */
@@ -97,7 +99,7 @@ static uint64_t macs_of(oi_unit *u, const oi_kernel_query *q)
     oi_infer_fail fail;
     uint64_t all = 0;
     if (q->op->cls != OI_OP_CLASS_COMPOSITE)
-        return macs_of_nests(q);
+        return macs_of_nests(u, q);
     if (!oi_composite_expand(u->arena, q, &e, &fail))
         return 0;
     for (uint32_t c = 0; c < e->n_calls; c++) {
@@ -114,7 +116,7 @@ static uint64_t macs_of(oi_unit *u, const oi_kernel_query *q)
                                .n_out = call->n_out,
                                .attrs = call->attrs};
         if (call->op->cls == OI_OP_CLASS_CONTRACT)
-            all += macs_of_nests(&own);
+            all += macs_of_nests(u, &own);
     }
     return all;
 }
@@ -150,22 +152,6 @@ static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool
     return to;
 }
 
-/* What the call's own loops multiply and add. */
-static uint64_t count_macs(oi_unit *u, const oi_kernel_query *q)
-{
-    uint64_t sum = 0;
-    oi_nest *n = oi_arena_alloc(u->arena, sizeof *n);
-    for (size_t i = 0; i < oi_nest_count(q); i++) {
-        uint64_t all = 1;
-        *n = (oi_nest){0};
-        oi_nest_make(q, i, n);
-        for (uint32_t a = 0; a < n->n_axes; a++)
-            all *= (uint64_t)n->axes[a].extent; /* an estimate: a wrap is only a wrong number */
-        sum += n->kind == OI_NEST_CONTRACT ? all : 0;
-    }
-    return sum;
-}
-
 bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
                   oi_recipe_plan *plan)
 {
@@ -180,8 +166,6 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
     }
     *recipe = oi_recipe_find(&(oi_recipe_call){q, is_weight, u->target}, plan);
     bool takes = *recipe;
-    if (takes && !plan->macs)
-        plan->macs = count_macs(u, q);
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)
         takes = can_pack(u, call, &plan->packings[i]);
     return takes;

@@ -90,7 +90,35 @@ block entry {
   return y;
 }
 """
-GRAPHS = {"mixed": (MIXED, 96), "layers": (LAYERS, 384)}
+# a norm, then two products of the same rows in 8 bits, then one of what they made
+ROUNDED = """
+dynamic {{ start: f32[1, {rows}, 384]; }}
+constant {{
+  wide: u4[1024, 384] @init(9); wide_scale: f16[1024, 12] @init(0.01); wide_offset: f16[1024, 12] @init(-0.07);
+  back: i8[384, 1024] @init(-5); back_scale: f16[384, 32] @init(0.002); g: f32[384] @init(0.5);
+}}
+volatile {{ y: f32[1, {rows}, 384]; }}
+block entry {{
+  assign x: f32[1, {rows}, 384];
+  assign h: f32[1, {rows}, 384];
+  assign a: f32[1, {rows}, 1024];
+  assign b: f32[1, {rows}, 1024];
+  op abs(start) >> x;
+  loop layers (l in 0..3) {{
+    op rmsnorm(x, g) >> h;
+    op qlinear(h, wide, wide_scale, wide_offset, act="q8") >> a;
+    op qlinear(h, wide, wide_scale, wide_offset, act="q8") >> b;
+    op qlinear(h, wide, wide_scale, act="q8") >> b;
+    op mul(a, b) >> a;
+    op qlinear(a, back, back_scale, act="q8") >> h;
+    op add(x, h) >> x;
+  }}
+  op neg(x) >> y;
+  return y;
+}}
+"""
+GRAPHS = {"mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
+          "rows": (ROUNDED.format(rows=24), 1)}  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -192,6 +220,27 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
     assert first
     for threads in COUNTS[1:]:
         assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+
+
+@pytest.mark.parametrize("name, meets", [("row", 2), ("rows", 4)])
+def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
+    """One row every thread rounds for itself; many are shared out as the norm before it is."""
+    build(words(name), tmp_path / "out", RACES)
+    source = (tmp_path / "out/judged.c").read_text()
+    layer = source[source.index("/* loop layers */") :]
+    layer = layer[: layer.index("    }\n")]
+    assert layer.count("    round_") == 2 and layer.count("    qlinear_") == 3
+    assert layer.count("meet(s, part") == meets
+    assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")
+    assert "meet(" not in layer[layer.index("rmsnorm_h(") : layer.index("round_h(")]
+    text = inputs(tmp_path / "out", 3)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+    run = openinfer("verify", *words(name), "--target", "cpu_avx2", "--steps", 2)
+    worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith("output")]
+    assert worst == ["0"], run.stdout
 
 
 def test_threads_are_used(words, tmp_path):

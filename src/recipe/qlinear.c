@@ -141,27 +141,43 @@ static int64_t rows_of(const oi_operand *x)
     return m;
 }
 
-static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t count)
+static const oi_recipe rounding = {"8-bit blocks", "", true, NULL};
+
+static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t width)
 {
-    uint32_t i = out->n_scratch++;
-    out->scratch[i].name = name;
-    out->scratch[i].dtype = t;
-    out->scratch[i].count = count;
-    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
+    uint32_t i = out->ready.n_arrays++;
+    out->ready.arrays[i].name = name;
+    out->ready.arrays[i].dtype = t;
+    out->ready.arrays[i].width = width;
+    oi_recipe_arg_add(out, OI_ARG_READY, i);
 }
 
-/* What makes x ready: rows of so many bytes at a time in 8 bits, with the scales and sums of their
- * blocks. */
-static int64_t add_ready(const oi_packing *p, int64_t m, int64_t bytes, oi_recipe_plan *out)
+/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. */
+static void add_ready(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
 {
-    const int64_t k = p->sizes[P_K], blocks = k / p->sizes[P_GROUP];
-    int64_t rows = bytes / k / 16 * 16;
-    rows = rows < 16 ? 16 : rows;
-    rows = rows < m ? rows : m;
-    add_scratch(out, "q", OI_I8, rows * k);
-    add_scratch(out, "d", OI_F32, rows * blocks);
-    add_scratch(out, "sums", OI_F32, rows * blocks);
-    return rows;
+    oi_ready *r = &out->ready;
+    r->function = "oi_q8_rows";
+    r->recipe = &rounding;
+    r->verb = "round";
+    r->doc = "x in blocks of 8 bits, for all products that read it.";
+    r->rows = rows_of(x);
+    for (uint32_t d = 0; d + 1 < x->rank; d++)
+        if (x->dims[d] == r->rows && !r->has_dim) {
+            r->has_dim = true;
+            r->dim = d;
+        }
+    add_array(out, "q", OI_I8, k);
+    add_array(out, "d", OI_F32, k / group);
+    add_array(out, "sums", OI_F32, k / group);
+    r->sizes[r->n_sizes++] = k;
+    r->sizes[r->n_sizes++] = group;
+}
+
+/* Rows of x in so many bytes; of many, a multiple of what tiles take. */
+static int64_t rows_at_once(int64_t m, int64_t k, int64_t bytes)
+{
+    const int64_t rows = bytes / k / 16 * 16;
+    return m < 16 || m < rows ? m : rows < 16 ? 16 : rows;
 }
 
 static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
@@ -174,10 +190,12 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     const oi_dtype t = (oi_dtype)s[P_TYPE];
     out->function = is_q8 ? "oi_qlinear" : "oi_qlinear_float";
     out->n_packings = 1;
-    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    if (is_q8)
+        add_ready(&c->q->in[0], s[P_K], s[P_GROUP], out);
+    else
+        oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    const int64_t rows = is_q8 ? add_ready(p, m, oi_cost_qlinear_bytes(c->target), out) : 0;
     const int64_t sizes[] = {m,
                              s[P_N],
                              s[P_K],
@@ -187,7 +205,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
                              s[P_HAS_OFFSET],
                              s[P_BIAS_TYPE] != OI_NONE,
                              zero_of(t),
-                             rows};
+                             rows_at_once(m, s[P_K], oi_cost_qlinear_bytes(c->target))};
     for (size_t i = 0; i < OI_COUNT(sizes) - !is_q8; i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);

@@ -24,9 +24,10 @@
 
 /* Rows of x: q = x / d within +-127, d of every block, and the sum of q of every block. */
 static inline void oi_q8_rows(const float *restrict x, int8_t *restrict q, float *restrict d,
-                              float *restrict sums, int64_t rows, int64_t k, int64_t group)
+                              float *restrict sums, int64_t k, int64_t group, int64_t first,
+                              int64_t last)
 {
-    for (int64_t b = 0; b < rows * (k / group); b++)
+    for (int64_t b = first * (k / group); b < last * (k / group); b++)
         oi_q8_block(x + b * group, q + b * group, d + b, sums + b, group);
 }
 
@@ -149,10 +150,11 @@ static inline __attribute__((always_inline)) void oi_q_tile4(
     acc[3] = a3;
 }
 
-/* out (m, n) = x (m, k) times w; the results of rows first ... last - 1 of w. */
+/* out (m, n) = x (m, k) times w, where x is what oi_q8_rows made of it; the results of rows first
+ * ... last - 1 of w. So many rows of x at once stay in the second cache. */
 static inline __attribute__((always_inline)) void oi_qlinear(
-    const float *restrict x, const uint8_t *restrict w, float *restrict out, int8_t *restrict q,
-    float *restrict d, float *restrict sums, int64_t m, int64_t n, int64_t k, int64_t group,
+    const int8_t *restrict q, const float *restrict d, const float *restrict sums,
+    const uint8_t *restrict w, float *restrict out, int64_t m, int64_t n, int64_t k, int64_t group,
     int64_t bits, int64_t scale_size, int64_t has_offset, int64_t has_bias, int64_t zero,
     int64_t rows_at_once, int64_t first, int64_t last)
 {
@@ -161,9 +163,8 @@ static inline __attribute__((always_inline)) void oi_qlinear(
     const float *bias = (const float *)(const void *)(w + (n + OI_VF - 1) / OI_VF * tile);
     if (m >= 16)
         oi_q_many_begin(group);
-    for (int64_t r = 0; r < m; r += rows_at_once, x += rows_at_once * k, out += rows_at_once * n) {
+    for (int64_t r = 0; r < m; r += rows_at_once) {
         const int64_t rows = m - r < rows_at_once ? m - r : rows_at_once;
-        oi_q8_rows(x, q, d, sums, rows, k, group);
         for (int64_t at = first; at < last; at += OI_VF) {
             const uint8_t *t = w + at / OI_VF * tile;
             const int64_t many =
@@ -184,6 +185,10 @@ static inline __attribute__((always_inline)) void oi_qlinear(
                                    scale_size, has_offset, zero),
                          has_bias ? bias : NULL, at, n);
         }
+        q += rows * k;
+        d += rows * blocks;
+        sums += rows * blocks;
+        out += rows * n;
     }
     if (m >= 16)
         oi_q_many_end();

@@ -9,9 +9,13 @@ static void body(const char *function, const trial_arg *a)
                          a[9].n, a[10].n, a[11].n, a[12].n, a[13].n);
         return;
     }
+    if (strcmp(function, "oi_q8_rows") == 0) {
+        oi_q8_rows(a[0].in, a[1].out, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n);
+        return;
+    }
     assert_string_equal(function, "oi_qlinear");
-    oi_qlinear(a[0].in, a[1].in, a[2].out, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
-               a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n);
+    oi_qlinear(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n, a[9].n,
+               a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n);
 }
 
 typedef struct setting {

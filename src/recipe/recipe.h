@@ -16,6 +16,7 @@ typedef enum oi_recipe_arg_kind {
     OI_ARG_IN,      /* input n of the call: a pointer to its elements, row-major */
     OI_ARG_OUT,     /* output n */
     OI_ARG_PACKED,  /* what packing n made */
+    OI_ARG_READY,   /* array n of what was made ready */
     OI_ARG_SCRATCH, /* array n: a local of the caller, aligned to 64 bytes */
     OI_ARG_SIZE,    /* the number n, as int64_t */
     OI_ARG_REAL,    /* the number `real`, as float */
@@ -36,6 +37,8 @@ typedef struct oi_recipe_arg {
 #define OI_RECIPE_SCRATCH 6
 #define OI_PACK_INPUTS    4
 #define OI_PACK_SIZES     8
+#define OI_READY_ARRAYS   3
+#define OI_READY_SIZES    4
 
 /* Weights in the order in which the body streams them: made from some inputs when the program is
  * synthesized. Equal packings of equal tensors are made once. */
@@ -51,13 +54,38 @@ struct oi_packing {
     void (*pack)(const oi_packing *p, const void *const *in, void *out);
 };
 
+typedef struct oi_recipe oi_recipe;
+
+/* What the body wants made of an input first, in arrays of as many rows: a kernel of its own, which
+ * all calls share that want the same. Its function is handed the input, the arrays, the sizes and
+ * which rows are wanted, first and last. */
+typedef struct oi_ready {
+    const char *function; /* NULL: nothing */
+    const oi_recipe *recipe;
+    const char *verb, *doc;
+    uint32_t in;
+    int64_t rows;
+    bool has_dim; /* rows lie along `dim` of the input alone */
+    uint32_t dim;
+    uint32_t n_arrays;
+    struct {
+        const char *name;
+        oi_dtype dtype;
+        int64_t width; /* of a row */
+    } arrays[OI_READY_ARRAYS];
+    uint32_t n_sizes;
+    int64_t sizes[OI_READY_SIZES];
+} oi_ready;
+
 /* How one call is done. */
 typedef struct oi_recipe_plan {
-    const char *function; /* the body */
+    const char *function;   /* the body */
+    const char *verb, *doc; /* what it does, where that is not what the op does; or NULL */
     uint32_t n_args;
     oi_recipe_arg args[OI_RECIPE_ARGS];
     uint32_t n_packings;
     oi_packing packings[OI_RECIPE_PACKS];
+    oi_ready ready;
     uint32_t n_scratch;
     struct {
         const char *name;
@@ -68,6 +96,8 @@ typedef struct oi_recipe_plan {
      * every output; extent 0: one thread does all. */
     int64_t extent, unit;
     uint32_t split_dim;
+    bool reads_alike; /* it is dim `read_dim` of every input, too */
+    uint32_t read_dim;
     uint64_t macs;   /* set by who plans the program */
     bool is_int8;    /* they are of 8-bit integers */
     uint8_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
@@ -85,11 +115,11 @@ typedef struct oi_recipe_call {
     const oi_device_info *target;
 } oi_recipe_call;
 
-typedef struct oi_recipe {
+struct oi_recipe {
     const char *name, *op;
     bool needs_vectors; /* the body calls names of the folders */
     bool (*plan)(const oi_recipe_call *c, oi_recipe_plan *out); /* false: not this call */
-} oi_recipe;
+};
 
 /* -- table.c -- */
 

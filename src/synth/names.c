@@ -5,6 +5,8 @@
 static const char *ops_of(oi_unit *u, const oi_skernel *k)
 {
     const char *first = NULL, *last = NULL;
+    if (k->recipe && k->plan->verb)
+        return k->plan->verb;
     for (size_t i = 0; i < k->nodes.n; i++) {
         if (k->nodes.at[i]->kind != OI_NODE_OP)
             continue;
@@ -16,14 +18,16 @@ static const char *ops_of(oi_unit *u, const oi_skernel *k)
     return strcmp(first, last) == 0 ? first : oi_arena_printf(u->arena, "%s_%s", first, last);
 }
 
-/* The variable that the kernel makes, or works for. */
+/* The variable that the kernel makes, or works for; what is made ready is called by what it is
+ * made of. */
 static const char *result_of(const oi_unit *u, const oi_skernel *k)
 {
     const oi_pnode *last = k->nodes.at[k->nodes.n - 1];
     for (size_t i = k->ports.n; i-- > 0;) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
         const oi_pvar *v = t->var ? t->var : t->origin;
-        if (k->ports.at[i].is_written && t->space != OI_SPACE_LOCAL && v)
+        if (k->ports.at[i].is_written != (k->recipe && k->plan->verb) &&
+            t->space != OI_SPACE_LOCAL && v)
             return v->name;
     }
     if (last->kind != OI_NODE_OP || last->as.op.n_out == 0)

@@ -222,6 +222,8 @@ static bool unconverted(oi_unit *u, const oi_lowered *call, const oi_stmts *befo
     return any;
 }
 
+/* -- what is made ready -- */
+
 static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
 {
     p.is_written = is_written;
@@ -232,7 +234,59 @@ static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
     return (uint32_t)k->ports.n - 1;
 }
 
-static void add_ports(oi_unit *u, const oi_lowered *call, const oi_port *to,
+/* How the arrays are made of the input: rows are what is shared out. */
+static oi_recipe_plan *ready_plan(oi_unit *u, const oi_ready *r)
+{
+    oi_recipe_plan *p = oi_arena_alloc(u->arena, sizeof *p);
+    p->function = r->function;
+    p->verb = r->verb;
+    p->doc = r->doc;
+    p->extent = r->rows;
+    p->unit = 1;
+    p->reads_alike = r->has_dim;
+    p->read_dim = r->dim;
+    oi_recipe_arg_add(p, OI_ARG_IN, 0);
+    for (uint32_t i = 0; i < r->n_arrays; i++)
+        oi_recipe_arg_add(p, OI_ARG_OUT, i);
+    for (uint32_t i = 0; i < r->n_sizes; i++)
+        oi_recipe_arg_add(p, OI_ARG_SIZE, r->sizes[i]);
+    oi_recipe_arg_add(p, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(p, OI_ARG_LAST, 0);
+    return p;
+}
+
+/* Calls that want the same are found later (same.c): each has its own kernel for now. */
+static void make_ready(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                       const oi_ready *r, oi_port *arrays, oi_stmts *out)
+{
+    const oi_tensor *in = &u->tensors.at[call->in[r->in].tensor];
+    const char *x = in->var ? in->var->name : in->name;
+    oi_skernel *k = oi_lower_kernel(u, r->verb, n);
+    k->recipe = r->recipe;
+    k->plan = ready_plan(u, r);
+    k->graph = graph;
+    uint32_t *ports = oi_arena_alloc(u->arena, (k->plan->n_args + 1) * sizeof *ports);
+    for (uint32_t i = 0; i < k->plan->n_args; i++)
+        ports[i] = OI_NO_ID;
+    ports[0] = add_port(u, k, call->in[r->in], false);
+    for (uint32_t i = 0; i < r->n_arrays; i++) {
+        oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_%s", x, r->arrays[i].name),
+                       .label = r->arrays[i].name,
+                       .dtype = r->arrays[i].dtype,
+                       .rank = 2,
+                       .dims = {r->rows, r->arrays[i].width},
+                       .space = OI_SPACE_ARENA,
+                       .is_written = true,
+                       .graph = graph};
+        arrays[i] = (oi_port){.tensor = oi_unit_add_tensor(u, &t)};
+        ports[1 + i] = add_port(u, k, arrays[i], true);
+    }
+    k->arg_ports = ports;
+    *OI_PUSH(u->arena, out) =
+        (oi_stmt){.kind = OI_STMT_KERNEL, .node = n, .kernel = (uint32_t)u->kernels.n - 1};
+}
+
+static void add_ports(oi_unit *u, const oi_lowered *call, const oi_port *to, const oi_port *ready,
                       const oi_recipe_plan *plan, oi_skernel *kernel, const uint32_t *packed)
 {
     uint32_t *ports = oi_arena_alloc(u->arena, (plan->n_args + 1) * sizeof *ports);
@@ -241,6 +295,8 @@ static void add_ports(oi_unit *u, const oi_lowered *call, const oi_port *to,
         ports[i] = OI_NO_ID;
         if (plan->args[i].kind == OI_ARG_IN) {
             ports[i] = add_port(u, kernel, call->in[n], false);
+        } else if (plan->args[i].kind == OI_ARG_READY) {
+            ports[i] = add_port(u, kernel, ready[n], false);
         } else if (plan->args[i].kind == OI_ARG_OUT) {
             ports[i] = add_port(u, kernel, to[n], true);
         } else if (plan->args[i].kind == OI_ARG_PACKED) {
@@ -271,7 +327,9 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         return false;
     for (uint32_t i = 0; i < plan->n_packings; i++)
         packed[i] = oi_recipe_pack(u, call, &plan->packings[i]);
-    oi_port *to = outputs(u, graph, call, plan->in_place);
+    oi_port ready[OI_READY_ARRAYS], *to = outputs(u, graph, call, plan->in_place);
+    if (plan->ready.function)
+        make_ready(u, graph, n, call, &plan->ready, ready, out);
     oi_skernel *k = oi_lower_kernel(u, q->op->name, n);
     for (uint32_t i = 0; i < call->n_numbers; i++)
         *OI_PUSH(u->arena, &k->scalars) = call->numbers[i];
@@ -282,7 +340,7 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
     k->plan = plan;
     k->call = own;
     k->graph = graph;
-    add_ports(u, call, to, plan, k, packed);
+    add_ports(u, call, to, ready, plan, k, packed);
     *OI_PUSH(u->arena, out) =
         (oi_stmt){.kind = OI_STMT_KERNEL, .node = n, .kernel = (uint32_t)u->kernels.n - 1};
     for (size_t o = 0; o < q->n_out; o++)

@@ -4,7 +4,8 @@
  * makes:  fewer kernels; values with more readers
  *
  * Two calls of one list are the same when op, attributes and operands are, and nothing between them
- * changes what they read. Bodies make such pairs: every qlinear over one input quantises it. */
+ * changes what they read; two tuned bodies, when their arguments are. Bodies make such pairs: every
+ * qlinear over one input rounds it. */
 #include "synth/compose.h"
 
 typedef struct sharing {
@@ -45,11 +46,17 @@ static bool same_contents(const oi_tensor *a, const oi_tensor *b)
            memcmp(a->bytes, b->bytes, a->size_bytes) == 0;
 }
 
-/* Operand by operand; *to is what the second call makes instead of *from. */
-static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, uint32_t *from,
-                       uint32_t *to)
+#define MOST OI_READY_ARRAYS /* results of a call that is done once */
+
+/* What one call makes, and what another would make in its place. */
+typedef struct results {
+    uint32_t n, keep[MOST], gone[MOST];
+} results;
+
+/* Operand by operand. */
+static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, results *out)
 {
-    unsigned n_written = 0;
+    out->n = 0;
     if (a->ports.n != b->ports.n)
         return false;
     for (size_t i = 0; i < a->ports.n; i++) {
@@ -57,43 +64,57 @@ static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *
         if (p->is_written != q->is_written)
             return false;
         if (p->is_written) {
-            *from = p->tensor;
-            *to = q->tensor;
-            n_written++;
-            if (p->n_entry || q->n_entry ||
+            if (p->n_entry || q->n_entry || p->tensor == q->tensor || out->n == MOST ||
                 !oi_tensor_same_type(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor]))
                 return false;
+            out->keep[out->n] = p->tensor;
+            out->gone[out->n++] = q->tensor;
         } else if (!oi_port_same(p, q) &&
                    !same_contents(&u->tensors.at[p->tensor], &u->tensors.at[q->tensor])) {
             return false;
         }
     }
-    return n_written == 1;
+    return out->n > 0;
 }
 
-static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, uint32_t *from,
-                      uint32_t *to)
+/* The same body with the same numbers. */
+static bool same_body(const oi_skernel *a, const oi_skernel *b)
 {
-    if (!a->query || !b->query || a->query->op != b->query->op || a->scalars.n || b->scalars.n ||
-        a->is_dynamic || b->is_dynamic || a->can_fail || b->can_fail)
+    if (!b->recipe || a->lengths.n || b->lengths.n || a->finish || b->finish ||
+        strcmp(a->plan->function, b->plan->function) != 0 || a->plan->n_args != b->plan->n_args)
+        return false;
+    for (uint32_t i = 0; i < a->plan->n_args; i++) {
+        const oi_recipe_arg *x = &a->plan->args[i], *y = &b->plan->args[i];
+        if (x->kind != y->kind || x->kind == OI_ARG_ATTR || x->n != y->n ||
+            memcmp(&x->real, &y->real, sizeof x->real) != 0 || a->arg_ports[i] != b->arg_ports[i])
+            return false;
+    }
+    return true;
+}
+
+static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, results *out)
+{
+    if (a->scalars.n || b->scalars.n || a->is_dynamic || b->is_dynamic || a->can_fail ||
+        b->can_fail)
+        return false;
+    if (a->recipe)
+        return same_body(a, b) && same_ports(u, a, b, out);
+    if (!a->query || !b->query || a->query->op != b->query->op)
         return false;
     for (uint32_t i = 0; i < a->query->op->n_attrs; i++)
         if (!same_value(&a->query->attrs[i], &b->query->attrs[i]))
             return false;
-    return same_ports(u, a, b, from, to);
+    return same_ports(u, a, b, out);
 }
 
 /* -- sharing -- */
 
-typedef struct replacing {
-    uint32_t from, to;
-} replacing;
-
 static void replace(void *ctx, const oi_mention *m)
 {
-    const replacing *r = ctx;
-    if (m->port && m->tensor == r->from)
-        m->port->tensor = r->to;
+    const results *r = ctx;
+    for (uint32_t i = 0; m->port && i < r->n; i++)
+        if (m->tensor == r->gone[i])
+            m->port->tensor = r->keep[i];
 }
 
 typedef struct counting {
@@ -120,17 +141,24 @@ static bool is_read_below(const sharing *x, size_t maker, uint32_t tensor)
     return c.n + 1 == x->uses[tensor].all;
 }
 
+static bool are_read_below(const sharing *x, size_t maker, const uint32_t *tensors, uint32_t n)
+{
+    bool are = true;
+    for (uint32_t i = 0; i < n; i++)
+        are = are && is_read_below(x, maker, tensors[i]);
+    return are;
+}
+
 static bool share(sharing *x, size_t first, size_t second)
 {
     oi_unit *u = x->u;
-    uint32_t keep = OI_NO_ID, gone = OI_NO_ID;
+    results r;
     const oi_stmt *a = &x->list->at[first], *b = &x->list->at[second];
     if (a->kind != OI_STMT_KERNEL || b->kind != OI_STMT_KERNEL ||
-        !same_call(u, &u->kernels.at[a->kernel], &u->kernels.at[b->kernel], &keep, &gone) ||
-        keep == gone || !is_read_below(x, first, keep) || !is_read_below(x, second, gone) ||
+        !same_call(u, &u->kernels.at[a->kernel], &u->kernels.at[b->kernel], &r) ||
+        !are_read_below(x, first, r.keep, r.n) || !are_read_below(x, second, r.gone, r.n) ||
         !oi_stmts_may_pass(u, x->graph, x->list, second, first + 1, second, true))
         return false;
-    replacing r = {gone, keep};
     for (size_t i = second + 1; i < x->list->n; i++) {
         oi_stmt *s = &x->list->at[i];
         oi_stmt_mentions(u, x->graph, s, replace, &r);
@@ -138,9 +166,11 @@ static bool share(sharing *x, size_t first, size_t second)
     }
     oi_tally_stmt(u, x->graph, &x->list->at[second], x->uses, false);
     oi_stmts_remove(x->list, second);
-    x->uses[keep].all += x->uses[gone].all;
-    x->uses[keep].reads += x->uses[gone].reads;
-    x->uses[gone] = (oi_tally){0, 0, 0};
+    for (uint32_t i = 0; i < r.n; i++) {
+        x->uses[r.keep[i]].all += x->uses[r.gone[i]].all;
+        x->uses[r.keep[i]].reads += x->uses[r.gone[i]].reads;
+        x->uses[r.gone[i]] = (oi_tally){0, 0, 0};
+    }
     return true;
 }
 

@@ -143,9 +143,13 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
     const oi_tensor *t = &u->tensors.at[tensor];
     uint32_t found = OI_NO_ID;
     bool any = false;
+    const bool alike = k->recipe && k->plan->reads_alike && k->plan->read_dim < t->rank &&
+                       t->dims[k->plan->read_dim] == k->plan->extent;
     for (size_t i = 0; k->recipe && i < k->ports.n; i++)
         if (k->ports.at[i].tensor == tensor)
-            return k->ports.at[i].is_written ? k->plan->split_dim : OI_NO_ID;
+            return k->ports.at[i].is_written ? k->plan->split_dim
+                   : alike                   ? k->plan->read_dim
+                                             : OI_NO_ID;
     for (size_t n = 0; n < k->nests.n; n++)
         for (int post = 0; post < 2; post++) {
             const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;
@@ -169,6 +173,11 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
 {
     uint32_t dim = split_dim(u, writer, tensor);
     oi_sharing old = k->split;
+    if (k->recipe && k->plan->reads_alike && dim == k->plan->read_dim &&
+        writer->split.extent == k->plan->extent && writer->split.unit % k->plan->unit == 0) {
+        k->split = writer->split;
+        return true;
+    }
     if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
@@ -284,24 +293,41 @@ static bool can_own(const oi_unit *u, const oi_skernel *k)
     return can;
 }
 
-/* Between shared neighbours: else one thread would do it beside others of its own anyway. */
-static void mark_owned(sharing *s, oi_stmts *list, const oi_tally *tally)
+/* Statements first ... last - 1 become every thread's own, if all of them can. */
+static void own_run(sharing *s, oi_stmts *list, size_t first, size_t last, const oi_tally *tally)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        oi_stmt *x = &list->at[i];
-        if (x->is_shared && x->kind == OI_STMT_LOOP)
-            mark_owned(s, &x->body, tally);
-        const bool between =
-            (i == 0 || list->at[i - 1].is_shared) && i + 1 < list->n && list->at[i + 1].is_shared;
-        if (x->is_shared || x->kind != OI_STMT_KERNEL || !between ||
-            !can_own(s->u, &s->u->kernels.at[x->kernel]) || !is_read_by_all(s, list, i, tally))
-            continue;
+    size_t i = last;
+    uint64_t work = 0;
+    for (; i > first; i--) { /* the later ones are read by whoever reads the earlier ones */
+        oi_stmt *x = &list->at[i - 1];
+        if (x->kind != OI_STMT_KERNEL || !can_own(s->u, &s->u->kernels.at[x->kernel]) ||
+            !is_read_by_all(s, list, i - 1, tally))
+            break;
+        work += work_of(s->u, &s->u->kernels.at[x->kernel]);
         x->is_shared = true;
-        const oi_skernel *k = &s->u->kernels.at[x->kernel];
-        for (size_t p = 0; p < k->ports.n; p++) {
+    }
+    const bool all = i == first && work < (uint64_t)oi_cost_share(s->u->target);
+    for (; i < last; i++) {
+        list->at[i].is_shared = all;
+        const oi_skernel *k = &s->u->kernels.at[list->at[i].kernel];
+        for (size_t p = 0; all && p < k->ports.n; p++) {
             oi_tensor *t = &s->u->tensors.at[k->ports.at[p].tensor];
             t->is_own |= k->ports.at[p].is_written && t->space == OI_SPACE_ARENA;
         }
+    }
+}
+
+/* Between shared neighbours: else one thread would do it beside others of its own anyway. */
+static void mark_owned(sharing *s, oi_stmts *list, const oi_tally *tally)
+{
+    for (size_t i = 0, end; i < list->n; i = end + 1) {
+        for (end = i; end < list->n && !list->at[end].is_shared; end++) {
+        }
+        if (end == list->n)
+            return;
+        own_run(s, list, i, end, tally);
+        if (list->at[end].kind == OI_STMT_LOOP)
+            mark_owned(s, &list->at[end].body, tally);
     }
 }
 

@@ -145,12 +145,35 @@ static inline void trial_reference(trial *t, void *out)
     oi_diag_free(d);
 }
 
+/* Arrays that the body wants made of an input first: row by row, the last one first. */
+static inline void trial_ready(const trial *t, const oi_ready *r, void **arrays, trial_body *body)
+{
+    for (uint32_t i = 0; i < r->n_arrays; i++) {
+        size_t n = (size_t)(r->rows * r->arrays[i].width) * oi_dtype_bits(r->arrays[i].dtype) / 8;
+        arrays[i] = trial_room(n);
+        memset(arrays[i], 0x55, n);
+    }
+    for (int64_t row = r->rows; r->function && row-- > 0;) {
+        trial_arg a[OI_RECIPE_ARGS];
+        uint32_t n = 0;
+        a[n++].in = t->data[r->in];
+        for (uint32_t i = 0; i < r->n_arrays; i++)
+            a[n++].out = arrays[i];
+        for (uint32_t i = 0; i < r->n_sizes; i++)
+            a[n++].n = r->sizes[i];
+        a[n++].n = row;
+        a[n++].n = row + 1;
+        body(r->function, a);
+    }
+}
+
 /* One part of the work, with scratch of its own. */
 static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *const *packed,
                               void *out, int64_t first, int64_t last, trial_body *body)
 {
     trial_arg a[OI_RECIPE_ARGS];
-    void *scratch[OI_RECIPE_SCRATCH];
+    void *scratch[OI_RECIPE_SCRATCH], *ready[OI_READY_ARRAYS];
+    trial_ready(t, &p->ready, ready, body);
     for (uint32_t i = 0; i < p->n_scratch; i++) {
         size_t n = (size_t)p->scratch[i].count * oi_dtype_bits(p->scratch[i].dtype) / 8;
         scratch[i] = trial_room(n);
@@ -163,6 +186,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         case OI_ARG_IN: a[i].in = t->data[arg->n]; break;
         case OI_ARG_OUT: a[i].out = (char *)out + (size_t)arg->n * trial_bytes(&t->out); break;
         case OI_ARG_PACKED: a[i].in = packed[arg->n]; break;
+        case OI_ARG_READY: a[i].in = ready[arg->n]; break;
         case OI_ARG_SCRATCH: a[i].out = scratch[arg->n]; break;
         case OI_ARG_SIZE: a[i].n = arg->n; break;
         case OI_ARG_REAL: a[i].real = (float)arg->real; break;
@@ -175,6 +199,8 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
     body(p->function, a);
     for (uint32_t i = 0; i < p->n_scratch; i++)
         free(scratch[i]);
+    for (uint32_t i = 0; i < p->ready.n_arrays; i++)
+        free(ready[i]);
 }
 
 /* The work in parts of `units` units each, the last one first. */

@@ -95,7 +95,8 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
     switch (a->kind) {
     case OI_ARG_IN:
     case OI_ARG_OUT:
-    case OI_ARG_PACKED: return names[k->arg_ports[arg]];
+    case OI_ARG_PACKED:
+    case OI_ARG_READY: return names[k->arg_ports[arg]];
     case OI_ARG_SCRATCH: return k->plan->scratch[a->n].name;
     case OI_ARG_SIZE: return oi_arena_printf(c->arena, "%" PRId64, a->n);
     case OI_ARG_REAL: {
@@ -235,8 +236,8 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     c->graph = k->graph;
     const char **names = port_names(c, k);
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
-    if (k->recipe && k->call) /* its loops stand elsewhere: say what they are for */
-        oi_out_line(&c->out, "/* %s */", k->call->op->doc);
+    if (k->recipe && (k->plan->doc || k->call)) /* its loops stand elsewhere: say what for */
+        oi_out_line(&c->out, "/* %s */", k->plan->doc ? k->plan->doc : k->call->op->doc);
     if (k->finish)
         put_finish(c, k, names);
     put_parameters(c, k, names);

@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 from conftest import BIN, REPO
@@ -384,3 +385,46 @@ def test_what_a_consumer_hides(openinfer, tmp_path, body):
     path.write_text(HIDDEN.format(body=body))
     run = openinfer("verify", path, "--target", "cpu_scalar", "--steps", 3, "--cflags", "-O1")
     assert "they agree" in run.stdout
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rows_of_weights_side_by_side(openinfer, tmp_path, rows):
+    """Products without a recipe read 32 rows of their weights at once, which the weights file has in that order."""
+    rng = numpy.random.default_rng(7)
+    with PackageWriter(tmp_path / "m.oinf") as package:
+        for layer in range(2):
+            package.add_tensor(f"q{layer}", StreamTensor("u4", (64, 96), rng.bytes(64 * 96 // 2)))
+            for name in "so":
+                part = rng.standard_normal((64, 3)).astype(numpy.float16)
+                package.add_tensor(f"{name}{layer}", StreamTensor("f16", (64, 3), part.tobytes()))
+        package.add_tensor("b", StreamTensor("i8", (96, 64), rng.bytes(96 * 64)))
+        package.add_tensor("t", StreamTensor("f32", (96, 2), rng.standard_normal((96, 2)).astype(numpy.float32).tobytes()))
+        package.add_tensor("w", StreamTensor("f32", (160, 96), rng.standard_normal((160, 96)).astype(numpy.float32).tobytes()))
+    path = tmp_path / "rows.oi"
+    path.write_text(f"""
+dynamic {{ x: f32[{rows}, 96]; }}
+constant {{
+  q(l): u4[64, 96] @pattern("q{{l}}"); s(l): f16[64, 3] @pattern("s{{l}}"); o(l): f16[64, 3] @pattern("o{{l}}");
+  b: i8[96, 64]; t: f32[96, 2]; w: f32[160, 96];
+}}
+volatile {{ y: f32[{rows}, 160]; }}
+block entry {{
+  assign h: f32[{rows}, 96];
+  assign g: f32[{rows}, 64];
+  op relu(x) >> h;
+  loop layers (l in 0..2) {{
+    op qlinear(h, q[l], s[l], o[l], act="q8") >> g;
+    op qlinear(g, b, t, act="q8") >> h;
+    op add(h, x) >> h;
+  }}
+  op matmul(h, w, transpose_b=true) >> y;
+  return y;
+}}
+""")
+    common = [path, "--model", tmp_path / "m.oinf", "--target", "cpu_avx2", "--without", "recipes"]
+    for without in [], ["--without", "layout"], ["--without", "rows"], ["--without", "threads"]:
+        run = openinfer("verify", *common, *without, "--steps", 3, "--cflags", "-O1 -Wall -Wextra -Werror")
+        assert "they agree" in run.stdout
+    for name, without, strips in ("side_by_side", [], 5), ("apart", ["--without", "layout"], 0):
+        openinfer("synth", *common, *without, "-o", tmp_path / name)
+        assert (tmp_path / name / "rows.c").read_text().count("acc[32];") == strips

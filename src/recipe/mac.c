@@ -118,8 +118,8 @@ static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *
     if (!fits_stack(rc, pitch * c->y.kernel))
         return false;
     const int64_t window = c->y.kernel * c->x.kernel;
-    set_filters(&out->packings[0], (int64_t[]){c->m, c->y.kernel, c->c, c->x.kernel, each, steps,
-                                               c->c * window, window});
+    set_filters(&out->packings[0], (int64_t[OI_PACK_SIZES]){c->m, c->y.kernel, c->c, c->x.kernel,
+                                                            each, steps, c->c * window, window});
     out->function = "oi_mac_conv";
     out->in_place = same_size(c) && (tile == c->out_width || c->x.kernel == 1);
     const int64_t sizes[] = {c->batches,    c->c,         c->y.in,     c->x.in,     c->m,
@@ -178,7 +178,7 @@ bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
     if (rows == 0 || k == 0 || m == 0 || k > MOST_PRODUCTS ||
         !fits_stack(c, (rows > 1 ? 2 : 1) * pitch))
         return false;
-    set_filters(&out->packings[0], (int64_t[]){m, 1, k, 1, k, pitch / 4, 1, m});
+    set_filters(&out->packings[0], (int64_t[OI_PACK_SIZES]){m, 1, k, 1, k, pitch / 4, 1, m});
     out->function = "oi_mac_dense";
     out->in_place = k == m;
     out->finish[0] = c->q->out[0].rank - 1;

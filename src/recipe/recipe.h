@@ -36,7 +36,7 @@ typedef struct oi_recipe_arg {
 #define OI_RECIPE_PACKS   3
 #define OI_RECIPE_SCRATCH 6
 #define OI_PACK_INPUTS    4
-#define OI_PACK_SIZES     8
+#define OI_PACK_SIZES     16
 #define OI_READY_ARRAYS   3
 #define OI_READY_SIZES    4
 

@@ -117,7 +117,7 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
             continue;
         int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : -1;
         dot &= along == 0 || along == each;
-        rows &= across == 0 || across == 1 ||
+        rows &= across == 0 || across == 1 || across == each ||
                 (across == 2 && has_vectors(u)); /* every second of two vectors is one */
     }
     if (dot && n->axes[last].extent >= 2 * LANES)

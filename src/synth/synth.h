@@ -388,6 +388,7 @@ oi_status oi_pass_finish(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_narrow(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
+oi_status oi_pass_layout(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);

@@ -22,8 +22,8 @@ typedef struct access {
     uint32_t tensor;
     bool writes;
     who who;
-    uint32_t dim; /* PARTS: position i of the split touches place i of this dim only, or OI_NO_ID */
-    oi_sharing split;
+    uint32_t dim;     /* PARTS: each touches only its own places of this dim, or OI_NO_ID */
+    oi_sharing split; /* in places of that dim */
 } access;
 typedef OI_VEC(access) accesses;
 
@@ -115,23 +115,30 @@ static void split_kernel(const oi_unit *u, oi_skernel *k)
 
 /* -- dims -- */
 
-/* Whether the coordinates are place i of a dim, where i is the split axis, and no other dim and no
- * other axis has to do with it. */
-static uint32_t dim_of(const oi_tensor *t, const oi_sop *op, uint32_t axis)
+/* Whether the coordinates are places i * p ... i * p + p - 1 of a dim, where i is the split axis
+ * and p the dim's share, and no other dim has to do with it. */
+static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, oi_sharing split)
 {
     uint32_t found = OI_NO_ID;
     if (op->is_flat || op->kind == OI_SOP_INDEX)
         return OI_NO_ID;
     for (uint32_t d = 0; d < t->rank; d++) {
         const oi_nest_coord *c = &op->at[d];
-        if (c->step[axis] == 0)
+        const int64_t places = t->dims[d] / split.extent;
+        int64_t most = 0;
+        if (c->step[split.axis] == 0)
             continue;
-        if (found != OI_NO_ID || c->step[axis] != 1 || c->base != 0 || c->bend ||
+        if (found != OI_NO_ID || c->step[split.axis] != places ||
+            places * split.extent != t->dims[d] || c->base != 0 || c->bend ||
             c->index != OI_NEST_NONE)
             return OI_NO_ID;
-        for (uint32_t a = 0; a < OI_NEST_AXES; a++)
-            if (a != axis && c->step[a] != 0)
+        for (uint32_t a = 0; a < n->n_axes; a++) {
+            if (a != split.axis && c->step[a] < 0)
                 return OI_NO_ID;
+            most += a != split.axis ? c->step[a] * (n->axes[a].extent - 1) : 0;
+        }
+        if (most >= places)
+            return OI_NO_ID;
         found = d;
     }
     return found;
@@ -157,14 +164,25 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
                 const oi_sop *op = &ops->at[i];
                 if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
                     continue;
-                uint32_t dim = dim_of(t, op, k->split.axis);
+                uint32_t dim = dim_of(t, &k->nests.at[n], op, k->split);
                 if (dim == OI_NO_ID || (any && dim != found))
                     return OI_NO_ID;
                 found = dim;
                 any = true;
             }
         }
-    return found != OI_NO_ID && t->dims[found] == k->split.extent ? found : OI_NO_ID;
+    return found;
+}
+
+/* The split in places of that dim. */
+static oi_sharing places_of(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t dim)
+{
+    oi_sharing s = k->split;
+    if (!k->recipe && dim != OI_NO_ID) {
+        s.unit *= u->tensors.at[tensor].dims[dim] / s.extent;
+        s.extent = u->tensors.at[tensor].dims[dim];
+    }
+    return s;
 }
 
 /* Where a kernel reads what another has just written in parts, it is split alike if it can be: then
@@ -172,17 +190,17 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
 static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_skernel *writer)
 {
     uint32_t dim = split_dim(u, writer, tensor);
-    oi_sharing old = k->split;
+    const oi_sharing old = k->split, places = places_of(u, writer, tensor, dim);
     if (k->recipe && k->plan->reads_alike && dim == k->plan->read_dim &&
-        writer->split.extent == k->plan->extent && writer->split.unit % k->plan->unit == 0) {
-        k->split = writer->split;
+        places.extent == k->plan->extent && places.unit % k->plan->unit == 0) {
+        k->split = (oi_sharing){0, places.extent, places.unit};
         return true;
     }
     if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
     for (uint32_t a = 0; a + k->nests.at[0].order.spells_last < k->nests.at[0].n_axes; a++) {
-        k->split = (oi_sharing){a, writer->split.extent, writer->split.unit};
+        k->split = (oi_sharing){a, places.extent, places.unit};
         if (k->nests.at[0].axes[a].extent == k->split.extent && split_dim(u, k, tensor) == dim)
             return true;
     }
@@ -408,8 +426,8 @@ static accesses accesses_of(sharing *s, oi_stmt *x)
     for (size_t i = 0; parts && i < c.list.n; i++)
         if (c.list.at[i].who == PARTS) {
             const oi_skernel *k = &s->u->kernels.at[x->kernel];
-            c.list.at[i].split = k->split;
             c.list.at[i].dim = split_dim(s->u, k, c.list.at[i].tensor);
+            c.list.at[i].split = places_of(s->u, k, c.list.at[i].tensor, c.list.at[i].dim);
         }
     return c.list;
 }

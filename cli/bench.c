@@ -7,7 +7,8 @@
 #define MAX_WAYS 16
 
 static const char *model_path, *against, *cc, *flags, *tuned;
-static cli_list targets;
+static cli_list targets, without;
+static const char *skip[CLI_MAX_PASSES + 1];
 static cli_inputs inputs = {.are_steady = true};
 static cli_job job;
 static uint64_t steps = UINT64_MAX; /* not said: 50, or what tuning takes */
@@ -23,6 +24,8 @@ static const cli_option options[] = {
     OPT_COUNT("steps", 0, "N", &steps, "how many steps to measure; default 50"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
+    OPT_LIST("without", 0, "PASS", &without,
+             "leave a pass of the synthesizer out, to see what it brings"),
     OPT_FLAG("kernels", 0, &kernels, "kernel by kernel, beside what the plan predicts"),
     OPT_TEXT("tune", 0, "OUT.json", &tuned,
              "instead: measure this machine, write a device file that extends DEVICE"),
@@ -51,10 +54,19 @@ static row summarise(const char *name, double *times)
     return (row){name, t[n / 2], t[n / 4], t[(n - 1) - n / 4], t[0], {0}};
 }
 
+static oi_verify_options wanted(void)
+{
+    return (oi_verify_options){.synth = {.skip = skip},
+                               .steps = steps,
+                               .fill = cli_inputs_fill,
+                               .fill_ctx = &inputs,
+                               .cc = cc,
+                               .flags = flags};
+}
+
 static oi_status measure(const char *target, double *times, row *out)
 {
-    oi_verify_options o = {
-        .steps = steps, .fill = cli_inputs_fill, .fill_ctx = &inputs, .cc = cc, .flags = flags};
+    const oi_verify_options o = wanted();
     oi_device *device = NULL;
     oi_step_cost cost = {0};
     oi_status status = target ? oi_device_load(target, false, &device, job.diag) : OI_OK;
@@ -179,8 +191,7 @@ static void show_kernels(const char *target, const oi_bench_report *r)
 
 static oi_status measure_kernels(const char *target)
 {
-    oi_verify_options o = {
-        .steps = steps, .fill = cli_inputs_fill, .fill_ctx = &inputs, .cc = cc, .flags = flags};
+    const oi_verify_options o = wanted();
     oi_device *device = NULL;
     oi_bench_report *report = NULL;
     oi_status status = oi_device_load(target, false, &device, job.diag);
@@ -261,7 +272,9 @@ static oi_status run(cli_args args)
     steps = steps == UINT64_MAX ? 50 : steps;
     if (steps == 0 || steps > 10000000 || targets.n > MAX_WAYS)
         return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
-    oi_status status = cli_job_open(&job, args, model_path, NULL);
+    oi_status status = cli_passes(&without, skip);
+    if (status == OI_OK)
+        status = cli_job_open(&job, args, model_path, NULL);
     if (status == OI_OK)
         status = kernels ? measure_all_kernels() : measure_all();
     if (status == OI_OK)
@@ -289,11 +302,9 @@ const cli_command CMD_bench = {
         "is measured, in the step that was quickest with it, beside the time that the plan "
         "predicts from the device's description. With --tune no graph is needed: the machine is "
         "measured with the device's compiler, some sizes of tiles are tried, and a device file "
-        "says "
-        "what was found; programs made for it use that. The first "
-        "tenth of the steps warms up. All steps get the same inputs; persistent memory that is "
-        "full "
-        "starts anew.",
+        "says what was found; programs made for it use that. The first tenth of the steps warms "
+        "up. All steps get the same inputs; persistent memory that is "
+        "full starts anew.",
     .examples = examples,
     .options = options,
     .run = run,

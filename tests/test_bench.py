@@ -155,3 +155,14 @@ def test_rows():
     machine = {"read_gb_per_s": {"2": 10.0}, "f32_gmac_per_s": {"2": 100.0}}
     assert rows.limit(rows.row("a", "tokens/s", 1, bytes=1e8, macs=1e6), machine) == pytest.approx(100)
     assert rows.limit(rows.row("a", "GFLOP/s", 1, macs=1e6, per_item=2e-3), machine) == pytest.approx(200)
+
+
+def test_a_pass_can_be_left_out_to_see_what_it_brings(openinfer, tmp_path):
+    graph = tmp_path / "product.oi"
+    graph.write_text("dynamic { x: f32[64, 64]; } volatile { y: f32[64, 64]; } block entry { op matmul(x, x) >> y; return y; }")
+    named = {}
+    for without in [], ["--without", "recipes"]:
+        words = ["bench", graph, "--target", "cpu_avx2", "--kernels", "--json", "--steps", 2, *without]
+        named[bool(without)] = openinfer(*words).stdout
+    assert "matmul in tiles" in named[False] and "matmul in tiles" not in named[True]
+    assert "there is no pass 'recipe'" in openinfer("bench", graph, "--without", "recipe", code=2).stderr

@@ -17,9 +17,7 @@ static inline oi_vf oi_vf_exp(oi_vf x)
     q = oi_vf_add(oi_vf_mul(q, r), oi_vf_set(0.0416662023f));
     q = oi_vf_add(oi_vf_mul(q, r), oi_vf_set(0.166665177f));
     q = oi_vf_add(oi_vf_mul(q, r), oi_vf_set(0.5f));
-    const oi_vf p = oi_vf_add(one, oi_vf_add(r, oi_vf_mul(oi_vf_mul(r, r), q)));
-    const oi_vi k = oi_vi_of_vf(n), half = oi_vi_half(k);
-    return oi_vf_mul(oi_vf_mul(p, oi_vf_power_of_2(half)), oi_vf_power_of_2(oi_vi_sub(k, half)));
+    return oi_vf_times_2_to(oi_vf_add(one, oi_vf_add(r, oi_vf_mul(oi_vf_mul(r, r), q))), n);
 }
 
 #endif

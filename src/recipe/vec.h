@@ -9,7 +9,7 @@
 #else
 #include "recipe/avx512/dot.h"
 #endif
-#include "recipe/avx2/quantise.h"
+#include "recipe/avx512/quantise.h"
 #elif defined(__AVX2__)
 #include "recipe/avx2/dot.h"
 #include "recipe/avx2/quantise.h"

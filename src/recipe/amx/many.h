@@ -2,41 +2,40 @@
  *
  * A tile of w, 16 rows of it as qlinear.h lays them out, is what the instructions want once its
  * numbers are bytes: four along k of every row. So nibbles are unpacked and scales become f32, a
- * part of k at a time, for up to 64 rows of x. Two blocks are multiplied while the sums of those
- * before are scaled, as oi_q_tile4 does it. */
+ * part of k at a time, for up to 64 rows of x. Two blocks are multiplied with 32 rows while the
+ * sums of those before are scaled. */
 #ifndef OI_RECIPE_MANY_H
 #define OI_RECIPE_MANY_H
 
 #include "recipe/qblock.h"
 
-enum { OI_AMX_DEPTH = 1024, OI_AMX_ROWS = 64, OI_AMX_BLOCKS = OI_AMX_DEPTH / 8 };
+/* A part of k: so much when there is a choice, and no more. */
+enum { OI_AMX_DEPTH = 640, OI_AMX_MOST = 1024, OI_AMX_ROWS = 64 };
 
 /* A part of a tile of w. */
 typedef struct oi_amx_part {
     const uint8_t *bytes; /* of the first block */
     int64_t step;         /* to the next */
-    const uint8_t *later; /* the same part of the next tile, as it is stored: ... */
-    int64_t size;         /* ... blocks of so many bytes, which come nearer meanwhile */
-    _Alignas(64) uint8_t unpacked[16 * OI_AMX_DEPTH];
-    _Alignas(64) float scale[16 * OI_AMX_BLOCKS], offset[16 * OI_AMX_BLOCKS];
+    int64_t size;         /* of a block as it is stored */
+    _Alignas(64) uint8_t unpacked[16 * OI_AMX_MOST];
+    _Alignas(64) float scale[2 * OI_AMX_MOST], offset[2 * OI_AMX_MOST];
 } oi_amx_part;
 
-/* Sums of two blocks, of the last two and of those before: no more than 4 KB, so that reading the
- * ones does not seem to read the others, which are being written. */
+/* Sums of two blocks and 32 rows of x, of the last two blocks and of those before: first those of
+ * 16 rows, one block after the other, then those of 16 more. */
 typedef struct oi_amx_sums {
-    _Alignas(64) int32_t at[2][2 * 256];
+    _Alignas(64) int32_t at[2][4 * 256];
 } oi_amx_sums;
 
-/* Tiles 0 and 1 are sums, 4 and 6 rows of x, 5 and 7 rows of w: `group` bytes along k, at most 64.
+/* Tiles 0 to 3 are sums, 4 and 5 rows of x, 6 and 7 rows of w: `group` bytes along k, at most 64.
  */
 static inline void oi_q_many_begin(int64_t group)
 {
     _Alignas(64) uint8_t shape[64] = {1};
     const uint8_t bytes = (uint8_t)(group < 64 ? group : 64);
     for (int i = 0; i < 8; i++) {
-        const int is_w = i > 3 && i % 2;
-        shape[16 + 2 * i] = i > 3 && !is_w ? bytes : 64; /* of a row */
-        shape[48 + i] = is_w ? bytes / 4 : 16;           /* rows */
+        shape[16 + 2 * i] = i == 4 || i == 5 ? bytes : 64; /* of a row */
+        shape[48 + i] = i > 5 ? bytes / 4 : 16;            /* rows */
     }
     _tile_loadconfig(shape);
 }
@@ -46,29 +45,54 @@ static inline void oi_q_many_end(void)
     _tile_release();
 }
 
-/* Sums of a block: 16 rows of x, k apart, times w. Of every other block in tiles of its own. */
+/* Sums of a block: 16 rows of x, k apart, times w, and 16 more where there are. Of every other
+ * block in tiles of its own. */
 static inline __attribute__((always_inline)) void oi_amx_even(const int8_t *restrict q, int64_t k,
                                                               const uint8_t *restrict w,
-                                                              int64_t group)
+                                                              int64_t group, int has_more)
 {
     _tile_zero(0);
+    _tile_zero(1);
     for (int64_t i = 0; i < group; i += 64) {
+        _tile_loadd(6, w + 16 * i, 64);
         _tile_loadd(4, q + i, k);
-        _tile_loadd(5, w + 16 * i, 64);
-        _tile_dpbssd(0, 4, 5);
+        _tile_dpbssd(0, 4, 6);
+        if (has_more) {
+            _tile_loadd(5, q + 16 * k + i, k);
+            _tile_dpbssd(1, 5, 6);
+        }
     }
 }
 
 static inline __attribute__((always_inline)) void oi_amx_odd(const int8_t *restrict q, int64_t k,
                                                              const uint8_t *restrict w,
-                                                             int64_t group)
+                                                             int64_t group, int has_more)
 {
-    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
     for (int64_t i = 0; i < group; i += 64) {
-        _tile_loadd(6, q + i, k);
         _tile_loadd(7, w + 16 * i, 64);
-        _tile_dpbssd(1, 6, 7);
+        _tile_loadd(4, q + i, k);
+        _tile_dpbssd(2, 4, 7);
+        if (has_more) {
+            _tile_loadd(5, q + 16 * k + i, k);
+            _tile_dpbssd(3, 5, 7);
+        }
     }
+}
+
+/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q) */
+static inline __attribute__((always_inline)) oi_vf oi_amx_scaled(oi_vf acc, oi_vi sum, oi_vf scale,
+                                                                 oi_vf offset, float d,
+                                                                 float sum_of_q, int64_t zero,
+                                                                 int64_t has_offset)
+{
+    if (zero)
+        sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
+    const oi_vf v = has_offset
+                        ? oi_vf_fma(oi_vf_of_vi(sum), scale, oi_vf_mul(offset, oi_vf_set(sum_of_q)))
+                        : oi_vf_mul(oi_vf_of_vi(sum), scale);
+    return oi_vf_fma(v, oi_vf_set(d), acc);
 }
 
 /* Adds n blocks to the results of four rows; d and sum_of_q are those of the first block. */
@@ -83,12 +107,13 @@ static inline __attribute__((always_inline)) void oi_amx_scale(
         const int32_t *s = sums + 256 * b;
         const oi_vf by = oi_vf_load(scale + 16 * b), more = oi_vf_load(offset + 16 * b);
         const float *x = d + b, *q = sum_of_q + b;
-        a0 = oi_q_scaled(a0, oi_vi_load(s), by, more, x[0], q[0], zero, has_offset);
-        a1 = oi_q_scaled(a1, oi_vi_load(s + 16), by, more, x[blocks], q[blocks], zero, has_offset);
-        a2 = oi_q_scaled(a2, oi_vi_load(s + 32), by, more, x[2 * blocks], q[2 * blocks], zero,
-                         has_offset);
-        a3 = oi_q_scaled(a3, oi_vi_load(s + 48), by, more, x[3 * blocks], q[3 * blocks], zero,
-                         has_offset);
+        a0 = oi_amx_scaled(a0, oi_vi_load(s), by, more, x[0], q[0], zero, has_offset);
+        a1 =
+            oi_amx_scaled(a1, oi_vi_load(s + 16), by, more, x[blocks], q[blocks], zero, has_offset);
+        a2 = oi_amx_scaled(a2, oi_vi_load(s + 32), by, more, x[2 * blocks], q[2 * blocks], zero,
+                           has_offset);
+        a3 = oi_amx_scaled(a3, oi_vi_load(s + 48), by, more, x[3 * blocks], q[3 * blocks], zero,
+                           has_offset);
     }
     oi_vf_store(acc, a0);
     oi_vf_store(acc + 16, a1);
@@ -104,10 +129,9 @@ static inline __attribute__((always_inline)) void oi_amx_unpack(const uint8_t *r
                                                                 oi_amx_part *restrict p)
 {
     const int64_t of_w = group * bits / 8 * 16, of_scales = scale_size * 16;
-    const int64_t size = of_w + of_scales * (1 + has_offset);
     p->bytes = bits == 4 ? p->unpacked : w;
-    p->step = bits == 4 ? 16 * group : size;
-    for (int64_t b = 0; b < n; b++, w += size) {
+    p->step = bits == 4 ? 16 * group : p->size;
+    for (int64_t b = 0; b < n; b++, w += p->size) {
         for (int64_t i = 0; bits == 4 && i < group; i += 8) {
             const oi_vi v = oi_vi_load(w + 8 * i);
             _mm512_store_si512(p->unpacked + 16 * (b * group + i), oi_vi_low4(v));
@@ -119,41 +143,48 @@ static inline __attribute__((always_inline)) void oi_amx_unpack(const uint8_t *r
     }
 }
 
-/* `rows` rows, a multiple of 16, times a part of a tile of n blocks; acc: 16 results of each. Two
- * blocks a round; sums are scaled two rounds after their making, four rows at a time, and products
- * begin in between: processors look ahead only so far, and both kinds of work go on side by side.
- */
+/* 16 or 32 rows times a part of a tile of n blocks; acc: 16 results of each. Two blocks a round:
+ * products of these begin between the scaling of those before, four rows at a time: processors
+ * look ahead only so far, and both kinds of work go on side by side. Sums are read half a round
+ * after they were stored, at other places than those of the last stores. */
 static inline __attribute__((always_inline)) void oi_amx_rows(
-    const oi_amx_part *restrict p, const int8_t *restrict q, const float *restrict d,
-    const float *restrict sum_of_q, float *restrict acc, int64_t rows, int64_t n, int64_t k,
-    int64_t group, int64_t has_offset, int64_t zero)
+    const oi_amx_part *restrict p, const uint8_t *later, const int8_t *restrict q,
+    const float *restrict d, const float *restrict sum_of_q, float *restrict acc, int64_t rows,
+    int64_t n, int64_t k, int64_t group, int64_t has_offset, int64_t zero)
 {
-    const int64_t blocks = k / group;
+    const int64_t blocks = k / group, part = rows / 4;
+    const int has_more = rows > 16;
     oi_amx_sums s;
-    for (int64_t r = 0; r < rows; r += 16)
-        for (int64_t b = 0; b < n + 4; b += 2) {
-            const int64_t old = b - 4, left = n - b;
-            const int8_t *x = q + r * k + b * group;
-            const uint8_t *w = p->bytes + b * p->step;
-            int32_t *sums = s.at[b / 2 % 2];
-            for (int64_t i = 0; r == 0 && left > 0 && i < 2 * p->size; i += 64)
-                oi_prefetch(p->later + b * p->size + i);
-            for (int64_t i = 0; i < 16; i += 4) {
-                if (old >= 0)
-                    oi_amx_scale(acc + 16 * (r + i), sums + 16 * i, p->scale + 16 * old,
-                                 p->offset + 16 * old, d + (r + i) * blocks + old,
-                                 sum_of_q + (r + i) * blocks + old, blocks,
-                                 n - old < 2 ? n - old : 2, zero, has_offset);
-                if (i == 0 && left > 0)
-                    oi_amx_even(x, k, w, group);
-                if (i == 4 && left > 1)
-                    oi_amx_odd(x + group, k, w + p->step, group);
-            }
-            if (left > 0)
+    for (int64_t b = 0; b < n + 2; b += 2) {
+        const int64_t old = b - 2, left = n - b, some = n - old < 2 ? n - old : 2;
+        const int8_t *x = q + b * group;
+        const uint8_t *w = p->bytes + b * p->step;
+        const int32_t *before = s.at[old / 2 & 1];
+        int32_t *sums = s.at[b / 2 & 1];
+        for (int64_t i = 0; i < rows; i += 4) {
+            if (old >= 0)
+                oi_amx_scale(acc + 16 * i, before + i / 16 * 512 + i % 16 * 16, p->scale + 16 * old,
+                             p->offset + 16 * old, d + i * blocks + old,
+                             sum_of_q + i * blocks + old, blocks, some, zero, has_offset);
+            if (left <= 0)
+                continue;
+            if (i == 0)
+                oi_amx_even(x, k, w, group, has_more);
+            if (i == 0 && later)
+                for (int64_t j = 0; j < 2 * p->size; j += 64)
+                    oi_prefetch(later + b * p->size + j);
+            if (i == part && left > 1)
+                oi_amx_odd(x + group, k, w + p->step, group, has_more);
+            if (i == 2 * part) {
                 _tile_stored(0, sums, 64);
-            if (left > 1)
-                _tile_stored(1, sums + 256, 64);
+                _tile_stored(2, sums + 256, 64);
+            }
+            if (i == 3 * part && has_more) {
+                _tile_stored(1, sums + 512, 64);
+                _tile_stored(3, sums + 768, 64);
+            }
         }
+    }
 }
 
 /* A tile of w times rows of x; returns for how many the results are in `out`. */
@@ -163,22 +194,32 @@ static inline __attribute__((always_inline)) int64_t oi_q_many(
     int64_t rows, int64_t n, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
     int64_t has_offset, int64_t zero)
 {
-    const int64_t size = (group * bits / 8 + scale_size * (1 + has_offset)) * 16;
-    const int64_t blocks = k / group, some = OI_AMX_DEPTH / group, all = rows / 16 * 16;
+    const int64_t blocks = k / group, all = rows / 16 * 16;
+    const int64_t parts = (k + OI_AMX_DEPTH - 1) / OI_AMX_DEPTH;
+    const int64_t some =
+        ((blocks + parts - 1) / parts + 1) / 2 * 2; /* equal parts of whole rounds */
     _Alignas(64) float acc[16 * OI_AMX_ROWS];
-    oi_amx_part p;
-    if (group > 64 && (group % 64 || group > OI_AMX_DEPTH))
+    oi_amx_part p = {.size = (group * bits / 8 + scale_size * (1 + has_offset)) * 16};
+    if (some * group > OI_AMX_MOST || (group > 64 && group % 64))
         return 0;
     for (int64_t r = 0; r < all; r += OI_AMX_ROWS) {
         const int64_t m = all - r < OI_AMX_ROWS ? all - r : OI_AMX_ROWS;
         memset(acc, 0, sizeof acc);
         for (int64_t b = 0; b < blocks; b += some) {
             const int64_t part = blocks - b < some ? blocks - b : some;
-            p.later = w + (blocks + b) * size;
-            p.size = size;
-            oi_amx_unpack(w + b * size, part, group, bits, scale_size, has_offset, &p);
-            oi_amx_rows(&p, q + r * k + b * group, d + r * blocks + b, sums + r * blocks + b, acc,
-                        m, part, k, group, has_offset, zero);
+            oi_amx_unpack(w + b * p.size, part, group, bits, scale_size, has_offset, &p);
+            for (int64_t i = 0; i < m; i += 32) {
+                const int8_t *x = q + (r + i) * k + b * group;
+                const float *of_x = d + (r + i) * blocks + b, *of_q = sums + (r + i) * blocks + b;
+                /* the same part of the next tile comes nearer meanwhile */
+                const uint8_t *later = r + i ? NULL : w + (blocks + b) * p.size;
+                if (m - i < 32)
+                    oi_amx_rows(&p, later, x, of_x, of_q, acc + 16 * i, 16, part, k, group,
+                                has_offset, zero);
+                else
+                    oi_amx_rows(&p, later, x, of_x, of_q, acc + 16 * i, 32, part, k, group,
+                                has_offset, zero);
+            }
         }
         for (int64_t i = 0; i < m; i++)
             oi_q_put(out + (r + i) * n, oi_vf_load(acc + 16 * i), bias, at, n);

@@ -183,14 +183,12 @@ static inline oi_vf oi_vf_power_of_2(oi_vi n)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
 
-static inline oi_vi oi_vi_half(oi_vi n)
+/* x * 2^n for whole n within -252 ... 254 */
+static inline oi_vf oi_vf_times_2_to(oi_vf x, oi_vf n)
 {
-    return _mm256_srai_epi32(n, 1);
-}
-
-static inline oi_vi oi_vi_sub(oi_vi a, oi_vi b)
-{
-    return _mm256_sub_epi32(a, b);
+    const oi_vi k = oi_vi_of_vf(n), half = _mm256_srai_epi32(k, 1);
+    return oi_vf_mul(oi_vf_mul(x, oi_vf_power_of_2(half)),
+                     oi_vf_power_of_2(_mm256_sub_epi32(k, half)));
 }
 
 /* The lower, or upper, half of every byte. */

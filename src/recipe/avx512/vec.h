@@ -174,11 +174,6 @@ static inline oi_vi oi_vi_add(oi_vi a, oi_vi b)
     return _mm512_add_epi32(a, b);
 }
 
-static inline oi_vi oi_vi_sub(oi_vi a, oi_vi b)
-{
-    return _mm512_sub_epi32(a, b);
-}
-
 static inline oi_vf oi_vf_of_vi(oi_vi v)
 {
     return _mm512_cvtepi32_ps(v);
@@ -190,15 +185,10 @@ static inline oi_vi oi_vi_of_vf(oi_vf v)
     return _mm512_cvtps_epi32(v);
 }
 
-/* 2^n for n within -126 ... 127 */
-static inline oi_vf oi_vf_power_of_2(oi_vi n)
+/* x * 2^n for whole n */
+static inline oi_vf oi_vf_times_2_to(oi_vf x, oi_vf n)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23));
-}
-
-static inline oi_vi oi_vi_half(oi_vi n)
-{
-    return _mm512_srai_epi32(n, 1);
+    return _mm512_scalef_ps(x, n);
 }
 
 /* The lower, or upper, half of every byte. */

@@ -151,11 +151,6 @@ static inline oi_vi oi_vi_add(oi_vi a, oi_vi b)
     return vaddq_s32(a, b);
 }
 
-static inline oi_vi oi_vi_sub(oi_vi a, oi_vi b)
-{
-    return vsubq_s32(a, b);
-}
-
 static inline oi_vf oi_vf_of_vi(oi_vi v)
 {
     return vcvtq_f32_s32(v);
@@ -173,9 +168,11 @@ static inline oi_vf oi_vf_power_of_2(oi_vi n)
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
 }
 
-static inline oi_vi oi_vi_half(oi_vi n)
+/* x * 2^n for whole n within -252 ... 254 */
+static inline oi_vf oi_vf_times_2_to(oi_vf x, oi_vf n)
 {
-    return vshrq_n_s32(n, 1);
+    const oi_vi k = oi_vi_of_vf(n), half = vshrq_n_s32(k, 1);
+    return oi_vf_mul(oi_vf_mul(x, oi_vf_power_of_2(half)), oi_vf_power_of_2(vsubq_s32(k, half)));
 }
 
 /* The lower, or upper, half of every byte. */

@@ -38,13 +38,11 @@ static inline oi_vi oi_q4_dot(const uint8_t *restrict w, const int8_t *restrict 
 {
     oi_vi total = oi_vi_zero();
     for (int64_t i = 0; i < group; i += 32) {
-        oi_vi sum = oi_vi_zero();
-        for (int64_t j = i; j < i + 32 && j < group; j += 8) {
-            oi_vi v = oi_vi_load(w + j / 2 * OI_VF);
-            sum = oi_vi_dot_u4(sum, oi_vi_low4(v), oi_vi_four(q + j));
-            sum = oi_vi_dot_u4(sum, oi_vi_high4(v), oi_vi_four(q + j + 4));
-        }
-        total = oi_vi_dot_u4_end(total, sum);
+        oi_vi s[2] = {oi_vi_zero(), oi_vi_zero()};
+        for (int64_t j = i; j < i + 32 && j < group; j += 8)
+            oi_vi_dot_halves(s, oi_vi_load(w + j / 2 * OI_VF), oi_vi_four(q + j),
+                             oi_vi_four(q + j + 4));
+        total = oi_vi_dot_halves_end(total, s);
     }
     return total;
 }

@@ -199,7 +199,8 @@ static inline __attribute__((always_inline)) int64_t oi_q_many(
     const int64_t some =
         ((blocks + parts - 1) / parts + 1) / 2 * 2; /* equal parts of whole rounds */
     _Alignas(64) float acc[16 * OI_AMX_ROWS];
-    oi_amx_part p = {.size = (group * bits / 8 + scale_size * (1 + has_offset)) * 16};
+    oi_amx_part p;
+    p.size = (group * bits / 8 + scale_size * (1 + has_offset)) * 16;
     if (some * group > OI_AMX_MOST || (group > 64 && group % 64))
         return 0;
     for (int64_t r = 0; r < all; r += OI_AMX_ROWS) {

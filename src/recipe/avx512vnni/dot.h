@@ -16,6 +16,20 @@ static inline oi_vi oi_vi_dot_u4_end(oi_vi total, oi_vi sum)
     return _mm512_add_epi32(total, sum);
 }
 
+/* s += the products of both halves of every byte of w, the lower ones with x, the upper ones with
+ * y, these sixteenfold: they stay where they are. */
+static inline void oi_vi_dot_halves(oi_vi s[2], oi_vi w, oi_vi x, oi_vi y)
+{
+    s[0] = _mm512_dpbusd_epi32(s[0], oi_vi_low4(w), x);
+    s[1] = _mm512_dpbusd_epi32(s[1], _mm512_and_si512(w, _mm512_set1_epi8((char)0xf0)), y);
+}
+
+/* total += what any number of oi_vi_dot_halves summed */
+static inline oi_vi oi_vi_dot_halves_end(oi_vi total, const oi_vi s[2])
+{
+    return _mm512_add_epi32(total, _mm512_add_epi32(s[0], _mm512_srai_epi32(s[1], 4)));
+}
+
 /* w within -128 ... 127 times x within +-127: x takes the sign of w. */
 static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
 {

@@ -135,11 +135,12 @@ static int64_t within(int64_t x, int64_t least, int64_t most)
     return x < least ? least : x > most ? most : x;
 }
 
-/* A panel takes half of the first cache: the other half is for rows of a and for the results. */
+/* A panel takes three quarters of the first cache: the rest is for six rows of a. Shorter parts of
+ * k would visit the results more often. */
 int64_t oi_cost_gemm_depth(const oi_device_info *t, int64_t width)
 {
     const int64_t row = width * (int64_t)sizeof(float);
-    const int64_t usual = (int64_t)t->cpu.cache_l1_bytes / 2 / row;
+    const int64_t usual = (int64_t)t->cpu.cache_l1_bytes / 4 * 3 / row;
     return stated_or(t->tuning.gemm_depth, within(usual, 192, 512));
 }
 

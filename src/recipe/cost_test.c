@@ -24,8 +24,8 @@ static void test_sizes_of_profiles(void **state)
     const oi_device_info *t = oi_device_get(d);
     assert_int_equal(oi_cost_share(t), 16384);
     assert_int_equal(oi_cost_unit(t), 16);
-    assert_int_equal(oi_cost_gemm_depth(t, 16), 256);
-    assert_int_equal(oi_cost_gemm_rows(t, 256), 144);
+    assert_int_equal(oi_cost_gemm_depth(t, 16), 384);
+    assert_int_equal(oi_cost_gemm_rows(t, 384), 96);
     assert_int_equal(oi_cost_qlinear_bytes(t), 65536);
     assert_int_equal(oi_cost_sdpa_floats(t), 96 << 10);
     assert_int_equal(oi_cost_kept(t), 256 << 10);
@@ -41,8 +41,8 @@ static void test_sizes_follow_the_device(void **state)
                         "\"cache_l2_bytes\": 2097152, \"line_bytes\": 128, \"meet_ns\": 1000}}");
     const oi_device_info *t = oi_device_get(d);
     assert_int_equal(oi_cost_unit(t), 32);
-    assert_int_equal(oi_cost_gemm_depth(t, 16), 384);
-    assert_true(oi_cost_gemm_rows(t, 384) > 144 && oi_cost_gemm_rows(t, 384) % 6 == 0);
+    assert_int_equal(oi_cost_gemm_depth(t, 16), 512);
+    assert_true(oi_cost_gemm_rows(t, 512) > 96 && oi_cost_gemm_rows(t, 512) % 6 == 0);
     assert_int_equal(oi_cost_qlinear_bytes(t), 262144);
     assert_int_equal(oi_cost_share(t), 192000); /* 8 * 1000 ns * 96 bytes/ns / 4 */
     oi_device_free(d);

@@ -7,8 +7,8 @@
 
 #define FEWEST 6   /* rows that the tile has; with less only packed weights are worth it */
 #define FAR    960 /* floats from row to row of a from which laying them side by side pays */
-#define DEPTH  256 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
-#define WIDTH  512
+#define DEPTH  384 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
+#define WIDTH  1024
 #define NARROW 64     /* OI_HALF_WIDTH: columns of halves that become floats at a time */
 #define LENT   131072 /* floats: what a thread's stack may well hold of a or of the result */
 

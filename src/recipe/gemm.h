@@ -4,15 +4,15 @@
  * is packed so when the program is made, any other b by the way, OI_GEMM_WIDTH columns and at most
  * OI_GEMM_DEPTH rows at a time. Such a part of a panel stays in the first cache while one six of
  * rows of a after the other meets it, with twelve vectors of sums in registers; rows of a that lie
- * far apart are laid side by side before. Sums run along k in order, part by part, whoever computes
- * them. */
+ * far apart are laid side by side when the first panel meets them. Sums run along k in order, part
+ * by part, whoever computes them. */
 #ifndef OI_RECIPE_GEMM_H
 #define OI_RECIPE_GEMM_H
 
 #include "kernel/scalar.h"
 #include "recipe/vec.h"
 
-enum { OI_GEMM_DEPTH = 256, OI_GEMM_WIDTH = 512 };
+enum { OI_GEMM_DEPTH = 384, OI_GEMM_WIDTH = 1024 };
 
 /* s += six rows of a, `a_row` apart and `a_k` along k, times rows from ... to - 1 of a panel; row r
  * is s[2 r] and s[2 r + 1]. */
@@ -129,8 +129,8 @@ static inline void oi_gemm_turn(const float *restrict from, int64_t from_step, f
 }
 
 /* A panel of b that is no weight: `columns` of its 2 OI_VF columns exist. */
-static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
-                                int64_t columns, float *restrict panel)
+static inline void oi_gemm_pack_one(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                    int64_t columns, float *restrict panel)
 {
     int64_t i = 0;
     for (; b_n == 1 && columns == 2 * OI_VF && i < k; i++, panel += 2 * OI_VF) {
@@ -145,6 +145,23 @@ static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_
     for (; i < k; i++)
         for (int64_t c = 0; c < 2 * OI_VF; c++)
             *panel++ = c < columns ? b[i * b_k + c * b_n] : 0;
+}
+
+/* Panels of b; eight at once where its rows are whole: each row is on a page of its own. */
+static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                int64_t columns, float *restrict panels)
+{
+    int64_t j = 0;
+    for (; b_n == 1 && j + 16 * OI_VF <= columns; j += 16 * OI_VF)
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t c = j; c < j + 16 * OI_VF; c += 2 * OI_VF) {
+                float *to = panels + c * k + 2 * OI_VF * i;
+                oi_vf_store(to, oi_vf_load(b + i * b_k + c));
+                oi_vf_store(to + OI_VF, oi_vf_load(b + i * b_k + c + OI_VF));
+            }
+    for (; j < columns; j += 2 * OI_VF)
+        oi_gemm_pack_one(b + j * b_n, b_k, b_n, k,
+                         columns - j < 2 * OI_VF ? columns - j : 2 * OI_VF, panels + j * k);
 }
 
 /* A part of some rows of a, one after the other: rows that are far apart would share the same
@@ -166,6 +183,32 @@ static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_
             part[i * OI_GEMM_DEPTH + j] = a[i * a_row + j * a_k];
 }
 
+/* Six rows of a and a part of k times a panel; the first `done` rows of the result are not touched.
+ */
+static inline __attribute__((always_inline)) void oi_gemm_tile(
+    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b,
+    const float *restrict bias, float *restrict out, int64_t n, int64_t k, int64_t is_more,
+    int64_t columns, int64_t done)
+{
+    const int64_t most = k > 32 ? k - 32 : 0;
+    oi_vf s[12];
+    for (int64_t r = 0; r < 12; r++)
+        s[r] = oi_vf_set(0);
+    oi_gemm_more(a, a_row, a_k, b, 0, most, s);
+    for (int64_t r = 0; r < 6; r++) { /* not earlier: the rest of k would drive it out again */
+        oi_prefetch(out + r * n);
+        oi_prefetch(out + r * n + 2 * OI_VF - 1);
+    }
+    oi_gemm_more(a, a_row, a_k, b, most, k, s);
+    if (done == 0 && columns == 2 * OI_VF) {
+        for (int64_t r = 0; r < 6; r++)
+            oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more, 2 * OI_VF);
+        return;
+    }
+    for (int64_t r = done; r < 6; r++)
+        oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more, columns);
+}
+
 /* Rows 0 ... rows - 1 of a and a part of k times a panel, six at a time; the last six may begin
  * with rows that are done already. By the way the next panel comes nearer. */
 static inline __attribute__((always_inline)) void oi_gemm_panel(
@@ -173,27 +216,34 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
     const float *restrict next, const float *restrict bias, float *restrict out, int64_t rows,
     int64_t n, int64_t k, int64_t is_more, int64_t columns)
 {
-    const int64_t each = (6 * k + rows - 1) / rows, most = k > 32 ? k - 32 : 0;
+    const int64_t each = (6 * k + rows - 1) / rows;
     for (int64_t i = 0; i < rows; i += 6, next += each * 2 * OI_VF) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
-        oi_vf s[12];
         for (int64_t r = 0; r < each * 2 * OI_VF; r += 16) /* lines of 64 bytes */
             oi_prefetch(next + r);
-        for (int64_t r = 0; r < 12; r++)
-            s[r] = oi_vf_set(0);
-        oi_gemm_more(a + at * a_row, a_row, a_k, b, 0, most, s);
-        for (int64_t r = 0; r < 6; r++) { /* not earlier: the rest of k would drive it out again */
-            oi_prefetch(out + (at + r) * n);
-            oi_prefetch(out + (at + r) * n + 2 * OI_VF - 1);
-        }
-        oi_gemm_more(a + at * a_row, a_row, a_k, b, most, k, s);
-        if (at == i && columns == 2 * OI_VF) {
-            for (int64_t r = 0; r < 6; r++)
-                oi_gemm_put(out + (i + r) * n, s[2 * r], s[2 * r + 1], bias, is_more, 2 * OI_VF);
-            continue;
-        }
-        for (int64_t r = i - at; r < 6; r++)
-            oi_gemm_put(out + (at + r) * n, s[2 * r], s[2 * r + 1], bias, is_more, columns);
+        oi_gemm_tile(a + at * a_row, a_row, a_k, b, bias, out + at * n, n, k, is_more, columns,
+                     i - at);
+    }
+}
+
+/* The same for rows that are far apart: they are laid into `part` just before they are met, and
+ * while some are met the next ones come nearer. */
+static inline __attribute__((always_inline)) void oi_gemm_far(
+    const float *restrict a, int64_t a_row, int64_t a_k, float *restrict part,
+    const float *restrict b, const float *restrict bias, float *restrict out, int64_t rows,
+    int64_t n, int64_t k, int64_t is_more, int64_t columns)
+{
+    const int64_t some = a_k == 1 ? 6 : 3 * OI_VF; /* sixes, and vectors to be turned */
+    for (int64_t i = 0; i < rows; i += 6) {
+        const int64_t at = i + 6 <= rows ? i : rows - 6;
+        if (i % some == 0)
+            oi_gemm_gather(a + i * a_row, a_row, a_k, rows - i < some ? rows - i : some, k,
+                           part + i * OI_GEMM_DEPTH);
+        for (int64_t r = i + 6; a_k == 1 && r < i + 12; r++)
+            for (int64_t c = 0; c < k; c += 16)
+                oi_prefetch(a + r * a_row + c);
+        oi_gemm_tile(part + at * OI_GEMM_DEPTH, OI_GEMM_DEPTH, 1, b, bias, out + at * n, n, k,
+                     is_more, columns, i - at);
     }
 }
 
@@ -264,23 +314,25 @@ static inline __attribute__((always_inline)) void oi_gemm(
         for (int64_t i0 = 0; i0 < k; i0 += depth) {
             const int64_t j1 = last - j0 < width ? last : j0 + width;
             const int64_t deep = k - i0 < depth ? k - i0 : depth;
-            for (int64_t j = j0; !is_packed && j < j1; j += 2 * OI_VF)
-                oi_gemm_pack(b + i0 * b_k + j * b_n, b_k, b_n, deep,
-                             j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF, room + (j - j0) * deep);
+            if (!is_packed)
+                oi_gemm_pack(b + i0 * b_k + j0 * b_n, b_k, b_n, deep, j1 - j0, room);
             for (int64_t r = 0; r < m; r += rows) {
                 /* a rest of less than six rows goes along */
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
                 const float *own = a + r * a_row + i0 * a_k;
-                if (is_far)
-                    oi_gemm_gather(own, a_row, a_k, some, deep, part);
                 for (int64_t j = j0; j < j1; j += 2 * OI_VF) {
                     const float *panel =
                         is_packed ? b + j * k + 2 * OI_VF * i0 : room + (j - j0) * deep;
-                    oi_gemm_panel(is_far ? part : own, is_far ? OI_GEMM_DEPTH : a_row,
-                                  is_far ? 1 : a_k, panel,
-                                  panel + 2 * OI_VF * (is_packed ? k : deep),
-                                  bias ? bias + j : NULL, out + r * n + j, some, n, deep, i0 > 0,
-                                  j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
+                    const int64_t columns = j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF;
+                    if (is_far && j == j0)
+                        oi_gemm_far(own, a_row, a_k, part, panel, bias ? bias + j : NULL,
+                                    out + r * n + j, some, n, deep, i0 > 0, columns);
+                    else
+                        oi_gemm_panel(is_far ? part : own, is_far ? OI_GEMM_DEPTH : a_row,
+                                      is_far ? 1 : a_k, panel,
+                                      panel + 2 * OI_VF * (is_packed ? k : deep),
+                                      bias ? bias + j : NULL, out + r * n + j, some, n, deep,
+                                      i0 > 0, columns);
                 }
                 if (some > rows)
                     break;

@@ -134,18 +134,18 @@ static int64_t most_depth(const product *p)
     return depth < DEPTH ? depth : DEPTH;
 }
 
-/* Rows of a; up to two thirds more at once rather than read the weights again. */
-static int64_t at_once(const product *p)
-{
-    const int64_t rows = oi_cost_gemm_rows(p->target, most_depth(p));
-    return p->m <= rows * 5 / 3 ? p->m : rows;
-}
-
 /* k in parts that are as long as each other. */
 static int64_t depth_of(const product *p)
 {
     const int64_t k = p->b.rows, most = most_depth(p), parts = (k + most - 1) / most;
     return (k + parts - 1) / parts;
+}
+
+/* Rows of a; up to two thirds more at once rather than read the weights again. */
+static int64_t at_once(const product *p)
+{
+    const int64_t rows = oi_cost_gemm_rows(p->target, most_depth(p));
+    return p->m <= rows * 5 / 3 ? p->m : rows;
 }
 
 static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)

@@ -14,36 +14,41 @@
 
 enum { OI_GEMM_DEPTH = 384, OI_GEMM_WIDTH = 1024 };
 
-/* s += six rows of a, `a_row` apart and `a_k` along k, times rows from ... to - 1 of a panel; row r
- * is s[2 r] and s[2 r + 1]. */
+/* s += six numbers of a, `a_row` apart, times a row of a panel; row r is s[2 r] and s[2 r + 1]. */
+static inline __attribute__((always_inline)) void oi_gemm_step(const float *restrict a,
+                                                               int64_t a_row,
+                                                               const float *restrict b, oi_vf s[12])
+{
+    oi_vf left = oi_vf_load(b), right = oi_vf_load(b + OI_VF), v;
+    v = oi_vf_set(a[0]);
+    s[0] = oi_vf_fma(v, left, s[0]);
+    s[1] = oi_vf_fma(v, right, s[1]);
+    v = oi_vf_set(a[a_row]);
+    s[2] = oi_vf_fma(v, left, s[2]);
+    s[3] = oi_vf_fma(v, right, s[3]);
+    v = oi_vf_set(a[2 * a_row]);
+    s[4] = oi_vf_fma(v, left, s[4]);
+    s[5] = oi_vf_fma(v, right, s[5]);
+    v = oi_vf_set(a[3 * a_row]);
+    s[6] = oi_vf_fma(v, left, s[6]);
+    s[7] = oi_vf_fma(v, right, s[7]);
+    v = oi_vf_set(a[4 * a_row]);
+    s[8] = oi_vf_fma(v, left, s[8]);
+    s[9] = oi_vf_fma(v, right, s[9]);
+    v = oi_vf_set(a[5 * a_row]);
+    s[10] = oi_vf_fma(v, left, s[10]);
+    s[11] = oi_vf_fma(v, right, s[11]);
+}
+
+/* The same for rows from ... to - 1 of a panel, `a_k` apart in a. */
 static inline __attribute__((always_inline)) void oi_gemm_more(const float *restrict a,
                                                                int64_t a_row, int64_t a_k,
                                                                const float *restrict b,
                                                                int64_t from, int64_t to,
                                                                oi_vf s[12])
 {
-    for (int64_t i = from; i < to; i++) {
-        oi_vf left = oi_vf_load(b + 2 * OI_VF * i), right = oi_vf_load(b + 2 * OI_VF * i + OI_VF);
-        oi_vf v;
-        v = oi_vf_set(a[i * a_k]);
-        s[0] = oi_vf_fma(v, left, s[0]);
-        s[1] = oi_vf_fma(v, right, s[1]);
-        v = oi_vf_set(a[a_row + i * a_k]);
-        s[2] = oi_vf_fma(v, left, s[2]);
-        s[3] = oi_vf_fma(v, right, s[3]);
-        v = oi_vf_set(a[2 * a_row + i * a_k]);
-        s[4] = oi_vf_fma(v, left, s[4]);
-        s[5] = oi_vf_fma(v, right, s[5]);
-        v = oi_vf_set(a[3 * a_row + i * a_k]);
-        s[6] = oi_vf_fma(v, left, s[6]);
-        s[7] = oi_vf_fma(v, right, s[7]);
-        v = oi_vf_set(a[4 * a_row + i * a_k]);
-        s[8] = oi_vf_fma(v, left, s[8]);
-        s[9] = oi_vf_fma(v, right, s[9]);
-        v = oi_vf_set(a[5 * a_row + i * a_k]);
-        s[10] = oi_vf_fma(v, left, s[10]);
-        s[11] = oi_vf_fma(v, right, s[11]);
-    }
+    for (int64_t i = from; i < to; i++)
+        oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i, s);
 }
 
 /* All of that panel, from nothing. */
@@ -183,18 +188,36 @@ static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_
             part[i * OI_GEMM_DEPTH + j] = a[i * a_row + j * a_k];
 }
 
+/* What comes nearer while six rows meet a panel, little by little: lines that are asked for all at
+ * once are waited for. */
+typedef struct oi_gemm_soon {
+    const float *panel; /* the next panel, so many floats further ... */
+    int64_t step;       /* ... for every two of k */
+    const float *rows;  /* those of a that will be met next; NULL: they are near */
+    int64_t row_step;
+} oi_gemm_soon;
+
 /* Six rows of a and a part of k times a panel; the first `done` rows of the result are not touched.
  */
 static inline __attribute__((always_inline)) void oi_gemm_tile(
-    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b,
+    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, oi_gemm_soon soon,
     const float *restrict bias, float *restrict out, int64_t n, int64_t k, int64_t is_more,
     int64_t columns, int64_t done)
 {
-    const int64_t most = k > 32 ? k - 32 : 0;
+    const int64_t most = k > 32 ? (k - 32) / 2 * 2 : 0;
     oi_vf s[12];
     for (int64_t r = 0; r < 12; r++)
         s[r] = oi_vf_set(0);
-    oi_gemm_more(a, a_row, a_k, b, 0, most, s);
+    for (int64_t i = 0; soon.rows && i < most; i += 32) {
+        for (int64_t r = 0; r < 12; r++)
+            oi_prefetch(soon.rows + r / 2 * soon.row_step + i + r % 2 * 16);
+        oi_gemm_more(a, a_row, a_k, b, i, i + 32 < most ? i + 32 : most, s);
+    }
+    for (int64_t i = 0; !soon.rows && i < most; i += 2, soon.panel += soon.step) {
+        oi_prefetch(soon.panel);
+        oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i, s);
+        oi_gemm_step(a + (i + 1) * a_k, a_row, b + 2 * OI_VF * (i + 1), s);
+    }
     for (int64_t r = 0; r < 6; r++) { /* not earlier: the rest of k would drive it out again */
         oi_prefetch(out + r * n);
         oi_prefetch(out + r * n + 2 * OI_VF - 1);
@@ -216,13 +239,12 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
     const float *restrict next, const float *restrict bias, float *restrict out, int64_t rows,
     int64_t n, int64_t k, int64_t is_more, int64_t columns)
 {
-    const int64_t each = (6 * k + rows - 1) / rows;
-    for (int64_t i = 0; i < rows; i += 6, next += each * 2 * OI_VF) {
+    const int64_t step = (24 * OI_VF + rows - 1) / rows; /* at most a line of 64 bytes */
+    oi_gemm_soon soon = {next, step < 16 ? step : 16, NULL, 0};
+    for (int64_t i = 0; i < rows; i += 6, soon.panel += soon.step * (k / 2)) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
-        for (int64_t r = 0; r < each * 2 * OI_VF; r += 16) /* lines of 64 bytes */
-            oi_prefetch(next + r);
-        oi_gemm_tile(a + at * a_row, a_row, a_k, b, bias, out + at * n, n, k, is_more, columns,
-                     i - at);
+        oi_gemm_tile(a + at * a_row, a_row, a_k, b, soon, bias, out + at * n, n, k, is_more,
+                     columns, i - at);
     }
 }
 
@@ -236,13 +258,11 @@ static inline __attribute__((always_inline)) void oi_gemm_far(
     const int64_t some = a_k == 1 ? 6 : 3 * OI_VF; /* sixes, and vectors to be turned */
     for (int64_t i = 0; i < rows; i += 6) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
+        const oi_gemm_soon soon = {b, 0, a_k == 1 ? a + (i + 6) * a_row : NULL, a_row};
         if (i % some == 0)
             oi_gemm_gather(a + i * a_row, a_row, a_k, rows - i < some ? rows - i : some, k,
                            part + i * OI_GEMM_DEPTH);
-        for (int64_t r = i + 6; a_k == 1 && r < i + 12; r++)
-            for (int64_t c = 0; c < k; c += 16)
-                oi_prefetch(a + r * a_row + c);
-        oi_gemm_tile(part + at * OI_GEMM_DEPTH, OI_GEMM_DEPTH, 1, b, bias, out + at * n, n, k,
+        oi_gemm_tile(part + at * OI_GEMM_DEPTH, OI_GEMM_DEPTH, 1, b, soon, bias, out + at * n, n, k,
                      is_more, columns, i - at);
     }
 }

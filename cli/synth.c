@@ -24,7 +24,7 @@ static const cli_option options[] = {
              "only what runs on the device itself: the shaders of a Vulkan device"),
     OPT_TEXT("dump-after", 0, "PASS", &dump_after,
              "print what this pass made: fold, dead, rename, same, forward, inline, fuse, finish, "
-             "rows, narrow, lend, layout, schedule, inplace, memory or threads"),
+             "rows, narrow, shorts, lend, layout, schedule, inplace, memory or threads"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_END,
 };

@@ -387,13 +387,14 @@ def test_what_a_consumer_hides(openinfer, tmp_path, body):
     assert "they agree" in run.stdout
 
 
-@pytest.mark.parametrize("rows", [1, 5])
-def test_rows_of_weights_side_by_side(openinfer, tmp_path, rows):
-    """Products without a recipe read 32 rows of their weights at once, which the weights file has in that order."""
+@pytest.mark.parametrize("rows, greatest", [(1, False), (5, False), (1, True)])
+def test_rows_of_weights_side_by_side(openinfer, tmp_path, rows, greatest):
+    """Products without a recipe read 32 rows of their weights at once, which the weights file has in that order; sums
+    that begin in 16 bits hold the greatest that there can be."""
     rng = numpy.random.default_rng(7)
     with PackageWriter(tmp_path / "m.oinf") as package:
         for layer in range(2):
-            package.add_tensor(f"q{layer}", StreamTensor("u4", (64, 96), rng.bytes(64 * 96 // 2)))
+            package.add_tensor(f"q{layer}", StreamTensor("u4", (64, 96), b"\xff" * 3072 if greatest else rng.bytes(3072)))
             for name in "so":
                 part = rng.standard_normal((64, 3)).astype(numpy.float16)
                 package.add_tensor(f"{name}{layer}", StreamTensor("f16", (64, 3), part.tobytes()))
@@ -422,9 +423,13 @@ block entry {{
 }}
 """)
     common = [path, "--model", tmp_path / "m.oinf", "--target", "cpu_avx2", "--without", "recipes"]
-    for without in [], ["--without", "layout"], ["--without", "rows"], ["--without", "threads"]:
-        run = openinfer("verify", *common, *without, "--steps", 3, "--cflags", "-O1 -Wall -Wextra -Werror")
+    for without in [], ["--without", "layout"], ["--without", "rows"], ["--without", "shorts"]:
+        words = ["--steps", 3, "--cflags", "-O1 -Wall -Wextra -Werror", "--set", "x=1" if greatest else "x=random:3:-1:1"]
+        run = openinfer("verify", *common, *without, *words)
         assert "they agree" in run.stdout
-    for name, without, strips in ("side_by_side", [], 5), ("apart", ["--without", "layout"], 0):
+        if not {"layout", "rows"} & set(without):  # no bit differs: sums keep their order
+            assert re.search(r"output +y +f32 +3 +0 ", run.stdout)
+    for name, without, strips, parts in ("side_by_side", [], 5, 1), ("apart", ["--without", "layout"], 0, 0):
         openinfer("synth", *common, *without, "-o", tmp_path / name)
-        assert (tmp_path / name / "rows.c").read_text().count("acc[32];") == strips
+        code = (tmp_path / name / "rows.c").read_text()
+        assert (code.count("acc[32];"), code.count("int16_t partial[32];")) == (strips, parts)

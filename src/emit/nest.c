@@ -401,11 +401,10 @@ static const char *guard_text(const oi_printing *x)
     return oi_buf_to_arena(&out, x->p->arena);
 }
 
-/* acc after one more element. */
-static void print_combine(oi_printing *x, const char *acc, const char *element)
+/* acc after one more element, both of a form. */
+static void print_combine_as(oi_printing *x, oi_dtype form, const char *acc, const char *element)
 {
     const oi_scall *c = x->n->reduce;
-    oi_dtype form = oi_form_of(x->n->acc);
     binding b = {.n = 0};
     bind_name(&b, "acc", form, acc);
     bind_name(&b, "x", form, element);
@@ -428,14 +427,20 @@ static void print_combine(oi_printing *x, const char *acc, const char *element)
                 expression(x, part_text(c, OI_PART_COMBINE, form, form), &b, form));
 }
 
+static void print_combine(oi_printing *x, const char *acc, const char *element)
+{
+    print_combine_as(x, oi_form_of(x->n->acc), acc, element);
+}
+
 /* An iteration's instructions, and what they do to acc; once for every place that is spelled. */
 static void print_elements(oi_printing *x, const char *acc)
 {
+    const oi_dtype form = x->n->order.parts ? OI_I16 : oi_form_of(x->n->acc);
     int64_t n = x->n->order.spells_last ? x->n->axes[x->n->n_axes - 1].extent : 1;
     for (x->round = 0; x->round < n; x->round++) {
         print_sops(x, &x->n->pre, 0, NULL);
         if (acc)
-            print_combine(x, acc, x->values[x->n->element]);
+            print_combine_as(x, form, acc, x->values[x->n->element]);
     }
     x->round = 0;
 }
@@ -604,6 +609,34 @@ static void open_strip(oi_printing *x, const char *loop, const char *j, bool is_
         oi_out_line(x->p->out, "const %s %s = at + l;", x->p->lang->index, j);
 }
 
+/* The loops of the sums side by side: all at once, or in parts of 16 bits. */
+static void print_strip_sum(oi_printing *x, uint32_t n_out, const char *loop, const char *j,
+                            const char *acc)
+{
+    const oi_snest *n = x->n;
+    oi_out *o = x->p->out;
+    const bool is_part = n->axes[n_out - 1].extent > n->order.strip;
+    const uint32_t first = n->n_axes - n->order.parts;
+    const char *part = oi_arena_printf(x->p->arena, "partial%s", acc + strlen("acc"));
+    open_loops(x, n_out, first);
+    if (n->order.parts) {
+        oi_out_line(o, "%s partial[%u];", type_text(x, OI_I16), n->order.strip);
+        oi_out_line(o, "%s", loop);
+        oi_out_line(o, "    %s = 0;", part);
+        open_loops(x, first, n->n_axes);
+    }
+    open_strip(x, loop, j, is_part);
+    print_elements(x, n->order.parts ? part : acc);
+    oi_out_close(o, "");
+    if (n->order.parts) {
+        close_loops(x, first, n->n_axes);
+        oi_out_open(o, "%s", loop);
+        print_combine(x, acc, part);
+        oi_out_close(o, "");
+    }
+    close_loops(x, n_out, first);
+}
+
 /* Accumulators side by side along the last output axis. */
 static void print_strip(oi_printing *x, uint32_t n_out)
 {
@@ -630,11 +663,7 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     oi_out_line(o, "%s", loop);
     oi_out_line(o, "    %s = %s;", acc, init_text(x));
     print_count(x, n_out);
-    open_loops(x, n_out, n->n_axes);
-    open_strip(x, loop, j, all > strip);
-    print_elements(x, acc);
-    oi_out_close(o, "");
-    close_loops(x, n_out, n->n_axes);
+    print_strip_sum(x, n_out, loop, j, acc);
     open_strip(x, loop, j, all > strip);
     print_sops(x, &n->post, (uint32_t)n->pre.n, acc);
     oi_out_close(o, "");

@@ -12,8 +12,9 @@
 #include "kernel/meaning.h"
 #include "synth/compose.h"
 
-#define LANES 16 /* two registers of eight floats */
-#define STRIP 64
+#define LANES      16 /* two registers of eight floats */
+#define STRIP      64
+#define LEAST_PART 4 /* products of 16 bits: to add up fewer first does not pay */
 
 /* How far a load moves in memory when the axis takes a step. */
 static int64_t stride_of(const oi_unit *u, const oi_skernel *k, const oi_sop *op, uint32_t axis)
@@ -130,6 +131,23 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
             n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
 }
 
+/* Products of 16 bits: as many of them are added up in that as surely fit. */
+static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
+{
+    const uint32_t last = n->n_axes - 1 - n->order.spells_last;
+    const int64_t each = n->order.spells_last ? n->axes[n->n_axes - 1].extent : 1;
+    int64_t inner = n->axes[last].extent;
+    if (!n->order.strip || !n->most || !n->axes[last].is_reduced || n->n_axes + 1 >= OI_NEST_AXES)
+        return;
+    while (inner > 1 && (n->axes[last].extent % inner != 0 || inner * each * n->most > INT16_MAX))
+        inner--;
+    if (inner * each < LEAST_PART)
+        return;
+    if (inner < n->axes[last].extent)
+        oi_nest_split_axis(u, k, n, &(oi_split){last, inner});
+    n->order.parts = 1 + n->order.spells_last;
+}
+
 oi_status oi_pass_schedule(oi_unit *u)
 {
     if (u->target->type == OI_DEVICE_GPU) /* an invocation computes one element */
@@ -138,6 +156,7 @@ oi_status oi_pass_schedule(oi_unit *u)
         for (size_t i = 0; i < u->kernels.at[k].nests.n && !u->kernels.at[k].is_dynamic; i++) {
             spell_bytes(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
             order_nest(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
+            add_in_parts(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
         }
     return OI_OK;
 }

@@ -178,6 +178,7 @@ typedef OI_VEC(oi_sop) oi_sops;
 typedef struct oi_order {
     uint32_t lanes;   /* dot: partial sums along the last reduced axis; 0: one sum, in order */
     uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
+    uint32_t parts;   /* with a strip: so many of the last axes are added up in 16 bits first */
     bool spells_last; /* the last axis is no loop: its few places stand one after the other */
 } oi_order;
 
@@ -196,7 +197,8 @@ typedef struct oi_snest {
     const oi_scall *reduce; /* init, combine (better), finish; NULL for a map */
     oi_nest_kind kind;
     oi_dtype acc;     /* of the accumulator */
-    uint32_t element; /* of pre: what is combined */
+    uint32_t element; /* of pre: what is combined; an integer may be shorter than acc */
+    int64_t most;     /* its largest magnitude, where it has 16 bits; 0: it has not */
     bool finds_position;
     bool finds_element; /* its row-major number, not its place along the axis */
     bool skips;         /* a load that leaves: not combined, not counted */
@@ -387,6 +389,7 @@ oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_finish(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_narrow(oi_unit *u);
+oi_status oi_pass_shorts(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_layout(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);

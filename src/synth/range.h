@@ -1,0 +1,51 @@
+/* range.h: between which numbers the values of kernels lie. Private to the passes that make
+ * integers smaller. */
+#ifndef OI_RANGE_H
+#define OI_RANGE_H
+
+#include "synth/compose.h"
+
+/* Where an operation could wrap it is that of its type. A float that is no number counts as 0. */
+typedef struct oi_range {
+    int64_t from, to; /* INT64_MIN, INT64_MAX: anything */
+} oi_range;
+
+typedef struct oi_ranges {
+    oi_unit *u;
+    uint32_t n;     /* tensors when it was made; later ones may hold all that their types can */
+    oi_range *of;   /* by tensor: of its contents */
+    bool *is_found; /* by tensor: `of` is */
+} oi_ranges;
+
+oi_ranges oi_ranges_new(oi_unit *u);
+oi_range oi_range_of_type(oi_dtype t);
+oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor);
+/* Of an instruction, given those of the instructions before it. */
+oi_range oi_range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op, const oi_range *in);
+
+/* A nest whose instructions become others, one after the other. */
+typedef struct oi_rewriting {
+    oi_ranges *x;
+    oi_skernel *k;
+    const oi_snest *n;      /* as it was */
+    const oi_range *ranges; /* by old instruction, up to the present one */
+    oi_sops *to;            /* where the new ones go: pre, then post */
+    uint32_t base;          /* the number of the first of them */
+} oi_rewriting;
+
+/* op is the old instruction i; `moved` is that with the new numbers of its arguments. Returns the
+ * number of what stands for its result. */
+typedef uint32_t oi_rewrite_fn(oi_rewriting *r, uint32_t i, const oi_sop *op, oi_sop *moved,
+                               void *ctx);
+
+uint32_t oi_rewrite_put(oi_rewriting *r, const oi_sop *op); /* its number */
+uint32_t oi_rewrite_convert(oi_rewriting *r, oi_dtype from, oi_dtype to, uint32_t value);
+const oi_sop *oi_rewrite_made(const oi_rewriting *r, uint32_t id); /* NULL: it belongs to pre */
+void oi_nest_rewrite(oi_ranges *x, oi_skernel *k, oi_snest *n, oi_rewrite_fn *fn, void *ctx);
+
+/* By tensor: how many ports of kernels only load or store its elements as they are. */
+uint32_t *oi_plain_ports(oi_unit *u, bool may_store);
+/* By tensor: how often it is mentioned at all. */
+uint32_t *oi_all_mentions(oi_unit *u);
+
+#endif

@@ -89,6 +89,8 @@ static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
     while (!k->n_shared && axes < n->n_axes && !n->axes[axes].is_reduced)
         axes++;
     axes -= !k->n_shared && axes == n->n_axes && n->order.spells_last;
+    if (n->order.strip && !k->n_shared && axes > 1 && n->axes[axes - 1].extent <= n->order.strip)
+        axes--; /* one strip is all of it */
     for (uint32_t a = 0; a < axes; a++)
         if (n->axes[a].extent > best.extent && best.extent < unit)
             best = (oi_sharing){a, n->axes[a].extent, 1};

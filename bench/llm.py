@@ -4,9 +4,10 @@
 
 The program is synthesized for this machine and times its own steps: decoding at a short context, decoding after 1024
 tokens, and chunks of 32 tokens of a prompt. llama.cpp (llama-cpp-python) decodes the same way and reads 512 tokens
-at once.
+at once. A last case is the program as its plain nests alone make it, beside the simulator with its tuned kernels.
 """
 
+import json
 import statistics
 import struct
 import sys
@@ -18,6 +19,7 @@ import rows
 
 CHUNK, PROMPT, CONTEXT = 32, 512, 1024
 DECODE, PREFILL, LATE = "smollm2 decode", "smollm2 prefill 512", "smollm2 late decode at 1024"
+PLAIN = "smollm2 plain nests decode"
 BARS = {DECODE: 1.8, LATE: 1.8, PREFILL: 2.5}
 MACS = 134515008  # by a token: every weight once
 HEAD = 49152 * 576  # weights that only the last token of a prompt meets
@@ -69,13 +71,26 @@ class Peer:
         return self.decode(context=CONTEXT)
 
 
+def plain_beside_simulator(model):
+    """Tokens/s of both, by `openinfer bench`."""
+    words = ["bench", model / "decode.oi", "--model", model / "model.oinf", "--target", emitted.target(), "--without",
+             "recipes", "--against", "sim", "--set", "tokens=5", "--steps", "30", "--json"]  # fmt: skip
+    said = json.loads(rows.program(emitted.OPENINFER, *words))
+    return [1e9 / row["median_ns"] for row in said["rows"]]
+
+
 def measure(o):
     model = o.models / "smollm2"
     wanted = [case for case in (DECODE, LATE, PREFILL) if o.wants(case)]
-    if not wanted:
+    if not wanted and not o.wants(PLAIN):
         return
     if not (model / "model.oinf").exists():
         yield rows.left_out("smollm2", "the model", f"there is no {model} (make models)")
+        return
+    if o.wants(PLAIN):
+        ours, peer = zip(*(plain_beside_simulator(model) for _ in range(o.rounds)))
+        yield rows.row(PLAIN, "tokens/s", list(ours), list(peer), "the simulator", bar=1, threads=o.threads)
+    if not wanted:
         return
     try:
         peer = Peer(model, o.threads)

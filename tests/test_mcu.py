@@ -121,8 +121,9 @@ def test_every_node_agrees(openinfer, words, name, device):
 # -- what a step costs --
 
 # Multiply-accumulates for each instruction, at least; bytes of working memory and of flash, at most. What two layers
-# of a DS-CNN have between them lies where what the first reads lay; a ResNet needs the two largest at once.
-BARS = {"resnet8_i8": (0.63, 2 * 16384, None), "ds_cnn_i8": (0.52, 8064, 48 * 1024), "autoencoder_i8": (0.6, 2560, None)}
+# of a DS-CNN have between them lies where what the first reads lay; of a ResNet's largest layers only rows are kept,
+# beside all of a layer of the second size.
+BARS = {"resnet8_i8": (0.63, 8192 + 8704, None), "ds_cnn_i8": (0.52, 8064, 48 * 1024), "autoencoder_i8": (0.6, 2560, None)}
 
 
 @pytest.mark.parametrize("name", BARS)

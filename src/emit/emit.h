@@ -80,9 +80,10 @@ typedef struct oi_nest_printer oi_nest_printer;
 typedef struct oi_lang {
     const oi_dialect *dialect;
     const oi_helper *helpers;
-    const char *index;    /* type of positions */
-    const char *as_index; /* makes one of an i64; NULL: it already is */
-    const char *exact;    /* before a float's type, so that no product and sum are joined */
+    const char *index;       /* type of positions */
+    const char *whole_index; /* of such that are not negative, when it divides faster; or NULL */
+    const char *as_index;    /* makes one of an i64; NULL: it already is */
+    const char *exact;       /* before a float's type, so that no product and sum are joined */
     /* How the element at text `at` reads, in the form it is computed in. */
     void (*load)(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_buf *out);
     /* The same for element `part` of those that share the byte at `at`; NULL: no need. */

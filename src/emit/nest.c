@@ -370,6 +370,7 @@ static void open_loop(oi_printing *x, uint32_t a)
         oi_out_open(x->p->out, "for (%s %s = 0; %s < %s; %s++)", index, i, i,
                     oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0),
                     i);
+    oi_place_name_rows(x, a);
 }
 
 static void open_loops(oi_printing *x, uint32_t from, uint32_t to)
@@ -383,6 +384,7 @@ static void open_loops(oi_printing *x, uint32_t from, uint32_t to)
 static void close_loops(oi_printing *x, uint32_t from, uint32_t to)
 {
     from = from < x->p->n_open ? x->p->n_open : from;
+    oi_place_forget_rows(x, from);
     for (uint32_t a = from; a < to; a++)
         if (oi_place_has_loop(x->n, a))
             oi_out_close(x->p->out, "");

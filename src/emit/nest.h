@@ -12,6 +12,12 @@ typedef struct oi_printing {
     oi_dtype *forms;     /* by instruction: the type it is held in */
     unsigned n_names;
     int64_t round; /* place along the last axis, where that is spelled */
+    /* rows of rings that have a name, where they are the same for all loops inside */
+    struct {
+        const char *text, *name;
+        uint32_t axis; /* inside its loop */
+    } rows[8];
+    uint32_t n_rows;
 } oi_printing;
 
 /* -- place.c -- */
@@ -28,5 +34,9 @@ const char *oi_place_element(const oi_printing *x, const oi_sop *op); /* counted
 /* In groups of `each` elements, and which one of its group it is; NULL when that varies. */
 const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each, int64_t *part);
 const char *oi_place_inside(const oi_printing *x, const oi_sop *op); /* it exists; NULL: surely */
+/* Inside the loop over the axis, or outside of those from that one on: rows of rings get a name, or
+ * lose it. */
+void oi_place_name_rows(oi_printing *x, uint32_t axis);
+void oi_place_forget_rows(oi_printing *x, uint32_t axis);
 
 #endif

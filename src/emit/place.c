@@ -31,7 +31,8 @@ const char *oi_place_dim(const oi_printing *x, uint32_t port, uint32_t d)
         if (k->scalars.at[i].is_length && k->scalars.at[i].tensor == tensor &&
             k->scalars.at[i].dim == d)
             return k->scalars.at[i].name;
-    return oi_arena_printf(x->p->arena, "%" PRId64, x->p->unit->tensors.at[tensor].dims[d]);
+    const oi_tensor *t = &x->p->unit->tensors.at[tensor];
+    return oi_arena_printf(x->p->arena, "%" PRId64, t->ring == d + 1 ? t->rows : t->dims[d]);
 }
 
 static void add_term(sum *s, int64_t factor, const char *what)
@@ -132,8 +133,83 @@ static const char *dense_text(const oi_printing *x, const oi_sop *op)
     return text;
 }
 
+/* A position in a ring of n. */
+static const char *wrapped(const oi_printing *x, const char *at, int64_t n)
+{
+    const oi_lang *l = x->p->lang;
+    if (!l->whole_index)
+        return oi_arena_printf(x->p->arena, "(%s) %% %" PRId64, at, n);
+    return oi_arena_printf(x->p->arena, "(%s)((%s)(%s) %% %" PRId64 ")", l->index, l->whole_index,
+                           at, n);
+}
+
+/* The row of a ring that the load or store goes to. */
+static const char *ring_row(const oi_printing *x, const oi_sop *op)
+{
+    const oi_tensor *t = oi_place_tensor(x, op);
+    const uint32_t d = t->ring - 1;
+    const char *text = wrapped(x, oi_place_coord(x, &op->at[d], NULL), t->dims[d]);
+    for (uint32_t i = 0; i < x->n_rows; i++)
+        if (strcmp(x->rows[i].text, text) == 0)
+            return x->rows[i].name;
+    return text;
+}
+
+static void name_row(oi_printing *x, const oi_sop *op, uint32_t axis)
+{
+    uint32_t deepest = OI_NO_ID;
+    if (op->is_flat || !op->at || op->kind == OI_SOP_PLACE || !oi_place_tensor(x, op)->ring)
+        return;
+    for (uint32_t a = 0; a < x->n->n_axes; a++)
+        if (op->at[oi_place_tensor(x, op)->ring - 1].step[a] && oi_place_has_loop(x->n, a))
+            deepest = a;
+    const char *text = ring_row(x, op);
+    if (deepest != axis || strchr(text, '%') == NULL || x->n_rows == OI_COUNT(x->rows))
+        return;
+    const char *name = oi_arena_printf(x->p->arena, "row%u", x->n_names++);
+    oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, text);
+    x->rows[x->n_rows].text = text;
+    x->rows[x->n_rows].name = name;
+    x->rows[x->n_rows++].axis = axis;
+}
+
+void oi_place_name_rows(oi_printing *x, uint32_t axis)
+{
+    for (size_t i = 0; i < x->n->pre.n; i++)
+        name_row(x, &x->n->pre.at[i], axis);
+    for (size_t i = 0; i < x->n->post.n; i++)
+        name_row(x, &x->n->post.at[i], axis);
+}
+
+void oi_place_forget_rows(oi_printing *x, uint32_t axis)
+{
+    while (x->n_rows && x->rows[x->n_rows - 1].axis >= axis)
+        x->n_rows--;
+}
+
+/* What finishes sums counts places of the result: of a ring, those of the rows that are kept. */
+static const char *ring_text(const oi_printing *x, const oi_sop *op)
+{
+    const oi_tensor *t = oi_place_tensor(x, op);
+    int64_t kept = 1;
+    sum s = {{0}};
+    for (uint32_t d = t->ring - 1; d < t->rank; d++)
+        kept *= t->dims[d];
+    for (uint32_t a = 0; a < x->n->n_axes; a++) {
+        const char *i = oi_place_axis(x, a);
+        if (!oi_place_has_loop(x->n, a))
+            continue;
+        if (a == OI_FINISH_PLACE)
+            i = wrapped(x, i, kept);
+        add_term(&s, op->at[0].step[a], i);
+    }
+    return sum_text(x, &s);
+}
+
 const char *oi_place_element(const oi_printing *x, const oi_sop *op)
 {
+    if (op->is_flat && oi_place_tensor(x, op)->ring)
+        return ring_text(x, op);
     if (op->is_flat)
         return oi_place_coord(x, &op->at[0], oi_place_fns(op, 0));
     if (x->p->kernel->is_dynamic)
@@ -180,7 +256,7 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
     for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
         strides[d] = stride;
     for (uint32_t d = 0; d < t->rank; d++) {
-        if (op->at[d].bend != OI_BEND_NONE)
+        if (op->at[d].bend != OI_BEND_NONE || t->ring == d + 1)
             continue;
         base += strides[d] * op->at[d].base;
         for (uint32_t a = 0; a < x->n->n_axes; a++)
@@ -196,7 +272,9 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
         base /= each;
     }
     for (uint32_t d = 0; d < t->rank; d++) {
-        if (op->at[d].bend != OI_BEND_NONE)
+        if (t->ring == d + 1)
+            add_term(&s, strides[d], ring_row(x, op));
+        else if (op->at[d].bend != OI_BEND_NONE)
             add_term(&s, strides[d], oi_place_coord(x, &op->at[d], NULL));
         else if (op->at[d].index != OI_NEST_NONE)
             add_term(&s, strides[d], x->values[op->at[d].index]);

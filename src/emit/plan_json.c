@@ -152,6 +152,7 @@ static const char *stmt_name(oi_stmt_kind k)
     case OI_STMT_CACHE: return "cache";
     case OI_STMT_SET: return "set";
     case OI_STMT_LOOP: return "loop";
+    case OI_STMT_TURNS: return "turns";
     case OI_STMT_BRANCH: return "branch";
     case OI_STMT_YIELD: return "yield";
     case OI_STMT_AWAIT: return "await";
@@ -171,7 +172,7 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
         oi_jsonw_open(w, '{');
-        if (s->kind == OI_STMT_LOOP) {
+        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_TURNS) {
             oi_jsonw_key(w, "body");
             put_stmts(w, u, &s->body);
         }

@@ -529,6 +529,12 @@ static inline int64_t oi_position_u64(uint64_t i, int64_t n)
     return i < (uint64_t)n ? (int64_t)i : -1;
 }
 
+/* How many rows there are: n, but neither less than none nor more than all. */
+static inline int64_t oi_rows(int64_t n, int64_t all)
+{
+    return n < 0 ? 0 : n < all ? n : all;
+}
+
 /* Where a thread's part of an axis begins: whole units, as even as they go. */
 static inline int64_t oi_share(int64_t extent, int64_t unit, int64_t part, int64_t parts)
 {

@@ -97,6 +97,18 @@ static void add_arguments(oi_recipe_plan *out, const char *scratch, int64_t coun
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
 }
 
+/* The last arguments of a convolution: which rows, and of how many. */
+static void add_rows(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe_plan *out)
+{
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->kept : c->y.in);
+    oi_recipe_arg_add(out, OI_ARG_ROW, 0);
+    oi_recipe_arg_add(out, OI_ARG_ROW_END, c->out_height);
+    out->row_dim = rc->q->in[0].rank == 4 ? 2 : 0;
+    out->row_step = c->y.stride;
+    out->row_from = -c->y.before;
+    out->row_to = c->y.kernel - 1 - c->y.before;
+}
+
 static bool same_size(const oi_conv_call *c)
 {
     return c->c == c->m && c->y.in == c->out_height && c->x.in == c->out_width &&
@@ -105,7 +117,7 @@ static bool same_size(const oi_conv_call *c)
 
 static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *out)
 {
-    if (c->is_points) { /* rows do not matter */
+    if (c->is_points && !rc->rows) { /* rows do not matter */
         c->x.in = c->out_width = c->places;
         c->y.in = c->out_height = 1;
     }
@@ -121,12 +133,13 @@ static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *
     set_filters(&out->packings[0], (int64_t[OI_PACK_SIZES]){c->m, c->y.kernel, c->c, c->x.kernel,
                                                             each, steps, c->c * window, window});
     out->function = "oi_mac_conv";
-    out->in_place = same_size(c) && (tile == c->out_width || c->x.kernel == 1);
-    const int64_t sizes[] = {c->batches,    c->c,         c->y.in,     c->x.in,     c->m,
-                             c->out_height, c->out_width, c->y.kernel, c->x.kernel, c->y.stride,
-                             c->x.stride,   c->y.before,  c->x.before, each,        tile,
-                             pitch,         steps};
+    out->in_place = !rc->rows && same_size(c) && (tile == c->out_width || c->x.kernel == 1);
+    const int64_t sizes[] = {c->batches,  c->c,         c->y.in,     c->x.in,
+                             c->m,        c->out_width, c->y.kernel, c->x.kernel,
+                             c->y.stride, c->x.stride,  c->y.before, c->x.before,
+                             each,        tile,         pitch,       steps};
     add_arguments(out, "strip", pitch * c->y.kernel, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, out);
     return true;
 }
 
@@ -134,7 +147,7 @@ static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *
 static bool plan_deep(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe_plan *out)
 {
     const int64_t pitch = ((c->out_width - 1) * c->x.stride + c->x.kernel + 1) / 2 * 2;
-    int64_t band = c->out_height;
+    int64_t band = rc->rows && rc->rows < c->out_height ? rc->rows : c->out_height;
     while (band > 1 && !fits_stack(rc, ((band - 1) * c->y.stride + c->y.kernel) * pitch))
         band = (band + 1) / 2;
     const int64_t rows = (band - 1) * c->y.stride + c->y.kernel;
@@ -142,12 +155,13 @@ static bool plan_deep(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe
         return false;
     set_rows(&out->packings[0], c->m * c->y.kernel, c->x.kernel);
     out->function = "oi_mac_deep";
-    out->in_place = same_size(c) && band == c->out_height;
+    out->in_place = !rc->rows && same_size(c) && band == c->out_height;
     const int64_t sizes[] = {c->batches,  c->c,          c->y.in,      c->x.in,
                              c->m / c->c, c->out_height, c->out_width, c->y.kernel,
                              c->x.kernel, c->y.stride,   c->x.stride,  c->y.before,
                              c->x.before, band,          rows,         pitch};
     add_arguments(out, "padded", rows * pitch, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, out);
     return true;
 }
 

@@ -13,19 +13,19 @@ static void put(void *const *ports, int64_t at, int64_t filter, int32_t sum)
         ((int32_t *)ports[0])[at] = sum + (ports[1] ? ((const int32_t *)ports[1])[filter] : 0);
 }
 
-static void finish_conv(void *const *ports, int32_t batch, int32_t filter, int32_t place,
+static void finish_conv(void *const *ports, int32_t batch, int32_t filter, int32_t place, int32_t i,
                         int32_t sum)
 {
     const oi_operand *out = ports[2];
     const int64_t m = out->dims[1], places = trial_count(out) / out->dims[0] / m;
-    put(ports, (batch * m + filter) * places + place, filter, sum);
+    put(ports, (batch * m + filter) * places + place + i, filter, sum);
 }
 
 static void finish_dense(void *const *ports, int32_t batch, int32_t filter, int32_t place,
-                         int32_t sum)
+                         int32_t i, int32_t sum)
 {
     const oi_operand *out = ports[2];
-    assert_int_equal(place, 0);
+    assert_int_equal(place + i, 0);
     put(ports, batch * out->dims[out->rank - 1] + filter, filter, sum);
 }
 
@@ -35,11 +35,11 @@ static void body(const char *function, const trial_arg *a)
     if (strcmp(function, "oi_mac_conv") == 0)
         oi_mac_conv(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
                     a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
-                    a[16].n, a[17].n, a[18].n, a[19].n, a[20].n);
+                    a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n);
     else if (strcmp(function, "oi_mac_deep") == 0)
         oi_mac_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
                     a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
-                    a[16].n, a[17].n, a[18].n, a[19].n);
+                    a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n);
     else if (strcmp(function, "oi_mac_dense") == 0)
         oi_mac_dense(a[0].in, a[1].in, finish_dense, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
                      a[7].n);
@@ -60,7 +60,8 @@ static void run_in_place(trial *t)
 {
     const oi_device_info small = {.type = OI_DEVICE_MCU, .mcu = {.stack_bytes = 4096}};
     oi_recipe_plan p;
-    assert_non_null(oi_recipe_find(&(oi_recipe_call){&t->q, t->is_weight, &small}, &p));
+    assert_non_null(oi_recipe_find(
+        &(oi_recipe_call){.q = &t->q, .is_weight = t->is_weight, .target = &small}, &p));
     if (!p.in_place)
         return;
     const int64_t n = trial_count(&t->in[0]), n_w = trial_count(&t->in[1]);

@@ -23,7 +23,9 @@ typedef enum oi_recipe_arg_kind {
     OI_ARG_ATTR,    /* attribute n of the call, as int64_t: it may be known only by the run */
     OI_ARG_FINISH,  /* two arguments: the function that takes a sum, and what it reads and writes */
     OI_ARG_FIRST,   /* the part that is wanted: positions first ... last - 1 of the shared axis; */
-    OI_ARG_LAST     /* first is a multiple of `unit`, last too or the end */
+    OI_ARG_LAST,    /* first is a multiple of `unit`, last too or the end */
+    OI_ARG_ROW,     /* the rows that are wanted: from this one, 0 where all are, */
+    OI_ARG_ROW_END  /* to the one before this, n where all are */
 } oi_recipe_arg_kind;
 
 typedef struct oi_recipe_arg {
@@ -106,6 +108,11 @@ typedef struct oi_recipe_plan {
      * instructions after the reduction do. They are numbers over the result's dims: from 0 on, from
      * dim finish[0] on and from dim finish[1] on. Else finish[1] is 0. */
     uint32_t finish[2];
+    /* It can be asked for some rows of the result, places along dim row_dim; else that is 0. Row r
+     * is made of the rows r * row_step + row_from ... + row_to of input 0, as far as there are
+     * such. */
+    uint32_t row_dim;
+    int64_t row_step, row_from, row_to;
 } oi_recipe_plan;
 
 /* A call to be planned. */
@@ -113,6 +120,9 @@ typedef struct oi_recipe_call {
     const oi_kernel_query *q; /* operands are contiguous */
     const bool *is_weight;    /* by input: known when the program is made, so it can be packed */
     const oi_device_info *target;
+    /* Asked for a few rows at a time, mostly so many, where row r of input 0 lies at r % kept; 0:
+     * for all of them. */
+    int64_t rows, kept;
 } oi_recipe_call;
 
 struct oi_recipe {

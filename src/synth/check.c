@@ -1,6 +1,6 @@
 /* check.c: what must hold between passes. A violation is a mistake of ours, found before it is
  * printed. */
-#include "synth/pass.h"
+#include "synth/turns.h"
 
 typedef struct checking {
     const oi_unit *u;
@@ -56,8 +56,32 @@ static void check_kernel(checking *c)
     }
 }
 
-const char *oi_unit_check(const oi_unit *u)
+static const char *check_stmts(oi_unit *u, const oi_stmts *list)
 {
+    const char *wrong = NULL;
+    for (size_t i = 0; i < list->n && !wrong; i++) {
+        const oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_TURNS) {
+            const oi_turns t = oi_turns_of(u, s);
+            wrong = oi_turns_check(u, &t);
+            if (wrong)
+                wrong = oi_arena_printf(u->arena, "turns of %s: %s",
+                                        u->kernels.at[s->body.at[0].kernel].name, wrong);
+        } else {
+            wrong = check_stmts(u, &s->body);
+        }
+    }
+    return wrong;
+}
+
+const char *oi_unit_check(oi_unit *u)
+{
+    for (size_t g = 0; g < u->graphs.n; g++)
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++) {
+            const char *wrong = check_stmts(u, &u->graphs.at[g].blocks[b].stmts);
+            if (wrong)
+                return wrong;
+        }
     for (size_t i = 0; i < u->kernels.n; i++) {
         if (!u->kernels.at[i].is_used)
             continue; /* what passes left behind */

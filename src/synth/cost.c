@@ -175,6 +175,8 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
             all = sum(all, c->u->kernels.at[s->kernel].cost);
         else if (s->kind == OI_STMT_LOOP)
             all = sum(all, of_loop(c, s));
+        else if (s->kind == OI_STMT_TURNS) /* every row is made once */
+            all = sum(all, of_stmts(c, &s->body));
         else if (s->kind == OI_STMT_BRANCH)
             all = sum(all, of_branch(c, s->node));
         else if (s->kind == OI_STMT_CACHE && !s->lends &&

@@ -67,9 +67,22 @@ static void put_list(dumping *d, const oi_stmts *list)
         const oi_node *n = s->node->source;
         oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
         switch (s->kind) {
-        case OI_STMT_KERNEL: put_kernel(d, &d->u->kernels.at[s->kernel]); break;
+        case OI_STMT_KERNEL:
+            if (s->turn.most)
+                oi_buf_printf(d->out, "rows %" PRId64 " + %" PRId64 " n of %" PRId64 ": ",
+                              s->turn.base, s->turn.step, s->turn.most);
+            put_kernel(d, &d->u->kernels.at[s->kernel]);
+            break;
         case OI_STMT_LOOP:
             oi_buf_printf(d->out, "loop %s {\n", n->name.text);
+            d->depth++;
+            put_list(d, &s->body);
+            d->depth--;
+            oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
+            oi_buf_puts(d->out, "}\n");
+            break;
+        case OI_STMT_TURNS:
+            oi_buf_printf(d->out, "turns %" PRId64 " {\n", s->limit);
             d->depth++;
             put_list(d, &s->body);
             d->depth--;
@@ -115,7 +128,12 @@ static void put_tensors(dumping *d)
                       oi_dtype_name(t->dtype));
         for (uint32_t k = 0; k < t->rank; k++)
             oi_buf_printf(d->out, "%s%" PRId64, k ? ", " : "", t->dims[k]);
-        oi_buf_printf(d->out, "] at %" PRIu64 "\n", t->offset);
+        if (t->ring)
+            oi_buf_printf(d->out, "] a ring of %" PRId64 " rows of %" PRId64, t->dims[t->ring - 1],
+                          t->rows);
+        else
+            oi_buf_puts(d->out, "]");
+        oi_buf_printf(d->out, " at %" PRIu64 "\n", t->offset);
     }
 }
 

@@ -92,7 +92,7 @@ static const char *why_not(taking *t)
 
 /* -- what finishes a sum -- */
 
-/* A sum over the nest's axes as one over the three positions. */
+/* A sum over the nest's axes as one over the three positions; the third comes in two parts. */
 static bool in_parts(const taking *t, const oi_nest_coord *c, oi_nest_coord *out)
 {
     bool is_set[3] = {false};
@@ -109,6 +109,7 @@ static bool in_parts(const taking *t, const oi_nest_coord *c, oi_nest_coord *out
         is_set[part] = true;
         extent[part] *= t->n->axes[a].extent;
     }
+    out->step[OI_FINISH_PLACE + 1] = out->step[OI_FINISH_PLACE];
     return true;
 }
 
@@ -116,12 +117,16 @@ static oi_snest *make_finish(const taking *t)
 {
     oi_snest *f = oi_arena_alloc(t->u->arena, sizeof *f);
     const uint32_t base = (uint32_t)t->n->pre.n;
-    *f = (oi_snest){.n_axes = 3, .kind = t->n->kind, .acc = t->n->acc, .reduce = t->n->reduce};
+    *f = (oi_snest){.n_axes = OI_FINISH_PLACE + 2,
+                    .kind = t->n->kind,
+                    .acc = t->n->acc,
+                    .reduce = t->n->reduce};
     for (uint32_t p = 0; p < 3; p++)
         f->axes[p].extent = 1;
     for (uint32_t a = 0; a < t->n->n_axes; a++)
         if (!t->n->axes[a].is_reduced)
             f->axes[t->part_of[a]].extent *= t->n->axes[a].extent;
+    f->axes[OI_FINISH_PLACE + 1] = f->axes[OI_FINISH_PLACE];
     for (size_t i = 0; i < t->n->post.n; i++) {
         oi_sop op = t->n->post.at[i];
         for (uint32_t a = 0; a < op.n_args; a++)
@@ -190,6 +195,7 @@ static void take(oi_unit *u, oi_skernel *k)
     k->call = t.n->reduce;
     k->finish = finish;
     k->nests.n = 0;
+    k->taken = k->sums;
     k->query = k->sums = NULL;
 }
 

@@ -6,15 +6,16 @@
  * A map over a tensor that nobody reads afterwards needs no memory for its result, and threads that
  * share it meet only their own part. A tuned body may promise the same of an input; what finishes
  * its sums is such a map over all else. In a loop, a value that goes from one tensor to a second
- * and back needs only the one. */
+ * and back needs only the one. Kernels that take turns are one: what the last of them makes may lie
+ * where rows lie that none of them looks at any more. */
+#include "synth/inplace.h"
 #include "synth/compose.h"
-#include "synth/live.h"
-#include "synth/pass.h"
+#include "synth/turns.h"
 
 typedef struct joining {
     oi_unit *u;
     uint32_t graph;
-    uint32_t *into;           /* by tensor: the one it became */
+    uint32_t *into;           /* by tensor: the one it became; NULL: nothing was joined */
     const oi_lifetime **life; /* by tensor; NULL: none */
 } joining;
 
@@ -28,7 +29,8 @@ static bool is_candidate(const joining *j, uint32_t tensor)
 {
     const oi_tensor *t = &j->u->tensors.at[tensor];
     return t->space == OI_SPACE_ARENA && oi_dtype_bits(t->dtype) >= 8 && !t->n_table &&
-           !t->run_dims && t->graph == j->graph && j->into[tensor] == tensor && j->life[tensor];
+           !t->run_dims && t->graph == j->graph && (!j->into || j->into[tensor] == tensor) &&
+           !t->ring && j->life[tensor];
 }
 
 /* The one store of the kernel, which must be the last thing that an iteration does. */
@@ -129,17 +131,18 @@ static void join(joining *j, oi_skernel *k, uint32_t in, uint32_t out)
     join_ports(j->u, k, in, out);
 }
 
-static void try_kernel(joining *j, uint32_t kernel, uint32_t at)
+/* The port of a result and that of the input whose place it can take. */
+static bool find_join(joining *j, oi_skernel *k, uint32_t at, uint32_t *found_in,
+                      uint32_t *found_out)
 {
-    oi_skernel *k = &j->u->kernels.at[kernel];
     if (at == OI_NO_ID || k->graph != j->graph || !is_simple(k))
-        return;
+        return false;
     for (uint32_t out = 0; out < k->ports.n; out++) {
         if (!k->ports.at[out].is_written || k->ports.at[out].is_dropped)
             continue;
         uint32_t young = k->ports.at[out].tensor;
         if (!is_candidate(j, young) || j->life[young]->first != at || j->life[young]->needs_start)
-            return;
+            return false;
         for (uint32_t in = 0; in < k->ports.n; in++) {
             uint32_t old = k->ports.at[in].tensor;
             while (j->into[old] != old)
@@ -148,10 +151,95 @@ static void try_kernel(joining *j, uint32_t kernel, uint32_t at)
             if (k->ports.at[in].is_written || k->ports.at[in].is_dropped || old == young ||
                 !is_candidate(j, old) || j->life[old]->last != at || !may_join(j, k, in, out))
                 continue;
-            join(j, k, in, out);
-            return;
+            *found_in = in;
+            *found_out = out;
+            return true;
         }
     }
+    return false;
+}
+
+static void try_kernel(joining *j, uint32_t kernel, uint32_t at)
+{
+    oi_skernel *k = &j->u->kernels.at[kernel];
+    uint32_t in, out;
+    if (find_join(j, k, at, &in, &out))
+        join(j, k, in, out);
+}
+
+/* -- kernels that take turns -- */
+
+static bool may_follow(const joining *j, uint32_t old, uint32_t young, uint32_t from, uint32_t to)
+{
+    return old != young && is_candidate(j, old) && is_candidate(j, young) &&
+           j->life[old]->first < from && j->life[old]->last >= from && j->life[old]->last <= to &&
+           j->life[young]->first >= from && j->life[young]->first <= to &&
+           !j->life[young]->needs_start &&
+           oi_tensor_same_type(&j->u->tensors.at[old], &j->u->tensors.at[young]);
+}
+
+static uint32_t port_on(const oi_skernel *k, uint32_t tensor, bool is_written);
+
+static void try_turns(joining *j, oi_stmt *s, uint32_t at)
+{
+    const oi_turns t = oi_turns_of(j->u, s);
+    const uint32_t young = t.makers[t.n - 1].out;
+    oi_skernel *last = &j->u->kernels.at[s->body.at[t.n - 1].kernel];
+    for (uint32_t by = 0; by < t.n; by++)
+        for (size_t i = 0; i < t.makers[by].reads.n; i++) {
+            const uint32_t old = t.makers[by].reads.at[i].tensor;
+            const uint32_t in = port_on(last, old, false), out = port_on(last, young, true);
+            if (!may_follow(j, old, young, at, at) || !oi_turns_may_overwrite(&t, old) ||
+                (in != OI_NO_ID && !may_join(j, last, in, out)))
+                continue;
+            oi_lifetime *life = oi_arena_alloc(j->u->arena, sizeof *life);
+            *life = *j->life[old];
+            life->last = j->life[young]->last;
+            j->life[old] = life;
+            j->into[young] = old;
+            if (in != OI_NO_ID)
+                join_ports(j->u, last, in, out);
+            return;
+        }
+}
+
+static void rename_mention(void *ctx, const oi_mention *m);
+
+/* In the order of the program: what was joined before goes by its new name. */
+static void try_all_turns(joining *j, oi_stmts *list, const oi_lifetimes *live)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_LOOP)
+            try_all_turns(j, &s->body, live);
+        if (s->kind != OI_STMT_TURNS)
+            continue;
+        oi_stmts_mentions(j->u, j->graph, &s->body, rename_mention, j);
+        try_turns(j, s, live->turns_at[s->body.at[0].kernel]);
+    }
+}
+
+const uint64_t *oi_inplace_saves(oi_unit *u, uint32_t graph, const oi_lifetimes *live,
+                                 const oi_lifetime **life)
+{
+    joining j = {.u = u, .graph = graph, .life = life};
+    uint64_t *saved = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *saved);
+    uint32_t in, out;
+    j.into = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *j.into);
+    for (uint32_t i = 0; i < u->tensors.n; i++)
+        j.into[i] = i;
+    for (uint32_t k = 0; k < u->kernels.n && !oi_unit_skips(u, "inplace"); k++)
+        if (u->kernels.at[k].is_used &&
+            find_join(&j, &u->kernels.at[k], live->kernel_at[k], &in, &out))
+            saved[k] = oi_tensor_bytes(&u->tensors.at[u->kernels.at[k].ports.at[out].tensor]);
+    return saved;
+}
+
+bool oi_inplace_may_follow(oi_unit *u, uint32_t graph, const oi_lifetime **life, uint32_t old,
+                           uint32_t young, uint32_t from, uint32_t to)
+{
+    joining j = {.u = u, .graph = graph, .life = life};
+    return may_follow(&j, old, young, from, to);
 }
 
 /* -- there and back -- */
@@ -267,6 +355,8 @@ static void join_graph(oi_unit *u, uint32_t graph)
     for (uint32_t k = 0; k < u->kernels.n; k++)
         if (u->kernels.at[k].is_used)
             try_kernel(&j, k, live.kernel_at[k]);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        try_all_turns(&j, &g->blocks[b].stmts, &live);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         oi_stmts_mentions(u, graph, &g->blocks[b].stmts, rename_mention, &j);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)

@@ -25,7 +25,7 @@ typedef struct living {
     OI_VEC(loop_range) loops; /* inner ones first */
     OI_VEC(use) uses;
     struct visit *visits; /* by block */
-    uint32_t *kernel_at;
+    uint32_t *kernel_at, *turns_at;
     uint32_t *stamps; /* by tensor: the block that was summed up last and has it, + 1 */
 } living;
 
@@ -127,6 +127,13 @@ static void walk_loop(living *l, const oi_stmt *s)
     *OI_PUSH(l->u->arena, &l->loops) = r;
 }
 
+/* All at one position: none is done before another. */
+static void walk_turns(living *l, const oi_stmt *s)
+{
+    oi_stmts_mentions(l->u, l->graph, &s->body, add_use, l);
+    l->turns_at[s->body.at[0].kernel] = l->position;
+}
+
 static void walk(living *l, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
@@ -137,6 +144,8 @@ static void walk(living *l, const oi_stmts *list)
             l->kernel_at[s->kernel] = l->kernel_at[s->kernel] == 0 ? l->position : OI_NO_ID;
         if (s->kind == OI_STMT_LOOP)
             walk_loop(l, s);
+        else if (s->kind == OI_STMT_TURNS)
+            walk_turns(l, s);
         else if (s->kind == OI_STMT_BRANCH)
             walk_branch(l, s->node);
         else if (s->kind == OI_STMT_YIELD)
@@ -184,12 +193,14 @@ void oi_live_find(oi_unit *u, uint32_t graph, oi_lifetimes *out)
     l.visits = oi_arena_alloc(u->arena, (g->program->n_blocks + 1) * sizeof *l.visits);
     l.stamps = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *l.stamps);
     l.kernel_at = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *l.kernel_at);
+    l.turns_at = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *l.turns_at);
     walk(&l, &g->blocks[g->program->entry].stmts);
     l.position++;
     out->n_positions = l.position + 1;
     for (size_t i = 0; i < u->kernels.n; i++)
         l.kernel_at[i] = l.kernel_at[i] ? l.kernel_at[i] : OI_NO_ID;
     out->kernel_at = l.kernel_at;
+    out->turns_at = l.turns_at;
     /* uses by tensor, in order */
     uint32_t *count = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *count);
     uint32_t *own = oi_arena_alloc(u->arena, (l.uses.n + 1) * sizeof *own);

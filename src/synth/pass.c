@@ -22,9 +22,9 @@ static const pass passes[] = {
     {"finish", oi_pass_finish, false},     {"rows", oi_pass_rows, false},
     {"narrow", oi_pass_narrow, false},     {"shorts", oi_pass_shorts, false},
     {"lend", oi_pass_lend, false},         {"layout", oi_pass_layout, false},
-    {"schedule", oi_pass_schedule, false}, {"inplace", oi_pass_inplace, false},
-    {"memory", oi_pass_memory, true},      {"threads", oi_pass_threads, false},
-    {"cost", oi_pass_cost, true},
+    {"schedule", oi_pass_schedule, false}, {"turns", oi_pass_turns, false},
+    {"inplace", oi_pass_inplace, false},   {"memory", oi_pass_memory, true},
+    {"threads", oi_pass_threads, false},   {"cost", oi_pass_cost, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

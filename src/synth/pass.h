@@ -55,7 +55,7 @@ void oi_unit_name_kernels(oi_unit *u); /* as they will be called */
 /* -- check.c -- */
 
 /* NULL when everything that passes rely on holds, else what does not. */
-const char *oi_unit_check(const oi_unit *u);
+const char *oi_unit_check(oi_unit *u);
 
 /* -- dump.c -- */
 

@@ -164,7 +164,8 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
         if (u->tensors.at[port->tensor].run_dims)
             return false;
     }
-    *recipe = oi_recipe_find(&(oi_recipe_call){q, is_weight, u->target}, plan);
+    *recipe = oi_recipe_find(&(oi_recipe_call){.q = q, .is_weight = is_weight, .target = u->target},
+                             plan);
     bool takes = *recipe;
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)
         takes = can_pack(u, call, &plan->packings[i]);

@@ -46,6 +46,9 @@ typedef struct oi_tensor {
     uint64_t size_bytes;       /* of one entry */
     oi_space space;
     uint64_t offset;       /* in that space */
+    uint32_t ring;         /* dim + 1: only dims[dim] of its rows are kept at a time, row i at i %
+                              dims[dim]; 0: all are */
+    int64_t rows;          /* with it: how many there are in all */
     int64_t alive[2];      /* ARENA: from which statement to which, in the order they run */
     const oi_pvar *var;    /* NULL for what lowering made */
     const oi_pvar *origin; /* a value of this variable, under a name of its own */
@@ -188,6 +191,15 @@ typedef struct oi_sharing {
     int64_t extent, unit; /* extent 0: one thread does all */
 } oi_sharing;
 
+#define OI_FINISH_PLACE 2 /* of what finishes sums: the axis whose position ends no row */
+
+/* How far a kernel is that takes turns with others: after `n` of them, n > 0, it has made the first
+ * base + step * (n - 1) rows of its result, but at most `most`. Rows are places along a dim. */
+typedef struct oi_turn {
+    int64_t step, base, most;
+    uint32_t dim;
+} oi_turn;
+
 typedef struct oi_snest {
     uint32_t n_axes; /* output axes, then reduced ones */
     oi_nest_axis axes[OI_NEST_AXES];
@@ -253,9 +265,12 @@ typedef struct oi_skernel {
     const oi_recipe *recipe;
     const oi_recipe_plan *plan;
     const uint32_t *arg_ports;
-    const oi_scall *call; /* whose attributes it is handed */
-    oi_snest *finish;     /* what its function for sums does: `post`, over three axes; or NULL */
+    const oi_kernel_query *taken; /* the call that it does; NULL: not known any more */
+    const oi_scall *call;         /* whose attributes it is handed */
+    oi_snest *finish; /* what its function for sums does: `post`, over two axes and the places of
+                         the result, counted in two parts whose sum they are; or NULL */
     oi_sharing split;
+    oi_sharing turn; /* extent not 0: it is called for some rows, positions of that axis */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -267,6 +282,7 @@ typedef enum oi_stmt_kind {
     OI_STMT_CACHE, /* read, write, increment, decrement, reset: as the node says */
     OI_STMT_SET,   /* a number into a tensor of rank 0: loop index, attribute */
     OI_STMT_LOOP,
+    OI_STMT_TURNS, /* the kernels of `body`, `limit` times, each for the rows of its turn */
     OI_STMT_BRANCH,
     OI_STMT_YIELD,
     OI_STMT_AWAIT,
@@ -288,11 +304,12 @@ struct oi_stmt {
     uint32_t kernel;               /* KERNEL */
     oi_port a, b;                  /* CACHE: the variable's side in a; SET: into a */
     oi_pvalue value;               /* SET, LIMIT */
-    int64_t limit;                 /* LIMIT, LENGTH */
+    int64_t limit;                 /* LIMIT, LENGTH, TURNS */
     bool lends;                    /* CACHE, a read: b becomes a part of a */
     const oi_length_check *checks; /* SHAPE */
     uint32_t n_checks;
-    oi_stmts body;  /* LOOP */
+    oi_turn turn;   /* KERNEL, inside TURNS */
+    oi_stmts body;  /* LOOP, TURNS */
     bool is_shared; /* all threads run it, each its part; else the first does it alone */
     bool waits;     /* all threads must have come so far before any begins it */
 };
@@ -393,6 +410,7 @@ oi_status oi_pass_shorts(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_layout(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
+oi_status oi_pass_turns(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_threads(oi_unit *u);

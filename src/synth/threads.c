@@ -105,6 +105,8 @@ static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
 static void split_kernel(const oi_unit *u, oi_skernel *k)
 {
     k->split = (oi_sharing){0, 0, 1};
+    if (k->turn.extent)
+        return;
     if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->share_all)
         return;
     if (k->recipe)

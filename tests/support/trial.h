@@ -194,6 +194,8 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         case OI_ARG_FINISH: a[i].in = ports; break; /* the test has the function */
         case OI_ARG_FIRST: a[i].n = first; break;
         case OI_ARG_LAST: a[i].n = last; break;
+        case OI_ARG_ROW: a[i].n = 0; break;
+        case OI_ARG_ROW_END: a[i].n = arg->n; break;
         }
     }
     body(p->function, a);
@@ -241,7 +243,7 @@ static inline bool trial_is_too_wide(const oi_recipe_call *c)
 {
     for (const oi_recipe_folder *f = oi_recipe_folders; f->name; f++) {
         const oi_device_info target = {.cpu = {.isa = f->isa}};
-        const oi_recipe_call narrower = {c->q, c->is_weight, &target};
+        const oi_recipe_call narrower = {.q = c->q, .is_weight = c->is_weight, .target = &target};
         oi_recipe_plan p;
         if (f->lanes < trial_folder()->lanes && !(f->isa & ~trial_folder()->isa) &&
             oi_recipe_find(&narrower, &p))
@@ -258,7 +260,7 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
     const oi_device_info target = {.type = t->is_small ? OI_DEVICE_MCU : OI_DEVICE_CPU,
                                    .cpu = {.isa = trial_folder()->isa},
                                    .mcu = {.stack_bytes = 4096}};
-    const oi_recipe_call c = {&t->q, t->is_weight, &target};
+    const oi_recipe_call c = {.q = &t->q, .is_weight = t->is_weight, .target = &target};
     oi_recipe_plan p;
     void *packed[OI_RECIPE_PACKS] = {0};
     t->out = trial_operand(type, rank, dims);

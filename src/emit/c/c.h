@@ -31,6 +31,7 @@ typedef struct oi_cprog {
     enum { OI_UNDO_NONE, OI_UNDO_COPY, OI_UNDO_LOG } undo;
     uint64_t keep_bytes, log_bytes;
     uint32_t n_numbers;    /* that codes have given names */
+    const char *rows;      /* the last arguments of kernels that take turns */
     uint64_t times;        /* how often a step runs the present statement, at most */
     uint64_t *block_times; /* by block */
     oi_cplaces *places;    /* of the function being written; NULL: tensors go by their offsets */

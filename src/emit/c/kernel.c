@@ -25,6 +25,11 @@ static const char **port_names(oi_cprog *c, const oi_skernel *k)
 
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names);
 
+static const oi_lang *lang_of(const oi_cprog *c)
+{
+    return oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c;
+}
+
 /* Whether the kernel's text mentions the number: lengths may only serve its caller. */
 static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
 {
@@ -63,6 +68,8 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
                           k->scalars.at[i].name);
     if (k->split.extent)
         oi_buf_puts(&text, ", int part, int parts");
+    if (k->turn.extent)
+        oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_call(&c->out, oi_arena_printf(c->arena, "static %s %s(%s)", k->can_fail ? "int" : "void",
                                          k->name, list));
@@ -110,6 +117,9 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
     case OI_ARG_FIRST: return k->split.extent ? "first" : "0";
     case OI_ARG_LAST:
         return k->split.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
+    case OI_ARG_ROW: return k->turn.extent ? "first" : "0";
+    case OI_ARG_ROW_END:
+        return k->turn.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, a->n);
     }
     return "0";
 }
@@ -117,6 +127,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
 static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     const oi_recipe_plan *p = k->plan;
+    uint32_t n_more = 0; /* parameters than arguments */
     oi_buf list = {0};
     if (k->finish) {
         oi_buf ports = {0};
@@ -131,7 +142,8 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
                     p->scratch[i].count ? p->scratch[i].count : 1);
     for (uint32_t i = 0; i < p->n_args; i++) {
         bool is_number = p->args[i].kind == OI_ARG_SIZE || p->args[i].kind == OI_ARG_REAL;
-        const char *what = oi_helper_parameter(c->arena, oi_helpers, p->function, i);
+        const char *what = oi_helper_parameter(c->arena, oi_helpers, p->function, i + n_more);
+        n_more += p->args[i].kind == OI_ARG_FINISH;
         oi_buf_printf(&list, "%s", i ? ", " : "");
         if (is_number && what)
             oi_buf_printf(&list, "/* %s */ ", what);
@@ -168,13 +180,15 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
     const char **fns = oi_kernel_fn_names(c->arena, k);
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
-                         .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
+                         .lang = lang_of(c),
                          .unit = c->u,
                          .kernel = k,
                          .ports = names,
                          .fns = fns,
                          .n_open = k->n_shared,
-                         .split = k->split.extent ? &k->split : NULL};
+                         .split = k->turn.extent    ? &k->turn
+                                  : k->split.extent ? &k->split
+                                                    : NULL};
     size_t before = c->out.buf.n;
     put_share(c, k);
     if (k->recipe)
@@ -205,12 +219,13 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
 {
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
-                         .lang = oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c,
+                         .lang = lang_of(c),
                          .unit = c->u,
                          .kernel = k,
                          .ports = names};
     oi_out_line(&c->out, "static inline __attribute__((always_inline)) void %s_sum(", k->name);
-    oi_out_line(&c->out, "    void *const *ports, int32_t i, int32_t j, int32_t k, int32_t acc)");
+    oi_out_line(&c->out,
+                "    void *const *ports, int32_t i, int32_t j, int32_t k, int32_t p, int32_t acc)");
     oi_out_brace(&c->out);
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
@@ -223,9 +238,9 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
                         k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype), names[i],
                         i);
     }
-    for (uint32_t a = 0; a < 3; a++)
+    for (uint32_t a = 0; a < k->finish->n_axes; a++)
         if (k->finish->axes[a].extent == 1)
-            oi_out_line(&c->out, "(void)%c;", "ijk"[a]);
+            oi_out_line(&c->out, "(void)%c;", OI_AXIS_LETTERS[a]);
     oi_nest_print_end(&p, k->finish);
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
@@ -326,6 +341,8 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
     if (k->split.extent)
         oi_buf_puts(&text, ", part, parts");
+    if (k->turn.extent)
+        oi_buf_puts(&text, c->rows);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {
         oi_out_call(&c->out, oi_arena_printf(c->arena, "%s(%s);", k->name, list));

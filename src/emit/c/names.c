@@ -24,8 +24,8 @@ static const char *const reserved[] = {
     "keep", "weights", "arena", "waits", "before", "check", "check_ctx", "s", "failed", "from",
     "to", "e", "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
     "take_step", "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team",
-    "meet", "part", "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at",
-    "width"};
+    "meet", "part", "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at", "width",
+    "turn", "made", "need"};
 
 bool oi_c_is_reserved(const char *name)
 {

@@ -27,6 +27,8 @@ static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
         if (s->kind == OI_STMT_LOOP) {
             mention_stmts(c, mask, &s->body);
             mask[n->as.loop.index / 64] &= ~(1ull << n->as.loop.index % 64);
+        } else if (s->kind == OI_STMT_TURNS) {
+            mention_stmts(c, mask, &s->body);
         } else if (s->kind == OI_STMT_BRANCH) {
             const uint32_t to[2] = {n->as.branch.then_block, n->as.branch.else_block};
             for (int j = 0; j < 2; j++)
@@ -289,6 +291,54 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
     oi_out_close(&c->out, "");
 }
 
+/* "oi_rows(turn * 2 - 1, 32)": how many rows there are after the turn. */
+static const char *need_text(oi_cprog *c, const oi_turn *t)
+{
+    const char *at = t->step == 1 ? "turn" : oi_arena_printf(c->arena, "turn * %" PRId64, t->step);
+    if (t->base)
+        at = oi_arena_printf(c->arena, "%s %c %" PRId64, at, t->base < 0 ? '-' : '+',
+                             t->base < 0 ? -t->base : t->base);
+    return oi_arena_printf(c->arena, "oi_rows(%s, %" PRId64 ")", at, t->most);
+}
+
+/* "of u, of which 4 are kept": what the rows are. */
+static const char *rows_text(oi_cprog *c, const oi_skernel *k)
+{
+    const char *text = "";
+    for (size_t p = 0; p < k->ports.n; p++) {
+        const oi_tensor *t = &c->u->tensors.at[k->ports.at[p].tensor];
+        if (!k->ports.at[p].is_written)
+            continue;
+        const char *name = c->places && t->space == OI_SPACE_ARENA
+                               ? oi_c_place(c, k->ports.at[p].tensor)
+                               : t->name;
+        text = t->ring ? oi_arena_printf(c->arena, "of %s, the last %" PRId64 " are kept", name,
+                                         t->dims[t->ring - 1])
+                       : oi_arena_printf(c->arena, "of %s", name);
+    }
+    return text;
+}
+
+/* Each kernel makes the rows that the next ones need now. */
+static void put_turns(oi_cprog *c, const oi_stmt *s)
+{
+    const char *type = oi_c_is_freestanding(c) ? oi_lang_c32.index : oi_lang_c.index;
+    const size_t n = s->body.n;
+    oi_out_open(&c->out, "for (%s turn = 0, made[%zu] = {0}; turn < %" PRId64 "; turn++)", type, n,
+                s->limit);
+    oi_out_line(&c->out, "const %s need[] = { /* rows */", type);
+    for (size_t i = 0; i < n; i++)
+        oi_out_line(&c->out, "    %s, /* %s */", need_text(c, &s->body.at[i].turn),
+                    rows_text(c, &c->u->kernels.at[s->body.at[i].kernel]));
+    oi_out_line(&c->out, "};");
+    for (size_t i = 0; i < n; i++) {
+        c->rows = oi_arena_printf(c->arena, ", made[%zu], need[%zu]", i, i);
+        put_kernel(c, &s->body.at[i]);
+    }
+    oi_out_line(&c->out, "memcpy(made, need, sizeof made);");
+    oi_out_close(&c->out, "");
+}
+
 /* -- what the first thread does alone, between what all do -- */
 
 static size_t group_end(const oi_stmts *list, size_t i)
@@ -403,6 +453,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_CACHE: oi_c_cache(c, s); break;
         case OI_STMT_SET: put_set(c, s); break;
         case OI_STMT_LOOP: put_loop(c, s); break;
+        case OI_STMT_TURNS: put_turns(c, s); break;
         case OI_STMT_BRANCH: put_branch(c, s->node); break;
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;

@@ -1,0 +1,47 @@
+/* turns.h: kernels as makers of rows, for those who let several take turns (turns.c) and those who
+ * look whether that is right. Rows are places along one dim of a kernel's result. */
+#ifndef OI_TURNS_H
+#define OI_TURNS_H
+
+#include "synth/pass.h"
+
+/* Row r of the result is made of rows r * step + from ... r * step + to of the tensor, as far as
+ * there are such; step 0: it may be made of any. */
+typedef struct oi_row_read {
+    uint32_t tensor;
+    int64_t step, from, to;
+    bool is_own; /* an element is read only where it is then stored */
+} oi_row_read;
+
+typedef struct oi_row_maker {
+    const char *why; /* it cannot be asked for some of its rows only; NULL: it can */
+    uint32_t out;    /* tensor */
+    uint32_t axis;   /* of its nest */
+    int64_t rows;
+    OI_VEC(oi_row_read) reads; /* once for every tensor but weights */
+} oi_row_maker;
+
+/* Some makers in the order of a turn. */
+typedef struct oi_turns {
+    uint32_t n;
+    int64_t count; /* turns */
+    const oi_row_maker *makers;
+    const oi_turn *turns;
+} oi_turns;
+
+/* -- makers.c -- */
+
+void oi_row_maker_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_maker *out);
+/* How many rows there are after so many turns. */
+int64_t oi_turn_made(const oi_turn *t, int64_t turns);
+/* The least number of rows of what maker `of` makes that must be kept at a time. */
+int64_t oi_turns_kept(const oi_turns *t, uint32_t of);
+/* Whether what the last maker makes may lie where the tensor lies, which no maker makes: nobody
+ * looks at a row of it once that is overwritten. */
+bool oi_turns_may_overwrite(const oi_turns *t, uint32_t tensor);
+/* The turns of a statement as they are. */
+oi_turns oi_turns_of(oi_unit *u, const oi_stmt *s);
+/* NULL when every row is there when it is read, else what is not. */
+const char *oi_turns_check(const oi_unit *u, const oi_turns *t);
+
+#endif

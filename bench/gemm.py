@@ -2,11 +2,13 @@
 
     python bench/gemm.py [--cases WORDS] [--rounds 5]
 
-Both multiply the same two run-time matrices: nothing is packed before the clock starts. Runs take turns; a run is
-the best of a few products, since on a shared machine the others are somebody else's time.
+Both multiply the same two run-time matrices: nothing is packed before the clock starts. In the cases named
+"weights" the second matrix is part of our program, which packed it when it was made; OpenBLAS has no such way. Runs
+take turns; a run is the best of some products, since on a shared machine the others are somebody else's time.
 """
 
 import ctypes
+import dataclasses
 import glob
 import os
 import pathlib
@@ -19,8 +21,21 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")  # before numpy: at most so m
 import emitted  # noqa: E402
 import rows  # noqa: E402
 
+sys.path.insert(0, str(rows.REPO / "python/src"))
+from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+
 SHAPES = [(256,) * 3, (300, 500, 700), (512,) * 3, (777,) * 3, (1023,) * 3, (1024,) * 3, (2048,) * 3]
-GRAPH = "dynamic {{ a: f32[{m}, {k}]; b: f32[{k}, {n}]; }}\nvolatile {{ y: f32[{m}, {n}]; }}\nblock entry {{ op matmul(a, b) >> y; return; }}\n"
+WEIGHTS = [(512,) * 3, (1024,) * 3, (2048,) * 3]
+GRAPH = """dynamic {{ a: f32[{m}, {k}]; }}
+{kind} {{ b: f32[{k}, {n}]; }}
+volatile {{ y: f32[{m}, {n}]; }}
+block entry {{ op matmul(a, b) >> y; return; }}
+"""
+
+
+@dataclasses.dataclass
+class Model:
+    tensors: dict
 
 
 def blas(numpy):
@@ -35,21 +50,24 @@ def blas(numpy):
 
 
 def repeat(m, n, k):
-    """Products in a run: some tenths of a second."""
-    return max(3, int(5e9 / (m * n * k)))
+    """Products in a run: some tenths of a second, so that one of them is alone on the machine."""
+    return max(5, int(15e9 / (m * n * k)))
 
 
-def measure_shape(o, numpy, peer, set_threads, folder, shape):
+def measure_shape(o, numpy, peer, set_threads, folder, shape, is_weight):
     m, n, k = shape
-    name = f"gemm f32 {m}" if m == n == k else f"gemm f32 {m}x{n}x{k}"
+    name = f"gemm f32 {'weights ' if is_weight else ''}" + (f"{m}" if m == n == k else f"{m}x{n}x{k}")
     threads = [t for t in (1, 2) if o.wants(f"{name}, {t} threads") and t <= o.threads]
     if not threads:
         return
-    graph = folder / f"gemm_{m}_{n}_{k}.oi"
-    graph.write_text(GRAPH.format(m=m, n=n, k=k))
-    program = emitted.Program(folder / graph.stem, "gemm", [graph])
     rng = numpy.random.default_rng(1)
     a, b = (rng.random(s, dtype=numpy.float32) for s in ((m, k), (k, n)))
+    graph = folder / f"{name.replace(' ', '_')}.oi"
+    graph.write_text(GRAPH.format(m=m, n=n, k=k, kind="constant" if is_weight else "dynamic"))
+    if is_weight:
+        write_oinf(Model({"b": TensorSpec(b)}), folder / "b.oinf")
+    program = emitted.Program(folder / graph.stem, "gemm", [graph], folder / "b.oinf" if is_weight else None)
+    inputs = a.tobytes() + (b"" if is_weight else b.tobytes())
     y = numpy.empty((m, n), numpy.float32)
     work, times = m * n * k, repeat(m, n, k)
 
@@ -63,7 +81,7 @@ def measure_shape(o, numpy, peer, set_threads, folder, shape):
         return work / min(found) / 1e9
 
     def ours(t):
-        return work / min(program.times(a.tobytes() + b.tobytes(), times, threads=t)) / 1e9
+        return work / min(program.times(inputs, times, threads=t)) / 1e9
 
     for t in threads:
         mine, other = rows.alternate(o.rounds, lambda: ours(t), lambda: theirs(t))
@@ -82,8 +100,9 @@ def measure(o):
         yield rows.left_out("gemm f32", "OpenBLAS", "this numpy was built with another library")
         return
     with tempfile.TemporaryDirectory() as folder:
-        for shape in SHAPES:
-            yield from measure_shape(o, numpy, peer, set_threads, pathlib.Path(folder), shape)
+        for shapes, is_weight in ((SHAPES, False), (WEIGHTS, True)):
+            for shape in shapes:
+                yield from measure_shape(o, numpy, peer, set_threads, pathlib.Path(folder), shape, is_weight)
 
 
 if __name__ == "__main__":

@@ -329,7 +329,7 @@ static inline __attribute__((always_inline)) void oi_gemm(
 {
     const int64_t width =
         n < OI_GEMM_WIDTH ? (n + 2 * OI_VF - 1) / (2 * OI_VF) * (2 * OI_VF) : OI_GEMM_WIDTH;
-    float *part = room + (is_packed ? 0 : width * depth);
+    float *part = is_packed ? room : room + width * depth;
     for (int64_t j0 = first; j0 < last; j0 += width)
         for (int64_t i0 = 0; i0 < k; i0 += depth) {
             const int64_t j1 = last - j0 < width ? last : j0 + width;

@@ -115,7 +115,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     out->n_scratch = 1;
     out->scratch[0].name = "work";
     out->scratch[0].dtype = OI_F32;
-    out->scratch[0].count = (rows + KEYS) * (c.dh + c.dv) + space + rows;
+    out->scratch[0].count = (rows + KEYS) * (c.dh + c.dv) + space;
     for (int64_t i = 0; i < (c.mask_size ? 4 : 3); i++)
         oi_recipe_arg_add(out, OI_ARG_IN, i);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);

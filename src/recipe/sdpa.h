@@ -5,11 +5,12 @@
  *     scores   q . k * scale (+ mask), tile by tile of keys; a tile is laid out feature by feature,
  *              once for all rows that share its head, so that a vector holds the scores of OI_VF
  *              keys and every sum runs along the features in order
- *     weights  e^(score - largest); their sum
+ *     weights  e^(score - largest) / their sum, which runs along the keys in order
  *     sums     weights times values, tile by tile; a vector holds OI_VF features of the result and
- *              every sum runs along the keys in order; at last divided by the weights' sum
+ *              every sum runs along the keys in order
  *
- * A row's result is the same whoever computes it beside whichever others. Keys that a row does not
+ * Every step is rounded as in the op's definition, products and sums apart: the result is the
+ * simulator's, bit by bit, whoever computes a row beside whichever others. Keys that a row does not
  * see are left out: they would add 0. */
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
@@ -98,8 +99,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_dots(const float *rest
             for (int64_t r = 0; r < rows; r++) {
                 const oi_vf x = oi_vf_set(q[r * dh + f]);
                 oi_vf *to = s + 2 * (p * rows + r);
-                to[0] = oi_vf_fma(x, left, to[0]);
-                to[1] = oi_vf_fma(x, right, to[1]);
+                to[0] = oi_vf_add(to[0], oi_vf_mul(x, left));
+                to[1] = oi_vf_add(to[1], oi_vf_mul(x, right));
             }
         }
     for (int64_t p = 0; p < wide; p++)
@@ -128,30 +129,37 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile(const float *rest
 
 /* -- weights -- */
 
-/* n scores become exponentials below the largest, those up to `end` 0; returns their sum, 1 where
- * nothing is seen. */
-static inline float oi_sdpa_exp(float *restrict scores, int64_t n, int64_t end)
+/* n scores become exponentials below the largest, those up to `end` 0. */
+static inline void oi_sdpa_exp(float *restrict scores, int64_t n, int64_t end)
 {
     const int64_t whole = (n + 2 * OI_VF - 1) / (2 * OI_VF) * (2 * OI_VF);
-    oi_vf top = oi_vf_set(-INFINITY), left = oi_vf_set(0), right = left;
+    oi_vf top = oi_vf_set(-INFINITY);
     for (int64_t i = n; i < whole; i++)
         scores[i] = -INFINITY;
     for (int64_t i = 0; i < whole; i += OI_VF)
         top = oi_vf_max(oi_vf_load(scores + i), top);
     const float largest = oi_vf_largest(top);
     const oi_vf base = oi_vf_set(largest == -INFINITY ? 0 : largest);
-    for (int64_t i = 0; i < whole; i += 2 * OI_VF) {
-        const oi_vf e = oi_vf_exp(oi_vf_sub(oi_vf_load(scores + i), base));
-        const oi_vf f = oi_vf_exp(oi_vf_sub(oi_vf_load(scores + i + OI_VF), base));
-        oi_vf_store(scores + i, e);
-        oi_vf_store(scores + i + OI_VF, f);
-        left = oi_vf_add(left, e);
-        right = oi_vf_add(right, f);
-    }
+    for (int64_t i = 0; i < whole; i += OI_VF)
+        oi_vf_store(scores + i, oi_vf_exp(oi_vf_sub(oi_vf_load(scores + i), base)));
     for (int64_t i = whole; i < end; i++)
         scores[i] = 0;
-    const float sum = oi_vf_total(oi_vf_add(left, right));
-    return sum == 0 ? 1 : sum;
+}
+
+/* n weights of up to six rows: divided by their sums, which run side by side. */
+static inline __attribute__((always_inline)) void oi_sdpa_divide(float *restrict scores,
+                                                                 int64_t stride, int64_t rows,
+                                                                 int64_t n)
+{
+    float sum[6] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t r = 0; r < rows; r++)
+            sum[r] += scores[r * stride + i];
+    for (int64_t r = 0; r < rows; r++) {
+        const oi_vf by = oi_vf_set(sum[r] == 0 ? 1 : sum[r]); /* nothing is seen: weights are 0 */
+        for (int64_t i = r * stride; i < r * stride + n; i += OI_VF)
+            oi_vf_store(scores + i, oi_vf_div(oi_vf_load(scores + i), by));
+    }
 }
 
 /* -- sums -- */
@@ -178,7 +186,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_sums(
             for (int64_t r = 0; r < rows; r++) {
                 const oi_vf w = oi_vf_set(weights[r * stride + j]);
                 for (int64_t i = 0; i < wide; i++)
-                    s[r * wide + i] = oi_vf_fma(w, x[i], s[r * wide + i]);
+                    s[r * wide + i] = oi_vf_add(s[r * wide + i], oi_vf_mul(w, x[i]));
             }
         }
         for (int64_t r = 0; r < rows; r++)
@@ -199,7 +207,7 @@ static inline void oi_sdpa_values(const void *restrict v, int64_t step, int64_t 
 /* -- rows -- */
 
 /* What to do with up to six rows. */
-enum { OI_SDPA_SCORES, OI_SDPA_SUMS };
+enum { OI_SDPA_SCORES, OI_SDPA_DIVIDE, OI_SDPA_SUMS };
 
 /* A tile of n keys, as panels, or n values, `step` apart, and up to six rows: q and o lie together,
  * scores `stride` apart. */
@@ -210,6 +218,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_six(
 {
     if (what == OI_SDPA_SCORES)
         oi_sdpa_tile(q, tile, scores, stride, rows, n, dh, scale);
+    else if (what == OI_SDPA_DIVIDE)
+        oi_sdpa_divide(scores, stride, rows, n);
     else if (rows <= 2 && dv % (4 * OI_VF) == 0)
         oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 4, next);
     else
@@ -279,8 +289,8 @@ typedef struct oi_sdpa_shape {
 
 /* Some rows of a batch: `from` counts from head 0. */
 typedef struct oi_sdpa_part {
-    int64_t from, rows, stride;                     /* of scores */
-    float *q, *o, *panels, *values, *scores, *sums; /* scratch */
+    int64_t from, rows, stride;              /* of scores */
+    float *q, *o, *panels, *values, *scores; /* scratch */
 } oi_sdpa_part;
 
 /* How many rows from row r on share its head of keys. */
@@ -332,9 +342,11 @@ static inline __attribute__((always_inline)) void oi_sdpa_weights(const oi_sdpa_
         if (mask)
             oi_sdpa_mask(p->scores + r * p->stride, mask, h * s->mask_h + t * s->mask_t, s->mask_k,
                          s->mask_size, s->len);
-        p->sums[r] = oi_sdpa_exp(p->scores + r * p->stride,
-                                 oi_sdpa_seen(t, s->tq, s->len, s->is_causal), p->stride);
+        oi_sdpa_exp(p->scores + r * p->stride, oi_sdpa_seen(t, s->tq, s->len, s->is_causal),
+                    p->stride);
     }
+    oi_sdpa_rows(OI_SDPA_DIVIDE, p->q, p->panels, 0, 4, p->scores, p->stride, p->o, p->rows,
+                 p->stride, s->dh, s->dv, s->scale, (oi_sdpa_next){0});
 }
 
 /* Values in f16 become floats once for many rows. */
@@ -380,12 +392,9 @@ static inline __attribute__((always_inline)) void oi_sdpa_some(
     oi_sdpa_scores(s, p, k);
     oi_sdpa_weights(s, p, mask);
     oi_sdpa_weighted(s, p, v);
-    for (int64_t r = 0; r < p->rows; r++) {
-        float *to = out + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dv;
-        const oi_vf by = oi_vf_set(p->sums[r]);
-        for (int64_t f = 0; f < s->dv; f += OI_VF)
-            oi_vf_store(to + f, oi_vf_div(oi_vf_load(p->o + r * s->dv + f), by));
-    }
+    for (int64_t r = 0; r < p->rows; r++)
+        memcpy(out + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dv, p->o + r * s->dv,
+               (size_t)s->dv * sizeof *out);
 }
 
 /* q (batches, tq, heads, dh), or (batches, heads, tq, dh) when heads come first, over k and v of
@@ -428,7 +437,6 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
     p.panels = p.o + room * dv;
     p.values = p.panels + OI_SDPA_KEYS * dh;
     p.scores = p.values + OI_SDPA_KEYS * dv;
-    p.sums = p.scores + space;
     for (int64_t b = 0; b < batches; b++)
         for (p.from = first / unit * tq; p.from < end; p.from += fit) {
             p.rows = end - p.from < fit ? end - p.from : fit;

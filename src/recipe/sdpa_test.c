@@ -33,6 +33,7 @@ static void run(const setting *s, int rank, uint64_t seed)
 {
     trial t;
     trial_begin(&t, "sdpa", seed);
+    t.is_exact = true;
     *trial_attr(&t, "causal") = (oi_op_value){.tag = OI_VALUE_BOOL, .b = s->is_causal};
     if (s->kv_len >= 0)
         number(&t, "kv_len", s->kv_len);
@@ -106,6 +107,7 @@ static void test_decode(void **state)
     (void)state;
     trial t;
     trial_begin(&t, "sdpa", 3);
+    t.is_exact = true;
     number(&t, "heads", 4);
     number(&t, "kv_heads", 2);
     trial_input(&t, false, OI_F32, 1, 2, (int64_t[]){1, 64});
@@ -128,6 +130,7 @@ static void test_masks(void **state)
         const uint32_t rank = dims[0] * dims[1] == 1 ? 2 : 4;
         trial t;
         trial_begin(&t, "sdpa", i);
+        t.is_exact = true;
         trial_input(&t, false, OI_F32, 2, 4, (int64_t[]){2, 6, 9, 16});
         trial_input(&t, false, OI_F16, 2, 4, (int64_t[]){2, 3, 70, 16});
         trial_input(&t, false, OI_F16, 2, 4, (int64_t[]){2, 3, 70, 32});
@@ -151,6 +154,7 @@ static void test_specials(void **state)
         for (int64_t tq = 1; tq < 10; tq += 8) {
             trial t;
             trial_begin(&t, "sdpa", i);
+            t.is_exact = true;
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, tq, 16});
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});

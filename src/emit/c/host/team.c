@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#define LOOKS 2000 /* some tens of microseconds: longer than parts of one phase differ */
+#define LOOKS 2000       /* some tens of microseconds: longer than parts of one phase differ */
+#define STACK (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
 
 static void pause_a_little(void)
 {
@@ -78,6 +79,7 @@ int team_processors(void)
 int team_start(team *t, int parts)
 {
     int n = 1;
+    pthread_attr_t own;
     const int most = parts < 0 ? TEAM_MOST : team_processors();
     parts = parts < 0 ? -parts : parts;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
@@ -88,12 +90,18 @@ int team_start(team *t, int parts)
     atomic_init(&t->asleep, 0u);
     if (pthread_mutex_init(&t->lock, NULL) != 0 || pthread_cond_init(&t->woken, NULL) != 0)
         parts = 1;
+    if (pthread_attr_init(&own) != 0) {
+        atomic_store(&t->parts, 1);
+        return 1;
+    }
+    pthread_attr_setstacksize(&own, STACK);
     for (; n < parts; n++) {
         t->seats[n].team = t;
         t->seats[n].part = n;
-        if (pthread_create(&t->seats[n].thread, NULL, work, &t->seats[n]) != 0)
+        if (pthread_create(&t->seats[n].thread, &own, work, &t->seats[n]) != 0)
             break;
     }
+    pthread_attr_destroy(&own);
     atomic_store(&t->parts, n);
     return n;
 }

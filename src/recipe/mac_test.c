@@ -84,6 +84,65 @@ static void run_in_place(trial *t)
     free(packed);
 }
 
+/* -- by rows -- */
+
+/* Rows of every channel as a ring keeps them: row r at r % kept. */
+static void keep_rows(const oi_operand *o, const int8_t *all, int64_t kept, int64_t from,
+                      int64_t to, int8_t *ring)
+{
+    const int64_t planes = o->dims[0] * o->dims[1], height = o->dims[2], width = o->dims[3];
+    memset(ring, 0x55, (size_t)(planes * kept * width));
+    for (int64_t p = 0; p < planes; p++)
+        for (int64_t r = from < 0 ? 0 : from; r < to && r < height; r++)
+            memcpy(ring + (p * kept + r % kept) * width, all + (p * height + r) * width,
+                   (size_t)width);
+}
+
+/* The same convolution asked for `rows` rows at a time, with no more of x than those need. */
+static void run_rows(trial *t, int64_t rows)
+{
+    const oi_device_info small = {.type = OI_DEVICE_MCU, .mcu = {.stack_bytes = 4096}};
+    oi_recipe_call call = {.q = &t->q, .is_weight = t->is_weight, .target = &small};
+    oi_recipe_plan p;
+    assert_non_null(oi_recipe_find(&call, &p));
+    if (!p.row_dim)
+        return;
+    const int64_t n = trial_count(&t->in[0]), n_w = trial_count(&t->in[1]);
+    const size_t size = (size_t)trial_count(&t->out);
+    int8_t *whole = trial_room(size), *parts = trial_room(size);
+    int8_t *x = trial_room((size_t)n), *w = trial_room((size_t)n_w);
+    void *packed = trial_room((size_t)p.packings[0].size_bytes);
+    const void *from[] = {w};
+    fill(t, x, n);
+    fill(t, w, n_w);
+    narrows = true;
+    t->data[0] = x;
+    p.packings[0].pack(&p.packings[0], from, packed);
+    trial_part(t, &p, &packed, whole, 0, 0, body);
+    call.rows = rows;
+    call.kept = (rows - 1) * p.row_step + p.row_to - p.row_from + 1;
+    call.kept = call.kept < t->in[0].dims[2] ? call.kept : t->in[0].dims[2];
+    assert_non_null(oi_recipe_find(&call, &p));
+    t->data[0] = trial_room((size_t)n);
+    for (int64_t r = 0; r < t->out.dims[2]; r += rows) {
+        const int64_t end = r + rows < t->out.dims[2] ? r + rows : t->out.dims[2];
+        for (uint32_t i = 0; i < p.n_args; i++)
+            if (p.args[i].kind == OI_ARG_ROW || p.args[i].kind == OI_ARG_ROW_END)
+                p.args[i].n = p.args[i].kind == OI_ARG_ROW ? r : end;
+        keep_rows(&t->in[0], x, call.kept, r * p.row_step + p.row_from,
+                  (end - 1) * p.row_step + p.row_to + 1, t->data[0]);
+        trial_part(t, &p, &packed, parts, 0, 0, body);
+    }
+    assert_memory_equal(whole, parts, size);
+    narrows = false;
+    free(t->data[0]);
+    free(x);
+    free(w);
+    free(whole);
+    free(parts);
+    free(packed);
+}
+
 /* -- convolutions -- */
 
 typedef struct setting {
@@ -127,6 +186,8 @@ static void run(const setting *s, uint64_t seed)
     assert_int_equal(takes, s->body != NULL);
     if (takes) {
         assert_string_equal(last_body, s->body);
+        for (int64_t rows = 1; s->rank == 2 && rows < 4; rows++)
+            run_rows(&t, rows);
         run_in_place(&t);
     }
 }

@@ -19,6 +19,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(REPO / "python/src")]
+import chains  # noqa: E402
 import generate  # noqa: E402
 from calls import Calls  # noqa: E402
 from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
@@ -28,12 +29,14 @@ STEPS = 4
 # target, flags, more options; in turn. Free-running on another order of additions a comparison may flip, so
 # there nodes are judged one by one. The others have two instances interleaved, and one goes on from every state that
 # the other saved.
+NO_CACHE = str(HERE / "no_cache.json")
 SHAKEN = ["--cc", str(HERE / "shaking_cc")]
 WAYS = [
     ("cpu_scalar", "-O0", SHAKEN),
     ("cpu_avx2", "-O1", ["--per-node"]),
     ("cpu_scalar", "-O0", ["--per-node"]),
     ("cpu_scalar", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all", SHAKEN),
+    (NO_CACHE, "-O1", SHAKEN),  # kernels take turns wherever they can
 ]
 
 
@@ -84,9 +87,12 @@ class Fuzz:
         graphs = {}
         for seed in seeds:
             name = f"g{seed}"
-            graph = generate.make(seed, self.ops, f"{name}_", self.calls)
+            if target == NO_CACHE and seed % 2:  # where memory is looked at, half of them are chains and nothing else
+                graph = chains.make(seed, f"{name}_")
+            else:
+                graph = generate.make(seed, self.ops, f"{name}_", self.calls)
             graphs[name] = (seed, graph)
-            if seed % 5 == 0 and graph.persistent[0]:  # a second graph over the same state
+            if seed % 5 == 0 and graph.persistent and graph.persistent[0]:  # a second graph over the same state
                 graphs[f"{name}b"] = (seed, generate.make(f"{seed} beside", self.ops, f"{name}b_", self.calls, graph))
         for name, (_, graph) in graphs.items():
             (where / f"{name}.oi").write_text(graph.text)

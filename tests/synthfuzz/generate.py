@@ -670,6 +670,22 @@ class Maker:
                 if way():
                     break
 
+    def windows(self):
+        """A chain of convolutions and their like, over an input of its own."""
+        from chains import Chain
+
+        dtype = self.rng.choice(("f32", "i8"))
+        x = self.dynamic(dtype, (self.rng.choice((1, 1, 2)), self.rng.randint(1, 4), self.rng.randint(5, 16), self.rng.randint(2, 6)))
+        chain = Chain(self.rng, dtype, f"{x.name}_", MOST_ELEMENTS)
+        known = chain.layers((x.name, *x.shape), self.rng.randint(2, 6))[1:]
+        self.sections["constant"] += chain.constants
+        self.tensors.update(chain.tensors)
+        self.assigned += chain.assigned
+        self.lines += chain.lines
+        for name, *shape in known[-1:] + self.rng.sample(known, min(len(known), self.rng.randint(0, 1))):
+            self.known(Value(name, dtype, tuple(shape)))
+            self.writable.append(Value(name, dtype, tuple(shape)))
+
     def graph(self):
         rng = self.rng
         for _ in range(rng.randint(1, 3)):
@@ -684,6 +700,8 @@ class Maker:
             dtype = rng.choice(FLOATS)
             self.values.append(self.declare("volatile", "v", dtype, self.shape(), f" @init({rng.choice((0.5, -1.0, 2.0))})"))
         self.body(rng.randint(3, 12))
+        if rng.random() < 0.2:
+            self.windows()
         mine = [v for v in self.values if v in self.writable]
         outputs = rng.sample(mine, rng.randint(1, len(mine))) if mine else [self.values[0]]
         outputs += rng.sample(self.open, min(len(self.open), rng.randint(0, 3)))

@@ -321,8 +321,6 @@ static bool choose_contract(const oi_kernel_query *q, oi_choice *c, oi_kernel_ke
         c->contract = oi_table_contract(k, c->cpu, name);
         c->run = oi_nest_sum_run;
         set_number(&c->one, c->form, &(oi_op_value){.tag = OI_VALUE_INT, .i = 1});
-        if (q->op->loops == OI_LOOPS_CONV)
-            (void)oi_conv_choose(q, c);
         return c->contract != NULL;
     }
     c->tile = oi_table_tile(k, c->cpu, name);
@@ -347,14 +345,20 @@ static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k
 
 /* Ops with a kernel file of their own. */
 static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
-    [OI_OP_SDPA] = oi_sdpa_choose,     [OI_OP_NONZERO] = oi_nonzero_choose,
-    [OI_OP_UNIQUE] = oi_unique_choose, [OI_OP_TOPK] = oi_sort_choose,
-    [OI_OP_SORT] = oi_sort_choose,     [OI_OP_ARGSORT] = oi_sort_choose,
-    [OI_OP_DFT] = oi_dft_choose,       [OI_OP_RFFT] = oi_dft_choose,
-    [OI_OP_IFFT] = oi_dft_choose,      [OI_OP_STFT] = oi_stft_choose,
-    [OI_OP_ISTFT] = oi_istft_choose,   [OI_OP_MEL_FILTER] = oi_mel_choose,
-    [OI_OP_RESIZE] = oi_resize_choose, [OI_OP_GRID_SAMPLE] = oi_grid_sample_choose,
-    [OI_OP_ATTN] = oi_attn_choose,     [OI_OP_QLINEAR] = oi_qlinear_choose,
+    [OI_OP_NONZERO] = oi_nonzero_choose,
+    [OI_OP_UNIQUE] = oi_unique_choose,
+    [OI_OP_TOPK] = oi_sort_choose,
+    [OI_OP_SORT] = oi_sort_choose,
+    [OI_OP_ARGSORT] = oi_sort_choose,
+    [OI_OP_DFT] = oi_dft_choose,
+    [OI_OP_RFFT] = oi_dft_choose,
+    [OI_OP_IFFT] = oi_dft_choose,
+    [OI_OP_STFT] = oi_stft_choose,
+    [OI_OP_ISTFT] = oi_istft_choose,
+    [OI_OP_MEL_FILTER] = oi_mel_choose,
+    [OI_OP_RESIZE] = oi_resize_choose,
+    [OI_OP_GRID_SAMPLE] = oi_grid_sample_choose,
+    [OI_OP_QLINEAR] = oi_qlinear_choose,
 };
 
 static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
@@ -420,6 +424,20 @@ static bool add_copy(const oi_operand *o, size_t *size)
     return true;
 }
 
+bool oi_choice_finish(const oi_kernel_query *q, const char *name, oi_choice *c)
+{
+    c->copies_out = needs_copy(q, c);
+    c->copy_at = (c->scratch_bytes + 63) / 64 * 64;
+    if (c->copies_out) {
+        c->scratch_bytes = c->copy_at;
+        for (size_t o = 0; o < q->n_out; o++)
+            if (!add_copy(&q->out[o], &c->scratch_bytes))
+                return false;
+    }
+    snprintf(c->name, sizeof c->name, "%s.%s", name, oi_cpu_name(c->cpu));
+    return true;
+}
+
 bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
 {
     uint8_t values[OI_KERNEL_ATTRS] = {0};
@@ -438,16 +456,7 @@ bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
     set_attrs(q, c, values, &k.given);
     if (!choose_kernel(q, c, &k, &name))
         return false;
-    c->copies_out = needs_copy(q, c);
-    c->copy_at = (c->scratch_bytes + 63) / 64 * 64;
-    if (c->copies_out) {
-        c->scratch_bytes = c->copy_at;
-        for (size_t o = 0; o < q->n_out; o++)
-            if (!add_copy(&q->out[o], &c->scratch_bytes))
-                return false;
-    }
-    snprintf(c->name, sizeof c->name, "%s.%s", name, oi_cpu_name(cpu));
-    return true;
+    return oi_choice_finish(q, name, c);
 }
 
 /* The outputs in scratch, contiguous. */

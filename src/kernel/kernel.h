@@ -61,6 +61,7 @@ typedef struct oi_kernel_io {
     void *scratch;             /* scratch_bytes of the choice, aligned to 64 */
     oi_parallel_for *parallel; /* NULL: the calling thread alone */
     void *pool;
+    size_t n_threads; /* that it has */
 } oi_kernel_io;
 
 typedef struct oi_kernel_fault {
@@ -112,12 +113,15 @@ struct oi_choice {
     oi_load load[6]; /* einsum */
     oi_store store;
     oi_kernel_scalar attrs[OI_KERNEL_ATTRS];
-    bool copies_out; /* outputs that overlap an input are made in scratch first */
-    size_t copy_at;  /* where in scratch: one after the other, each at a multiple of 64 */
+    const void *tuned; /* of recipe/run.c */
+    bool copies_out;   /* outputs that overlap an input are made in scratch first */
+    size_t copy_at;    /* where in scratch: one after the other, each at a multiple of 64 */
 };
 
 /* False when no kernel does this (E060); everything oi_infer accepts has one. */
 bool oi_kernel_choose(const oi_kernel_query *q, oi_cpu cpu, oi_choice *out);
+/* The last step of choosing: what is to be copied, and the name. False: too large. */
+bool oi_choice_finish(const oi_kernel_query *q, const char *name, oi_choice *c);
 /* False with *fault when the data is at fault; outputs are then undefined. */
 bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                     oi_kernel_fault *fault);
@@ -168,7 +172,7 @@ typedef struct oi_form_fns {
 
 extern const oi_form_fns *const oi_forms[OI_CPU_COUNT];
 extern const oi_dot_fns *const oi_dots[OI_CPU_COUNT]; /* [0] f32, [1] f64, [2] i32, [3] i64 */
-extern const oi_qdot_fns *const oi_qdots[OI_CPU_COUNT];
+extern const oi_qtile_fns *const oi_qtiles[OI_CPU_COUNT];
 oi_dtype oi_form_of(oi_dtype t);     /* f16 -> f32; others are computed as themselves */
 size_t oi_form_size(oi_dtype t);     /* bytes of one element in its form */
 oi_dtype oi_form_source(oi_dtype t); /* what a conversion reads it as: i4 -> i8 */
@@ -244,16 +248,10 @@ bool oi_kernel_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t
 /* For their kernels: the output holds what was found, or the fault says that not. */
 bool oi_kernel_measured(int64_t found, int64_t declared, oi_kernel_fault *fault);
 
-/* attention.c */
-bool oi_sdpa_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_attn_choose(const oi_kernel_query *q, oi_choice *c);
-
 /* nest_sum.c: reductions and contracts of any loops, from nests */
 bool oi_nest_sum_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                      oi_kernel_fault *fault);
 
-/* conv.c: false where its nest has to do */
-bool oi_conv_choose(const oi_kernel_query *q, oi_choice *c);
 /* qlinear.c */
 bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c);
 

@@ -1,13 +1,15 @@
 /* qlinear.c: y = x . real(w)^T + b for weights in blocks of integers.
  *
  * Rows of x are made ready once (as floats, or in 8 bits); then every task takes some rows of w,
- * brings each into bytes, and meets it with all rows of x. Which rows a task takes hangs on the
- * shape alone, and every sum is made by one task, so the result does not depend on the threads. */
+ * lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows of x. Which rows
+ * a task takes hangs on the shape alone, and every sum is made by one task, so the result does not
+ * depend on the threads. */
 #include "kernel/kernel.h"
 
-#define M_BLOCK   64 /* rows of x at a time: they and a row of w stay in the second cache */
-#define N_CHUNK   16 /* rows of w whose results are stored together */
-#define MAX_TASKS 32 /* each has buffers in scratch */
+#define M_BLOCK   64    /* rows of x at a time: they and a tile of w stay in the second cache */
+#define N_CHUNK   16    /* rows of w whose results are stored together: a multiple of any tile's */
+#define MAX_TASKS 32    /* each has buffers in scratch */
+#define MAX_GROUP 65536 /* elements of a block: their sums fit 32 bits */
 
 typedef struct blocks {  /* scale or offset: (N, n_blocks) */
     const oi_operand *o; /* NULL: there is none */
@@ -19,17 +21,16 @@ typedef struct blocks {  /* scale or offset: (N, n_blocks) */
 typedef struct qlinear {
     const oi_choice *c;
     const oi_kernel_io *io;
-    const oi_qdot_fns *fns;
-    size_t m, n, k, n_blocks, group;
+    const oi_qtile_fns *fns;
+    size_t m, n, k;
     bool is_q8;
-    oi_qdot_kind kind; /* how rows of w reach the sums */
+    oi_qtile tile; /* but for what is a task's own */
     const oi_operand *x, *w, *out;
     blocks scale, offset, bias;
     oi_walk rows; /* of x and of the result */
     /* shared scratch */
     float *floats;        /* (M_BLOCK, k) */
-    int16_t *q;           /* (M_BLOCK, k) */
-    int8_t *narrow;       /* (M_BLOCK, k) */
+    int8_t *q;            /* (M_BLOCK, k) */
     float *d, *sums_of_q; /* (M_BLOCK, n_blocks) */
     char *task_scratch;
     size_t task_bytes, n_tasks;
@@ -37,11 +38,11 @@ typedef struct qlinear {
     size_t m0, n_rows;
 } qlinear;
 
-/* What a task works in. */
+/* What a task works in; each has as many rows as a tile. */
 typedef struct buffers {
-    float *real; /* (OI_QDOT_ROWS, k) */
-    float *scale, *offset;
-    uint8_t *bytes; /* (k) */
+    float *scale, *offset; /* (rows, n_blocks) */
+    uint8_t *bytes;        /* (rows, k) */
+    uint8_t *room;
 } buffers;
 
 static size_t aligned(size_t n)
@@ -70,44 +71,58 @@ static void set_operands(qlinear *j, const oi_kernel_query *q, const oi_choice *
         *to[i - 2] = (blocks){.o = &q->in[i], .load = &c->load[i - 1]};
 }
 
+/* Nibbles that begin with a byte are taken as they are, when their order does not matter. */
+static bool takes_nibbles(const qlinear *j)
+{
+    return j->is_q8 && (j->w->dtype == OI_U4 || j->w->dtype == OI_I4) && j->w->strides[1] == 1 &&
+           j->w->strides[0] % 2 == 0;
+}
+
+static void set_tile(qlinear *j, bool is_nibbles)
+{
+    oi_dtype t = j->w->dtype;
+    j->tile.bits = is_nibbles ? 4 : 8;
+    j->tile.zero = is_nibbles && t == OI_I4 ? -8 : t == OI_U8 ? 128 : 0;
+}
+
 static void set_job(qlinear *j, const oi_kernel_query *q, const oi_choice *c)
 {
     const oi_operand *x = &q->in[0], *w = &q->in[1], *out = &q->out[0];
-    *j = (qlinear){.c = c, .fns = oi_qdots[c->cpu], .x = x, .w = w, .out = out};
+    *j = (qlinear){.c = c, .fns = oi_qtiles[c->cpu], .x = x, .w = w, .out = out};
     set_operands(j, q, c);
     j->is_q8 = strcmp(oi_kernel_attr(q, "act")->s, "q8") == 0;
     j->n = (size_t)w->dims[0];
     j->k = (size_t)w->dims[1];
-    j->n_blocks = (size_t)j->scale.o->dims[1];
-    j->group = j->n_blocks ? j->k / j->n_blocks : 0;
-    bool in_bytes = w->strides[1] == 1 && (oi_dtype_bits(w->dtype) == 8 || w->strides[0] % 2 == 0);
-    if (j->is_q8 && in_bytes)
-        j->kind = j->fns->kind_of((int)w->dtype, j->group);
+    j->tile.n_blocks = j->scale.o ? (size_t)j->scale.o->dims[1] : 0;
+    j->tile.group = j->tile.n_blocks ? j->k / j->tile.n_blocks : 0;
+    j->tile.has_offset = j->offset.o != NULL;
+    set_tile(j, takes_nibbles(j));
     oi_operand x_rows = *x, out_rows = *out;
     x_rows.rank--;
     out_rows.rank--;
     oi_walk_init(&j->rows, &out_rows, (const oi_operand *const[]){&x_rows, &out_rows}, 2);
     j->m = (size_t)oi_walk_count(&j->rows, j->rows.rank);
     j->n_tasks = least((j->n + N_CHUNK - 1) / N_CHUNK, MAX_TASKS);
-    j->task_bytes = aligned(j->is_q8 ? 0 : OI_QDOT_ROWS * j->k * sizeof(float)) +
-                    2 * aligned(j->n_blocks * sizeof(float)) + aligned(j->k);
 }
 
 /* Lays out scratch from `at`; returns how much it is. */
 static size_t lay_out(qlinear *j, char *at)
 {
-    size_t rows = least(j->m, M_BLOCK), n = 0;
-    j->floats = (void *)at;
-    n += aligned(rows * j->k * sizeof(float));
-    j->q = (void *)(at ? at + n : NULL);
-    n += j->is_q8 ? aligned(rows * j->k * sizeof(int16_t)) : 0;
-    j->narrow = (void *)(at ? at + n : NULL);
-    n += j->kind != OI_QDOT_BYTES ? aligned(rows * j->k) : 0;
-    j->d = (void *)(at ? at + n : NULL);
-    n += j->is_q8 ? aligned(rows * j->n_blocks * sizeof(float)) : 0;
-    j->sums_of_q = (void *)(at ? at + n : NULL);
-    n += j->is_q8 ? aligned(rows * j->n_blocks * sizeof(float)) : 0;
+    size_t rows = least(j->m, M_BLOCK), n_blocks = j->tile.n_blocks, n = 0;
+    const size_t sizes[] = {rows * j->k * sizeof(float), j->is_q8 ? rows * j->k : 0,
+                            j->is_q8 ? rows * n_blocks * sizeof(float) : 0,
+                            j->is_q8 ? rows * n_blocks * sizeof(float) : 0};
+    void *to[OI_COUNT(sizes)];
+    for (size_t i = 0; i < OI_COUNT(sizes); n += aligned(sizes[i++]))
+        to[i] = at ? at + n : NULL;
+    j->floats = to[0];
+    j->q = to[1];
+    j->d = to[2];
+    j->sums_of_q = to[3];
     j->task_scratch = at ? at + n : NULL;
+    rows = j->fns->rows;
+    j->task_bytes = 2 * aligned(rows * n_blocks * sizeof(float)) + aligned(rows * j->k) +
+                    aligned(rows * (j->k + 2 * n_blocks * sizeof(float)));
     return n + j->n_tasks * j->task_bytes;
 }
 
@@ -130,29 +145,28 @@ static bool is_f16_row(const blocks *b)
 }
 
 /* Row n of scales or offsets; a single row is that of every n. */
-static const float *block_row(const qlinear *j, const blocks *b, size_t n, float *buffer)
+static void block_row(const qlinear *j, const blocks *b, size_t n, float *buffer)
 {
-    if (!b->o)
-        return NULL;
     int64_t at = b->at + (b->o->dims[0] == 1 ? 0 : (int64_t)n * b->o->strides[0]);
-    if (is_f16_row(b))
-        j->fns->halves(j->n_blocks, (const char *)b->data + at * 2, buffer);
-    else
-        load_all(b->load, b->data, at, b->o->strides[1], j->n_blocks, buffer);
-    return buffer;
+    if (is_f16_row(b)) {
+        const char *from = (const char *)b->data + at * 2;
+        __builtin_prefetch(from + 2 * (int64_t)j->fns->rows * b->o->strides[0]);
+        j->fns->halves(j->tile.n_blocks, from, buffer);
+    } else {
+        load_all(b->load, b->data, at, b->o->strides[1], j->tile.n_blocks, buffer);
+    }
 }
 
 /* The same for offsets, which zero points are when multiplied by the scale. */
-static const float *offset_row(const qlinear *j, size_t n, const float *scale, float *buffer)
+static void offset_row(const qlinear *j, size_t n, const float *scale, float *buffer)
 {
-    const float *row = block_row(j, &j->offset, n, buffer);
-    if (row && !oi_dtype_is_float(j->offset.o->dtype))
-        for (size_t i = 0; i < j->n_blocks; i++)
+    block_row(j, &j->offset, n, buffer);
+    if (!oi_dtype_is_float(j->offset.o->dtype))
+        for (size_t i = 0; i < j->tile.n_blocks; i++)
             buffer[i] *= -scale[i];
-    return row;
 }
 
-/* Row n of the weights, as the kind says. */
+/* Row n of the weights, in the tile's bits. */
 static const uint8_t *weight_row(const qlinear *j, size_t n, uint8_t *bytes)
 {
     oi_dtype t = j->w->dtype;
@@ -161,10 +175,10 @@ static const uint8_t *weight_row(const qlinear *j, size_t n, uint8_t *bytes)
     bool is_row = j->w->strides[1] == 1;
     if (oi_dtype_bits(t) == 8 && is_row)
         return data + at;
-    if (j->kind == OI_QDOT_U4 || j->kind == OI_QDOT_I4)
+    if (j->tile.bits == 4)
         return data + at / 2;
     if ((t == OI_U4 || t == OI_I4) && is_row && at % 2 == 0)
-        j->fns->unpack4(j->k, data + at / 2, t == OI_I4, bytes);
+        j->fns->unpack(j->k, data + at / 2, t == OI_I4 ? 8 : 0, bytes);
     else
         oi_forms[j->c->cpu]->load[t](bytes, data, at, j->w->strides[1], j->k);
     return bytes;
@@ -188,41 +202,38 @@ static void ready_task(void *ctx, size_t row)
     seek_row(j, j->m0 + row, at);
     load_all(&j->c->load[0], j->io->in[0], at[0], j->x->strides[j->x->rank - 1], j->k, x);
     if (j->is_q8)
-        j->fns->quantise(j->n_blocks, j->group, x, j->q + row * j->k, j->d + row * j->n_blocks,
-                         j->sums_of_q + row * j->n_blocks);
-    if (j->kind != OI_QDOT_BYTES)
-        j->fns->narrow(j->k, j->kind, j->q + row * j->k, j->narrow + row * j->k);
+        j->fns->quantise(&j->tile, x, j->q + row * j->k, j->d + row * j->tile.n_blocks,
+                         j->sums_of_q + row * j->tile.n_blocks);
 }
 
 /* -- rows of w -- */
 
-/* Rows n ... n + count of the weights; results[m][i] for the present rows of x. */
-static void run_rows(const qlinear *j, size_t n, size_t count, const buffers *b,
-                     float (*results)[N_CHUNK], size_t column)
+/* A tile from row n of the weights on; results[m][i] for the present rows of x. Beyond the last row
+ * it is the last again, for nobody. */
+static void run_tile(const qlinear *j, size_t n, const buffers *b, float (*results)[N_CHUNK],
+                     size_t column)
 {
-    float sums[M_BLOCK * OI_QDOT_ROWS];
-    oi_qdot_row r = {.n_blocks = j->n_blocks,
-                     .group = j->group,
-                     .kind = j->kind,
-                     .is_signed = oi_dtype_get(j->w->dtype)->min < 0};
-    const oi_qdot_x x = {j->n_rows, j->q, j->narrow, j->d, j->sums_of_q};
-    for (size_t i = 0; i < count; i++) {
-        r.w = weight_row(j, n + i, b->bytes);
-        r.scale = block_row(j, &j->scale, n + i, b->scale);
-        r.offset = offset_row(j, n + i, r.scale, b->offset);
-        if (!j->is_q8) {
-            j->fns->real(&r, b->real + i * j->k);
-            continue;
-        }
-        j->fns->dots_q8(&r, &x, sums);
-        for (size_t m = 0; m < j->n_rows; m++)
-            results[m][column + i] = sums[m];
+    float sums[M_BLOCK * N_CHUNK];
+    const uint8_t *w[N_CHUNK];
+    const size_t rows = j->fns->rows, n_blocks = j->tile.n_blocks;
+    for (size_t i = 0; i < rows; i++) {
+        size_t row = least(n + i, j->n - 1);
+        w[i] = weight_row(j, row, b->bytes + i * j->k);
+        block_row(j, &j->scale, row, b->scale + i * n_blocks);
+        if (j->tile.has_offset)
+            offset_row(j, row, b->scale + i * n_blocks, b->offset + i * n_blocks);
     }
-    if (j->is_q8)
-        return;
-    j->fns->dots(j->k, b->real, j->floats, j->n_rows, sums);
+    oi_qtile t = j->tile;
+    t.w = w;
+    t.scale = b->scale;
+    t.offset = b->offset;
+    t.room = b->room;
+    t.next = w[0] == b->bytes ? 0 : (size_t)j->w->strides[0] * rows * j->tile.bits / 8;
+    j->fns->pack(&t);
+    j->fns->sums(
+        &t, &(oi_qtile_x){j->n_rows, j->floats, j->is_q8 ? j->q : NULL, j->d, j->sums_of_q}, sums);
     for (size_t m = 0; m < j->n_rows; m++)
-        memcpy(&results[m][column], sums + m * OI_QDOT_ROWS, count * sizeof sums[0]);
+        memcpy(&results[m][column], sums + m * rows, rows * sizeof sums[0]);
 }
 
 static void add_bias(const qlinear *j, size_t n, size_t count, float (*results)[N_CHUNK])
@@ -240,8 +251,8 @@ static void add_bias(const qlinear *j, size_t n, size_t count, float (*results)[
 static void run_chunk(const qlinear *j, size_t n, size_t count, const buffers *b)
 {
     float results[M_BLOCK][N_CHUNK];
-    for (size_t i = 0; i < count; i += OI_QDOT_ROWS)
-        run_rows(j, n + i, least(count - i, OI_QDOT_ROWS), b, results, i);
+    for (size_t i = 0; i < count; i += j->fns->rows)
+        run_tile(j, n + i, b, results, i);
     add_bias(j, n, count, results);
     int64_t step = j->out->strides[j->out->rank - 1];
     for (size_t m = 0; m < j->n_rows; m++) {
@@ -258,14 +269,10 @@ static void weights_task(void *ctx, size_t task)
     size_t chunks = (j->n + N_CHUNK - 1) / N_CHUNK;
     size_t first = chunks * task / j->n_tasks, end = chunks * (task + 1) / j->n_tasks;
     char *at = j->task_scratch + task * j->task_bytes;
-    buffers b = {.real = (void *)at};
-    at += aligned(j->is_q8 ? 0 : OI_QDOT_ROWS * j->k * sizeof(float));
-    b.scale = (void *)at;
-    b.offset = (void *)(at += aligned(j->n_blocks * sizeof(float)));
-    b.bytes = (void *)(at + aligned(j->n_blocks * sizeof(float)));
-    /* rows that do not exist are computed too, from nothing */
-    if (!j->is_q8 && j->n % OI_QDOT_ROWS)
-        memset(b.real, 0, OI_QDOT_ROWS * j->k * sizeof(float));
+    size_t of_blocks = aligned(j->fns->rows * j->tile.n_blocks * sizeof(float));
+    buffers b = {.scale = (void *)at, .offset = (void *)(at + of_blocks)};
+    b.bytes = (void *)(at + 2 * of_blocks);
+    b.room = b.bytes + aligned(j->fns->rows * j->k);
     for (; first < end; first++)
         run_chunk(j, first * N_CHUNK, least(j->n - first * N_CHUNK, N_CHUNK), &b);
 }
@@ -286,8 +293,8 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
     qlinear j;
     set_job(&j, q, c);
     /* a slice that begins inside a byte is brought into bytes */
-    if ((j.kind == OI_QDOT_U4 || j.kind == OI_QDOT_I4) && io->in_at && io->in_at[1] % 2)
-        j.kind = OI_QDOT_BYTES;
+    if (j.tile.bits == 4 && io->in_at && io->in_at[1] % 2)
+        set_tile(&j, false);
     lay_out(&j, io->scratch);
     j.io = io;
     bind_blocks(&j.scale, q, io);
@@ -304,7 +311,7 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
 bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
 {
     qlinear j;
-    if (q->in[0].dtype == OI_F64)
+    if (q->in[0].dtype == OI_F64 || !oi_qtiles[c->cpu]->rows)
         return false; /* its sums are f64 */
     c->form = OI_F32;
     c->run = run;
@@ -317,5 +324,5 @@ bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
         if (of[i]->o && !oi_choose_load(&c->load[i + 1], of[i]->o->dtype, OI_F32, c->cpu))
             return false;
     c->scratch_bytes = lay_out(&j, NULL);
-    return true;
+    return j.tile.group > 0 && j.tile.group % 8 == 0 && j.tile.group <= MAX_GROUP;
 }

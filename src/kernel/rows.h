@@ -96,53 +96,43 @@ typedef struct oi_contract_fns {
 } oi_contract_fns;
 
 /* Rows in f32, f64, i32 or i64: *sum += x . y; sum += *factor * x; the same with four rows, for
- * sums[k] += x . rows[k] and sum += factors[k] * rows[k]; softmax of floats in place. */
+ * sums[k] += x . rows[k] and sum += factors[k] * rows[k]. */
 typedef struct oi_dot_fns {
     void (*dot)(size_t n, const void *x, const void *y, void *sum);
     void (*add_scaled)(size_t n, const void *factor, const void *x, void *sum);
     void (*dot_four)(size_t n, const void *x, const void *const *rows, void *sums);
     void (*add_four)(size_t n, const void *factors, const void *const *rows, void *sum);
-    void (*softmax)(size_t n, void *row);
 } oi_dot_fns;
 
-/* How a row of weights lies in memory: a byte each, or as stored where a kernel takes that. */
-typedef enum oi_qdot_kind { OI_QDOT_BYTES, OI_QDOT_U4, OI_QDOT_I4, OI_QDOT_I8 } oi_qdot_kind;
+/* Rows of weights in blocks along k, as many as fns.rows (isa/qlinear.c): an integer of block b
+ * stands for scale[b] * q + offset[b]. */
+typedef struct oi_qtile {
+    size_t n_blocks, group; /* elements per block: a multiple of 8 */
+    uint8_t bits;           /* of an element: 4 or 8 */
+    bool has_offset;
+    int16_t zero;                /* 0; -8: they are i4; 128: they are u8 */
+    const uint8_t *const *w;     /* by row */
+    size_t next;                 /* bytes to the rows that come after these; 0: anywhere */
+    const float *scale, *offset; /* (rows, n_blocks) */
+    uint8_t *room;               /* (8 + bytes of a block's row) * rows for every block */
+} oi_qtile;
 
-/* A row of weights in blocks (isa/qdot.c): an integer q of block b stands for
- * scale[b] * q + offset[b]. */
-typedef struct oi_qdot_row {
-    size_t n_blocks, group; /* elements per block */
-    const uint8_t *w;
-    oi_qdot_kind kind;
-    bool is_signed;              /* OI_QDOT_BYTES: they are int8_t */
-    const float *scale, *offset; /* one per block; offset may be NULL: 0 */
-} oi_qdot_row;
-
-/* Rows of x in 8 bits: q * d. */
-typedef struct oi_qdot_x {
+/* Rows of x: as they are, or in 8 bits as q * d. */
+typedef struct oi_qtile_x {
     size_t n;
-    const int16_t *q;      /* (n, k) */
-    const int8_t *narrow;  /* the same in the order the kind of weights wants; not for bytes */
+    const float *x;        /* (n, k) */
+    const int8_t *q;       /* (n, k); NULL: x as it is */
     const float *d, *sums; /* (n, n_blocks): factors, and sums of q */
-} oi_qdot_x;
+} oi_qtile_x;
 
-#define OI_QDOT_ROWS 4 /* rows of weights that meet a row of x at once */
-
-typedef struct oi_qdot_fns {
-    /* what dots_q8 wants rows of weights to be; `dtype` is an oi_dtype */
-    oi_qdot_kind (*kind_of)(int dtype, size_t group);
-    void (*unpack4)(size_t n, const uint8_t *w, bool is_signed, uint8_t *out);
-    void (*halves)(size_t n, const void *from, float *out); /* f16 to f32 */
-    void (*real)(const oi_qdot_row *r, float *out);         /* of bytes */
-    /* sums[m * OI_QDOT_ROWS + r] = row m of x (n_x, k) . row r of w (OI_QDOT_ROWS, k) */
-    void (*dots)(size_t k, const float *w, const float *x, size_t n_x, float *sums);
-    /* q = x / d in +-127 and its sum, per block */
-    void (*quantise)(size_t n_blocks, size_t group, const float *x, int16_t *q, float *d,
-                     float *sums);
-    void (*narrow)(size_t k, oi_qdot_kind kind, const int16_t *q, int8_t *out);
-    /* sums[m] = sum over blocks of d * (scale * sum(q w) + offset * sum(q)) */
-    void (*dots_q8)(const oi_qdot_row *r, const oi_qdot_x *x, float *sums);
-} oi_qdot_fns;
+typedef struct oi_qtile_fns {
+    uint32_t rows; /* 0: there are no such functions */
+    void (*quantise)(const oi_qtile *t, const float *x, int8_t *q, float *d, float *sums);
+    void (*halves)(size_t n, const void *from, float *out);                   /* f16 to f32 */
+    void (*unpack)(size_t n, const uint8_t *w, uint8_t sign, uint8_t *bytes); /* nibbles */
+    void (*pack)(const oi_qtile *t); /* w, scale and offset into room */
+    void (*sums)(const oi_qtile *t, const oi_qtile_x *x, float *out); /* out (n, rows) */
+} oi_qtile_fns;
 
 /* Rows of storage to and from the form kernels compute in: element at + i * step of the tensor. */
 typedef void oi_load_fn(void *form, const void *data, int64_t at, int64_t step, size_t n);

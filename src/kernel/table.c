@@ -41,9 +41,9 @@ ISA_LIST(DECLARE_FORMS, forms)
 #define DECLARE_DOTS(name, isa) extern const oi_dot_fns SYMBOL(name, isa)[2];
 ISA_LIST(DECLARE_DOTS, dots)
 const oi_dot_fns *const oi_dots[OI_CPU_COUNT] = ISA_ARRAY(SYMBOL, dots);
-#define DECLARE_QDOTS(name, isa) extern const oi_qdot_fns SYMBOL(name, isa);
-ISA_LIST(DECLARE_QDOTS, qdots)
-const oi_qdot_fns *const oi_qdots[OI_CPU_COUNT] = ISA_ARRAY(ADDRESS, qdots);
+#define DECLARE_QTILES(name, isa) extern const oi_qtile_fns SYMBOL(name, isa);
+ISA_LIST(DECLARE_QTILES, qtiles)
+const oi_qtile_fns *const oi_qtiles[OI_CPU_COUNT] = ISA_ARRAY(ADDRESS, qtiles);
 const oi_form_fns *const oi_forms[OI_CPU_COUNT] = ISA_ARRAY(ADDRESS, forms);
 
 /* -- rows -- */

@@ -3,6 +3,10 @@
 
 #define SCRATCH 131072 /* floats: what a thread's stack may well hold */
 #define LONG    12     /* places of a row that are worth lanes of their own */
+#define SHORT   4      /* the same where there are no others: filters see few channels */
+#define FEWEST  6      /* of gemm.h: rows of its tile, OI_GEMM_DEPTH and OI_GEMM_WIDTH */
+#define DEPTH   256
+#define WIDTH   512
 
 typedef oi_conv_call call;
 
@@ -117,7 +121,7 @@ static bool plan_points(const call *c, int64_t lanes, oi_recipe_plan *out)
 /* Rows with their padding, of a length that whole vectors may be read from. */
 static int64_t pitch_of(const call *c, int64_t wide, int64_t lanes)
 {
-    return up(up(c->out_width, wide) + (c->x.kernel - 1) / c->x.stride, lanes);
+    return up(up(c->out_width, wide) + (c->x.kernel - 1) * c->x.dilation / c->x.stride, lanes);
 }
 
 /* Rows of x with their padding in scratch: those under one row of the result, or a channel's. */
@@ -127,30 +131,41 @@ static bool plan_rows(const call *c, int64_t groups, bool is_deep, int64_t lanes
     const int64_t high = is_deep ? 6 : high_of(c->m / groups, c->out_width, lanes);
     const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes);
     const int64_t rows = is_deep ? c->y.in : c->c / groups * c->y.kernel;
-    if (rows * c->x.stride > SCRATCH / pitch || c->y.dilation != 1 || c->x.dilation != 1)
+    if (rows * c->x.stride > SCRATCH / pitch)
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
     add_tensors(c, out);
     add_scratch(out, is_deep ? "padded" : "strip", rows * c->x.stride * pitch);
     const int64_t sizes[] = {
-        c->batches,    c->c,         c->y.in,     c->x.in,     is_deep ? c->m / c->c : c->m,
-        c->out_height, c->out_width, c->y.kernel, c->x.kernel, c->y.stride,
-        c->x.stride,   c->y.before,  c->x.before, pitch,       c->has_bias,
-        high,          groups};
+        c->batches,    c->c,          c->y.in,       c->x.in,     is_deep ? c->m / c->c : c->m,
+        c->out_height, c->out_width,  c->y.kernel,   c->x.kernel, c->y.stride,
+        c->x.stride,   c->y.dilation, c->x.dilation, c->y.before, c->x.before,
+        pitch,         c->has_bias,   high,          groups};
     add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 2 : 0));
     return true;
 }
 
-static bool plan_few(const call *c, int64_t lanes, oi_recipe_plan *out)
+/* What is packed by the way of filters that are no weights, at a time. */
+static int64_t room_of(const call *c, int64_t lanes)
 {
-    if (c->places > SCRATCH / c->k || c->places > SCRATCH / c->m)
+    const int64_t width = up(c->m, 2 * lanes);
+    return c->places < FEWEST ? c->k * 2 * lanes : (width < WIDTH ? width : WIDTH) * DEPTH;
+}
+
+static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_plan *out)
+{
+    if (c->places > SCRATCH / c->k || c->places > SCRATCH / c->m ||
+        (!is_weight && c->k > SCRATCH / (2 * lanes)))
         return false;
-    out->function = "oi_conv_few";
-    out->n_packings = 1;
-    oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, 2 * lanes);
+    out->function = is_weight ? "oi_conv_few" : "oi_conv_few_two";
+    out->n_packings = is_weight;
+    if (is_weight)
+        oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, 2 * lanes);
     add_tensors(c, out);
     add_scratch(out, "windows", c->places * c->k);
     add_scratch(out, "sums", c->places * c->m);
+    if (!is_weight)
+        add_scratch(out, "room", room_of(c, lanes));
     const int64_t sizes[] = {c->batches,    c->c,          c->y.in,      c->x.in,
                              c->m,          c->out_height, c->out_width, c->y.kernel,
                              c->x.kernel,   c->y.stride,   c->x.stride,  c->y.dilation,
@@ -172,12 +187,12 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
         return false;
     out->unit = 1;
     if (group > 1) {
-        if (c.out_width < LONG || !plan_rows(&c, group, group == c.c, lanes, out))
+        if (c.out_width < SHORT || !plan_rows(&c, group, group == c.c, lanes, out))
             return false;
     } else if (c.is_points && c.places >= 2 * lanes) {
         plan_points(&c, lanes, out);
     } else if (c.out_width < LONG || !plan_rows(&c, 1, false, lanes, out)) {
-        if (!rc->is_weight[1] || !plan_few(&c, lanes, out))
+        if (!plan_few(&c, rc->is_weight[1], lanes, out))
             return false;
         out->unit = 2 * lanes;
     }

@@ -30,12 +30,12 @@ static inline void oi_conv_row(const float *restrict row, int64_t n, int64_t str
 }
 
 /* Six filters at 2 OI_VF places: x is `rows` rows of numbers, `step` apart, each in `stride` parts
- * `pitch` long, and a window has `kw` numbers of each. */
+ * `pitch` long, and a window has `kw` numbers of each, `dilation` apart. */
 static inline __attribute__((always_inline)) void oi_conv_six(const float *const w[6],
                                                               const float *restrict x, int64_t rows,
                                                               int64_t step, int64_t kw,
-                                                              int64_t stride, int64_t pitch,
-                                                              oi_vf sums[12])
+                                                              int64_t stride, int64_t dilation,
+                                                              int64_t pitch, oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void oi_conv_six(const float *const
         s[i] = oi_vf_set(0);
     for (int64_t r = 0; r < rows; r++, x += step, at += kw)
         for (int64_t i = 0; i < kw; i++) {
-            const float *p = x + i % stride * pitch + i / stride;
+            const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
             oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), v;
             v = oi_vf_set(w[0][at + i]);
             s[0] = oi_vf_fma(v, a, s[0]);
@@ -69,11 +69,9 @@ static inline __attribute__((always_inline)) void oi_conv_six(const float *const
 }
 
 /* The same with four filters at 3 OI_VF places. */
-static inline __attribute__((always_inline)) void oi_conv_four(const float *const w[4],
-                                                               const float *restrict x,
-                                                               int64_t rows, int64_t step,
-                                                               int64_t kw, int64_t stride,
-                                                               int64_t pitch, oi_vf sums[12])
+static inline __attribute__((always_inline)) void oi_conv_four(
+    const float *const w[4], const float *restrict x, int64_t rows, int64_t step, int64_t kw,
+    int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
@@ -81,7 +79,7 @@ static inline __attribute__((always_inline)) void oi_conv_four(const float *cons
         s[i] = oi_vf_set(0);
     for (int64_t r = 0; r < rows; r++, x += step, at += kw)
         for (int64_t i = 0; i < kw; i++) {
-            const float *p = x + i % stride * pitch + i / stride;
+            const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
             oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), c = oi_vf_load(p + 2 * OI_VF), v;
             v = oi_vf_set(w[0][at + i]);
             s[0] = oi_vf_fma(v, a, s[0]);
@@ -109,7 +107,8 @@ static inline __attribute__((always_inline)) void oi_conv_four(const float *cons
 static inline __attribute__((always_inline)) void oi_conv_tile(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t at, int64_t last, int64_t rows, int64_t step, int64_t kw,
-    int64_t stride, int64_t pitch, int64_t plane, int64_t places, int64_t has_bias, int64_t high)
+    int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t places,
+    int64_t has_bias, int64_t high)
 {
     const int64_t wide = 12 / high;
     const float *of[6];
@@ -117,9 +116,9 @@ static inline __attribute__((always_inline)) void oi_conv_tile(
     for (int64_t r = 0; r < high; r++) /* beyond the last, the last again */
         of[r] = w + (at + r < last ? at + r : last - 1) * rows * kw;
     if (high == 6)
-        oi_conv_six(of, x, rows, step, kw, stride, pitch, s);
+        oi_conv_six(of, x, rows, step, kw, stride, dilation, pitch, s);
     else
-        oi_conv_four(of, x, rows, step, kw, stride, pitch, s);
+        oi_conv_four(of, x, rows, step, kw, stride, dilation, pitch, s);
     for (int64_t r = 0; r < high && at + r < last; r++) {
         const oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
         float *to = out + (at + r) * plane;
@@ -149,7 +148,7 @@ static inline __attribute__((always_inline)) void oi_conv_points(
                 for (int64_t i = i0; i < i0 + block && i < n; i += wide) {
                     const int64_t at = i + wide <= n ? i : n - wide; /* some again */
                     oi_conv_tile(x + b * c * n + at, w, bias, out + b * m * n + at, f, last, c, n,
-                                 1, 1, 0, n, wide, has_bias, high);
+                                 1, 1, 1, 0, n, wide, has_bias, high);
                 }
 }
 
@@ -159,8 +158,9 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
-    int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
-    int64_t high, int64_t groups, int64_t first, int64_t last)
+    int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
+    int64_t left, int64_t pitch, int64_t has_bias, int64_t high, int64_t groups, int64_t first,
+    int64_t last)
 {
     const int64_t plane = out_height * out_width, step = stride_x * pitch;
     const int64_t rows = c / groups * kh, each = m / groups, per = (last - 1) / each - first / each;
@@ -170,7 +170,7 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
         const int64_t f0 = g * each > first ? g * each : first;
         const int64_t f1 = (g + 1) * each < last ? (g + 1) * each : last;
         for (int64_t i = 0; i < rows; i++) {
-            const int64_t row = y * stride_y + i % kh - top;
+            const int64_t row = y * stride_y + i % kh * dilation_y - top;
             const float *from = x + ((b * c + g * (c / groups) + i / kh) * height + row) * width;
             for (int64_t p = 0; p < stride_x; p++)
                 oi_conv_row(row < 0 || row >= height ? NULL : from, width, stride_x, p - left,
@@ -179,7 +179,8 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
         for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
             for (int64_t f = f0; f < f1; f += high)
                 oi_conv_tile(strip + i, w, bias, out + b * m * plane + y * out_width + i, f, f1,
-                             rows, step, kw, stride_x, pitch, plane, out_width - i, has_bias, high);
+                             rows, step, kw, stride_x, dilation_x, pitch, plane, out_width - i,
+                             has_bias, high);
     }
 }
 
@@ -188,14 +189,16 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
 /* One filter (kh, kw) at `vectors` vectors of places. */
 static inline __attribute__((always_inline)) void oi_conv_line(
     const float *restrict x, const float *restrict w, float bias, float *restrict out, int64_t kh,
-    int64_t kw, int64_t stride, int64_t pitch, int64_t vectors, int64_t places)
+    int64_t kw, int64_t stride, int64_t dilation_y, int64_t dilation, int64_t pitch,
+    int64_t vectors, int64_t places)
 {
     oi_vf s[6];
     for (int64_t v = 0; v < vectors; v++)
         s[v] = oi_vf_set(0);
     for (int64_t r = 0; r < kh; r++)
         for (int64_t i = 0; i < kw; i++) {
-            const float *p = x + (r * stride + i % stride) * pitch + i / stride;
+            const float *p = x + (r * dilation_y * stride + i * dilation % stride) * pitch +
+                             i * dilation / stride;
             const oi_vf by = oi_vf_set(w[r * kw + i]);
             for (int64_t v = 0; v < vectors; v++)
                 s[v] = oi_vf_fma(by, oi_vf_load(p + v * OI_VF), s[v]);
@@ -215,8 +218,8 @@ static inline __attribute__((always_inline)) void oi_conv_deep(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict padded, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t each, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
-    int64_t stride_y, int64_t stride_x, int64_t top, int64_t left, int64_t pitch, int64_t has_bias,
-    int64_t first, int64_t last)
+    int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
+    int64_t left, int64_t pitch, int64_t has_bias, int64_t first, int64_t last)
 {
     const int64_t step = stride_x * pitch, sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
     for (int64_t b = 0; b < batches; b++)
@@ -227,16 +230,19 @@ static inline __attribute__((always_inline)) void oi_conv_deep(
                 oi_conv_row(from + i / stride_x * width, width, stride_x, i % stride_x - left,
                             padded + i * pitch, pitch);
             for (int64_t y = 0; y < out_height; y++) {
-                const int64_t above = y * stride_y - top, r0 = above < 0 ? -above : 0;
-                const int64_t r1 = height - above < kh ? height - above : kh;
-                const float *at = padded + (above + r0) * step, *by = w + (f * kh + r0) * kw;
+                const int64_t above = y * stride_y - top;
+                const int64_t r0 = above < 0 ? (dilation_y - 1 - above) / dilation_y : 0;
+                const int64_t below = (height - above + dilation_y - 1) / dilation_y;
+                const int64_t rows = (below < kh ? below : kh) - r0;
+                const float *at = padded + (above + r0 * dilation_y) * step;
+                const float *by = w + (f * kh + r0) * kw;
                 float *to = out + ((b * c * each + f) * out_height + y) * out_width;
                 for (int64_t i = 0; i < sixes; i += 6 * OI_VF)
-                    oi_conv_line(at + i, by, more, to + i, r1 - r0, kw, stride_x, pitch, 6,
-                                 6 * OI_VF);
+                    oi_conv_line(at + i, by, more, to + i, rows, kw, stride_x, dilation_y,
+                                 dilation_x, pitch, 6, 6 * OI_VF);
                 for (int64_t i = sixes; i < out_width; i += 2 * OI_VF)
-                    oi_conv_line(at + i, by, more, to + i, r1 - r0, kw, stride_x, pitch, 2,
-                                 out_width - i);
+                    oi_conv_line(at + i, by, more, to + i, rows, kw, stride_x, dilation_y,
+                                 dilation_x, pitch, 2, out_width - i);
             }
         }
 }
@@ -267,6 +273,15 @@ static inline void oi_conv_windows(const float *restrict x, float *restrict rows
         }
 }
 
+/* What comes out of a batch's sums. */
+static inline void oi_conv_turn(const float *restrict sums, float *restrict out, int64_t n,
+                                int64_t m, int64_t first, int64_t last)
+{
+    for (int64_t f = first; f < last; f++)
+        for (int64_t p = 0; p < n; p++)
+            out[f * n + p] = sums[p * m + f];
+}
+
 /* Filters as panels of columns; windows: room for those of a batch, sums: for its results. The
  * filters first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_few(
@@ -286,9 +301,30 @@ static inline __attribute__((always_inline)) void oi_conv_few(
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, NULL, n, m, k, k, 1, 0, 0, 1, 0, n,
                     OI_GEMM_DEPTH, first, last);
-        for (int64_t f = first; f < last; f++)
-            for (int64_t p = 0; p < n; p++)
-                out[(b * m + f) * n + p] = sums[p * m + f];
+        oi_conv_turn(sums, out + b * m * n, n, m, first, last);
+    }
+}
+
+/* The same for filters (m, k) that are no weights; room: for panels of them. */
+static inline __attribute__((always_inline)) void oi_conv_few_two(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, float *restrict windows, float *restrict sums, float *restrict room,
+    int64_t batches, int64_t c, int64_t height, int64_t width, int64_t m, int64_t out_height,
+    int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x,
+    int64_t dilation_y, int64_t dilation_x, int64_t top, int64_t left, int64_t has_bias,
+    int64_t first, int64_t last)
+{
+    const int64_t n = out_height * out_width, k = c * kh * kw;
+    for (int64_t b = 0; b < batches; b++) {
+        oi_conv_windows(x + b * c * height * width, windows, c, height, width, out_height,
+                        out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left);
+        if (n < 6)
+            oi_gemm_few_two(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k,
+                            first, last);
+        else
+            oi_gemm(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k, 0, 0, n,
+                    OI_GEMM_DEPTH, first, last);
+        oi_conv_turn(sums, out + b * m * n, n, m, first, last);
     }
 }
 

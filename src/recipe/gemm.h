@@ -296,26 +296,48 @@ static inline __attribute__((always_inline)) void oi_gemm_four(const float *cons
         sums[j] = s[j];
 }
 
-/* A few rows of a times packed b, four at a time, a last one alone. */
+/* A few rows of a times a panel, four at a time, a last one alone. */
+static inline __attribute__((always_inline)) void oi_gemm_few_panel(
+    const float *restrict a, const float *restrict b, const float *restrict bias,
+    float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k,
+    int64_t columns)
+{
+    for (int64_t i = 0; i < m; i += 4) {
+        const float *row[4];
+        oi_vf s[8];
+        for (int64_t r = 0; r < 4; r++) /* beyond the last, the last again */
+            row[r] = a + (i + r < m ? i + r : m - 1) * a_row;
+        if (i + 1 == m)
+            oi_gemm_one(row[0], a_k, b, k, s);
+        else
+            oi_gemm_four(row, a_k, b, k, s);
+        for (int64_t r = 0; r < 4 && i + r < m; r++)
+            oi_gemm_put(out + (i + r) * n, s[2 * r], s[2 * r + 1], bias, 0, columns);
+    }
+}
+
+/* A few rows of a times packed b. */
 static inline __attribute__((always_inline)) void oi_gemm_few(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t first,
     int64_t last)
 {
     for (int64_t j = first; j < last; j += 2 * OI_VF)
-        for (int64_t i = 0; i < m; i += 4) {
-            const float *row[4];
-            oi_vf s[8];
-            for (int64_t r = 0; r < 4; r++) /* beyond the last, the last again */
-                row[r] = a + (i + r < m ? i + r : m - 1) * a_row;
-            if (i + 1 == m)
-                oi_gemm_one(row[0], a_k, b + j * k, k, s);
-            else
-                oi_gemm_four(row, a_k, b + j * k, k, s);
-            for (int64_t r = 0; r < 4 && i + r < m; r++)
-                oi_gemm_put(out + (i + r) * n + j, s[2 * r], s[2 * r + 1], bias ? bias + j : NULL,
-                            0, n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
-        }
+        oi_gemm_few_panel(a, b + j * k, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k,
+                          n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
+}
+
+/* The same for a b that is no weight; room: for a panel. */
+static inline __attribute__((always_inline)) void oi_gemm_few_two(
+    const float *restrict a, const float *restrict b, const float *restrict bias,
+    float *restrict out, float *restrict room, int64_t m, int64_t n, int64_t k, int64_t a_row,
+    int64_t a_k, int64_t b_k, int64_t b_n, int64_t first, int64_t last)
+{
+    for (int64_t j = first; j < last; j += 2 * OI_VF) {
+        const int64_t columns = n - j < 2 * OI_VF ? n - j : 2 * OI_VF;
+        oi_gemm_pack(b + j * b_n, b_k, b_n, k, columns, room);
+        oi_gemm_few_panel(a, room, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k, columns);
+    }
 }
 
 /* out (m, n), its columns first ... last - 1. a is (m, k) with the given steps, m at least 6; b is

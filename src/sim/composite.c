@@ -6,6 +6,7 @@
 #include "sim/composite.h"
 
 #include "program/composite.h"
+#include "recipe/recipe.h"
 
 #define ALIGN 64
 
@@ -140,6 +141,12 @@ static oi_operand apart(oi_operand o)
     return o;
 }
 
+/* A tuned body, or else a kernel. */
+static bool choose(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_choice *out)
+{
+    return oi_recipe_choose(a, q, cpu, out) || oi_kernel_choose(q, cpu, out);
+}
+
 static bool make_step(oi_arena *a, oi_calls *c, const oi_exp_call *call, oi_cpu cpu, size_t *most,
                       oi_infer_fail *fail)
 {
@@ -162,7 +169,7 @@ static bool make_step(oi_arena *a, oi_calls *c, const oi_exp_call *call, oi_cpu 
                                  .out = types + call->n_in,
                                  .n_out = call->n_out,
                                  .attrs = call->attrs};
-    if (!oi_kernel_choose(&s->query, cpu, &s->choice)) {
+    if (!choose(a, &s->query, cpu, &s->choice)) {
         *fail = (oi_infer_fail){.code = "E060", .at = OI_AT_OP, .other = OI_INFER_NONE};
         snprintf(fail->message, sizeof fail->message, "no kernel does its '%s'", call->op->name);
         return false;
@@ -205,13 +212,26 @@ static bool make_calls(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_rea
     return true;
 }
 
+/* A length is checked by what the op's body demands of it. */
+static bool has_length(const oi_kernel_query *q)
+{
+    for (uint32_t i = 0; i < q->op->n_attrs; i++)
+        if (q->op->attrs[i].kind == OI_ATTR_LENGTH &&
+            (q->attrs[i].tag != OI_VALUE_NONE ||
+             (q->run_attrs && q->run_attrs[i].dtype != OI_NONE)))
+            return q->op->n_bodies > 0;
+    return false;
+}
+
 bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_ready *out,
                    oi_infer_fail *fail)
 {
     out->calls = NULL;
-    if (oi_kernel_choose(q, cpu, &out->choice)) {
+    out->checks = NULL;
+    if (choose(a, q, cpu, &out->choice)) {
         out->scratch_bytes = out->choice.scratch_bytes;
-        return true;
+        return !out->choice.tuned || !has_length(q) ||
+               oi_composite_expand(a, q, &out->checks, fail);
     }
     if (q->op->n_bodies)
         return make_calls(a, q, cpu, out, fail);
@@ -277,20 +297,19 @@ static void *locate(const run *r, uint32_t value, int64_t *at)
     return (char *)r->io->scratch + r->c->at[r->c->root[value]];
 }
 
-static bool check_all(const run *r, oi_kernel_fault *fault)
+static bool check_all(const oi_expansion *e, const oi_kernel_query *q, oi_kernel_fault *fault)
 {
-    for (uint32_t i = 0; i < r->c->e->n_checks; i++) {
-        const oi_exp_check *check = &r->c->e->checks[i];
-        const oi_operand *type = &r->c->e->values[check->value].type;
-        int64_t at;
-        const void *data = locate(r, check->value, &at);
-        for (int64_t k = 0; k < count(type); k++) {
-            int64_t v = oi_element_i64(type->dtype, data, (uint64_t)k);
+    for (uint32_t i = 0; i < e->n_checks; i++) {
+        const oi_exp_check *check = &e->checks[i];
+        const oi_op_value *given = &q->attrs[check->attr];
+        const uint32_t n = given->tag == OI_VALUE_INT_LIST ? given->n : 1;
+        for (uint32_t k = 0; k < n; k++) {
+            int64_t v = given->tag == OI_VALUE_INT_LIST ? given->ints[k] : given->i;
             if (v >= 0 && v <= check->limit)
                 continue;
             fault->code = "E047";
             snprintf(fault->message, sizeof fault->message, "%s is %lld, it must be in 0 … %lld",
-                     r->q->op->attrs[check->attr].name, (long long)v, (long long)check->limit);
+                     q->op->attrs[check->attr].name, (long long)v, (long long)check->limit);
             return false;
         }
     }
@@ -349,11 +368,13 @@ static void copy_out(const run *r)
 bool oi_ready_run(const oi_kernel_query *q, const oi_ready *ready, const oi_kernel_io *io,
                   oi_kernel_fault *fault)
 {
+    if (ready->checks && !check_all(ready->checks, q, fault))
+        return false;
     if (!ready->calls)
         return oi_kernel_call(q, &ready->choice, io, fault);
     run r = {ready->calls, q, io};
     put_attrs(r.c, q, io->scratch);
-    if (!check_all(&r, fault))
+    if (!check_all(r.c->e, q, fault))
         return false;
     for (uint32_t i = 0; i < r.c->n_steps; i++)
         if (!run_step(&r, &r.c->steps[i], fault))

@@ -3,6 +3,7 @@
 #define OI_SIM_COMPOSITE_H
 
 #include "kernel/kernel.h"
+#include "program/composite.h"
 #include "program/program.h"
 
 typedef struct oi_calls oi_calls;
@@ -10,6 +11,7 @@ typedef struct oi_calls oi_calls;
 typedef struct oi_ready {
     oi_choice choice;
     const oi_calls *calls; /* of a composite that has no kernel of its own; NULL: run the choice */
+    const oi_expansion *checks; /* of a tuned body: what attributes must be; NULL: nothing */
     size_t scratch_bytes;
 } oi_ready;
 

@@ -308,8 +308,11 @@ static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_
     for (uint32_t i = 0; i < n->as.op.n_out; i++)
         to[i] = out[i].data;
     oi_threads *threads = c->id == 0 ? c->exec->threads : NULL;
-    oi_kernel_io io = {
-        .in = from, .out = to, .parallel = threads ? oi_threads_run : NULL, .pool = threads};
+    oi_kernel_io io = {.in = from,
+                       .out = to,
+                       .parallel = threads ? oi_threads_run : NULL,
+                       .pool = threads,
+                       .n_threads = oi_threads_count(threads)};
     if (k->ready.scratch_bytes && !(io.scratch = oi_ctx_scratch(c, k->ready.scratch_bytes)))
         return oi_ctx_no_memory(c, k->ready.scratch_bytes);
     if (!oi_ready_run(&k->query, &k->ready, &io, &why))

@@ -146,7 +146,8 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_ready *c,
                        .out_at = r->out_at,
                        .scratch = scratch,
                        .parallel = threads ? oi_threads_run : NULL,
-                       .pool = threads};
+                       .pool = threads,
+                       .n_threads = oi_threads_count(threads)};
     if (!oi_ready_run(q, c, &io, &fault))
         status = report(r, &fault);
 done:

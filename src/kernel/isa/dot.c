@@ -1,6 +1,6 @@
-/* dot.c: what attention and thin matrix products do with rows: products summed, scaled rows added,
- * softmax. The reference keeps index order; other variants sum OI_LANES partial sums side by side,
- * and fuse products into sums (this file allows contraction). */
+/* dot.c: what thin matrix products do with rows: products summed, scaled rows added. The reference
+ * keeps index order; other variants sum OI_LANES partial sums side by side, and fuse products into
+ * sums (this file allows contraction). */
 #include "kernel/kernel.h"
 #include "kernel/scalar.h"
 
@@ -112,58 +112,20 @@ typedef uint64_t vector_i64 __attribute__((vector_size(VECTOR_BYTES)));
     }
 #endif
 
-/* nothing visible, everything -inf: all weights are 0 */
-#define SOFTMAX(t, T)                                            \
-    static void softmax_##t(size_t n, void *row)                 \
-    {                                                            \
-        T *s = row, top = -(T)INFINITY, sum = 0, lane[OI_LANES]; \
-        size_t i = 0;                                            \
-        for (int j = 0; j < OI_LANES; j++)                       \
-            lane[j] = top;                                       \
-        for (; i + OI_LANES <= n; i += OI_LANES)                 \
-            for (int j = 0; j < OI_LANES; j++)                   \
-                lane[j] = oi_max_##t(lane[j], s[i + (size_t)j]); \
-        for (int j = 0; j < OI_LANES; j++)                       \
-            top = oi_max_##t(top, lane[j]);                      \
-        for (; i < n; i++)                                       \
-            top = oi_max_##t(top, s[i]);                         \
-        if (top == -(T)INFINITY) {                               \
-            memset(row, 0, n * sizeof(T));                       \
-            return;                                              \
-        }                                                        \
-        OI_ROW_LOOP                                              \
-        for (i = 0; i < n; i++)                                  \
-            s[i] = oi_exp_##t(s[i] - top);                       \
-        for (int j = 0; j < OI_LANES; j++)                       \
-            lane[j] = 0;                                         \
-        for (i = 0; i + OI_LANES <= n; i += OI_LANES)            \
-            for (int j = 0; j < OI_LANES; j++)                   \
-                lane[j] += s[i + (size_t)j];                     \
-        for (int j = 0; j < OI_LANES; j++)                       \
-            sum += lane[j];                                      \
-        for (; i < n; i++)                                       \
-            sum += s[i];                                         \
-        OI_ROW_LOOP                                              \
-        for (i = 0; i < n; i++)                                  \
-            s[i] /= sum;                                         \
-    }
-
 #define ALL_FNS(t, T) DOT_FNS(t, T) FOUR_FNS(t, T)
 ALL_FNS(f32, float)
 ALL_FNS(f64, double)
 ALL_FNS(i32, uint32_t) /* sums wrap */
 ALL_FNS(i64, uint64_t)
-SOFTMAX(f32, float)
-SOFTMAX(f64, double)
 
-#define FNS(t, softmax)                                              \
-    {                                                                \
-        dot_##t, add_scaled_##t, dot_four_##t, add_four_##t, softmax \
+#define FNS(t)                                              \
+    {                                                       \
+        dot_##t, add_scaled_##t, dot_four_##t, add_four_##t \
     }
 extern const oi_dot_fns OI_KERNEL(dots)[4];
 const oi_dot_fns OI_KERNEL(dots)[4] = {
-    FNS(f32, softmax_f32),
-    FNS(f64, softmax_f64),
-    FNS(i32, NULL),
-    FNS(i64, NULL),
+    FNS(f32),
+    FNS(f64),
+    FNS(i32),
+    FNS(i64),
 };

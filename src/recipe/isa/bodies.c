@@ -1,0 +1,132 @@
+/* bodies.c: the bodies that the simulator calls, compiled for a kind of instructions. Numbers that
+ * a program has as literals come from the plan; those that shape a body's inner loops become
+ * literals again here. */
+#include "recipe/recipe.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+#include "recipe/conv.h"
+#include "recipe/mean.h"
+#include "recipe/sdpa.h"
+
+/* Arguments from `i` on. */
+#define N2(i) a[i].n, a[(i) + 1].n
+#define N3(i) N2(i), a[(i) + 2].n
+#define N4(i) N2(i), N2((i) + 2)
+
+/* -- products -- */
+
+static void gemm_two(const oi_recipe_value *a)
+{
+    if (a[11].n)
+        oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N4(12));
+    else
+        oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), a[7].n, 1, N2(9), 0, N4(12));
+}
+
+static void gemm_stack(const oi_recipe_value *a)
+{
+    if (a[11].n)
+        oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N3(12), N4(15));
+    else
+        oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), a[7].n, 1, N2(9), 0, N3(12),
+                      N4(15));
+}
+
+/* -- attention -- */
+
+static void sdpa(const oi_recipe_value *a)
+{
+    if (a[13].n == 2)
+        oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 2, N4(14), a[18].real,
+                N3(19));
+    else
+        oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 4, N4(14), a[18].real,
+                N3(19));
+}
+
+static void sdpa_masked(const oi_recipe_value *a)
+{
+    oi_sdpa_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, N4(6), N4(10), N4(14),
+                   a[18].n, a[19].real, N4(20), N4(24));
+}
+
+/* -- convolution: how many filters at once, and the stride -- */
+
+static void conv_points(const oi_recipe_value *a)
+{
+    if (a[9].n == 4)
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), a[8].n, 4, N2(10));
+    else
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), a[8].n, 6, N2(10));
+}
+
+static inline __attribute__((always_inline)) void dense(const oi_recipe_value *a, int64_t stride,
+                                                        int64_t high)
+{
+    oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
+                  N4(16), N2(20), high, N3(23));
+}
+
+static void conv_dense(const oi_recipe_value *a)
+{
+    const int64_t stride = a[15].n, high = a[22].n;
+    if (stride == 1 && high == 4)
+        dense(a, 1, 4);
+    else if (stride == 1)
+        dense(a, 1, 6);
+    else if (stride == 2 && high == 4)
+        dense(a, 2, 4);
+    else if (stride == 2)
+        dense(a, 2, 6);
+    else
+        dense(a, stride, high);
+}
+
+static inline __attribute__((always_inline)) void deep(const oi_recipe_value *a, int64_t stride)
+{
+    oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
+                 N4(16), N4(20));
+}
+
+static void conv_deep(const oi_recipe_value *a)
+{
+    if (a[15].n == 1)
+        deep(a, 1);
+    else if (a[15].n == 2)
+        deep(a, 2);
+    else
+        deep(a, a[15].n);
+}
+
+static void conv_few_two(const oi_recipe_value *a)
+{
+    oi_conv_few_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, N4(7),
+                    N4(11), N4(15), N4(19), N2(23));
+}
+
+/* -- means -- */
+
+static void mean_rows(const oi_recipe_value *a)
+{
+    oi_mean_rows(a[0].in, a[1].out, N3(2), N2(5));
+}
+
+extern const oi_recipe_body OI_KERNEL(bodies)[];
+const oi_recipe_body OI_KERNEL(bodies)[] = {
+    {"oi_gemm_two", gemm_two},
+    {"oi_gemm_stack", gemm_stack},
+    {"oi_sdpa", sdpa},
+    {"oi_sdpa_masked", sdpa_masked},
+    {"oi_conv_points", conv_points},
+    {"oi_conv_dense", conv_dense},
+    {"oi_conv_deep", conv_deep},
+    {"oi_conv_few_two", conv_few_two},
+    {"oi_mean_rows", mean_rows},
+    {NULL, NULL},
+};
+
+#else
+extern const int OI_KERNEL(no_bodies);
+const int OI_KERNEL(no_bodies) = 1; /* the definitions are all there is */
+#endif

@@ -4,9 +4,7 @@
 #define SCRATCH 131072 /* floats: what a thread's stack may well hold */
 #define LONG    12     /* places of a row that are worth lanes of their own */
 #define SHORT   4      /* the same where there are no others: filters see few channels */
-#define FEWEST  6      /* of gemm.h: rows of its tile, OI_GEMM_DEPTH and OI_GEMM_WIDTH */
-#define DEPTH   256
-#define WIDTH   512
+#define FEWEST  6      /* rows of a tile of gemm.h */
 
 typedef oi_conv_call call;
 
@@ -145,13 +143,6 @@ static bool plan_rows(const call *c, int64_t groups, bool is_deep, int64_t lanes
     return true;
 }
 
-/* What is packed by the way of filters that are no weights, at a time. */
-static int64_t room_of(const call *c, int64_t lanes)
-{
-    const int64_t width = up(c->m, 2 * lanes);
-    return c->places < FEWEST ? c->k * 2 * lanes : (width < WIDTH ? width : WIDTH) * DEPTH;
-}
-
 static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_plan *out)
 {
     if (c->places > SCRATCH / c->k || c->places > SCRATCH / c->m ||
@@ -165,7 +156,8 @@ static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_pla
     add_scratch(out, "windows", c->places * c->k);
     add_scratch(out, "sums", c->places * c->m);
     if (!is_weight)
-        add_scratch(out, "room", room_of(c, lanes));
+        add_scratch(out, "room",
+                    c->places < FEWEST ? c->k * 2 * lanes : oi_recipe_room(c->m, 2 * lanes));
     const int64_t sizes[] = {c->batches,    c->c,          c->y.in,      c->x.in,
                              c->m,          c->out_height, c->out_width, c->y.kernel,
                              c->x.kernel,   c->y.stride,   c->x.stride,  c->y.dilation,

@@ -128,6 +128,12 @@ void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64
                       .pack = pack};
 }
 
+int64_t oi_recipe_room(int64_t n, int64_t width)
+{
+    const int64_t columns = (n + width - 1) / width * width;
+    return (columns < WIDTH ? columns : WIDTH) * DEPTH;
+}
+
 static int64_t most_depth(const product *p)
 {
     const int64_t depth = oi_cost_gemm_depth(p->target, 2 * oi_recipe_lanes(p->target));

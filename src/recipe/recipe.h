@@ -161,26 +161,6 @@ void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 /* Floats in a vector of the target's folder; 0: it has none. */
 int64_t oi_recipe_lanes(const oi_device_info *target);
 
-/* -- run.c: bodies in the simulator -- */
-
-/* What a body is handed, in the order of the plan's arguments. */
-typedef union oi_recipe_value {
-    const void *in;
-    void *out;
-    int64_t n;
-    float real;
-} oi_recipe_value;
-
-typedef void oi_recipe_call_fn(const oi_recipe_value *a);
-
-typedef struct oi_recipe_body {
-    const char *name; /* NULL ends a list */
-    oi_recipe_call_fn *call;
-} oi_recipe_body;
-
-/* As oi_kernel_choose, where a body does the call; its plan lives in `a`. */
-bool oi_recipe_choose(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_choice *c);
-
 /* -- the rows: NAME.c plans what the bodies of NAME.h do -- */
 
 bool oi_recipe_qlinear(const oi_recipe_call *c, oi_recipe_plan *out);
@@ -207,5 +187,7 @@ bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c); /* false: it i
 /* gemm.c: input `input`, f32 (k, n) with these steps, in panels of `width` columns. */
 void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,
                       int64_t step_n, int64_t width);
+/* Floats of such panels that oi_gemm packs at a time of n columns that are no weights. */
+int64_t oi_recipe_room(int64_t n, int64_t width);
 
 #endif

@@ -2,6 +2,7 @@
  * instructions, and every number of the plan is handed to the body when it runs. Nothing is packed
  * in advance: who wants weights in an order of its own is for programs. */
 #include "recipe/recipe.h"
+#include "recipe/run.h"
 
 #define MAX_PARTS 16    /* each with scratch of its own */
 #define WORTH     16384 /* elements: below, waking other threads takes longer than the work */
@@ -69,7 +70,7 @@ static bool recipe_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
 bool oi_recipe_choose(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_choice *c)
 {
     static const bool is_weight[OI_KERNEL_PORTS] = {false};
-    const oi_recipe_call call = {q, is_weight, &machines[cpu]};
+    const oi_recipe_call call = {.q = q, .is_weight = is_weight, .target = &machines[cpu]};
     int64_t elements = 0;
     oi_recipe_plan plan;
     oi_recipe_call_fn *body = NULL;
@@ -82,7 +83,7 @@ bool oi_recipe_choose(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_choi
         elements += count(o);
     }
     const oi_recipe *recipe = oi_recipe_find(&call, &plan);
-    if (!recipe || plan.n_packings || !(body = body_of(plan.function, cpu)))
+    if (!recipe || plan.n_packings || plan.ready.function || !(body = body_of(plan.function, cpu)))
         return false;
     tuned *t = oi_arena_alloc(a, sizeof *t);
     *t = (tuned){.plan = plan, .body = body, .is_shared = elements >= WORTH && plan.extent > 0};
@@ -136,6 +137,8 @@ static void run_part(void *ctx, size_t part)
         case OI_ARG_ATTR: a[i].n = j->q->attrs[arg->n].i; break;
         case OI_ARG_FIRST: a[i].n = from; break;
         case OI_ARG_LAST: a[i].n = to < p->extent ? to : p->extent; break;
+        case OI_ARG_ROW: a[i].n = 0; break;
+        case OI_ARG_ROW_END: a[i].n = arg->n; break;
         default: a[i].in = NULL; break; /* a call with such is not chosen */
         }
     }

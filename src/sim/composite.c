@@ -6,7 +6,7 @@
 #include "sim/composite.h"
 
 #include "program/composite.h"
-#include "recipe/recipe.h"
+#include "recipe/run.h"
 
 #define ALIGN 64
 

@@ -27,7 +27,7 @@ static void reorder(int8_t *q, size_t k)
 static void quantise(const oi_qtile *t, const float *x, int8_t *q, float *d, float *sums)
 {
     const size_t k = t->n_blocks * t->group;
-    oi_q8_rows(x, q, d, sums, 1, (int64_t)k, (int64_t)t->group);
+    oi_q8_rows(x, q, d, sums, (int64_t)k, (int64_t)t->group, 0, 1);
     if (t->bits == 4)
         reorder(q, k);
 }

@@ -1,7 +1,7 @@
 /* bodies.c: the bodies that the simulator calls, compiled for a kind of instructions. Numbers that
  * a program has as literals come from the plan; those that shape a body's inner loops become
  * literals again here. */
-#include "recipe/recipe.h"
+#include "recipe/run.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 

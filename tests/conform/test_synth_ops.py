@@ -42,9 +42,14 @@ def can_be_written(case):
     return "bitset" not in dtypes and not isinstance(case.attrs.get("kv_len"), (list, tuple))
 
 
+def takes_long(op, case):
+    """A sequence of 70 becomes a call per step of time, thousands of nodes; those of 4 are made the same way."""
+    return op in ("lstm", "gru", "rnn") and case.label == "long"
+
+
 def chosen(op):
     """Some of the op's cases, spread over all of them."""
-    fits = [c for c in cases_for(op) if not c.base and all(t is not None for t in c.inputs) and can_be_written(c)
+    fits = [c for c in cases_for(op) if not c.base and all(t is not None for t in c.inputs) and can_be_written(c) and not takes_long(op, c)
             and sum(t.values.size for t in c.inputs) + math.prod(c.out_shape) <= MOST_ELEMENTS]  # fmt: skip
     step = max(1, len(fits) // CASES)
     return fits[::step][: CASES + 5]

@@ -16,8 +16,7 @@ static bool json, kernels;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
-    OPT_LIST("target", 0, "DEVICE", &targets,
-             "a device profile or FILE.json; may be repeated; default cpu_scalar"),
+    OPT_LIST("target", 0, "DEVICE", &targets, "a device profile or FILE.json; default cpu_scalar"),
     OPT_CHOICE("against", 0, "sim", &against, "also the simulator, and how they compare"),
     OPT_LIST("set", 0, "NAME=VALUE", &inputs.sets,
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI"),
@@ -151,16 +150,17 @@ static void show_kernel(const oi_bench_kernel *k, bool is_first)
     const oi_step_cost *c = &k->kernel.cost;
     double ratio = c->ns > 0 ? k->ns / c->ns : 0;
     if (json)
-        printf("%s{\"name\": \"%s\", \"recipe\": \"%s\", \"line\": %u, \"runs\": %llu, \"bytes\": "
-               "%llu, \"macs\": %llu, \"predicted_ns\": %.0f, \"measured_ns\": %.0f}",
-               is_first ? "" : ", ", k->kernel.name, k->kernel.recipe, k->kernel.line,
-               (unsigned long long)k->runs, (unsigned long long)c->bytes,
-               (unsigned long long)c->macs, c->ns, k->ns);
+        printf(
+            "%s{\"name\": \"%s\", \"recipe\": \"%s\", \"line\": %u, \"runs\": %llu, \"bytes\": "
+            "%llu, \"macs\": %llu, \"is_most\": %s, \"predicted_ns\": %.0f, \"measured_ns\": %.0f}",
+            is_first ? "" : ", ", k->kernel.name, k->kernel.recipe, k->kernel.line,
+            (unsigned long long)k->runs, (unsigned long long)c->bytes, (unsigned long long)c->macs,
+            c->is_most ? "true" : "false", c->ns, k->ns);
     else
-        printf("%-32s %-26s %5u %6llu %11llu %12llu %10.2f %10.2f %7.2f\n", k->kernel.name,
+        printf("%-32s %-26s %5u %6llu %11llu %12llu %10.2f%s %10.2f %7.2f\n", k->kernel.name,
                k->kernel.recipe, k->kernel.line, (unsigned long long)k->runs,
-               (unsigned long long)c->bytes, (unsigned long long)c->macs, c->ns / 1e3, k->ns / 1e3,
-               ratio);
+               (unsigned long long)c->bytes, (unsigned long long)c->macs, c->ns / 1e3,
+               c->is_most ? "<" : " ", k->ns / 1e3, ratio);
 }
 
 /* Kernels that did not run in this step are left out. */
@@ -172,7 +172,7 @@ static void show_kernels(const char *target, const oi_bench_report *r)
     if (json)
         printf("{\"name\": \"%s\", \"step_ns\": %.0f, \"kernels\": [", target, oi_bench_step_ns(r));
     else
-        printf("%-32s %-26s %5s %6s %11s %12s %10s %10s %7s\n", target, "recipe", "line", "runs",
+        printf("%-32s %-26s %5s %6s %11s %12s %10s  %10s %7s\n", target, "recipe", "line", "runs",
                "bytes", "MACs", "predicted", "us", "ratio");
     for (size_t i = 0; oi_bench_kernel_at(r, i, &k); i++) {
         if (k.runs == 0)
@@ -300,7 +300,9 @@ const cli_command CMD_bench = {
         "step, inside the program: the median, what half of the steps stay within, and beside them "
         "the bytes and arithmetic that the plan counts for a step. With --kernels each kernel "
         "is measured, in the step that was quickest with it, beside the time that the plan "
-        "predicts from the device's description. With --tune no graph is needed: the machine is "
+        "predicts from the device's description; < behind a prediction marks what was counted for "
+        "the greatest length "
+        "where only the run knows it. With --tune no graph is needed: the machine is "
         "measured with the device's compiler, some sizes of tiles are tried, and a device file "
         "says what was found; programs made for it use that. The first tenth of the steps warms "
         "up. All steps get the same inputs; persistent memory that is "

@@ -92,7 +92,7 @@ oi_status cli_inputs_fill(void *ctx, const oi_var_info *var, uint64_t step, void
         snprintf(standard, sizeof standard, "random:%llu:-1:1",
                  (unsigned long long)(in->are_steady ? 1 : step + 1));
     if (!text && step == 0 && is_news(in, var->name))
-        cli_note("%s is not set: %s", var->name,
+        cli_note("%s is not set: it gets %s", var->name,
                  is_float && !in->are_steady ? "random:STEP+1:-1:1" : standard);
     oi_status status = cli_value(var, text ? text : standard, step, &value);
     if (status == OI_OK && value.view.size_bytes == size)

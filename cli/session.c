@@ -156,7 +156,7 @@ oi_status cli_session_feed(cli_session *s)
             continue; /* the executor refuses, or @init serves */
         const char *standard = cli_is_float(var.dtype) ? "random:1:-1:1" : "zeros";
         if (!text && s->step == 0)
-            cli_note("%s is not set: %s", var.name, standard);
+            cli_note("%s is not set: it gets %s", var.name, standard);
         status = insert(s, &var, text ? text : standard);
     }
     return status;

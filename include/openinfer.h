@@ -994,6 +994,7 @@ typedef struct oi_step_cost {
     uint64_t bytes; /* read and written by its kernels */
     bool is_open;   /* a loop whose length only the run knows was counted once */
     double ns;      /* predicted for the device */
+    bool is_most;   /* a length that only the run knows was counted as its greatest */
 } oi_step_cost;
 OI_API bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out); /* false past the end */
 /* The kernels of the program; names live as long as the plan. false past the end. */

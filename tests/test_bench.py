@@ -102,6 +102,23 @@ def test_kernels(openinfer, tmp_path):
     assert "predicted" in said and by_line[4]["name"] in said
 
 
+def test_lengths_of_the_run_are_marked(openinfer, tmp_path):
+    """Attention over a cache counts the whole cache, which the column says; one over given lengths is as it is."""
+    graph = tmp_path / "g.oi"
+    graph.write_text("dynamic { x: f32[1, 1, 64]; } volatile { y: f32[1, 1, 64]; z: f32[1, 1, 64]; }\n"
+                     "persistent { pos: i32 @init(0); K(b, t): f32[64] @table @fixed(b=1, t=40); }\n"
+                     "block entry {\n  assign k: f32[1, 40, 64];\n  cache.write x >> K[0..1, pos..pos+1];\n"
+                     "  cache.read K >> k;\n  op sdpa(x, k, k, heads=2, kv_len=pos+1) >> y;\n"
+                     "  op sdpa(x, k, k, heads=2) >> z;\n  cache.increment pos;\n  return y, z;\n}\n")
+    words = ["bench", graph, "--target", "cpu_avx2", "--kernels", "--steps", "5", "--cflags", "-O1"]
+    if not {"avx2", "fma", "f16c"} <= emitted.isas():
+        pytest.skip("attention's recipe: this machine has no AVX2 to run it")
+    found = [k for k in json.loads(openinfer(*words, "--json").stdout)["kernels"] if k["recipe"].startswith("sdpa")]
+    assert [k["is_most"] for k in found] == [True, False] and found[0]["macs"] == found[1]["macs"]
+    table = [line for line in openinfer(*words).stdout.splitlines() if " sdpa" in line]
+    assert ["<" in line for line in table] == [True, False]
+
+
 def kernel_text(folder):
     return (folder / "g.c").read_text().split("#include", 1)[1]  # without the head, which names the device
 
@@ -136,7 +153,7 @@ def test_tune(openinfer, tmp_path):
     assert found["extends"] == base
     assert all(found["cpu"][name] > 1e6 for name in ("l1_bytes_per_s", "memory_bytes_per_s", "f32_macs_per_s"))
     assert found["memory"]["bandwidth_bytes_per_s"] >= found["cpu"]["memory_bytes_per_s"] and found["cpu"]["meet_ns"] > 0
-    assert all(found["tuning"][name] > 0 for name in ("gemm_depth", "gemm_rows", "sdpa_floats", "share_elements"))
+    assert all(found["tuning"][name] > 0 for name in ("gemm_depth", "gemm_rows", "qlinear_bytes", "sdpa_floats", "share_elements"))
     openinfer("targets", out, "--strict")
     graph = tmp_path / "g.oi"
     graph.write_text("dynamic { a: f32[64, 700]; b: f32[700, 64]; } volatile { y: f32[64, 64]; } block entry { op matmul(a, b) >> y; return y; }")

@@ -72,11 +72,11 @@ def test_random_is_the_shared_generator(openinfer, minimal):
 
 def test_unset_inputs_are_said(openinfer, minimal, graph):
     result = openinfer("run", *minimal, "--fetch", "x")
-    assert "x is not set: random:1:-1:1" in result.stderr
+    assert "x is not set: it gets random:1:-1:1" in result.stderr
     assert np.allclose(values(result.stdout, "x"), random_values("f32", 1, -1, 1, 4), rtol=1e-5)
     g = graph("dynamic { n: i32; k: i8 @init(3); }\nblock entry { return n, k; }\n")
     result = openinfer("run", g)
-    assert "n is not set: zeros" in result.stderr and "k is not set" not in result.stderr
+    assert "n is not set: it gets zeros" in result.stderr and "k is not set" not in result.stderr
     assert values(result.stdout, "n") == [0] and values(result.stdout, "k") == [3]
 
 

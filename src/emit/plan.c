@@ -41,7 +41,7 @@ bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out)
     if (graph >= p->unit.graphs.n)
         return false;
     const oi_cost *c = &p->unit.graphs.at[graph].cost;
-    *out = (oi_step_cost){c->macs, c->bytes, c->is_open, c->ns};
+    *out = (oi_step_cost){c->macs, c->bytes, c->is_open, c->ns, c->is_most};
     return true;
 }
 
@@ -62,7 +62,7 @@ bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out)
     *out = (oi_plan_kernel){k->name,
                             k->recipe ? k->recipe->name : "",
                             k->nodes.n ? k->nodes.at[0]->source->span.line : 0,
-                            {c->macs, c->bytes, c->is_open, c->ns}};
+                            {c->macs, c->bytes, c->is_open, c->ns, c->is_most}};
     return true;
 }
 

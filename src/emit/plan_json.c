@@ -36,6 +36,7 @@ static void put_cost(oi_jsonw *w, const oi_cost *c)
     oi_jsonw_key(w, "cost");
     oi_jsonw_open(w, '{');
     put_u64(w, "bytes_moved", c->bytes);
+    put_bool(w, "is_most", c->is_most);
     put_bool(w, "is_open", c->is_open);
     put_u64(w, "macs", c->macs);
     put_u64(w, "predicted_ns", (uint64_t)(c->ns + 0.5));

@@ -5,7 +5,8 @@
  *
  * A kernel moves every element it touches once: what a machine with a large enough cache would do.
  * Of two branches the dearer counts; a loop that only the run can count is counted once and the
- * sum marked as open. */
+ * sum marked as open; a length that only the run knows counts as its greatest, and is marked too.
+ */
 #include "recipe/cost.h"
 #include "synth/pass.h"
 
@@ -24,7 +25,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 static oi_cost sum(oi_cost a, oi_cost b)
 {
     return (oi_cost){plus(a.macs, b.macs), plus(a.bytes, b.bytes), a.is_open || b.is_open,
-                     a.ns + b.ns};
+                     a.ns + b.ns, a.is_most || b.is_most};
 }
 
 /* -- kernels -- */
@@ -81,9 +82,18 @@ static oi_level level_of(const oi_unit *u, const oi_machine *m, const oi_tensor 
                                                          : u->arena_bytes);
 }
 
+/* Shapes are as long as the memory that is reserved; a recipe's call may be told to take less. */
+static bool has_open_lengths(const oi_skernel *k)
+{
+    bool is_told = false;
+    for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++)
+        is_told |= k->plan->args[i].kind == OI_ARG_ATTR;
+    return k->is_dynamic || is_told;
+}
+
 static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
 {
-    oi_cost cost = {0};
+    oi_cost cost = {.is_most = has_open_lengths(k)};
     oi_work_size w = {.is_shared = k->split.extent > 0};
     uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
     for (size_t i = 0; i < k->nests.n; i++)
@@ -142,7 +152,8 @@ static oi_cost of_loop(counting *c, const oi_stmt *s)
         return body;
     }
     uint64_t n = to > from ? (uint64_t)(to - from) : 0;
-    return (oi_cost){times(body.macs, n), times(body.bytes, n), body.is_open, body.ns * (double)n};
+    return (oi_cost){times(body.macs, n), times(body.bytes, n), body.is_open, body.ns * (double)n,
+                     body.is_most};
 }
 
 static oi_cost of_branch(counting *c, const oi_pnode *n)
@@ -152,7 +163,7 @@ static oi_cost of_branch(counting *c, const oi_pnode *n)
         return a;
     oi_cost b = of_block(c, n->as.branch.else_block);
     return (oi_cost){a.macs > b.macs ? a.macs : b.macs, a.bytes > b.bytes ? a.bytes : b.bytes,
-                     a.is_open || b.is_open, a.ns > b.ns ? a.ns : b.ns};
+                     a.is_open || b.is_open, a.ns > b.ns ? a.ns : b.ns, a.is_most || b.is_most};
 }
 
 /* Between a persistent variable and another place. */

@@ -242,6 +242,7 @@ typedef struct oi_cost {
     uint64_t macs, bytes; /* multiply-accumulates; bytes read and written */
     bool is_open;         /* some loop's length only the run knows: it was counted once */
     double ns;            /* that it takes on the device, recipe/cost.h */
+    bool is_most;         /* some length only the run knows: it was counted as its greatest */
 } oi_cost;
 
 typedef struct oi_skernel {

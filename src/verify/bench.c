@@ -72,6 +72,18 @@ static oi_status time_simulator(oi_work *w)
     return OI_OK;
 }
 
+/* A program that ended before it was done. */
+static oi_status ended(oi_work *w, uint64_t n)
+{
+    char how[64];
+    oi_status status = oi_child_lost(&w->trial.child, how, sizeof how, w->diag);
+    if (status == OI_ERR_ENV)
+        return status;
+    return oi_diag_error(w->diag, (oi_place){.file = oi_plan_name(w->plan)}, "",
+                         "the program did not finish after %llu of %llu steps: %s",
+                         (unsigned long long)n, (unsigned long long)w->options.steps, how);
+}
+
 static oi_status time_program(oi_work *w)
 {
     benching *b = (benching *)w;
@@ -89,11 +101,7 @@ static oi_status time_program(oi_work *w)
         b->times[b->n++] = (double)ns;
     }
     free(r.data);
-    if (b->n == w->options.steps)
-        return OI_OK;
-    return oi_diag_error(w->diag, (oi_place){.file = oi_plan_name(w->plan)}, "",
-                         "the program ended after %zu of %llu steps", b->n,
-                         (unsigned long long)w->options.steps);
+    return b->n == w->options.steps ? OI_OK : ended(w, b->n);
 }
 
 /* -- kernel by kernel -- */
@@ -134,11 +142,7 @@ static oi_status read_kernels(oi_work *w, oi_bench_report *r)
         }
     }
     free(record.data);
-    if (r->n == n && steps == w->options.steps)
-        return OI_OK;
-    return oi_diag_error(w->diag, (oi_place){.file = oi_plan_name(w->plan)}, "",
-                         "the program ended after %llu of %llu steps", (unsigned long long)steps,
-                         (unsigned long long)w->options.steps);
+    return r->n == n && steps == w->options.steps ? OI_OK : ended(w, steps);
 }
 
 static oi_status time_kernels(oi_work *w)

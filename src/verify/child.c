@@ -64,7 +64,7 @@ bool oi_child_start(oi_child *c, const char *dir, const char *const *argv)
         close(pair[0]);
         return false;
     }
-    *c = (oi_child){pid, pair[0]};
+    *c = (oi_child){pid, pair[0], c->device};
     return true;
 }
 
@@ -100,10 +100,8 @@ bool oi_child_read(oi_child *c, void *data, size_t n)
     return true;
 }
 
-void oi_child_end(oi_child *c, char *how, size_t cap)
+static int end(oi_child *c)
 {
-    if (!c->pid)
-        return;
     (void)shutdown(c->fd, SHUT_WR); /* no more inputs: it ends by itself */
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
     char rest[256];
@@ -115,10 +113,23 @@ void oi_child_end(oi_child *c, char *how, size_t cap)
     close(c->fd);
     int status = wait_for(c->pid);
     c->pid = 0;
-    if (how && WIFSIGNALED(status))
+    return status;
+}
+
+void oi_child_end(oi_child *c)
+{
+    if (c->pid)
+        (void)end(c);
+}
+
+oi_status oi_child_lost(oi_child *c, char *how, size_t cap, oi_diag *d)
+{
+    int status = end(c);
+    if (WIFSIGNALED(status))
         snprintf(how, cap, "it was ended by signal %d", WTERMSIG(status));
-    else if (how && WEXITSTATUS(status) == LACKS)
-        snprintf(how, cap, "this machine lacks instructions that it is made of");
-    else if (how)
+    else
         snprintf(how, cap, "it ended with exit code %d", WEXITSTATUS(status));
+    if (WIFSIGNALED(status) || WEXITSTATUS(status) != LACKS)
+        return OI_ERR_INPUT;
+    return oi_diag_env(d, c->device, "this machine lacks instructions that the program is made of");
 }

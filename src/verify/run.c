@@ -379,12 +379,16 @@ static bool take(stepping *s)
     }
 }
 
-static bool listen(stepping *s)
+/* status: OI_ERR_ENV when the program cannot run here. */
+static bool listen(stepping *s, oi_status *status)
 {
     do {
-        char how[64] = "it is silent";
+        char how[64];
         if (!oi_record_read(&s->t->child, s->record)) {
-            oi_child_end(&s->t->child, how, sizeof how);
+            *status = oi_child_lost(&s->t->child, how, sizeof how, s->t->diag);
+            if (*status == OI_ERR_ENV)
+                return false;
+            *status = OI_OK;
             return fail(s, "the program did not finish: %s", how);
         }
         if (!take(s))
@@ -414,7 +418,7 @@ oi_status oi_trial_run(oi_trial *t)
             s.step = i / t->n_graphs;
         oi_diag_clear(t->step_diag);
         status = feed(&s);
-        goes_on = status == OI_OK && listen(&s);
+        goes_on = status == OI_OK && listen(&s, &status);
         t->n_steps += goes_on;
         if (!goes_on)
             oi_abandon(s.g->exec);

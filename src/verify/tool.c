@@ -23,12 +23,14 @@ static bool is_program(const char *name)
     return false;
 }
 
+/* package NULL: the caller named the program. */
 static oi_status need(const char *program, const char *package, oi_diag *d)
 {
     if (is_program(program))
         return OI_OK;
     oi_status status = oi_diag_env(d, program, "is not installed");
-    oi_diag_hint(d, "Debian has it in the package %s", package);
+    if (package)
+        oi_diag_hint(d, "Debian has it in the package %s", package);
     return status;
 }
 
@@ -63,7 +65,8 @@ static oi_status find_mcu(const oi_device_info *target, const char *cc, oi_tool 
     out->runner[1] = "-c";
     out->runner[2] = run_machine;
     OI_TRY(need("make", "make", d));
-    OI_TRY(need(out->cc, is_arm ? "gcc-arm-none-eabi" : "gcc-riscv64-unknown-elf", d));
+    const char *package = is_arm ? "gcc-arm-none-eabi" : "gcc-riscv64-unknown-elf";
+    OI_TRY(need(out->cc, cc ? NULL : package, d));
     return is_arm ? need("qemu-system-arm", "qemu-system-arm", d)
                   : need("qemu-system-riscv32", "qemu-system-misc", d);
 }
@@ -82,10 +85,10 @@ oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi
     }
     OI_TRY(need("make", "make", d));
     if (runs_here(target))
-        return need(out->cc, "gcc", d);
+        return need(out->cc, cc ? NULL : "gcc", d);
     if (!cc)
         out->cc = "aarch64-linux-gnu-gcc";
-    OI_TRY(need(out->cc, "gcc-aarch64-linux-gnu", d));
+    OI_TRY(need(out->cc, cc ? NULL : "gcc-aarch64-linux-gnu", d));
     out->runner[0] = "qemu-aarch64";
     out->runner[1] = "-L";
     out->runner[2] = "/usr/aarch64-linux-gnu";

@@ -121,6 +121,12 @@ static const char attention_graph[] =
     "volatile { y: f32[1, 128, 512]; }\n"
     "block entry { op sdpa(q, k, v, heads=8, kv_heads=8) >> y; return y; }\n";
 
+static const char bytes_graph[] =
+    "dynamic { x: f32[128, 1024]; } volatile { y: f32[128, 1024]; }\n"
+    "constant { w: u4[1024, 1024] @init(9); s: f16[1024, 32] @init(0.01); "
+    "o: f16[1024, 32] @init(-0.07); }\n"
+    "block entry { op qlinear(x, w, s, o, act=\"q8\") >> y; return y; }\n";
+
 /* The quickest of some steps, ns. */
 static oi_status quickest(const tuning *t, const oi_graph *graph, const oi_verify_options *options,
                           double *out, oi_diag *diag)
@@ -175,6 +181,10 @@ static oi_status find_sizes(tuning *t, const oi_verify_options *options, oi_diag
     const uint64_t rooms[] = {floats, floats / 2};
     OI_TRY(try_sizes(t, &info->tuning.sdpa_floats, rooms, OI_COUNT(rooms), attention_graph, options,
                      diag));
+    const uint64_t bytes = (uint64_t)oi_cost_qlinear_bytes(info);
+    const uint64_t parts[] = {bytes, bytes / 2};
+    OI_TRY(try_sizes(t, &info->tuning.qlinear_bytes, parts, OI_COUNT(parts), bytes_graph, options,
+                     diag));
     info->tuning.share_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */
     return OI_OK;
 }
@@ -225,6 +235,7 @@ static void put_file(const oi_device_info *i, const char *base, oi_jsonw *w)
     oi_jsonw_open(w, '{');
     put_number(w, "gemm_depth", (double)i->tuning.gemm_depth);
     put_number(w, "gemm_rows", (double)i->tuning.gemm_rows);
+    put_number(w, "qlinear_bytes", (double)i->tuning.qlinear_bytes);
     put_number(w, "sdpa_floats", (double)i->tuning.sdpa_floats);
     put_number(w, "share_elements", (double)i->tuning.share_elements);
     oi_jsonw_close(w, '}');

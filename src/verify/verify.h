@@ -22,8 +22,9 @@ oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi
 /* -- child.c: a program that runs -- */
 
 typedef struct oi_child {
-    pid_t pid; /* 0: none */
-    int fd;    /* its stdin and stdout */
+    pid_t pid;          /* 0: none */
+    int fd;             /* its stdin and stdout */
+    const char *device; /* what it is made for */
 } oi_child;
 
 /* Runs argv in the folder with both ends on `fd`, or output into the file `log`; waits when there
@@ -32,8 +33,10 @@ int oi_child_run(const char *dir, const char *const *argv, const char *log);
 bool oi_child_start(oi_child *c, const char *dir, const char *const *argv);
 bool oi_child_write(oi_child *c, const void *data, size_t n);
 bool oi_child_read(oi_child *c, void *data, size_t n); /* false: it ended, or is silent too long */
-void oi_child_end(oi_child *c, char *how,
-                  size_t cap); /* what became of it: "killed by signal 11" */
+/* One that nobody waits for any more, or that ended too early; `how`: "it was ended by signal 11".
+ * OI_ERR_ENV, said to d: this machine cannot run it. */
+void oi_child_end(oi_child *c);
+oi_status oi_child_lost(oi_child *c, char *how, size_t cap, oi_diag *d);
 
 /* -- judge.c: how far two values may differ -- */
 

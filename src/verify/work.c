@@ -140,6 +140,7 @@ oi_status oi_work_start(oi_work *w, const char *more)
     argv[n++] = "weights.bin";
     argv[n++] = more;
     argv[n] = NULL;
+    w->trial.child.device = w->tool.target->name;
     return oi_child_start(&w->trial.child, w->folder, argv)
                ? OI_OK
                : oi_diag_env(w->diag, w->folder, "cannot start the program: %s", strerror(errno));
@@ -182,7 +183,7 @@ oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn
     w->status = OI_ERR_ENV;
     if (!w->trial.step_diag || oi_arena_guard(arena, run_guarded, &(guarded){w, fn}) != OI_OK)
         w->status = oi_diag_env(w->diag, "verify", "out of memory");
-    oi_child_end(&w->trial.child, NULL, 0);
+    oi_child_end(&w->trial.child);
     free_simulators(&w->trial);
     oi_diag_free(w->trial.step_diag);
     oi_plan_free(w->plan);

@@ -24,11 +24,12 @@ import run_all  # noqa: E402
 
 NAMES = run_all.NAMES
 
+NOALLOC = str(REPO / "tests/noalloc/cc")  # gcc, and the program ends when it asks for memory while it runs
 STRICT = "-Wall -Wextra -Werror -pedantic"
 SANITIZED = f"-O1 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
 WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), more options
     "scalar-gcc": ("cpu_scalar", "gcc", f"-O2 {STRICT}", []),
-    "avx2-gcc": ("cpu_avx2", "gcc", None, ["--share-all"]),
+    "avx2-gcc": ("cpu_avx2", NOALLOC, None, ["--share-all"]),
     "avx2-gcc-nodes": ("cpu_avx2", "gcc", f"-O2 {STRICT}", ["--per-node"]),
     "avx2-clang": ("cpu_avx2", "clang", f"-O2 {STRICT}", []),
     "scalar-clang-nodes-sanitized": ("cpu_scalar", "clang", SANITIZED, ["--per-node"]),
@@ -100,6 +101,14 @@ def test_example(openinfer, example, name, way):
     result = openinfer("verify", *example(name), "--target", target, "--cc", compiler, *flagged, *more)
     assert "8 steps compared" in result.stdout and "they agree" in result.stdout
     assert "output " in result.stdout or "state " in result.stdout
+
+
+def test_a_program_that_asks_for_memory_is_ended(openinfer, example, tmp_path):
+    for code, status in (("void *volatile p = malloc(8); free(p);", 1), ("", 0)):
+        cc = tampering(tmp_path, "minimal", f"extern void *malloc(unsigned long); extern void free(void *); {code}")
+        said = openinfer("verify", *example("minimal"), "--cc", NOALLOC, "--cflags", "-O1", code=status, env={"NOALLOC_CC": cc})
+        assert ("it ended with exit code 9" in said.stderr) == bool(code)
+        assert ("the program asks for memory while it runs" in said.stderr) == bool(code)
 
 
 # -- verify itself ------------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
 
 # Seconds each. First, so that at the end no processor waits for the one that still has such a test.
 LONG = ("test_random_graphs", "test_a_wrong_program_is_reduced", "test_models.py", "test_exact.py", "test_tune", "test_four_gigabytes",
-        "test_mutants", "test_the_fuzzing_corpus", "without_the_instructions", "test_synth_ops.py", "test_op[matmul]",
-        "test_op[arg")  # fmt: skip
+        "test_mutants", "test_the_fuzzing_corpus", "without_the_instructions")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):

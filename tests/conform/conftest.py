@@ -2,6 +2,12 @@
 
 totals = {"ops": 0, "cases": 0, "seconds": 0.0}
 CASES, SECONDS = 20000, 180
+# Seconds each. First, so that at the end no processor waits for the one that still has such a test.
+LONG = ("test_synth_ops.py", "test_glsl_ops.py", "[matmul]", "[conv]", "[argm")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not any(word in item.nodeid for word in LONG))
 
 
 def pytest_runtest_logreport(report):

@@ -5,7 +5,9 @@
 
 bool oi_kernel_is_measured(const oi_op *op, size_t *scratch_bytes, const oi_kernel_query *q)
 {
-    *scratch_bytes = op->id == OI_OP_UNIQUE ? oi_unique_scratch(q) : 0;
+    *scratch_bytes = op->id == OI_OP_UNIQUE    ? oi_unique_scratch(q)
+                     : op->id == OI_OP_NONZERO ? oi_nonzero_scratch(q)
+                                               : 0;
     return op->id == OI_OP_UNIQUE || op->id == OI_OP_NONZERO;
 }
 

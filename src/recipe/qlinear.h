@@ -16,6 +16,8 @@
 #include "kernel/scalar.h"
 #if defined(__AMX_INT8__)
 #include "recipe/amx/many.h"
+#elif defined(__AVX512VNNI__)
+#include "recipe/avx512vnni/many.h"
 #else
 #include "recipe/many.h"
 #endif

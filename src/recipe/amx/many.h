@@ -3,11 +3,12 @@
  * A tile of w, 16 rows of it as qlinear.h lays them out, is what the instructions want once its
  * numbers are bytes: four along k of every row. So nibbles are unpacked and scales become f32, a
  * part of k at a time, for up to 64 rows of x. Two blocks are multiplied with 32 rows while the
- * sums of those before are scaled. */
+ * sums of those before are scaled. Small blocks of nibbles would fill the tiles by halves only,
+ * with more to unpack and to scale than to multiply: for these see eights.h. */
 #ifndef OI_RECIPE_MANY_H
 #define OI_RECIPE_MANY_H
 
-#include "recipe/qblock.h"
+#include "recipe/avx512vnni/eights.h"
 
 /* A part of k: so much when there is a choice, and no more. */
 enum { OI_AMX_DEPTH = 640, OI_AMX_MOST = 1024, OI_AMX_ROWS = 64 };
@@ -81,20 +82,6 @@ static inline __attribute__((always_inline)) void oi_amx_odd(const int8_t *restr
     }
 }
 
-/* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q) */
-static inline __attribute__((always_inline)) oi_vf oi_amx_scaled(oi_vf acc, oi_vi sum, oi_vf scale,
-                                                                 oi_vf offset, float d,
-                                                                 float sum_of_q, int64_t zero,
-                                                                 int64_t has_offset)
-{
-    if (zero)
-        sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
-    const oi_vf v = has_offset
-                        ? oi_vf_fma(oi_vf_of_vi(sum), scale, oi_vf_mul(offset, oi_vf_set(sum_of_q)))
-                        : oi_vf_mul(oi_vf_of_vi(sum), scale);
-    return oi_vf_fma(v, oi_vf_set(d), acc);
-}
-
 /* Adds n blocks to the results of four rows; d and sum_of_q are those of the first block. */
 static inline __attribute__((always_inline)) void oi_amx_scale(
     float *restrict acc, const int32_t *restrict sums, const float *restrict scale,
@@ -107,13 +94,12 @@ static inline __attribute__((always_inline)) void oi_amx_scale(
         const int32_t *s = sums + 256 * b;
         const oi_vf by = oi_vf_load(scale + 16 * b), more = oi_vf_load(offset + 16 * b);
         const float *x = d + b, *q = sum_of_q + b;
-        a0 = oi_amx_scaled(a0, oi_vi_load(s), by, more, x[0], q[0], zero, has_offset);
-        a1 =
-            oi_amx_scaled(a1, oi_vi_load(s + 16), by, more, x[blocks], q[blocks], zero, has_offset);
-        a2 = oi_amx_scaled(a2, oi_vi_load(s + 32), by, more, x[2 * blocks], q[2 * blocks], zero,
-                           has_offset);
-        a3 = oi_amx_scaled(a3, oi_vi_load(s + 48), by, more, x[3 * blocks], q[3 * blocks], zero,
-                           has_offset);
+        a0 = oi_q_scaled(a0, oi_vi_load(s), by, more, x[0], q[0], zero, has_offset);
+        a1 = oi_q_scaled(a1, oi_vi_load(s + 16), by, more, x[blocks], q[blocks], zero, has_offset);
+        a2 = oi_q_scaled(a2, oi_vi_load(s + 32), by, more, x[2 * blocks], q[2 * blocks], zero,
+                         has_offset);
+        a3 = oi_q_scaled(a3, oi_vi_load(s + 48), by, more, x[3 * blocks], q[3 * blocks], zero,
+                         has_offset);
     }
     oi_vf_store(acc, a0);
     oi_vf_store(acc + 16, a1);
@@ -201,6 +187,9 @@ static inline __attribute__((always_inline)) int64_t oi_q_many(
     _Alignas(64) float acc[16 * OI_AMX_ROWS];
     oi_amx_part p;
     p.size = (group * bits / 8 + scale_size * (1 + has_offset)) * 16;
+    if (bits == 4 && group < 64)
+        return oi_q_eights(w, q, d, sums, out, bias, at, rows, n, k, group, scale_size, has_offset,
+                           zero);
     if (some * group > OI_AMX_MOST || (group > 64 && group % 64))
         return 0;
     for (int64_t r = 0; r < all; r += OI_AMX_ROWS) {

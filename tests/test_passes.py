@@ -211,6 +211,42 @@ block called {
 """,
 }
 
+GRAPHS["angles"] = """
+dynamic { x: f32[4, 12]; edge: f32[12]; }
+constant { rate: f32[12] @init(0.3); half: f32 @init(0.5); }
+volatile { y: f32[4, 12]; z: f32[12]; }
+persistent { total: f32[12] @init(0.5); }
+block entry {
+  assign angle: f32[12];
+  assign wave: f32[12];
+  assign own: f32[12];
+  assign old: f32[12];
+  assign small: f32[12];
+  assign grown: f32[4, 12];
+  assign h: f32[4, 12];
+  assign last: f32[12];
+  op mul(x, half) >> h;
+  op mul(edge, half) >> z;
+  loop outer (i in 0..2) {
+    loop inner (l in 0..3) {
+      op sum_axis(x, axes=[0], keepdims=false) >> angle;
+      op mul(angle, rate) >> angle;
+      op cos(angle) >> wave;
+      op add(rate, edge) >> small;
+      cache.read total >> old;
+      op exp(old) >> own;
+      op mul(h, wave) >> grown;
+      op mul(grown, small) >> h;
+      op add(h, own) >> h;
+    }
+    op sin(z) >> last;
+    op add(z, last) >> z;
+    cache.write last >> total;
+  }
+  op add(h, z) >> y;
+  return y, z;
+}
+"""
 
 SETS = {"moves": ["--set", "at=4,0,-1"]}
 
@@ -233,6 +269,19 @@ def test_dumps_show_what_fusion_did(openinfer, tmp_path):
     assert "// matmul add relu: contract[3, 40, +40]" in run.stdout
     assert "exp" not in run.stdout  # nobody reads it
     assert "overwrites what the first reads" in run.stdout  # why h = h + t stays apart
+
+
+def test_what_no_iteration_changes_is_computed_before_the_loop(openinfer, tmp_path):
+    path = tmp_path / "angles.oi"
+    path.write_text(GRAPHS["angles"])
+    run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "hoist")
+    before, loop = run.stdout.split("loop outer")
+    outer, inner = loop.split("loop inner")
+    inner, behind = inner.split("}", 1)
+    assert "// sum_axis" in before and "// cos" in before  # out of both loops, with what it is made of
+    assert "// exp" in inner  # a variable is read anew
+    assert "// add" in inner and "// add" not in outer  # an addition is not worth a place in memory
+    assert "// sin" in behind  # what it reads changes
 
 
 def test_reads_that_lend(openinfer, tmp_path):

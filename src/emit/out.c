@@ -37,15 +37,20 @@ void oi_out_line(oi_out *o, const char *fmt, ...)
 
 void oi_out_call(oi_out *o, const char *text)
 {
-    const char *open = strchr(text, '(');
+    const char *open = strchr(strncmp(text, "if (", 4) == 0 ? text + 4 : text, '(');
     size_t room = 100, left = (size_t)4 * o->depth, below = left + 8;
     if (open && open - text < 40)
         below = left + (size_t)(open - text) + 1;
+    int depth = strncmp(text, "if (", 4) == 0 ? -1 : 0; /* of brackets: 1 within the call itself */
     for (indent(o); strlen(text) + left > room; left = below) {
         const char *cut = NULL;
-        for (const char *p = strstr(text, ", "); p; p = strstr(p + 2, ", "))
-            if (!cut || (size_t)(p - text) + 1 + left <= room)
+        for (const char *p = text; *p; p++) {
+            depth += (*p == '(') - (*p == ')');
+            if (depth == 1 && p[0] == ',' && p[1] == ' ' &&
+                (!cut || (size_t)(p - text) + 1 + left <= room))
                 cut = p;
+        }
+        depth = 1;
         if (!cut)
             break;
         oi_buf_add(&o->buf, text, (size_t)(cut - text) + 1);

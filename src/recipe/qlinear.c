@@ -212,6 +212,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->extent = s[P_N];
     out->unit = lanes;
+    out->streams = block_bytes(p) / lanes * (s[P_K] / s[P_GROUP]);
     out->is_int8 = is_q8;
     out->percent = 45;
     out->split_dim = c->q->out[0].rank - 1;

@@ -98,6 +98,7 @@ typedef struct oi_recipe_plan {
      * every output; extent 0: one thread does all. */
     int64_t extent, unit;
     uint32_t split_dim;
+    int64_t streams; /* bytes of packing 0 that belong to a position; 0: they do not lie in order */
     bool reads_alike; /* it is dim `read_dim` of every input, too */
     uint32_t read_dim;
     uint64_t macs;   /* set by who plans the program */

@@ -75,6 +75,8 @@ bool oi_tensor_same_type(const oi_tensor *a, const oi_tensor *b);
 /* Whether two loads or stores name the same element in every iteration; false when unsure. */
 bool oi_sop_same_place(const oi_sop *a, const oi_sop *b, uint32_t rank);
 
+uint64_t oi_sop_work(const oi_sop *op); /* inline.c: what it costs, in additions */
+
 /* -- kernels -- */
 
 /* The one nest of a kernel that is a map with a single store, which comes last; NULL: it is not. */

@@ -161,8 +161,7 @@ static void simplify(oi_unit *u)
 
 /* -- what doing it again costs -- */
 
-/* Of one instruction, in additions. */
-static uint64_t work_of(const oi_sop *op)
+uint64_t oi_sop_work(const oi_sop *op)
 {
     static const char *const dear[] = {"exp", "log", "pow",  "sin",   "cos",
                                        "tan", "erf", "sigm", "gamma", "softplus"};
@@ -190,7 +189,7 @@ static expense expense_of(const inlining *x)
     expense e = {0, true};
     for (size_t i = 0; i + 1 < x->inner->pre.n; i++) {
         const oi_sop *op = &x->inner->pre.at[i];
-        e.work += work_of(op);
+        e.work += oi_sop_work(op);
         if (op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX)
             e.from_weights &=
                 x->u->tensors.at[x->p->ports.at[op->port].tensor].space == OI_SPACE_WEIGHTS;

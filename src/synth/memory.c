@@ -62,13 +62,15 @@ static int by_offset(const void *a, const void *b)
     return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : by_position(x, y);
 }
 
-/* The lowest gap among the blocks placed before that live at the same time. */
-static uint64_t find_gap(const block *b, const block *placed, size_t n, const block **near)
+/* The lowest gap among the blocks placed before that live at the same time, or less than `apart`
+ * positions before or after. */
+static uint64_t find_gap(const block *b, const block *placed, size_t n, const block **near,
+                         uint32_t apart)
 {
     size_t n_near = 0;
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++)
-        if (placed[i].first <= b->last && b->first <= placed[i].last)
+        if (placed[i].first <= b->last + apart && b->first <= placed[i].last + apart)
             near[n_near++] = &placed[i];
     qsort(near, n_near, sizeof *near, by_offset);
     for (size_t i = 0; i < n_near; i++) {
@@ -80,12 +82,16 @@ static uint64_t find_gap(const block *b, const block *placed, size_t n, const bl
     return at;
 }
 
-static uint64_t place(block *blocks, size_t n, order_fn *order, const block **near)
+/* Blocks lie apart where that leaves the whole below `room`. */
+static uint64_t place(block *blocks, size_t n, order_fn *order, const block **near, uint64_t room,
+                      uint32_t apart)
 {
     uint64_t most = 0;
     qsort(blocks, n, sizeof *blocks, order);
     for (size_t i = 0; i < n; i++) {
-        blocks[i].offset = find_gap(&blocks[i], blocks, i, near);
+        blocks[i].offset = find_gap(&blocks[i], blocks, i, near, apart);
+        if (apart && blocks[i].offset + blocks[i].size > room)
+            blocks[i].offset = find_gap(&blocks[i], blocks, i, near, 0);
         if (blocks[i].offset + blocks[i].size > most)
             most = blocks[i].offset + blocks[i].size;
     }
@@ -107,16 +113,45 @@ static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_pos
     return (uint64_t)most;
 }
 
-static void place_graph(oi_unit *u, uint32_t graph)
+/* The smallest of a few placements, if it is smaller than `most`; best: the blocks with their
+ * offsets. */
+static uint64_t place_best(block *blocks, size_t n, block *best, const block **near, uint64_t most,
+                           uint32_t apart)
 {
     static order_fn *const orders[] = {by_size, by_span, by_start};
+    uint64_t least = most;
+    for (size_t i = 0; i < OI_COUNT(orders); i++) {
+        uint64_t size = place(blocks, n, orders[i], near, most, apart);
+        if (size < least) {
+            least = size;
+            memcpy(best, blocks, n * sizeof *best);
+        }
+    }
+    return least;
+}
+
+#define APART 3 /* statements */
+
+/* What just ended is not overwritten at once where threads share the work: else they would wait for
+ * each other only for that. A little more memory is allowed for it. */
+static uint64_t place_all(const oi_unit *u, block *blocks, size_t n, block *best,
+                          const block **near)
+{
+    const uint64_t least = place_best(blocks, n, best, near, UINT64_MAX, 0);
+    if (u->target->type != OI_DEVICE_CPU || u->target->cpu.threads == 1)
+        return least;
+    const uint64_t room = least + least / 8, wide = place_best(blocks, n, best, near, room, APART);
+    return wide < room ? wide : least;
+}
+
+static void place_graph(oi_unit *u, uint32_t graph)
+{
     oi_lifetimes live = {.n_positions = 0};
     oi_live_find(u, graph, &live);
     block *blocks = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *blocks);
     block *best = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *best);
     const block **near = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *near);
     size_t n = 0;
-    uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < u->tensors.n; i++) { /* what no statement uses needs nothing */
         oi_tensor *t = &u->tensors.at[i];
         if (t->space == OI_SPACE_ARENA && t->graph == graph)
@@ -132,14 +167,8 @@ static void place_graph(oi_unit *u, uint32_t graph)
         if (t->space == OI_SPACE_ARENA)
             blocks[n++] = (block){x->tensor, x->first, x->last, aligned(oi_tensor_bytes(t)), 0};
     }
-    for (size_t i = 0; i < OI_COUNT(orders); i++) {
-        uint64_t size = place(blocks, n, orders[i], near);
-        if (size < least) {
-            least = size;
-            memcpy(best, blocks, n * sizeof *best);
-        }
-    }
     uint64_t proved = bound(u->arena, blocks, n, live.n_positions);
+    uint64_t least = place_all(u, blocks, n, best, near);
     for (size_t i = 0; i < n; i++)
         u->tensors.at[best[i].tensor].offset = best[i].offset;
     for (size_t i = 0; i < u->tensors.n; i++)

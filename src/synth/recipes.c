@@ -271,8 +271,9 @@ static void make_ready(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_l
         ports[i] = OI_NO_ID;
     ports[0] = add_port(u, k, call->in[r->in], false);
     for (uint32_t i = 0; i < r->n_arrays; i++) {
-        oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_%s", x, r->arrays[i].name),
-                       .label = r->arrays[i].name,
+        const char *name = oi_arena_printf(u->arena, "%s_%s", x, r->arrays[i].name);
+        oi_tensor t = {.name = name,
+                       .label = name,
                        .dtype = r->arrays[i].dtype,
                        .rank = 2,
                        .dims = {r->rows, r->arrays[i].width},

@@ -313,6 +313,11 @@ struct oi_stmt {
     oi_stmts body;  /* LOOP, TURNS */
     bool is_shared; /* all threads run it, each its part; else the first does it alone */
     bool waits;     /* all threads must have come so far before any begins it */
+    /* waits, not is_shared: whoever comes last does it, with what follows up to the next that is
+     * shared or waits, while the others still wait */
+    bool by_last;
+    bool has_next; /* waits: whoever does asks for the weights of kernel `next` meanwhile */
+    uint32_t next;
 };
 
 typedef struct oi_sblock {
@@ -401,6 +406,7 @@ oi_status oi_pass_fold(oi_unit *u);
 oi_status oi_pass_dead(oi_unit *u);
 oi_status oi_pass_rename(oi_unit *u);
 oi_status oi_pass_same(oi_unit *u);
+oi_status oi_pass_hoist(oi_unit *u);
 oi_status oi_pass_forward(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);

@@ -9,7 +9,9 @@
  * Two statements that are split alike, over the same dim of the same memory, need no wait between
  * them: each thread meets only its own part. A small kernel between two that are split every thread
  * does for itself, on its stack, where one would have to wait before it and the others after it.
- * Consumers' graphs stay with one thread. */
+ * What else must be done by one alone, between two waits, is done by whoever comes last while the
+ * others still wait, and they spend the time asking for the weights they will read next. Consumers'
+ * graphs stay with one thread. */
 #include "recipe/cost.h"
 #include "synth/pass.h"
 
@@ -64,9 +66,18 @@ static bool stores_by_index(const oi_unit *u, const oi_skernel *k, const oi_sops
     return false;
 }
 
+/* No nest looks at what another one of the kernel made, unless they loop together. */
+static bool are_apart(const oi_skernel *k)
+{
+    bool are = true;
+    for (size_t i = 0; k->nests.n > 1 && !k->n_shared && i < k->ports.n; i++)
+        are = are && (!k->ports.at[i].is_written || !oi_kernel_reads(k, k->ports.at[i].tensor));
+    return are;
+}
+
 static bool can_split(const oi_unit *u, const oi_skernel *k)
 {
-    bool can = !k->can_fail && !k->is_dynamic && (k->n_shared || k->nests.n == 1);
+    bool can = !k->can_fail && !k->is_dynamic && are_apart(k);
     for (size_t i = 0; i < k->nests.n; i++) {
         const oi_snest *n = &k->nests.at[i];
         can = can && !n->is_serial && !n->combines_out && !stores_by_index(u, k, &n->pre) &&
@@ -100,21 +111,6 @@ static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
     if (n->order.strip && n->kind != OI_NEST_MAP && !k->n_shared && best.axis + 1 == axes)
         best.unit = n->order.strip;
     return best;
-}
-
-static void split_kernel(const oi_unit *u, oi_skernel *k)
-{
-    k->split = (oi_sharing){0, 0, 1};
-    if (k->turn.extent)
-        return;
-    if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->share_all)
-        return;
-    if (k->recipe)
-        k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
-    else if (k->nests.n && can_split(u, k))
-        k->split = best_axis(u, k);
-    if (k->split.extent <= k->split.unit)
-        k->split.extent = 0;
 }
 
 /* -- dims -- */
@@ -187,6 +183,38 @@ static oi_sharing places_of(const oi_unit *u, const oi_skernel *k, uint32_t tens
         s.extent = u->tensors.at[tensor].dims[dim];
     }
     return s;
+}
+
+/* Nests that loop one after the other share the axis, and each part stores only its own places. */
+static bool are_alike(const oi_unit *u, const oi_skernel *k)
+{
+    const uint32_t a = k->split.axis;
+    bool are = true;
+    for (size_t i = 0; i < k->nests.n; i++) {
+        const oi_snest *n = &k->nests.at[i];
+        are = are && a + n->order.spells_last < n->n_axes && !n->axes[a].is_reduced &&
+              !n->order.strip && n->axes[a].extent == k->split.extent;
+    }
+    for (size_t i = 0; are && i < k->ports.n; i++)
+        are = !k->ports.at[i].is_written || split_dim(u, k, k->ports.at[i].tensor) != OI_NO_ID;
+    return are;
+}
+
+static void split_kernel(const oi_unit *u, oi_skernel *k)
+{
+    k->split = (oi_sharing){0, 0, 1};
+    if (k->turn.extent)
+        return;
+    if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->share_all)
+        return;
+    if (k->recipe)
+        k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
+    else if (k->nests.n && can_split(u, k))
+        k->split = best_axis(u, k);
+    if (k->split.extent && k->nests.n > 1 && !k->n_shared && !are_alike(u, k))
+        k->split.extent = 0;
+    if (k->split.extent <= k->split.unit)
+        k->split.extent = 0;
 }
 
 /* Where a kernel reads what another has just written in parts, it is split alike if it can be: then
@@ -518,10 +546,19 @@ static void walk_branch(sharing *s, const oi_pnode *n)
     s->must_meet = after_must;
 }
 
-/* The second round finds what one iteration leaves to the next. */
+/* The second round finds what one iteration leaves to the next. What was left before the loop comes
+ * last: a wait in every iteration may be enough for it. */
 static void walk_loop(sharing *s, oi_stmt *x)
 {
+    const accesses before = s->pending;
+    const bool must_meet = s->must_meet;
+    s->pending = (accesses){0};
+    s->must_meet = false;
     walk(s, &x->body);
+    walk(s, &x->body);
+    for (size_t i = 0; i < before.n; i++)
+        *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
+    s->must_meet |= must_meet;
     walk(s, &x->body);
 }
 
@@ -554,6 +591,42 @@ static void mark_own(oi_stmts *list)
     }
 }
 
+/* -- what happens while threads wait -- */
+
+/* What one does alone between two waits is done by whoever comes last: one wait is enough. */
+static void mark_last(oi_stmts *list)
+{
+    for (size_t i = 0, end; i < list->n; i = end) {
+        mark_last(&list->at[i].body);
+        end = i + 1;
+        if (list->at[i].is_shared || !list->at[i].waits)
+            continue;
+        while (end < list->n && !list->at[end].is_shared && !list->at[end].waits)
+            end++;
+        list->at[i].by_last = end < list->n && list->at[end].waits;
+        if (list->at[i].by_last)
+            list->at[end].waits = false;
+    }
+}
+
+/* The next kernel of the list that all threads read weights for, each its own. */
+static void mark_next(const oi_unit *u, oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *x = &list->at[i];
+        mark_next(u, &x->body);
+        for (size_t j = i; x->waits && !x->has_next && j < list->n; j++) {
+            if (list->at[j].kind == OI_STMT_LOOP || list->at[j].kind == OI_STMT_BRANCH)
+                break; /* what stands inside comes first */
+            if (list->at[j].kind != OI_STMT_KERNEL)
+                continue;
+            const oi_skernel *k = &u->kernels.at[list->at[j].kernel];
+            x->has_next = k->recipe && k->plan->streams && k->split.extent > 0;
+            x->next = list->at[j].kernel;
+        }
+    }
+}
+
 static void share_graph(oi_unit *u, uint32_t graph)
 {
     oi_sgraph *g = &u->graphs.at[graph];
@@ -577,6 +650,11 @@ static void share_graph(oi_unit *u, uint32_t graph)
         s.pending.n = 0;
         walk(&s, &g->blocks[g->program->entry].stmts);
     }
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        if (g->blocks[b].is_shared) {
+            mark_last(&g->blocks[b].stmts);
+            mark_next(u, &g->blocks[b].stmts);
+        }
 }
 
 oi_status oi_pass_threads(oi_unit *u)

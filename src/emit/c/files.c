@@ -305,15 +305,33 @@ static void put_part(oi_cprog *c)
 /* The first value of every thread that goes on: what the first thread failed with. */
 static void put_meet(oi_cprog *c, const char *code)
 {
-    if (!oi_c_is_shared(c) || !strstr(code, "meet(s, part"))
-        return;
-    oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
-                         "with, they all know. */");
-    oi_out_line(&c->out, "static int meet(%s *s, int part, int failed)", c->name);
-    oi_out_brace(&c->out);
-    oi_out_line(&c->out, "return s->team ? team_meet(s->team, part, failed) : failed;");
-    oi_out_close(&c->out, "");
-    oi_out_line(&c->out, "%s", "");
+    if (oi_c_is_shared(c) && strstr(code, "meet(s, part")) {
+        oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
+                             "with, they all");
+        oi_out_line(&c->out, " * know. Whoever waits asks for what lies at `next`. */");
+        oi_out_line(&c->out, "static int meet(%s *s, int part, int failed, const void *next)",
+                    c->name);
+        oi_out_brace(&c->out);
+        oi_out_line(&c->out, "return s->team ? team_meet(s->team, part, failed, next) : failed;");
+        oi_out_close(&c->out, "");
+        oi_out_line(&c->out, "%s", "");
+    }
+    if (oi_c_is_shared(c) && strstr(code, "is_last(s, part")) {
+        oi_out_line(&c->out, "/* As meet, but the last to come goes on alone, and then lets the "
+                             "others go. */");
+        oi_out_line(&c->out, "static int is_last(%s *s, int part, int *failed, const void *next)",
+                    c->name);
+        oi_out_brace(&c->out);
+        oi_out_line(&c->out, "return s->team ? team_come(s->team, part, failed, next) : 1;");
+        oi_out_close(&c->out, "");
+        oi_out_line(&c->out, "%s", "");
+        oi_out_line(&c->out, "static void let_go(%s *s, int failed)", c->name);
+        oi_out_brace(&c->out);
+        oi_out_line(&c->out, "if (s->team)");
+        oi_out_line(&c->out, "    team_go(s->team, failed);");
+        oi_out_close(&c->out, "");
+        oi_out_line(&c->out, "%s", "");
+    }
 }
 
 static void put_step(oi_cprog *c)

@@ -31,7 +31,7 @@ const char *oi_c_place(oi_cprog *c, uint32_t tensor)
     for (size_t i = 0; i < c->places->n; i++)
         if (c->places->at[i].tensor == tensor)
             return c->places->at[i].name;
-    const char *name = var ? var->name : t->name, *stem = name;
+    const char *name = var ? var->name : t->label ? t->label : t->name, *stem = name;
     for (unsigned n = 2; is_called_so(c, name); n++)
         name = oi_arena_printf(c->arena, "%s_%u", stem, n);
     *OI_PUSH(c->arena, c->places) = (oi_cplace){tensor, name};

@@ -386,7 +386,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_line(&c->aside, "return 0;");
     oi_out_close(&c->aside, "");
     oi_out_line(&c->aside, "%s", "");
-    oi_out_line(&c->out, "if (part == 0 && !failed)");
+    oi_out_line(&c->out, group->at[0].by_last ? "if (!failed)" : "if (part == 0 && !failed)");
     oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
@@ -410,14 +410,50 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
     if (ends || text[0] == '\0')
         return;
     c->log_bytes = log_bytes; /* changes are counted once */
-    oi_out_open(&c->out, "if (part == 0)");
+    oi_out_open(&c->out, group->at[0].by_last ? "if (!failed)" : "if (part == 0)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
 
-static void put_meeting(oi_cprog *c)
+/* Where the weights begin that a thread will read next; NULL: nowhere, or entries may be missing.
+ */
+static const char *next_weights(oi_cprog *c, const oi_stmt *s)
 {
-    oi_out_line(&c->out, "failed = meet(s, part, failed);");
+    const oi_skernel *k = s->has_next ? &c->u->kernels.at[s->next] : NULL;
+    for (uint32_t i = 0; k && i < k->plan->n_args; i++) {
+        if (k->plan->args[i].kind != OI_ARG_PACKED || k->plan->args[i].n != 0)
+            continue;
+        const oi_port *p = &k->ports.at[k->arg_ports[i]];
+        bool exists = true;
+        for (uint32_t a = 0; a < p->n_entry; a++)
+            exists &= oi_c_is_below(c, &p->entry[a], c->u->tensors.at[p->tensor].table[a]);
+        return exists ? oi_arena_printf(
+                            c->arena,
+                            "%s + oi_share(%" PRId64 ", %" PRId64 ", part, parts) * %" PRId64,
+                            oi_c_address(c, p), k->split.extent, k->split.unit, k->plan->streams)
+                      : NULL;
+    }
+    return NULL;
+}
+
+static void put_meeting(oi_cprog *c, const oi_stmt *s)
+{
+    const char *next = next_weights(c, s);
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = meet(s, part, failed, %s);",
+                                         next ? next : "NULL"));
+    oi_c_put_failed(c);
+}
+
+/* All come; the last one does the group before it lets the others go. */
+static void put_by_last(oi_cprog *c, const oi_stmts *group)
+{
+    const char *next = next_weights(c, &group->at[0]);
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "if (is_last(s, part, &failed, %s)) {",
+                                         next ? next : "NULL"));
+    c->out.depth++;
+    put_alone(c, group);
+    oi_out_line(&c->out, "let_go(s, failed);");
+    oi_out_close(&c->out, "");
     oi_c_put_failed(c);
 }
 
@@ -426,10 +462,12 @@ static void put_shared(oi_cprog *c, const oi_stmts *list)
     for (size_t i = 0; i < list->n;) {
         size_t end = list->at[i].is_shared ? i + 1 : group_end(list, i);
         oi_stmts group = {.at = &list->at[i], .n = end - i};
-        if (list->at[i].waits)
-            put_meeting(c);
+        if (list->at[i].waits && !list->at[i].by_last)
+            put_meeting(c, &list->at[i]);
         if (list->at[i].is_shared)
             put_all(c, &group);
+        else if (list->at[i].by_last)
+            put_by_last(c, &group);
         else
             put_alone(c, &group);
         i = end;

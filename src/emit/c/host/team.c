@@ -8,6 +8,7 @@
 
 #define LOOKS 2000       /* some tens of microseconds: longer than parts of one phase differ */
 #define STACK (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
+#define AHEAD 256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
 
 static void pause_a_little(void)
 {
@@ -28,28 +29,49 @@ static void sleep_until(team *t, unsigned phase)
     pthread_mutex_unlock(&t->lock);
 }
 
-int team_meet(team *t, int part, int failed)
+static void wait_for(team *t, unsigned phase, const void *next)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        if (atomic_load_explicit(&t->phase, memory_order_acquire) != phase)
+            return;
+        if (next && i < AHEAD)
+            __builtin_prefetch((const char *)next + 64 * i, 0, 2);
+        else
+            pause_a_little();
+    }
+    sleep_until(t, phase);
+}
+
+int team_come(team *t, int part, int *failed, const void *next)
 {
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_acquire);
     if (part == 0)
-        t->failed[phase & 1] = failed;
-    if (atomic_fetch_add(&t->arrived, 1u) + 1 == (unsigned)atomic_load(&t->parts)) {
-        atomic_store_explicit(&t->arrived, 0u, memory_order_relaxed);
-        atomic_store(&t->phase, phase + 1);
-        if (atomic_load(&t->asleep)) {
-            pthread_mutex_lock(&t->lock);
-            pthread_cond_broadcast(&t->woken);
-            pthread_mutex_unlock(&t->lock);
-        }
-        return t->failed[phase & 1];
+        t->failed[phase & 1] = *failed;
+    const int is_last = atomic_fetch_add(&t->arrived, 1u) + 1 == (unsigned)atomic_load(&t->parts);
+    if (!is_last)
+        wait_for(t, phase, next);
+    *failed = t->failed[phase & 1];
+    return is_last;
+}
+
+void team_go(team *t, int failed)
+{
+    const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
+    t->failed[phase & 1] = failed;
+    atomic_store_explicit(&t->arrived, 0u, memory_order_relaxed);
+    atomic_store(&t->phase, phase + 1);
+    if (atomic_load(&t->asleep)) {
+        pthread_mutex_lock(&t->lock);
+        pthread_cond_broadcast(&t->woken);
+        pthread_mutex_unlock(&t->lock);
     }
-    for (int i = 0; i < LOOKS; i++) {
-        if (atomic_load_explicit(&t->phase, memory_order_acquire) != phase)
-            return t->failed[phase & 1];
-        pause_a_little();
-    }
-    sleep_until(t, phase);
-    return t->failed[phase & 1];
+}
+
+int team_meet(team *t, int part, int failed, const void *next)
+{
+    if (team_come(t, part, &failed, next))
+        team_go(t, failed);
+    return failed;
 }
 
 static void *work(void *seat)
@@ -57,11 +79,11 @@ static void *work(void *seat)
     const team_seat *own = seat;
     team *t = own->team;
     for (;;) {
-        team_meet(t, own->part, 0);
+        team_meet(t, own->part, 0, NULL);
         if (!t->run)
             return NULL;
         t->run(t->ctx, own->part, t->parts);
-        team_meet(t, own->part, 0);
+        team_meet(t, own->part, 0, NULL);
     }
 }
 
@@ -109,7 +131,7 @@ int team_start(team *t, int parts)
 void team_stop(team *t)
 {
     t->run = NULL;
-    team_meet(t, 0, 0);
+    team_meet(t, 0, 0, NULL);
     for (int i = 1; i < t->parts; i++)
         pthread_join(t->seats[i].thread, NULL);
     pthread_mutex_destroy(&t->lock);
@@ -120,8 +142,8 @@ int team_run(team *t, team_fn *fn, void *ctx)
 {
     t->run = fn;
     t->ctx = ctx;
-    team_meet(t, 0, 0);
+    team_meet(t, 0, 0, NULL);
     const int result = fn(ctx, 0, t->parts);
-    team_meet(t, 0, 0);
+    team_meet(t, 0, 0, NULL);
     return result;
 }

@@ -43,7 +43,13 @@ int team_processors(void);
 /* Every thread runs fn; the result is that of part 0. */
 int team_run(team *t, team_fn *fn, void *ctx);
 
-/* Called by all parts: none goes on before all have come. The result is what part 0 gave. */
-int team_meet(team *t, int part, int failed);
+/* Called by all parts: none goes on before all have come. The result is what part 0 gave. Whoever
+ * waits asks meanwhile for what lies at `next`, unless it is NULL: it will be read soon. */
+int team_meet(team *t, int part, int failed, const void *next);
+
+/* The same in two steps: it is true for whoever comes last. That part alone goes on, with what part
+ * 0 gave in *failed, and must let the others go; they all get what it then gives. */
+int team_come(team *t, int part, int *failed, const void *next);
+void team_go(team *t, int failed);
 
 #endif

@@ -1,5 +1,9 @@
 """The synthesizer's passes: any one may be left out, and the program still agrees with the simulator."""
+import json
+import random
 import re
+import shutil
+import struct
 import subprocess
 import sys
 
@@ -482,3 +486,50 @@ block entry {{
         openinfer("synth", *common, *without, "-o", tmp_path / name)
         code = (tmp_path / name / "rows.c").read_text()
         assert (code.count("acc[32];"), code.count("int16_t partial[32];")) == (strips, parts)
+
+
+TIED = """
+dynamic {{ tokens: i32[3]; }}
+constant {{
+  embed: {dtype}[100, 64]; scale: f16[100, 2]; offset: f16[100, 2];
+  w: f32[64, 64] @init(0.1);
+}}
+volatile {{ rows: {dtype}[3, 64]; d: f16[3, 2]; more: f16[3, 2]; y: f32[3, 100]; }}
+block entry {{
+  assign e: {dtype}[3, 64];
+  assign x: f32[3, 64];
+  op gather(embed, tokens) >> rows;
+  op gather(scale, tokens) >> d;
+  op gather(offset, tokens) >> more;
+  op cast(rows, to=f32) >> x;
+  op matmul(x, w) >> x;
+  op qlinear(x, embed, scale, offset, act="q8") >> y;
+  return rows, d, more, y;
+}}
+"""
+
+
+@pytest.mark.parametrize("dtype, shared", [("i8", {"embed", "scale", "offset"}), ("u8", {"scale", "offset"})])
+@pytest.mark.parametrize("target", ["cpu_avx2", "cpu_neon", "cpu_scalar"])
+def test_rows_of_weights_that_are_packed(openinfer, tmp_path, dtype, shared, target):
+    """An embedding that is the output layer, too, is stored once, where its elements lie one by one."""
+    if target == "cpu_neon" and not (shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-gcc")):
+        pytest.skip("gcc-aarch64-linux-gnu or qemu-user is not installed")
+    path, model = tmp_path / "tied.oi", tmp_path / "tied.oinf"
+    path.write_text(TIED.format(dtype=dtype))
+    rng = random.Random(5)
+    with PackageWriter(str(model)) as out:
+        out.add_tensor("embed", StreamTensor(dtype, (100, 64), rng.randbytes(6400)))
+        for name in ("scale", "offset"):
+            numbers = struct.pack("<200e", *(rng.uniform(0.01, 0.1) for _ in range(200)))
+            out.add_tensor(name, StreamTensor("f16", (100, 2), numbers))
+    run = openinfer("verify", path, "--model", model, "--target", target, "--steps", 3, "--set", "tokens=random:4:-100:99",
+                    "--keep", tmp_path / "kept")  # fmt: skip
+    assert "they agree" in run.stdout
+    tensors = {t["name"]: t for t in json.loads((tmp_path / "kept/plan.json").read_text())["tensors"]}
+    views = {name for name, t in tensors.items() if t.get("view")}
+    assert views == (shared if target != "cpu_scalar" else set())
+    for name in views:
+        assert tensors[name]["offset"] == tensors["embed_packed"]["offset"]
+    run = openinfer("run", path, "--model", model, "--set", "tokens=0,5,100", code=None)
+    assert "E047" in run.stderr  # the same failure as the program's

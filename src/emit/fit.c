@@ -17,7 +17,7 @@ static size_t find_largest(const oi_unit *u, bool ram, uint32_t *out)
     size_t n = 0;
     for (size_t i = 0; i < u->tensors.n; i++) {
         const oi_tensor *t = &u->tensors.at[i];
-        if (ram ? !is_ram(t) : t->space != OI_SPACE_WEIGHTS)
+        if (ram ? !is_ram(t) : t->space != OI_SPACE_WEIGHTS || t->view)
             continue;
         size_t at = n;
         while (at > 0 && oi_tensor_bytes(&u->tensors.at[out[at - 1]]) < oi_tensor_bytes(t))

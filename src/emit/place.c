@@ -206,9 +206,25 @@ static const char *ring_text(const oi_printing *x, const oi_sop *op)
     return sum_text(x, &s);
 }
 
+/* "oi_q_place(at0, j, 18, 32, 272, 8)": out of weights in another order. */
+static const char *packed_text(const oi_printing *x, const oi_sop *op, const oi_tensor *t)
+{
+    const int64_t *sizes = t->view->places[t->view_input].sizes;
+    oi_buf b = {0};
+    oi_buf_printf(&b, "%s(%s, %s", t->view->places[t->view_input].function,
+                  oi_place_coord(x, &op->at[0], NULL), oi_place_coord(x, &op->at[1], NULL));
+    for (int i = 0; i < OI_PLACE_SIZES; i++)
+        oi_buf_printf(&b, ", %" PRId64, sizes[i]);
+    oi_buf_putc(&b, ')');
+    return oi_buf_to_arena(&b, x->p->arena);
+}
+
 const char *oi_place_element(const oi_printing *x, const oi_sop *op)
 {
-    if (op->is_flat && oi_place_tensor(x, op)->ring)
+    const oi_tensor *t = oi_place_tensor(x, op);
+    if (t->view)
+        return packed_text(x, op, t);
+    if (op->is_flat && t->ring)
         return ring_text(x, op);
     if (op->is_flat)
         return oi_place_coord(x, &op->at[0], oi_place_fns(op, 0));

@@ -80,6 +80,8 @@ static void put_tensor(oi_jsonw *w, const oi_tensor *t)
     }
     if (t->var)
         put_str(w, "variable", t->var->name);
+    if (t->view)
+        put_str(w, "view", t->view->name);
     oi_jsonw_close(w, '}');
 }
 

@@ -149,7 +149,7 @@ static oi_status put_all(sink *s)
 {
     s->at = OI_ALIGN;
     for (size_t i = 0; i < s->u->tensors.n; i++)
-        if (s->u->tensors.at[i].space == OI_SPACE_WEIGHTS)
+        if (s->u->tensors.at[i].space == OI_SPACE_WEIGHTS && !s->u->tensors.at[i].view)
             OI_TRY(put_tensor(s, &s->u->tensors.at[i]));
     return put_zeros(s, s->u->weights_bytes - s->at);
 }

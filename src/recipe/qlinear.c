@@ -90,6 +90,27 @@ static void pack(const oi_packing *p, const void *const *in, void *out)
     }
 }
 
+/* Other readers of the same weights find them in the tiles: bytes that are stored as they are,
+ * scales and offsets. */
+static void set_places(oi_packing *p)
+{
+    const int64_t *s = p->sizes, blocks = s[P_K] / s[P_GROUP], lanes = s[P_LANES];
+    const oi_dtype t = (oi_dtype)s[P_TYPE];
+    const int64_t each = (int64_t)oi_dtype_bits((oi_dtype)s[P_SCALE_TYPE]) / 8;
+    const int64_t of_w = s[P_GROUP] * stored_bits(t) / 8 * lanes;
+    if (oi_dtype_bits(t) == 8 && zero_of(t) == 0) {
+        p->places[0].function = "oi_q_place";
+        const int64_t sizes[OI_PLACE_SIZES] = {blocks, s[P_GROUP], block_bytes(p), lanes};
+        memcpy(p->places[0].sizes, sizes, sizeof sizes);
+    }
+    for (int64_t i = 0; i < 1 + s[P_HAS_OFFSET]; i++) {
+        p->places[1 + i].function = "oi_q_scale_place";
+        const int64_t sizes[OI_PLACE_SIZES] = {blocks, block_bytes(p) / each,
+                                               of_w / each + i * lanes, lanes};
+        memcpy(p->places[1 + i].sizes, sizes, sizeof sizes);
+    }
+}
+
 /* Inputs after x and w: scale, offset, and a bias, told by its rank; all of them weights. */
 static bool set_packing(const oi_recipe_call *c, int64_t lanes, oi_packing *p)
 {
@@ -120,6 +141,7 @@ static bool set_packing(const oi_recipe_call *c, int64_t lanes, oi_packing *p)
     int64_t n = up(s[P_N], lanes);
     p->size_bytes = (uint64_t)(n / lanes * (s[P_K] / s[P_GROUP]) * block_bytes(p) +
                                (has_bias ? n * (int64_t)sizeof(float) : 0));
+    set_places(p);
     return true;
 }
 

@@ -22,6 +22,23 @@
 #include "recipe/many.h"
 #endif
 
+/* -- what lies where in tiles of `lanes` rows -- */
+
+/* The byte of w, of eight bits, in column i of a row of `blocks` blocks. */
+static inline int64_t oi_q_place(int64_t row, int64_t i, int64_t blocks, int64_t group,
+                                 int64_t block_bytes, int64_t lanes)
+{
+    return (row / lanes * blocks + i / group) * block_bytes + i % group / 4 * 4 * lanes +
+           row % lanes * 4 + i % 4;
+}
+
+/* The scale or offset of a block, where those of its rows begin `first` elements into it. */
+static inline int64_t oi_q_scale_place(int64_t row, int64_t block, int64_t blocks, int64_t size,
+                                       int64_t first, int64_t lanes)
+{
+    return (row / lanes * blocks + block) * size + first + row % lanes;
+}
+
 /* -- x in 8 bits -- */
 
 /* Rows of x: q = x / d within +-127, d of every block, and the sum of q of every block. */

@@ -39,6 +39,7 @@ typedef struct oi_recipe_arg {
 #define OI_RECIPE_SCRATCH 6
 #define OI_PACK_INPUTS    4
 #define OI_PACK_SIZES     16
+#define OI_PLACE_SIZES    4
 #define OI_READY_ARRAYS   3
 #define OI_READY_SIZES    4
 
@@ -52,6 +53,13 @@ struct oi_packing {
     int64_t sizes[OI_PACK_SIZES];
     uint64_t size_bytes; /* of the result */
     oi_dtype dtype;      /* as the body sees it; OI_NONE: bytes */
+    /* The function that says where an element of an input of two dims lies in the result, counted
+     * in such elements: it is handed row, column and sizes. NULL: they do not lie there one by one.
+     */
+    struct {
+        const char *function;
+        int64_t sizes[OI_PLACE_SIZES];
+    } places[OI_PACK_INPUTS];
     /* Every byte of `out` is written. */
     void (*pack)(const oi_packing *p, const void *const *in, void *out);
 };

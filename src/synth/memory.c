@@ -218,6 +218,81 @@ static void drop_weights(oi_unit *u)
             u->tensors.at[i].space = OI_SPACE_NONE;
 }
 
+/* -- weights that are packed, too -- */
+
+typedef struct viewing {
+    const oi_unit *u;
+    uint32_t graph, tensor;
+    bool can; /* nothing but plain loads looks at it */
+} viewing;
+
+static void refuse_mention(void *ctx, const oi_mention *m)
+{
+    viewing *x = ctx;
+    x->can &= m->tensor != x->tensor;
+}
+
+static void look_at_kernel(viewing *x, const oi_skernel *k)
+{
+    for (uint32_t p = 0; p < k->ports.n; p++) {
+        const oi_sops *ops;
+        if (k->ports.at[p].tensor != x->tensor)
+            continue;
+        x->can &= !k->is_dynamic && !k->recipe;
+        for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+            for (size_t i = 0; i < ops->n; i++)
+                if (oi_sop_is_access(&ops->at[i]) && ops->at[i].port == p)
+                    x->can &= ops->at[i].kind == OI_SOP_LOAD && !ops->at[i].is_flat;
+    }
+}
+
+static void look(viewing *x, const oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->at[i].kind == OI_STMT_KERNEL)
+            look_at_kernel(x, &x->u->kernels.at[list->at[i].kernel]);
+        else
+            oi_stmt_mentions(x->u, x->graph, &list->at[i], refuse_mention, x);
+        look(x, &list->at[i].body);
+    }
+}
+
+static bool can_view(const oi_unit *u, uint32_t tensor)
+{
+    const oi_tensor *t = &u->tensors.at[tensor];
+    viewing x = {.u = u, .tensor = tensor};
+    x.can = t->space == OI_SPACE_WEIGHTS && t->rank == 2 && !t->n_table && !t->packing;
+    for (; x.can && x.graph < u->graphs.n; x.graph++) {
+        const oi_sgraph *g = &u->graphs.at[x.graph];
+        for (uint32_t b = 0; b < g->program->n_blocks; b++)
+            look(&x, &g->blocks[b].stmts);
+        for (size_t i = 0; i < g->outputs.n; i++)
+            x.can &= g->outputs.at[i] != tensor;
+    }
+    for (size_t i = 0; i < u->tensors.n; i++)
+        x.can &= u->tensors.at[i].start != OI_START_MODEL || u->tensors.at[i].from != tensor;
+    return x.can;
+}
+
+/* A table of embeddings that is the output layer as well needs to be there only once: rows are
+ * looked up in the order that the product wants. */
+static void find_views(oi_unit *u)
+{
+    for (uint32_t p = 0; p < u->tensors.n; p++) {
+        const oi_packing *packing = u->tensors.at[p].packing;
+        if (!packing || u->tensors.at[p].space != OI_SPACE_WEIGHTS || u->tensors.at[p].n_table)
+            continue;
+        for (uint32_t i = 0; i < packing->n_in; i++) {
+            oi_tensor *t = &u->tensors.at[u->tensors.at[p].packed[i]];
+            if (!packing->places[i].function || t->view || !can_view(u, u->tensors.at[p].packed[i]))
+                continue;
+            t->view = packing;
+            t->view_of = p;
+            t->view_input = i;
+        }
+    }
+}
+
 /* -- everything -- */
 
 static bool fits_anywhere(oi_unit *u)
@@ -228,6 +303,8 @@ static bool fits_anywhere(oi_unit *u)
         oi_tensor *t = &u->tensors.at[i];
         uint64_t n = oi_tensor_bytes(t);
         fits &= n <= INT64_MAX;
+        if (t->view)
+            continue;
         if (t->space == OI_SPACE_WEIGHTS) {
             t->offset = weights;
             fits &= add(&weights, n);
@@ -235,6 +312,9 @@ static bool fits_anywhere(oi_unit *u)
             fits &= add(t->space == OI_SPACE_STATE ? &state : &working, n);
         }
     }
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].view)
+            u->tensors.at[i].offset = u->tensors.at[u->tensors.at[i].view_of].offset;
     u->weights_bytes = weights;
     u->state_bytes = state;
     return fits;
@@ -243,6 +323,7 @@ static bool fits_anywhere(oi_unit *u)
 oi_status oi_pass_memory(oi_unit *u)
 {
     drop_weights(u);
+    find_views(u);
     if (!fits_anywhere(u))
         return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
                               "the graph needs more memory than any machine has");

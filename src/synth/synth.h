@@ -63,6 +63,9 @@ typedef struct oi_tensor {
     oi_model *model;
     const oi_packing *packing; /* instead: made from other weights, whose tensors `packed` lists */
     const uint32_t *packed;
+    const oi_packing
+        *view; /* instead: input `view_input` of what tensor `view_of` was packed from, */
+    uint32_t view_of, view_input; /* read out of that */
     /* what a step finds in it */
     oi_start start;
     uint64_t init; /* bits of one element */

@@ -153,7 +153,7 @@ def test_random_chains_on_a_board(openinfer, tmp_path, seed):
 def test_vectors_in_turns(openinfer, tmp_path):
     """What no tuned body takes is done in turns beside those that one takes."""
     device = tmp_path / "device.json"
-    device.write_text('{"extends": "cpu_avx2", "cpu": {"threads": 1, "cache_l2_bytes": 512}}')
+    device.write_text('{"extends": "cpu_avx2", "cpu": {"threads": 1, "cache_l2_bytes": 512, "cache_l3_bytes": 512}}')
     graphs = [chains.make(f"avx2 {s}", f"c{s}_") for s in range(10)]
     plan = same_bytes(openinfer, tmp_path, graphs, device, ["--cflags", "-O2"])
     assert turns(plan)

@@ -130,6 +130,11 @@ uint64_t oi_cost_kept(const oi_device_info *t)
     return t->cpu.cache_l2_bytes ? t->cpu.cache_l2_bytes / 2 : 256 << 10;
 }
 
+uint64_t oi_cost_held(const oi_device_info *t)
+{
+    return t->cpu.cache_l3_bytes ? t->cpu.cache_l3_bytes / 2 : 16 << 20;
+}
+
 static int64_t within(int64_t x, int64_t least, int64_t most)
 {
     return x < least ? least : x > most ? most : x;

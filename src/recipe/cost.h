@@ -46,6 +46,7 @@ int64_t oi_cost_share(const oi_device_info *t); /* elements from which threads s
 int64_t oi_cost_unit(const oi_device_info *t);  /* floats of a cache line: they stay together */
 uint64_t oi_cost_near(const oi_device_info *t); /* bytes that may be worked on again and again */
 uint64_t oi_cost_kept(const oi_device_info *t); /* bytes that surely stay in the second cache */
+uint64_t oi_cost_held(const oi_device_info *t); /* and in any cache at all */
 int64_t oi_cost_gemm_depth(const oi_device_info *t, int64_t width); /* rows of a panel of b */
 int64_t oi_cost_gemm_rows(const oi_device_info *t, int64_t depth);  /* of a at once */
 int64_t oi_cost_qlinear_bytes(const oi_device_info *t);             /* of x in 8 bits at a time */

@@ -10,8 +10,8 @@
  *
  * Chains are chosen for what they are good for: the most memory that is in use at one time. Every
  * run of kernels is cut into chains and single kernels so that this is least, and then, among the
- * cuts that reach it, so that the least is done twice. On processors with caches what fits the
- * second one is not cut at all. */
+ * cuts that reach it, so that the least is done twice. On processors with caches what fits the last
+ * one is not cut at all: turns would only cost calls there. */
 #include "recipe/cost.h"
 #include "synth/inplace.h"
 #include "synth/live.h"
@@ -477,7 +477,7 @@ static const char *why_never(const oi_unit *u)
 /* Whether so much less is worth the calls; and what the graphs are cut to, then. */
 static bool pays(oi_unit *u, uint32_t graph, uint64_t now, uint64_t *least)
 {
-    const uint64_t enough = u->target->type == OI_DEVICE_CPU ? oi_cost_kept(u->target) : 0;
+    const uint64_t enough = u->target->type == OI_DEVICE_CPU ? oi_cost_held(u->target) : 0;
     *least = *least > enough ? *least : enough;
     if (*least + now / WORTH <= now && now > *least)
         return true;

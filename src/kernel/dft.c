@@ -163,9 +163,7 @@ static void stft_task(void *ctx, size_t task)
         if (j->x_im)
             oi_wide_load(x->dtype, j->io->in[0], from + j->x_im, x->strides[1], (size_t)j->n,
                          &line->im, 2);
-        for (int64_t k = 0; k < j->n; k++)
-            line[k] = (oi_complex){line[k].re * j->window[k], line[k].im * j->window[k]};
-        oi_fft_run(&j->fft, line, false, work);
+        oi_fft_frame(&j->fft, &line->re, 2, j->window, line, work);
         size_t m = (size_t)out->dims[2];
         oi_wide_store(out->dtype, j->io->out[0], to, out->strides[2], m, &line->re, 2);
         oi_wide_store(out->dtype, j->io->out[0], to + out->strides[3], out->strides[2], m,
@@ -207,8 +205,8 @@ static void set_overlap(dft_job *j, const oi_kernel_query *q)
     j->n_tasks = 1;
 }
 
-/* Frame f of signal b, as it was before its window. */
-static void unframe(const dft_job *j, int64_t b, int64_t f, oi_complex *line, void *work)
+/* The spectrum of frame f of signal b. */
+static void load_bins(const dft_job *j, int64_t b, int64_t f, oi_complex *line)
 {
     const oi_operand *x = &j->q->in[0];
     int64_t from = start_of(j->io->in_at, 0) + b * x->strides[0] + f * x->strides[1];
@@ -216,9 +214,6 @@ static void unframe(const dft_job *j, int64_t b, int64_t f, oi_complex *line, vo
     memset(line, 0, (size_t)j->n * sizeof *line);
     oi_wide_load(x->dtype, j->io->in[0], from, x->strides[2], bins, &line->re, 2);
     oi_wide_load(x->dtype, j->io->in[0], from + x->strides[3], x->strides[2], bins, &line->im, 2);
-    if (j->onesided)
-        oi_fft_mirror(line, j->n);
-    oi_fft_run(&j->fft, line, true, work);
 }
 
 static bool istft_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
@@ -238,11 +233,9 @@ static bool istft_run(const oi_kernel_query *q, const oi_choice *c, const oi_ker
         memset(sum, 0, 2 * (size_t)length * sizeof *sum);
         for (int64_t f = 0; f < j.frames; f++) {
             oi_complex *line = (oi_complex *)j.work;
-            unframe(&j, b, f, line, j.work + j.line_bytes);
-            for (int64_t k = 0; k < j.n && f * j.hop + k < length; k++) {
-                sum[f * j.hop + k] += line[k].re * j.window[k];
-                weight[f * j.hop + k] += j.window[k] * j.window[k];
-            }
+            load_bins(&j, b, f, line);
+            oi_fft_unframe(&j.fft, line, j.onesided ? j.n / 2 + 1 : j.n, j.window, sum, weight,
+                           f * j.hop, length, j.work + j.line_bytes);
         }
         for (int64_t t = 0; t < length; t++)
             sum[t] = weight[t] == 0 ? 0 : sum[t] / weight[t];

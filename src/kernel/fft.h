@@ -245,6 +245,31 @@ static inline void oi_dft(const double *x, double *y, double *work, int64_t oute
     }
 }
 
+/* line = the spectrum of n windowed numbers of x; x may be the line itself. */
+static inline void oi_fft_frame(const oi_fft *f, const double *x, int64_t parts,
+                                const double *window, oi_complex *line, void *work)
+{
+    for (int64_t i = 0; i < f->n; i++)
+        line[i] =
+            (oi_complex){x[i * parts] * window[i], parts == 2 ? x[i * parts + 1] * window[i] : 0};
+    oi_fft_run(f, line, 0, work);
+}
+
+/* A spectrum becomes its frame, which is added to the sums from `at` on; of `bins` numbers, where
+ * these are less than n, the others are their mirror. */
+static inline void oi_fft_unframe(const oi_fft *f, oi_complex *line, int64_t bins,
+                                  const double *window, double *sum, double *weight, int64_t at,
+                                  int64_t length, void *work)
+{
+    if (bins != f->n)
+        oi_fft_mirror(line, f->n);
+    oi_fft_run(f, line, 1, work);
+    for (int64_t i = 0; i < f->n && at + i < length; i++) {
+        sum[at + i] += line[i].re * window[i];
+        weight[at + i] += window[i] * window[i];
+    }
+}
+
 /* y (batches, frames, bins, 2) = spectra of windowed frames of x (batches, length, parts). */
 static inline void oi_stft(const double *x, const double *window, double *y, double *work,
                            int64_t batches, int64_t length, int64_t parts, int64_t frames,
@@ -255,10 +280,7 @@ static inline void oi_stft(const double *x, const double *window, double *y, dou
     oi_fft_init(&f, n, (char *)spare + oi_fft_work_bytes(n));
     for (int64_t at = 0; at < batches * frames; at++) {
         const double *from = x + (at / frames * length + at % frames * hop) * parts;
-        for (int64_t i = 0; i < n; i++)
-            line[i] = (oi_complex){from[i * parts] * window[i],
-                                   parts == 2 ? from[i * parts + 1] * window[i] : 0};
-        oi_fft_run(&f, line, 0, spare);
+        oi_fft_frame(&f, from, parts, window, line, spare);
         memcpy(y + at * bins * 2, line, (size_t)bins * sizeof *line);
     }
 }
@@ -279,13 +301,7 @@ static inline void oi_istft(const double *x, const double *window, double *y, do
         for (int64_t k = 0; k < frames; k++) {
             memset(line, 0, (size_t)n * sizeof *line);
             memcpy(line, x + (b * frames + k) * bins * 2, (size_t)used * sizeof *line);
-            if (bins != n)
-                oi_fft_mirror(line, n);
-            oi_fft_run(&f, line, 1, spare);
-            for (int64_t i = 0; i < n && k * hop + i < length; i++) {
-                sum[k * hop + i] += line[i].re * window[i];
-                weight[k * hop + i] += window[i] * window[i];
-            }
+            oi_fft_unframe(&f, line, bins, window, sum, weight, k * hop, length, spare);
         }
         for (int64_t t = 0; t < length; t++)
             y[b * length + t] = weight[t] == 0 ? 0 : sum[t] / weight[t];

@@ -88,6 +88,8 @@ def test_less_memory(openinfer, tmp_path, mobile, device):
     assert whole["arena_bytes"] >= 36864 and rows["arena_bytes"] <= 7500, rows["arena_bytes"]
     assert rows["arena_bytes"] <= 1.05 * rows["arena_bound_bytes"]
     assert plans["whole"]["graphs"][0]["cost"]["macs"] == plans["rows"]["graphs"][0]["cost"]["macs"]
+    rings = [t for t in plans["rows"]["tensors"] if "ring" in t]
+    assert rings and all(t["dims"][t["ring"][0]] < t["ring"][1] for t in rings)
     text = (tmp_path / "rows/mobile.c").read_text()
     assert re.search(r"for \(int\d\d_t turn = 0, made\[\d\] = \{0\}; turn < \d+; turn\+\+\)", text)
     assert "are kept" in text

@@ -73,6 +73,9 @@ static void put_tensor(oi_jsonw *w, const oi_tensor *t)
     put_str(w, "name", t->name);
     if (placed)
         put_u64(w, "offset", t->offset);
+    if (t->ring)
+        put_dims(w, "ring", (const int64_t[]){t->ring - 1, t->rows},
+                 2); /* which dim, of how many */
     put_str(w, "space", space_name(t->space));
     if (t->n_table) {
         put_u64(w, "stride_bytes", t->stride_bytes);
@@ -186,6 +189,10 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
             oi_jsonw_key(w, "node");
             put_node(w, s->node);
         }
+        if (s->turn.most)
+            put_dims(w, "rows", (const int64_t[]){s->turn.base, s->turn.step, s->turn.most}, 3);
+        if (s->kind == OI_STMT_TURNS)
+            put_u64(w, "turns", (uint64_t)s->limit);
         oi_jsonw_close(w, '}');
     }
     oi_jsonw_close(w, ']');

@@ -218,8 +218,7 @@ static bool can_run(const oi_device_info *d)
     return (needed & machine_isa) == needed;
 }
 
-/* -- as text
- * ------------------------------------------------------------------------------------------ */
+/* -- as text -- */
 
 static void print_profile(const char *name, const oi_device_info *d)
 {
@@ -241,8 +240,7 @@ static void print_tools(void)
                tools[i].use, ")");
 }
 
-/* -- as JSON
- * ------------------------------------------------------------------------------------------ */
+/* -- as JSON -- */
 
 static void put_text(const char *text)
 {
@@ -302,7 +300,7 @@ static oi_status list_profiles(oi_diag *d)
     if (want_json)
         machine_json();
     else
-        printf("built-in profiles\n  %-15s %-5s %-7s %-6s %s\n", "name", "type", "api", "build",
+        printf("built-in profiles\n  %-16s %-5s %-7s %-6s %s\n", "name", "type", "api", "build",
                "run");
     oi_status status = OI_OK;
     for (size_t i = 0; i < oi_device_profile_count() && status == OI_OK; i++) {
@@ -375,7 +373,8 @@ static const char *const examples[] = {
 const cli_command CMD_targets = {
     .description =
         "Lists the built-in device profiles with what this machine can build and run of them, and "
-        "the compilers and emulators found on PATH.\n\n"
+        "the compilers and emulators found on PATH. So far `openinfer synth` writes programs for "
+        "devices of api c, and the shaders alone for vulkan.\n\n"
         "Given names of profiles or device files, checks them and prints each as JSON with every "
         "default filled in and `extends` resolved: the form that is written next to generated "
         "code.",

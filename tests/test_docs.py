@@ -102,3 +102,12 @@ def test_the_program_shown_is_the_one_made(tmp_path, environment):
               f"openinfer synth {REPO}/examples/linear.oi --model linear.oinf --target cpu_scalar -o out")
     subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, check=True)
     assert len(shown) == 1 and shown[0] in (tmp_path / "out/linear.c").read_text(encoding="utf-8")
+
+
+def test_synthesis_names_every_pass(openinfer):
+    """Those that the command knows, in the table and in no other order."""
+    said = openinfer("synth", "x.oi", "-o", "x", "--without", "?", code=2).stderr
+    passes = re.search(r"they are (.*)\)", said)[1].split(", ")
+    table = re.findall(r"^\| (`.*?`) \|", (REPO / "docs/synthesis.md").read_text(), re.M)
+    named = [name for cell in table for name in re.findall(r"`(\w+)`", cell) if name in passes]
+    assert named == passes

@@ -52,17 +52,16 @@ OI_FLOAT_BITS(f64, double)
         return (T)INFINITY;                                                                        \
     }                                                                                              \
     /* NaN wins; of two zeros the positive one: equal numbers have equal bits but for that sign */ \
+    /* (in words that gcc 13, too, makes vectors of) */                                            \
     static inline T oi_max_##t(T x, T y)                                                           \
     {                                                                                              \
-        T m = x > y ? x : y, tie = oi_both_##t(x, y);                                              \
-        m = x == y ? tie : m;                                                                      \
-        return x != x ? x : m;                                                                     \
+        const T z = x == y ? oi_both_##t(x, y) : x;                                                \
+        return z < y ? y : y != y ? y : z;                                                         \
     }                                                                                              \
     static inline T oi_min_##t(T x, T y)                                                           \
     {                                                                                              \
-        T m = x < y ? x : y, tie = oi_either_##t(x, y);                                            \
-        m = x == y ? tie : m;                                                                      \
-        return x != x ? x : m;                                                                     \
+        const T z = x == y ? oi_either_##t(x, y) : x;                                              \
+        return z > y ? y : y != y ? y : z;                                                         \
     }                                                                                              \
     /* a NaN gives way to the other operand */                                                     \
     static inline T oi_max_num_##t(T x, T y)                                                       \

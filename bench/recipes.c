@@ -162,19 +162,19 @@ static void weights_1_512_512(const buffers *b)
 static void sdpa_1_1024(const buffers *b)
 {
     oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 1, 2048, 64, 64, 0, 2, 9, 9 * 2048,
-            1, 64, 0.125f, 1024, 0, 576);
+            1, 64, 1, 0.125f, 1024, 0, 576);
 }
 
 static void sdpa_32_512(const buffers *b)
 {
     oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 32, 2048, 64, 64, 0, 2, 96,
-            48 * 2048, 1, 64, 0.125f, 512, 0, 576);
+            48 * 2048, 1, 64, 1, 0.125f, 512, 0, 576);
 }
 
 static void sdpa_minilm(const buffers *b)
 {
     oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 12, 12, 128, 128, 32, 32, 0, 4, 128,
-            128 * 144, 0, 32, 0.125f, 128, 0, 384);
+            128 * 144, 0, 32, 0, 0.125f, 128, 0, 384);
 }
 
 static void read_all(const buffers *b)

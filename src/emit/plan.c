@@ -79,6 +79,8 @@ static void make(void *ctx)
     oi_unit *u = &m->plan->unit;
     oi_c_reserve(u);
     u->name = oi_unit_identifier(u, u->name);
+    for (size_t i = 0; i < m->plan->n_programs; i++)
+        u->keeps_bits |= oi_program_keeps_bits(m->plan->programs[i]);
     for (size_t i = 0; i < m->plan->n_programs && u->status == OI_OK; i++)
         u->status = oi_unit_add_graph(
             u, m->plan->programs[i],

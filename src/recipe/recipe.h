@@ -132,6 +132,7 @@ typedef struct oi_recipe_call {
     /* Asked for a few rows at a time, mostly so many, where row r of input 0 lies at r % kept; 0:
      * for all of them. */
     int64_t rows, kept;
+    bool may_regroup; /* no step makes much of a last bit: the op's tolerance counts */
 } oi_recipe_call;
 
 struct oi_recipe {

@@ -121,11 +121,20 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
     const int64_t unit = c.heads_first ? 1 : c.dv;
-    const int64_t sizes[] = {c.batches, c.heads,       c.kv_heads,
-                             c.tq,      c.tk,          c.dh,
-                             c.dv,      c.heads_first, (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
-                             rows,      space,         oi_kernel_attr(q, "causal")->b,
-                             unit};
+    const int64_t sizes[] = {c.batches,
+                             c.heads,
+                             c.kv_heads,
+                             c.tq,
+                             c.tk,
+                             c.dh,
+                             c.dv,
+                             c.heads_first,
+                             (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
+                             rows,
+                             space,
+                             oi_kernel_attr(q, "causal")->b,
+                             unit,
+                             !rc->may_regroup};
     for (size_t i = 0; i < OI_COUNT(sizes); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_real(out, scale_of(q, &c));

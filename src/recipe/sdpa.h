@@ -9,9 +9,10 @@
  *     sums     weights times values, tile by tile; a vector holds OI_VF features of the result and
  *              every sum runs along the keys in order
  *
- * Every step is rounded as in the op's definition, products and sums apart: the result is the
- * simulator's, bit by bit, whoever computes a row beside whichever others. Keys that a row does not
- * see are left out: they would add 0. */
+ * With is_exact every step is rounded as in the op's definition, products and sums apart: the
+ * result is the simulator's, bit by bit. Without, a product and its sum are rounded once, and
+ * weights are added up side by side. Either way a row is the same whoever computes it beside
+ * whichever others. Keys that a row does not see are left out: they would add 0. */
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
 
@@ -41,6 +42,12 @@ static inline __attribute__((always_inline)) void oi_sdpa_ahead(oi_sdpa_next nex
 {
     for (int64_t i = 0; i < bytes; i += 64)
         oi_prefetch(next.at + from + i);
+}
+
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_add(int64_t is_exact, oi_vf sum, oi_vf a,
+                                                               oi_vf b)
+{
+    return is_exact ? oi_vf_add(sum, oi_vf_mul(a, b)) : oi_vf_fma(a, b, sum);
 }
 
 /* -- scores -- */
@@ -83,11 +90,9 @@ static inline __attribute__((always_inline)) void oi_sdpa_keys(const void *restr
 }
 
 /* Scores of `wide` panels of keys for up to six rows of q; wide * rows is at most 6. */
-static inline __attribute__((always_inline)) void oi_sdpa_dots(const float *restrict q,
-                                                               const float *restrict panels,
-                                                               float *restrict scores,
-                                                               int64_t stride, int64_t rows,
-                                                               int64_t wide, int64_t dh, oi_vf by)
+static inline __attribute__((always_inline)) void oi_sdpa_dots(
+    const float *restrict q, const float *restrict panels, float *restrict scores, int64_t stride,
+    int64_t rows, int64_t wide, int64_t dh, oi_vf by, int64_t is_exact)
 {
     oi_vf s[12];
     for (int64_t i = 0; i < 12; i++)
@@ -99,8 +104,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_dots(const float *rest
             for (int64_t r = 0; r < rows; r++) {
                 const oi_vf x = oi_vf_set(q[r * dh + f]);
                 oi_vf *to = s + 2 * (p * rows + r);
-                to[0] = oi_vf_add(to[0], oi_vf_mul(x, left));
-                to[1] = oi_vf_add(to[1], oi_vf_mul(x, right));
+                to[0] = oi_sdpa_add(is_exact, to[0], x, left);
+                to[1] = oi_sdpa_add(is_exact, to[1], x, right);
             }
         }
     for (int64_t p = 0; p < wide; p++)
@@ -113,18 +118,16 @@ static inline __attribute__((always_inline)) void oi_sdpa_dots(const float *rest
 
 /* Scores of n keys in panels for `rows` rows. Few rows take two panels at once: a sum waits for the
  * one before it. */
-static inline __attribute__((always_inline)) void oi_sdpa_tile(const float *restrict q,
-                                                               const float *restrict panels,
-                                                               float *restrict scores,
-                                                               int64_t stride, int64_t rows,
-                                                               int64_t n, int64_t dh, float scale)
+static inline __attribute__((always_inline)) void oi_sdpa_tile(
+    const float *restrict q, const float *restrict panels, float *restrict scores, int64_t stride,
+    int64_t rows, int64_t n, int64_t dh, float scale, int64_t is_exact)
 {
     const oi_vf by = oi_vf_set(scale);
     int64_t j = 0;
     for (; rows <= 3 && j + 2 * OI_VF < n; j += 4 * OI_VF)
-        oi_sdpa_dots(q, panels + j * dh, scores + j, stride, rows, 2, dh, by);
+        oi_sdpa_dots(q, panels + j * dh, scores + j, stride, rows, 2, dh, by, is_exact);
     for (; j < n; j += 2 * OI_VF)
-        oi_sdpa_dots(q, panels + j * dh, scores + j, stride, rows, 1, dh, by);
+        oi_sdpa_dots(q, panels + j * dh, scores + j, stride, rows, 1, dh, by, is_exact);
 }
 
 /* -- weights -- */
@@ -149,8 +152,19 @@ static inline void oi_sdpa_exp(float *restrict scores, int64_t n, int64_t end)
 /* n weights of up to six rows: divided by their sums, which run side by side. */
 static inline __attribute__((always_inline)) void oi_sdpa_divide(float *restrict scores,
                                                                  int64_t stride, int64_t rows,
-                                                                 int64_t n)
+                                                                 int64_t n, int64_t is_exact)
 {
+    for (int64_t r = 0; !is_exact && r < rows; r++) {
+        oi_vf all = oi_vf_set(0);
+        for (int64_t i = r * stride; i < r * stride + n; i += OI_VF)
+            all = oi_vf_add(all, oi_vf_load(scores + i));
+        const float total = oi_vf_total(all);
+        const oi_vf by = oi_vf_set(total == 0 ? 1 : 1 / total);
+        for (int64_t i = r * stride; i < r * stride + n; i += OI_VF)
+            oi_vf_store(scores + i, oi_vf_mul(oi_vf_load(scores + i), by));
+    }
+    if (!is_exact)
+        return;
     float sum[6] = {0};
     for (int64_t i = 0; i < n; i++)
         for (int64_t r = 0; r < rows; r++)
@@ -169,7 +183,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_divide(float *restrict
 static inline __attribute__((always_inline)) void oi_sdpa_sums(
     const float *restrict weights, int64_t stride, const void *restrict v, int64_t at, int64_t step,
     int64_t size, float *restrict o, int64_t rows, int64_t n, int64_t dv, int64_t wide,
-    oi_sdpa_next next)
+    oi_sdpa_next next, int64_t is_exact)
 {
     const int64_t bytes = next.each * OI_VF / dv; /* for a vector */
     for (int64_t f = 0; f < dv; f += wide * OI_VF) {
@@ -186,7 +200,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_sums(
             for (int64_t r = 0; r < rows; r++) {
                 const oi_vf w = oi_vf_set(weights[r * stride + j]);
                 for (int64_t i = 0; i < wide; i++)
-                    s[r * wide + i] = oi_vf_add(s[r * wide + i], oi_vf_mul(w, x[i]));
+                    s[r * wide + i] = oi_sdpa_add(is_exact, s[r * wide + i], w, x[i]);
             }
         }
         for (int64_t r = 0; r < rows; r++)
@@ -214,41 +228,47 @@ enum { OI_SDPA_SCORES, OI_SDPA_DIVIDE, OI_SDPA_SUMS };
 static inline __attribute__((always_inline)) void oi_sdpa_six(
     int what, const float *restrict q, const void *restrict tile, int64_t step, int64_t size,
     float *restrict scores, int64_t stride, float *restrict o, int64_t rows, int64_t n, int64_t dh,
-    int64_t dv, float scale, oi_sdpa_next next)
+    int64_t dv, float scale, oi_sdpa_next next, int64_t is_exact)
 {
     if (what == OI_SDPA_SCORES)
-        oi_sdpa_tile(q, tile, scores, stride, rows, n, dh, scale);
+        oi_sdpa_tile(q, tile, scores, stride, rows, n, dh, scale, is_exact);
     else if (what == OI_SDPA_DIVIDE)
-        oi_sdpa_divide(scores, stride, rows, n);
+        oi_sdpa_divide(scores, stride, rows, n, is_exact);
     else if (rows <= 2 && dv % (4 * OI_VF) == 0)
-        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 4, next);
+        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 4, next, is_exact);
     else
-        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 2, next);
+        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 2, next, is_exact);
 }
 
 /* The same for any number of rows. */
 static inline __attribute__((always_inline)) void oi_sdpa_rows(
     int what, const float *restrict q, const void *restrict tile, int64_t step, int64_t size,
     float *restrict scores, int64_t stride, float *restrict o, int64_t rows, int64_t n, int64_t dh,
-    int64_t dv, float scale, oi_sdpa_next next)
+    int64_t dv, float scale, oi_sdpa_next next, int64_t is_exact)
 {
     for (; rows >= 6; rows -= 6, q += 6 * dh, scores += 6 * stride, o += 6 * dv)
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 6, n, dh, dv, scale, next);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 6, n, dh, dv, scale, next,
+                    is_exact);
     switch (rows) { /* every number of rows has sums in registers of its own */
     case 5:
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 5, n, dh, dv, scale, next);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 5, n, dh, dv, scale, next,
+                    is_exact);
         break;
     case 4:
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 4, n, dh, dv, scale, next);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 4, n, dh, dv, scale, next,
+                    is_exact);
         break;
     case 3:
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 3, n, dh, dv, scale, next);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 3, n, dh, dv, scale, next,
+                    is_exact);
         break;
     case 2:
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 2, n, dh, dv, scale, next);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 2, n, dh, dv, scale, next,
+                    is_exact);
         break;
     case 1:
-        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 1, n, dh, dv, scale, next);
+        oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 1, n, dh, dv, scale, next,
+                    is_exact);
         break;
     default: break;
     }
@@ -281,7 +301,7 @@ static inline void oi_sdpa_mask(float *restrict scores, const void *restrict mas
 
 /* A call: sizes, and steps in rows of q, out and the caches. */
 typedef struct oi_sdpa_shape {
-    int64_t group, tq, len, dh, dv, size, is_causal;
+    int64_t group, tq, len, dh, dv, size, is_causal, is_exact;
     int64_t q_h, q_t, k_h, k_t; /* from head to head, from query to query or key to key */
     int64_t mask_size, mask_h, mask_t, mask_k;
     float scale;
@@ -329,7 +349,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_scores(const oi_sdpa_s
                          s->dh, p->panels, next);
             oi_sdpa_rows(OI_SDPA_SCORES, p->q + r * s->dh, p->panels, 0, 4,
                          p->scores + r * p->stride + at, p->stride, p->o, oi_sdpa_alike(s, p, r), n,
-                         s->dh, s->dv, s->scale, next);
+                         s->dh, s->dv, s->scale, next, s->is_exact);
         }
 }
 
@@ -346,7 +366,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_weights(const oi_sdpa_
                     p->stride);
     }
     oi_sdpa_rows(OI_SDPA_DIVIDE, p->q, p->panels, 0, 4, p->scores, p->stride, p->o, p->rows,
-                 p->stride, s->dh, s->dv, s->scale, (oi_sdpa_next){0});
+                 p->stride, s->dh, s->dv, s->scale, (oi_sdpa_next){0}, s->is_exact);
 }
 
 /* Values in f16 become floats once for many rows. */
@@ -370,10 +390,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa
             if (s->size == 2 && rows > 6) {
                 oi_sdpa_values(from, step, n, s->dv, p->values);
                 oi_sdpa_rows(OI_SDPA_SUMS, p->q, p->values, s->dv, 4, scores, p->stride, o, rows, n,
-                             s->dh, s->dv, s->scale, next);
+                             s->dh, s->dv, s->scale, next, s->is_exact);
             } else {
                 oi_sdpa_rows(OI_SDPA_SUMS, p->q, from, step, s->size, scores, p->stride, o, rows, n,
-                             s->dh, s->dv, s->scale, next);
+                             s->dh, s->dv, s->scale, next, s->is_exact);
             }
         }
 }
@@ -406,8 +426,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
     const void *restrict mask, float *restrict out, float *restrict work, int64_t batches,
     int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk, int64_t dh, int64_t dv,
     int64_t heads_first, int64_t size, int64_t room, int64_t space, int64_t is_causal, int64_t unit,
-    float scale, int64_t kv_len, int64_t mask_size, int64_t mask_b, int64_t mask_h, int64_t mask_t,
-    int64_t mask_k, int64_t first, int64_t last)
+    int64_t is_exact, float scale, int64_t kv_len, int64_t mask_size, int64_t mask_b,
+    int64_t mask_h, int64_t mask_t, int64_t mask_k, int64_t first, int64_t last)
 {
     const int64_t len = kv_len < 0 ? 0 : kv_len < tk ? kv_len : tk;
     /* not a power of two from row to row: they would meet in one place of the first cache */
@@ -424,6 +444,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
                              dv,
                              size,
                              is_causal,
+                             is_exact,
                              heads_first ? tq : 1,
                              heads_first ? 1 : heads,
                              heads_first ? tk : 1,
@@ -452,10 +473,12 @@ static inline __attribute__((always_inline)) void oi_sdpa(
     const float *restrict q, const void *restrict k, const void *restrict v, float *restrict out,
     float *restrict work, int64_t batches, int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk,
     int64_t dh, int64_t dv, int64_t heads_first, int64_t size, int64_t room, int64_t space,
-    int64_t is_causal, int64_t unit, float scale, int64_t kv_len, int64_t first, int64_t last)
+    int64_t is_causal, int64_t unit, int64_t is_exact, float scale, int64_t kv_len, int64_t first,
+    int64_t last)
 {
     oi_sdpa_masked(q, k, v, NULL, out, work, batches, heads, kv_heads, tq, tk, dh, dv, heads_first,
-                   size, room, space, is_causal, unit, scale, kv_len, 0, 0, 0, 0, 0, first, last);
+                   size, room, space, is_causal, unit, is_exact, scale, kv_len, 0, 0, 0, 0, 0,
+                   first, last);
 }
 
 #endif

@@ -152,6 +152,32 @@ static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool
     return to;
 }
 
+/* The op rounds its input to 8 bits, or makes integers or truths of floats. */
+static bool rounds(const oi_program *p, const oi_pnode *n)
+{
+    bool has_float = false, has_other = false;
+    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
+        const oi_pattr *a = &n->as.op.attrs[i];
+        if (strcmp(a->attr->name, "act") == 0 && a->one.value.tag == OI_VALUE_STRING &&
+            strcmp(a->one.value.s, "q8") == 0)
+            return true;
+    }
+    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+        has_float |=
+            !n->as.op.in[i].is_index && oi_dtype_is_float(p->vars[n->as.op.in[i].var].dtype);
+    for (uint32_t i = 0; i < n->as.op.n_out; i++)
+        has_other |= !oi_dtype_is_float(p->vars[n->as.op.out[i].var].dtype);
+    return has_float && has_other;
+}
+
+bool oi_program_keeps_bits(const oi_program *p)
+{
+    for (size_t i = 0; i < p->graph->nodes.n; i++)
+        if (p->nodes[i].kind == OI_NODE_OP && rounds(p, &p->nodes[i]))
+            return true;
+    return false;
+}
+
 bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
                   oi_recipe_plan *plan)
 {
@@ -164,8 +190,10 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
         if (u->tensors.at[port->tensor].run_dims)
             return false;
     }
-    *recipe = oi_recipe_find(&(oi_recipe_call){.q = q, .is_weight = is_weight, .target = u->target},
-                             plan);
+    *recipe = oi_recipe_find(
+        &(oi_recipe_call){
+            .q = q, .is_weight = is_weight, .target = u->target, .may_regroup = !u->keeps_bits},
+        plan);
     bool takes = *recipe;
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)
         takes = can_pack(u, call, &plan->packings[i]);

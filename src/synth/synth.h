@@ -363,9 +363,10 @@ struct oi_unit {
     OI_VEC(oi_pass_note) notes;
     oi_map names; /* taken identifiers */
     bool per_node;
-    bool share_all;          /* threads share however little there is to do */
-    bool timed;              /* the program says when a kernel begins and ends */
-    bool embeds;             /* weights are compiled in */
+    bool share_all;  /* threads share however little there is to do */
+    bool timed;      /* the program says when a kernel begins and ends */
+    bool keeps_bits; /* some op makes integers of floats: a last bit may be a large difference */
+    bool embeds;     /* weights are compiled in */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
     const char *dump;        /* that text */
@@ -395,6 +396,10 @@ bool oi_unit_skips(const oi_unit *u, const char *pass); /* it was asked to be le
 /* -- build.c: statements of a graph -- */
 
 oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name);
+
+/* -- recipes.c -- */
+
+bool oi_program_keeps_bits(const oi_program *p); /* what oi_unit.keeps_bits says */
 
 /* -- lower.c: the kernels of an op -- */
 

@@ -403,7 +403,12 @@ static void plan_body(oi_unit *u, oi_skernel *k, const oi_turn *t)
 {
     oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
     bool *is_weight = oi_arena_alloc(u->arena, k->taken->n_in + 1);
-    oi_recipe_call call = {k->taken, is_weight, u->target, t->step, k->taken->in[0].dims[t->dim]};
+    oi_recipe_call call = {.q = k->taken,
+                           .is_weight = is_weight,
+                           .target = u->target,
+                           .rows = t->step,
+                           .kept = k->taken->in[0].dims[t->dim],
+                           .may_regroup = !u->keeps_bits};
     for (uint32_t i = 0; i < k->plan->n_args; i++)
         if (k->plan->args[i].kind == OI_ARG_IN) {
             const oi_tensor *x = &u->tensors.at[k->ports.at[k->arg_ports[i]].tensor];

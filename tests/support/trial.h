@@ -260,7 +260,8 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
     const oi_device_info target = {.type = t->is_small ? OI_DEVICE_MCU : OI_DEVICE_CPU,
                                    .cpu = {.isa = trial_folder()->isa},
                                    .mcu = {.stack_bytes = 4096}};
-    const oi_recipe_call c = {.q = &t->q, .is_weight = t->is_weight, .target = &target};
+    const oi_recipe_call c = {
+        .q = &t->q, .is_weight = t->is_weight, .target = &target, .may_regroup = !t->is_exact};
     oi_recipe_plan p;
     void *packed[OI_RECIPE_PACKS] = {0};
     t->out = trial_operand(type, rank, dims);

@@ -38,17 +38,17 @@ static void gemm_stack(const oi_recipe_value *a)
 static void sdpa(const oi_recipe_value *a)
 {
     if (a[13].n == 2)
-        oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 2, N4(14), a[18].real,
-                N3(19));
+        oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 2, N4(14), 1,
+                a[19].real, N3(20));
     else
-        oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 4, N4(14), a[18].real,
-                N3(19));
+        oi_sdpa(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 4, N4(14), 1,
+                a[19].real, N3(20));
 }
 
 static void sdpa_masked(const oi_recipe_value *a)
 {
     oi_sdpa_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, N4(6), N4(10), N4(14),
-                   a[18].n, a[19].real, N4(20), N4(24));
+                   a[18].n, 1, a[20].real, N4(21), N4(25));
 }
 
 /* -- convolution: how many filters at once, and the stride -- */

@@ -134,10 +134,12 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 /* Products of 16 bits: as many of them are added up in that as surely fit. */
 static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
+    if (!n->order.strip || !n->most || n->n_axes + 1 >= OI_NEST_AXES) /* a strip has axes */
+        return;
     const uint32_t last = n->n_axes - 1 - n->order.spells_last;
     const int64_t each = n->order.spells_last ? n->axes[n->n_axes - 1].extent : 1;
     int64_t inner = n->axes[last].extent;
-    if (!n->order.strip || !n->most || !n->axes[last].is_reduced || n->n_axes + 1 >= OI_NEST_AXES)
+    if (!n->axes[last].is_reduced)
         return;
     while (inner > 1 && (n->axes[last].extent % inner != 0 || inner * each * n->most > INT16_MAX))
         inner--;

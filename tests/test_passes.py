@@ -185,16 +185,18 @@ block drop {
 }
 """.replace("constant {", "constant { zero: f32 @init(0.4);"),
     # what a kernel reads by name changes before its result is read; a constant comes into a variable that
-    # was read before, straight on, in a loop and in a block that is called
+    # was read before, straight on, in a loop and in a block that is called; that block writes what is read behind it;
+    # a number negated twice
     "order": """
 dynamic { x: f32[8]; }
 constant { half: f32 @init(0.5); c: f32[8] @init(3.0); }
 volatile {
   limit: f32 @init(1.0); y: f32[8]; z: f32[8]; u: f32[8]; v: f32[8];
-  first: f32[8] @init(1.0); second: f32[8] @init(1.0); third: f32[8] @init(1.0);
+  first: f32[8] @init(1.0); second: f32[8] @init(1.0); third: f32[8] @init(1.0); fourth: f32[8]; n: f32[8];
 }
 block entry {
   assign t: f32[8];
+  assign peak: f32[1];
   op relu(x, clamp_max=limit) >> t;
   op mul(limit, half) >> limit;
   op neg(t) >> y;
@@ -204,12 +206,19 @@ block entry {
     op add(x, second) >> u;
     op add(c, c) >> second;
   }
+  op exp(x) >> fourth;
   branch called;
   op add(c, c) >> third;
-  return y, z, u, v;
+  op add(fourth, c) >> fourth;
+  op max_axis(x, axes=[0], keepdims=true) >> peak;
+  op neg(peak) >> peak;
+  op neg(peak) >> peak;
+  op mul(fourth, peak) >> n;
+  return y, z, u, v, n;
 }
 block called {
   op add(x, third) >> v;
+  op add(x, x) >> fourth;
   return;
 }
 """,

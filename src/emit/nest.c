@@ -205,6 +205,8 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
 
 static bool is_leaf(const char *text)
 {
+    if (*text == '-') /* behind another minus it would decrement */
+        return false;
     for (; *text; text++)
         if (*text == ' ' || *text == '(' || *text == '?')
             return false;

@@ -80,14 +80,18 @@ static void look_for_crossing(void *ctx, const oi_mention *m)
         x->crosses[m->tensor] |= x->written[m->tensor] != x->list;
 }
 
+/* Behind a call it is another list: the block may have written anything. */
 static void cross_list(oi_unit *u, uint32_t graph, oi_stmts *list, crossing *x)
 {
-    const uint32_t own = ++x->n_lists;
+    uint32_t own = ++x->n_lists;
     for (size_t i = 0; i < list->n; i++) {
         x->list = own;
         oi_stmt_mentions(u, graph, &list->at[i], look_for_crossing, x);
         if (list->at[i].kind == OI_STMT_LOOP)
             cross_list(u, graph, &list->at[i].body, x);
+        if (oi_stmts_call(&(oi_stmts){.at = &list->at[i], .n = 1}) ||
+            list->at[i].kind == OI_STMT_AWAIT)
+            own = ++x->n_lists;
     }
 }
 

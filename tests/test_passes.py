@@ -186,13 +186,13 @@ block drop {
 """.replace("constant {", "constant { zero: f32 @init(0.4);"),
     # what a kernel reads by name changes before its result is read; a constant comes into a variable that
     # was read before, straight on, in a loop and in a block that is called; that block writes what is read behind it;
-    # a number negated twice
+    # a number negated twice; a kernel that reads what it wrote itself
     "order": """
 dynamic { x: f32[8]; }
-constant { half: f32 @init(0.5); c: f32[8] @init(3.0); }
+constant { half: f32 @init(0.5); c: f32[8] @init(3.0); places: i64[8] @init(3); }
 volatile {
   limit: f32 @init(1.0); y: f32[8]; z: f32[8]; u: f32[8]; v: f32[8];
-  first: f32[8] @init(1.0); second: f32[8] @init(1.0); third: f32[8] @init(1.0); fourth: f32[8]; n: f32[8];
+  first: f32[8] @init(1.0); second: f32[8] @init(1.0); third: f32[8] @init(1.0); fourth: f32[8]; n: f32[8]; w: f32[8];
 }
 block entry {
   assign t: f32[8];
@@ -214,7 +214,9 @@ block entry {
   op neg(peak) >> peak;
   op neg(peak) >> peak;
   op mul(fourth, peak) >> n;
-  return y, z, u, v, n;
+  op scatter(c, places, x, reduction="mul") >> w;
+  op abs(w) >> w;
+  return y, z, u, v, n, w;
 }
 block called {
   op add(x, third) >> v;

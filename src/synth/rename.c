@@ -30,6 +30,18 @@ static void look_for_writes(void *ctx, const oi_mention *m)
     x->writes |= m->writes && m->tensor == x->tensor;
 }
 
+/* Whether the kernel looks at the value that was there before; what it reads after it wrote all of
+ * it (scatter with a reduction) is its own. */
+static bool reads_old(const oi_skernel *k, uint32_t tensor)
+{
+    const oi_sops *ops;
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+        for (size_t i = 0; i < ops->n; i++)
+            if (oi_sop_is_access(&ops->at[i]) && k->ports.at[ops->at[i].port].tensor == tensor)
+                return ops->at[i].kind != OI_SOP_STORE;
+    return oi_kernel_reads(k, tensor);
+}
+
 /* Whether the statement gives the tensor a whole new value; *reads when it also looks at the old.
  */
 static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
@@ -48,7 +60,7 @@ static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
             continue;
         writes |= k->ports.at[i].is_written && k->ports.at[i].n_entry == 0;
     }
-    *reads = oi_kernel_reads(k, tensor);
+    *reads = reads_old(k, tensor);
     return writes;
 }
 
@@ -170,7 +182,7 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t firs
     oi_stmt *w = &list->at[first];
     if (w->kind == OI_STMT_KERNEL) { /* what it reads is an earlier value */
         oi_skernel *k = &u->kernels.at[w->kernel];
-        if (oi_kernel_reads(k, tensor))
+        if (reads_old(k, tensor))
             split_ports(u, k, tensor, tensor, r.to);
         else
             move_writes(k, tensor, r.to);

@@ -3,6 +3,23 @@
 
 #include <math.h>
 
+int64_t oi_operand_count(const oi_operand *o)
+{
+    int64_t n = 1;
+    for (uint32_t d = 0; d < o->rank; d++)
+        n *= o->dims[d];
+    return n;
+}
+
+bool oi_operand_is_dense(const oi_operand *o)
+{
+    int64_t stride = 1;
+    for (uint32_t d = o->rank; d-- > 0; stride *= o->dims[d])
+        if (o->dims[d] != 1 && o->strides[d] != stride)
+            return false;
+    return true;
+}
+
 /* -- forms -- */
 
 oi_dtype oi_form_of(oi_dtype t)

@@ -32,6 +32,9 @@ typedef struct oi_operand {
     int64_t strides[OI_KERNEL_RANK];
 } oi_operand;
 
+int64_t oi_operand_count(const oi_operand *o); /* of its elements */
+bool oi_operand_is_dense(const oi_operand *o); /* they lie row-major, without gaps */
+
 /* A call whose types were checked (oi_infer). */
 typedef struct oi_kernel_query {
     const oi_op *op;

@@ -17,14 +17,6 @@ static oi_nest_ref *copy_to_output(const oi_kernel_query *q, oi_nest *n)
     return oi_nest_add_read(n, q, 0);
 }
 
-static int64_t count(const oi_operand *o)
-{
-    int64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++)
-        n *= o->dims[d];
-    return n;
-}
-
 /* -- turned round -- */
 
 void oi_nest_reverse(const oi_kernel_query *q, size_t i, oi_nest *n)
@@ -60,7 +52,7 @@ void oi_nest_roll(const oi_kernel_query *q, size_t i, oi_nest *n)
     size_t n_axes = oi_kernel_ints(q, "axes", &axes);
     if (!axes) {
         oi_nest_reshape(q, i, n);
-        set_roll(&n->reads[0].at[0], shifts[0], count(x));
+        set_roll(&n->reads[0].at[0], shifts[0], oi_operand_count(x));
         return;
     }
     oi_nest_ref *r = copy_to_output(q, n);
@@ -318,6 +310,6 @@ void oi_nest_size_of(const oi_kernel_query *q, size_t i, oi_nest *n)
     (void)i;
     n->kind = OI_NEST_MAP;
     n->is_copy = true;
-    n->fill = (oi_op_value){.tag = OI_VALUE_INT, .i = count(&q->in[0])};
+    n->fill = (oi_op_value){.tag = OI_VALUE_INT, .i = oi_operand_count(&q->in[0])};
     oi_nest_set_write(n, q, 0);
 }

@@ -3,23 +3,6 @@
 
 /* -- compiling -- */
 
-static bool is_contiguous(const oi_operand *o)
-{
-    int64_t stride = 1;
-    for (uint32_t d = o->rank; d-- > 0; stride *= o->dims[d])
-        if (o->dims[d] != 1 && o->strides[d] != stride)
-            return false;
-    return true;
-}
-
-static int64_t count(const oi_operand *o)
-{
-    int64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++)
-        n *= o->dims[d];
-    return n;
-}
-
 /* Whether a coordinate stays within [from, to) for all iterations. */
 static bool stays(const oi_nest *n, const oi_nest_coord *c, int64_t from, int64_t to)
 {
@@ -76,7 +59,7 @@ static void set_lane(oi_nest_job *j, const oi_nest_ref *r, oi_lane *l)
     l->data = r->is_output ? io->out[r->operand] : (char *)(uintptr_t)io->in[r->operand];
     l->at = at ? at[r->operand] : 0;
     if (r->is_flat) {
-        add_coord(j, l, &r->at[0], count(o), 1, is_contiguous(o) ? NULL : o);
+        add_coord(j, l, &r->at[0], oi_operand_count(o), 1, oi_operand_is_dense(o) ? NULL : o);
         return;
     }
     for (uint32_t d = 0; d < r->rank; d++)

@@ -3,17 +3,9 @@
 #include "kernel/lines.h"
 #include "kernel/order.h"
 
-static int64_t count(const oi_operand *x)
-{
-    int64_t n = 1;
-    for (uint32_t d = 0; d < x->rank; d++)
-        n *= x->dims[d];
-    return n;
-}
-
 static size_t truths_bytes(const oi_kernel_query *q)
 {
-    return ((size_t)count(&q->in[0]) + 63) / 64 * 64;
+    return ((size_t)oi_operand_count(&q->in[0]) + 63) / 64 * 64;
 }
 
 /* -0 is 0, NaN is not. */
@@ -30,7 +22,7 @@ static bool is_nonzero(const oi_operand *x, const void *data, int64_t at)
 static int64_t find(const oi_kernel_query *q, const oi_kernel_io *io, int64_t most, int64_t *to)
 {
     const oi_operand *x = &q->in[0];
-    const int64_t n = count(x);
+    const int64_t n = oi_operand_count(x);
     uint8_t *truths = io->scratch;
     int64_t found;
     for (int64_t i = 0; i < n; i++) {
@@ -47,7 +39,7 @@ static int64_t find(const oi_kernel_query *q, const oi_kernel_io *io, int64_t mo
 size_t oi_nonzero_scratch(const oi_kernel_query *q)
 {
     const oi_operand *x = &q->in[0];
-    return truths_bytes(q) + (size_t)count(x) * x->rank * sizeof(int64_t);
+    return truths_bytes(q) + (size_t)oi_operand_count(x) * x->rank * sizeof(int64_t);
 }
 
 bool oi_nonzero_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length)
@@ -65,7 +57,7 @@ static bool nonzero_run(const oi_kernel_query *q, const oi_choice *c, const oi_k
     int64_t *places = (int64_t *)(void *)((char *)io->scratch + truths_bytes(q));
     dense.strides[0] = out->dims[1];
     dense.strides[1] = 1;
-    if (!oi_kernel_measured(find(q, io, count(&q->in[0]), places), out->dims[1], fault))
+    if (!oi_kernel_measured(find(q, io, oi_operand_count(&q->in[0]), places), out->dims[1], fault))
         return false;
     oi_copy(out, io->out[0], io->out_at ? io->out_at[0] : 0, &dense, places, 0, io);
     return true;

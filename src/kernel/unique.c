@@ -3,14 +3,6 @@
  */
 #include "kernel/sort.h"
 
-static int64_t count(const oi_operand *x)
-{
-    int64_t n = 1;
-    for (uint32_t d = 0; d < x->rank; d++)
-        n *= x->dims[d];
-    return n;
-}
-
 /* What oi_unique works with, in scratch: one number for every element. */
 typedef struct parts {
     oi_entry *entries; /* twice */
@@ -23,12 +15,12 @@ typedef struct parts {
 
 size_t oi_unique_scratch(const oi_kernel_query *q)
 {
-    return (size_t)count(&q->in[0]) * PER_ELEMENT;
+    return (size_t)oi_operand_count(&q->in[0]) * PER_ELEMENT;
 }
 
 static parts parts_of(const oi_kernel_query *q, const oi_kernel_io *io)
 {
-    const size_t n = (size_t)count(&q->in[0]);
+    const size_t n = (size_t)oi_operand_count(&q->in[0]);
     parts p = {.entries = io->scratch};
     p.keys = (uint64_t *)(void *)(p.entries + 2 * n);
     p.order = (int64_t *)(void *)(p.keys + n);
@@ -77,7 +69,7 @@ static oi_operand dense(oi_operand o)
 static int64_t find(const oi_kernel_query *q, const oi_kernel_io *io, int64_t most, const parts *p)
 {
     const oi_operand *x = &q->in[0], own = dense(*x);
-    const int64_t n = count(x);
+    const int64_t n = oi_operand_count(x);
     int64_t found;
     sort(q, io, p->entries);
     for (int64_t i = 0; i < n; i++) {
@@ -104,8 +96,10 @@ static bool unique_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     const parts p = parts_of(q, io);
     const void *const made[] = {p.values, p.first, p.inverse, p.counts};
     const int64_t most = q->out[0].dims[0];
-    if (!oi_kernel_measured(find(q, io, most < count(&q->in[0]) ? most : count(&q->in[0]), &p),
-                            most, fault))
+    if (!oi_kernel_measured(
+            find(q, io, most < oi_operand_count(&q->in[0]) ? most : oi_operand_count(&q->in[0]),
+                 &p),
+            most, fault))
         return false;
     for (size_t o = 0; o < q->n_out; o++) {
         const oi_operand own = dense(q->out[o]);

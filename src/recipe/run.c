@@ -39,24 +39,6 @@ static oi_recipe_call_fn *body_of(const char *name, oi_cpu cpu)
     return NULL;
 }
 
-static int64_t count(const oi_operand *o)
-{
-    int64_t n = 1;
-    for (uint32_t i = 0; i < o->rank; i++)
-        n *= o->dims[i];
-    return n;
-}
-
-/* Row-major, of whole bytes. */
-static bool is_plain(const oi_operand *o)
-{
-    int64_t stride = 1;
-    for (uint32_t i = o->rank; i-- > 0; stride *= o->dims[i])
-        if (o->dims[i] != 1 && o->strides[i] != stride)
-            return false;
-    return oi_dtype_bits(o->dtype) >= 8;
-}
-
 static size_t bytes_of(const oi_recipe_plan *p, uint32_t scratch)
 {
     const size_t bits =
@@ -78,9 +60,9 @@ bool oi_recipe_choose(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_choi
         return false;
     for (size_t i = 0; i < q->n_in + q->n_out; i++) {
         const oi_operand *o = i < q->n_in ? &q->in[i] : &q->out[i - q->n_in];
-        if (!is_plain(o))
+        if (!oi_operand_is_dense(o) || oi_dtype_bits(o->dtype) < 8)
             return false;
-        elements += count(o);
+        elements += oi_operand_count(o);
     }
     const oi_recipe *recipe = oi_recipe_find(&call, &plan);
     if (!recipe || plan.n_packings || plan.ready.function || !(body = body_of(plan.function, cpu)))

@@ -30,29 +30,12 @@ struct oi_calls {
 
 /* -- making ready -- */
 
-static int64_t count(const oi_operand *o)
-{
-    int64_t n = 1;
-    for (uint32_t i = 0; i < o->rank; i++)
-        n *= o->dims[i];
-    return n;
-}
-
 static bool bytes_of(const oi_operand *o, size_t *out)
 {
     uint64_t bytes;
-    if (!oi_dtype_bytes(o->dtype, (uint64_t)count(o), &bytes) || bytes > SIZE_MAX / 4)
+    if (!oi_dtype_bytes(o->dtype, (uint64_t)oi_operand_count(o), &bytes) || bytes > SIZE_MAX / 4)
         return false;
     *out = (size_t)(bytes + ALIGN - 1) / ALIGN * ALIGN;
-    return true;
-}
-
-static bool is_contiguous(const oi_operand *o)
-{
-    int64_t stride = 1;
-    for (uint32_t i = o->rank; i-- > 0; stride *= o->dims[i])
-        if (o->dims[i] != 1 && o->strides[i] != stride)
-            return false;
     return true;
 }
 
@@ -62,7 +45,7 @@ static bool is_view(const oi_expansion *e, const oi_exp_call *c)
     bool keeps = c->op->id == OI_OP_RESHAPE || c->op->id == OI_OP_SQUEEZE ||
                  c->op->id == OI_OP_UNSQUEEZE || c->op->id == OI_OP_FLATTEN ||
                  c->op->id == OI_OP_IDENTITY;
-    return keeps && to->kind == OI_VALUE_OF_TEMP && is_contiguous(&from->type) &&
+    return keeps && to->kind == OI_VALUE_OF_TEMP && oi_operand_is_dense(&from->type) &&
            from->kind != OI_VALUE_OF_OUTPUT;
 }
 
@@ -265,7 +248,7 @@ static void put_attrs(const oi_calls *c, const oi_kernel_query *q, char *scratch
             put_number(value->type.dtype, to, 0, given);
             continue;
         }
-        uint32_t n = (uint32_t)count(&value->type);
+        uint32_t n = (uint32_t)oi_operand_count(&value->type);
         for (uint32_t i = 0; i < n && i < given->n; i++)
             (void)oi_element_set_i64(value->type.dtype, to, i, given->ints[i]);
     }

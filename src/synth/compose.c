@@ -227,6 +227,30 @@ void oi_nest_permute(oi_unit *u, const oi_skernel *k, oi_snest *n, const uint32_
     pick_axes(u, k, n, &p);
 }
 
+void oi_nest_bring(oi_unit *u, const oi_skernel *k, oi_snest *n, uint32_t axis, uint32_t to)
+{
+    uint32_t from[OI_NEST_AXES], rest = 0;
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        rest += a != to && rest == axis;
+        from[a] = a == to ? axis : rest++;
+    }
+    if (axis != to)
+        oi_nest_permute(u, k, n, from);
+}
+
+uint32_t oi_coord_axis(const oi_snest *n, const oi_nest_coord *c)
+{
+    uint32_t axis = OI_NO_ID;
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        if (c->step[a] == 0)
+            continue;
+        if (axis != OI_NO_ID || c->step[a] != 1 || n->axes[a].is_reduced)
+            return OI_NO_ID;
+        axis = a;
+    }
+    return c->base == 0 && c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE ? axis : OI_NO_ID;
+}
+
 void oi_nest_drop_unit_axes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     picking p = {.n = 0};
@@ -422,6 +446,24 @@ const oi_snest *oi_kernel_map(const oi_skernel *k)
         if ((n->pre.at[i].kind == OI_SOP_STORE) != (i + 1 == n->pre.n))
             return NULL;
     return n;
+}
+
+void oi_kernel_drop_dim(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+{
+    oi_tensor *t = &u->tensors.at[tensor];
+    oi_sops *ops;
+    t->rank--;
+    memmove(&t->dims[dim], &t->dims[dim + 1], (t->rank - dim) * sizeof *t->dims);
+    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
+        for (size_t i = 0; i < ops->n; i++) {
+            oi_sop *op = &ops->at[i];
+            if (!oi_sop_is_access(op) || k->ports.at[op->port].tensor != tensor)
+                continue;
+            oi_nest_coord *at = oi_arena_alloc(u->arena, (t->rank + 1) * sizeof *at);
+            for (uint32_t d = 0; d < t->rank; d++)
+                at[d] = op->at[d + (d >= dim)];
+            op->at = at;
+        }
 }
 
 void oi_kernel_drop_port(oi_skernel *k, uint32_t tensor)

@@ -40,6 +40,10 @@ void oi_nest_split_axis(oi_unit *u, const oi_skernel *k, oi_snest *n, const oi_s
 void oi_nest_drop_unit_axes(oi_unit *u, const oi_skernel *k, oi_snest *n);
 /* Axis i of the nest was axis from[i]. */
 void oi_nest_permute(oi_unit *u, const oi_skernel *k, oi_snest *n, const uint32_t *from);
+/* The axis goes to place `to`; the others keep their order. */
+void oi_nest_bring(oi_unit *u, const oi_skernel *k, oi_snest *n, uint32_t axis, uint32_t to);
+/* The output axis that a coordinate is, OI_NO_ID when it is not one alone. */
+uint32_t oi_coord_axis(const oi_snest *n, const oi_nest_coord *c);
 
 /* -- instructions -- */
 
@@ -81,6 +85,8 @@ uint64_t oi_sop_work(const oi_sop *op); /* inline.c: what it costs, in additions
 
 /* The one nest of a kernel that is a map with a single store, which comes last; NULL: it is not. */
 const oi_snest *oi_kernel_map(const oi_skernel *k);
+/* All that goes to the tensor does so without the dim, which the tensor loses. */
+void oi_kernel_drop_dim(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim);
 void oi_kernel_drop_port(oi_skernel *k, uint32_t tensor);
 void oi_kernel_take_nodes(oi_unit *u, oi_skernel *to, const oi_skernel *from, bool first);
 /* Whether statement `at` may change places with those from first to last - 1: none of them must

@@ -47,14 +47,6 @@ static oi_port add_table(custom *x, const char *stem, oi_dtype dtype, int64_t n,
     return add_tensor(x, stem, dtype, 1, &n, bytes);
 }
 
-static int64_t count(const oi_operand *o)
-{
-    int64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++)
-        n *= o->dims[d];
-    return n;
-}
-
 /* -- steps -- */
 
 static void call_op(custom *x, const char *name, const oi_port *in, size_t n_in, oi_port to,
@@ -246,7 +238,7 @@ static void set_length(custom *x, oi_port found, oi_port of, uint32_t dim)
 static void lower_unique(custom *x)
 {
     const oi_operand *in = &x->q->in[0];
-    int64_t n = count(in), most = x->q->out[0].dims[0];
+    int64_t n = oi_operand_count(in), most = x->q->out[0].dims[0];
     oi_port keys = as(x, x->in[0], key_dtype(in->dtype)), at = add_line(x, "order", OI_I64, n);
     oi_port found = add_tensor(x, "found", OI_I64, 0, NULL, NULL);
     order(x, keys, at, 1, n, 1, n, false);
@@ -273,7 +265,8 @@ static void lower_unique(custom *x)
 static void lower_nonzero(custom *x)
 {
     const oi_operand *in = &x->q->in[0];
-    int64_t n = count(in), *dims = oi_arena_alloc(x->u->arena, (in->rank + 1) * sizeof *dims);
+    int64_t n = oi_operand_count(in),
+            *dims = oi_arena_alloc(x->u->arena, (in->rank + 1) * sizeof *dims);
     memcpy(dims, in->dims, in->rank * sizeof *dims);
     oi_port truths = as(x, x->in[0], OI_BOOL);
     oi_port sizes = add_table(x, "dims", OI_I64, in->rank, dims);
@@ -411,7 +404,7 @@ static void lower_resize(custom *x)
 {
     const oi_operand *in = &x->q->in[0], *out = &x->q->out[0];
     bool nearest = strcmp(oi_kernel_attr(x->q, "mode")->s, "nearest") == 0;
-    if (count(in) == 0 || count(out) == 0)
+    if (oi_operand_count(in) == 0 || oi_operand_count(out) == 0)
         return;
     oi_port now = nearest ? x->in[0] : as(x, x->in[0], OI_F64);
     for (uint32_t d = 0; d < in->rank; d++)

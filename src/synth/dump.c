@@ -60,6 +60,17 @@ static void put_kernel(dumping *d, const oi_skernel *k)
     oi_buf_puts(d->out, "\n");
 }
 
+static void put_list(dumping *d, const oi_stmts *list);
+
+static void put_body(dumping *d, const oi_stmts *list)
+{
+    d->depth++;
+    put_list(d, list);
+    d->depth--;
+    oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
+    oi_buf_puts(d->out, "}\n");
+}
+
 static void put_list(dumping *d, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
@@ -75,19 +86,11 @@ static void put_list(dumping *d, const oi_stmts *list)
             break;
         case OI_STMT_LOOP:
             oi_buf_printf(d->out, "loop %s {\n", n->name.text);
-            d->depth++;
-            put_list(d, &s->body);
-            d->depth--;
-            oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
-            oi_buf_puts(d->out, "}\n");
+            put_body(d, &s->body);
             break;
         case OI_STMT_TURNS:
             oi_buf_printf(d->out, "turns %" PRId64 " {\n", s->limit);
-            d->depth++;
-            put_list(d, &s->body);
-            d->depth--;
-            oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
-            oi_buf_puts(d->out, "}\n");
+            put_body(d, &s->body);
             break;
         case OI_STMT_CACHE:
             oi_buf_printf(d->out, "%s %s", oi_node_table[s->node->kind].target,

@@ -217,20 +217,6 @@ static bool fits_kernel(laying *x)
 
 /* -- axes that all nests have -- */
 
-/* The output axis that a coordinate is; OI_NO_ID: not one alone. */
-static uint32_t axis_of(const oi_snest *n, const oi_nest_coord *c)
-{
-    uint32_t axis = OI_NO_ID;
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        if (c->step[a] == 0)
-            continue;
-        if (axis != OI_NO_ID || c->step[a] != 1 || n->axes[a].is_reduced)
-            return OI_NO_ID;
-        axis = a;
-    }
-    return c->base == 0 ? axis : OI_NO_ID;
-}
-
 static bool touches(const laying *x, const oi_snest *n, uint32_t tensor)
 {
     for (int post = 0; post < 2; post++) {
@@ -272,7 +258,7 @@ static bool find_common(const laying *x, uint32_t tensor, uint32_t d, uint32_t *
                 if (!oi_sop_is_access(&ops->at[i]) ||
                     x->k->ports.at[ops->at[i].port].tensor != tensor)
                     continue;
-                uint32_t own = axis_of(n, &ops->at[i].at[d]);
+                uint32_t own = oi_coord_axis(n, &ops->at[i].at[d]);
                 if (own == OI_NO_ID || own < x->k->n_shared ||
                     (axes[m] != OI_NO_ID && axes[m] != own))
                     return false;
@@ -285,48 +271,25 @@ static bool find_common(const laying *x, uint32_t tensor, uint32_t d, uint32_t *
     return true;
 }
 
-/* The local's dim d goes, or with d OI_NO_ID one of LANES places comes, along axis `lane`. */
-static void change_local(laying *x, uint32_t tensor, uint32_t d, const uint32_t *lane)
+/* The local gets a last dim of LANES places, by nest along axis `lane`. */
+static void add_lanes(laying *x, uint32_t tensor, const uint32_t *lane)
 {
     oi_tensor *t = &x->u->tensors.at[tensor];
-    const uint32_t rank = t->rank;
     for (size_t l = 0; l < 2 * x->k->nests.n; l++) {
         oi_sops *ops = oi_kernel_sops(x->k, l);
         for (size_t i = 0; i < ops->n; i++) {
             oi_sop *op = &ops->at[i];
             if (!oi_sop_is_access(op) || x->k->ports.at[op->port].tensor != tensor)
                 continue;
-            oi_nest_coord *at = oi_arena_alloc(x->u->arena, (rank + 1) * sizeof *at);
-            uint32_t to = 0;
-            for (uint32_t from = 0; from < rank; from++)
-                if (from != d)
-                    at[to++] = op->at[from];
-            if (d == OI_NO_ID) {
-                at[to] = (oi_nest_coord){.index = OI_NEST_NONE};
-                at[to].step[lane[l / 2]] = 1;
-            }
+            oi_nest_coord *at = oi_arena_alloc(x->u->arena, (t->rank + 1) * sizeof *at);
+            memcpy(at, op->at, t->rank * sizeof *at);
+            at[t->rank] = (oi_nest_coord){.index = OI_NEST_NONE};
+            at[t->rank].step[lane[l / 2]] = 1;
             op->at = at;
         }
     }
-    if (d == OI_NO_ID)
-        t->dims[t->rank++] = LANES;
-    else
-        memmove(&t->dims[d], &t->dims[d + 1], (--t->rank - d) * sizeof *t->dims);
+    t->dims[t->rank++] = LANES;
     oi_tensor_measure(t);
-}
-
-static void bring(laying *x, oi_snest *n, uint32_t axis, uint32_t to)
-{
-    uint32_t from[OI_NEST_AXES], rest = 0;
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        if (a == to) {
-            from[a] = axis;
-            continue;
-        }
-        rest += rest == axis;
-        from[a] = rest++;
-    }
-    oi_nest_permute(x->u, x->k, n, from);
 }
 
 /* What a strip leaves behind must stay near, so all nests do one place of their common axes at a
@@ -341,9 +304,9 @@ static void share_more(laying *x)
         if (!find_common(x, link, d, axes))
             continue;
         for (size_t m = 0; m < x->k->nests.n; m++)
-            bring(x, &x->k->nests.at[m], axes[m], x->k->n_shared);
+            oi_nest_bring(x->u, x->k, &x->k->nests.at[m], axes[m], x->k->n_shared);
         x->k->n_shared++;
-        change_local(x, link, d, NULL);
+        oi_kernel_drop_dim(x->u, x->k, link, d);
     }
 }
 
@@ -396,10 +359,8 @@ static uint32_t split_lanes(laying *x, oi_snest *n)
     oi_nest_split_axis(x->u, x->k, n, &(oi_split){x->axis, LANES});
     while (out < n->n_axes && !n->axes[out].is_reduced)
         out++;
-    if (lane != out - 1)
-        bring(x, n, lane, out - 1);
-    if (x->axis != 0)
-        bring(x, n, x->axis, 0);
+    oi_nest_bring(x->u, x->k, n, lane, out - 1);
+    oi_nest_bring(x->u, x->k, n, x->axis, 0);
     return out - 1;
 }
 
@@ -430,7 +391,7 @@ static void lay_kernel(laying *x)
         lanes[m] = split_lanes(x, &x->k->nests.at[m]);
     for (size_t p = 0; p < x->k->ports.n; p++)
         if (x->u->tensors.at[x->k->ports.at[p].tensor].space == OI_SPACE_LOCAL)
-            change_local(x, x->k->ports.at[p].tensor, OI_NO_ID, lanes);
+            add_lanes(x, x->k->ports.at[p].tensor, lanes);
     for (size_t m = 0; m < x->k->nests.n; m++)
         lay_nest(x, &x->k->nests.at[m], lanes[m]);
 }

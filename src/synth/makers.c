@@ -49,21 +49,13 @@ static oi_row_read read_of(const oi_snest *n, const oi_sop *op, uint32_t rank, u
 static bool find_axis(const oi_snest *n, const oi_sop *store, uint32_t rank, uint32_t dim,
                       uint32_t *axis)
 {
-    const oi_nest_coord *c = &store->at[dim];
-    uint32_t found = OI_NO_ID;
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        if (c->step[a] == 0)
-            continue;
-        if (found != OI_NO_ID || c->step[a] != 1 || n->axes[a].is_reduced)
-            return false;
-        found = a;
-    }
+    const uint32_t found = oi_coord_axis(n, &store->at[dim]);
     for (uint32_t d = 0; d < rank; d++)
         if (store->at[d].index != OI_NEST_NONE || store->at[d].bend ||
             (found != OI_NO_ID && d != dim && store->at[d].step[found] != 0))
             return false;
     *axis = found;
-    return found != OI_NO_ID && c->base == 0;
+    return found != OI_NO_ID;
 }
 
 /* Axes that are no plain loops: spelled, or several places at once. */

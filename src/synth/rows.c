@@ -101,20 +101,6 @@ static bool may_join(const joining *j, const oi_skernel *a, const oi_skernel *b)
 
 /* -- rows of a product -- */
 
-/* The output axis that a coordinate is, OI_NO_ID when it is not one alone. */
-static uint32_t axis_of(const oi_snest *n, const oi_nest_coord *c)
-{
-    uint32_t axis = OI_NO_ID;
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        if (c->step[a] == 0)
-            continue;
-        if (axis != OI_NO_ID || c->step[a] != 1 || n->axes[a].is_reduced)
-            return OI_NO_ID;
-        axis = a;
-    }
-    return c->base == 0 && c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE ? axis : OI_NO_ID;
-}
-
 /* The first instruction of the list that goes to the tensor. */
 static const oi_sop *access_to(const oi_skernel *k, const oi_sops *ops, uint32_t tensor)
 {
@@ -122,16 +108,6 @@ static const oi_sop *access_to(const oi_skernel *k, const oi_sops *ops, uint32_t
         if (oi_sop_is_access(&ops->at[i]) && k->ports.at[ops->at[i].port].tensor == tensor)
             return &ops->at[i];
     return NULL;
-}
-
-static void bring_first(oi_unit *u, const oi_skernel *k, oi_snest *n, uint32_t axis)
-{
-    uint32_t from[OI_NEST_AXES] = {axis};
-    for (uint32_t a = 0, to = 1; a < n->n_axes; a++)
-        if (a != axis)
-            from[to++] = a;
-    if (axis != 0)
-        oi_nest_permute(u, k, n, from);
 }
 
 /* Of a product A and the one nest B that reads what it makes: the longest axis that both run along
@@ -148,7 +124,7 @@ static void align_rows(joining *j, oi_skernel *a, oi_skernel *b)
     const oi_sop *load = access_to(b, &y->pre, tensor);
     int64_t longest = PRODUCT_ROWS - 1;
     for (uint32_t d = 0; load && !load->is_flat && d < j->u->tensors.at[tensor].rank; d++) {
-        uint32_t p = axis_of(x, &store->at[d]), q = axis_of(y, &load->at[d]);
+        uint32_t p = oi_coord_axis(x, &store->at[d]), q = oi_coord_axis(y, &load->at[d]);
         if (p == OI_NO_ID || q == OI_NO_ID || x->axes[p].extent <= longest ||
             x->axes[p].extent != y->axes[q].extent)
             continue;
@@ -157,8 +133,8 @@ static void align_rows(joining *j, oi_skernel *a, oi_skernel *b)
         of_y = q;
     }
     if (longest >= PRODUCT_ROWS && is_row_nest(x) && is_row_nest(y)) {
-        bring_first(j->u, a, x, of_x);
-        bring_first(j->u, b, y, of_y);
+        oi_nest_bring(j->u, a, x, of_x, 0);
+        oi_nest_bring(j->u, b, y, of_y, 0);
     }
 }
 
@@ -283,23 +259,6 @@ static void join_list(joining *j, oi_stmts *list)
 
 /* -- tensors that only such a kernel uses shrink to a row -- */
 
-static void drop_dim(const oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
-{
-    uint32_t rank = u->tensors.at[tensor].rank;
-    oi_sops *ops;
-    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
-        for (size_t i = 0; i < ops->n; i++) {
-            oi_sop *op = &ops->at[i];
-            if (!oi_sop_is_access(op) || k->ports.at[op->port].tensor != tensor)
-                continue;
-            oi_nest_coord *at = oi_arena_alloc(u->arena, rank * sizeof *at);
-            for (uint32_t d = 0, o = 0; d < rank; d++)
-                if (d != dim)
-                    at[o++] = op->at[d];
-            op->at = at;
-        }
-}
-
 static bool fits_stack(const oi_unit *u, const oi_tensor *t, uint64_t bytes)
 {
     uint64_t most = u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16
@@ -313,10 +272,7 @@ static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
     uint64_t row = t->size_bytes / (uint64_t)t->dims[dim];
     if (!fits_stack(u, t, row))
         return;
-    drop_dim(u, k, tensor, dim);
-    for (uint32_t d = dim; d + 1 < t->rank; d++)
-        t->dims[d] = t->dims[d + 1];
-    t->rank--;
+    oi_kernel_drop_dim(u, k, tensor, dim);
     t->size_bytes = row;
     t->space = OI_SPACE_LOCAL;
     t->start = OI_START_NONE;

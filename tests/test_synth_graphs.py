@@ -106,6 +106,35 @@ def test_shapes_that_do_not_fit_fail_alike(openinfer, tmp_path, n, failed):
         assert f"8 steps compared, {failed} of them ended with the same error: they agree" in result.stdout
 
 
+CUT = """
+dynamic { x: f32; }
+volatile { all: f32[?]; last: f32[?]; but: f32[?]; back: f32[?]; far: f32[?]; padded: f32[?]; both: f32[?]; }
+persistent { step: i32; K(t): f32 @table @cap(t=8); }
+
+block entry {
+  cache.read K[] >> all;
+  op slice(all, starts=[-2], ends=[100], axes=[0]) >> last;
+  op slice(all, starts=[2], ends=[-1], axes=[0]) >> but;
+  op slice(all, starts=[-1], ends=[-100], axes=[0], steps=[-1]) >> back;
+  op slice(all, starts=[-4], ends=[100], axes=[0], steps=[3]) >> far;
+  op pad(last, pads=[2, 1], value=9) >> padded;
+  op concat(last, back, axis=0) >> both;
+  cache.write x >> K[step];
+  cache.increment step;
+  return last, but, back, far, padded, both;
+}
+"""
+
+
+def test_cuts_of_lengths_from_none_on(openinfer, tmp_path):
+    """The last two of none, one, two ...: where a cut begins has a limit that the shortest lengths alone show."""
+    path = tmp_path / "cut.oi"
+    path.write_text(CUT)
+    for more in ([], ["--per-node"]):
+        result = verify(openinfer, path, "--target", "cpu_scalar", "--set", "x=random:3:-1:1", *more)
+        assert "8 steps compared: they agree" in result.stdout
+
+
 @pytest.mark.parametrize("graph, words", [
     ("volatile { y: f32[?]; } persistent { K(t): f32 @table; } block entry { cache.read K[] >> y; return y; }",
      ["E062", "'K'", "'t'", "@fixed", "@cap"]),

@@ -431,6 +431,30 @@ static bool runs_over(const fitting *x, const int64_t *numbers, uint32_t n_axes,
     return true;
 }
 
+/* The points at which number j of a nest counts: an axis always, others only where something is
+ * done, the step along an axis only where that has a second place. */
+static void where_it_counts(const fitting *x, const int64_t *numbers, uint32_t n_axes, size_t j,
+                            bool *use)
+{
+    const size_t n = x->d->n_points, place = (j - n_axes) % (COORD_NUMBERS + n_axes);
+    for (size_t p = 0; p < n; p++) {
+        use[p] = x->all[p];
+        for (uint32_t a = 0; j >= n_axes && a < n_axes; a++)
+            use[p] &= numbers[a * n + p] > (place == COORD_NUMBERS + a);
+    }
+}
+
+static bool fit_number(fitting *x, const int64_t *numbers, uint32_t n_axes, size_t j, oi_fn *out)
+{
+    const int64_t *own = numbers + j * x->d->n_points;
+    bool use[OI_LENGTH_POINTS];
+    where_it_counts(x, numbers, n_axes, j, use);
+    if (fit(x, own, use, out)) /* a constant is the one that the nest has */
+        return *out || !use[first_used(x, use)] ||
+               own[first_used(x, use)] == own[first_used(x, x->plain)];
+    return j < n_axes && runs_over(x, numbers, n_axes, j) && fit(x, own, x->plain, out);
+}
+
 bool oi_dyn_nest(oi_dyn *d, uint32_t leaf, size_t i, oi_skernel *k, const oi_port *in,
                  const oi_port *to, oi_nest *nest, oi_nest_fns *out)
 {
@@ -465,15 +489,9 @@ bool oi_dyn_nest(oi_dyn *d, uint32_t leaf, size_t i, oi_skernel *k, const oi_por
         for (size_t j = 0; j < n; j++)
             numbers[j * d->n_points + p] = column[j];
     }
-    for (size_t j = 0; j < n;
-         j++) { /* where nothing or one thing is done, other numbers are idle */
-        const int64_t *own = numbers + j * d->n_points;
-        bool ok = fit(x, own, j < nest->n_axes ? x->all : x->plain, &fns[j]);
-        if (!ok && j < nest->n_axes && runs_over(x, numbers, nest->n_axes, j))
-            ok = fit(x, own, x->plain, &fns[j]);
-        if (!ok)
+    for (size_t j = 0; j < n; j++)
+        if (!fit_number(x, numbers, nest->n_axes, j, &fns[j]))
             return oi_dyn_refuse(d, "how its loops follow the length was not found out");
-    }
     for (uint32_t j = 0; j < nest->n_axes; j++) /* at most so long */
         nest->axes[j].extent = numbers[j * d->n_points];
     take_fns(a, nest, fns, out);

@@ -11,7 +11,7 @@ fuzz_seconds=10
 log=build/test-logs
 mkdir -p "$log"
 
-passed=0 failed=0 stages_failed=() left_out=() times=()
+passed=0 failed=0 stages_failed=() left_out=() times=() emulated=()
 
 skip() { # REASON
     echo "left out: $1"
@@ -43,6 +43,9 @@ unit_in() {
     while read -r line; do
         left_out+=("$line: $(build_says "$1" "$line")")
     done < <(sed -nE 's/^[[:space:]]*[0-9]+ - (.*) \(Skipped\)$/\1/p' "$log/ctest")
+    while read -r line; do
+        emulated+=("$line")
+    done < <(ctest --test-dir "$1" -N -L emulated | sed -nE 's/^ *Test +#[0-9]+: //p')
     count $((total - bad - unable)) "$bad"
     return $status
 }
@@ -172,6 +175,8 @@ summary() {
     else
         echo "left out: nothing"
     fi
+    # run, but by no processor that has the instructions
+    [ ${#emulated[@]} = 0 ] || echo "emulated: $(printf '%s\n' "${emulated[@]}" | sort -u | tr '\n' ' ')"
     [ ${#stages_failed[@]} = 0 ] || echo "failed stages: ${stages_failed[*]}"
     # a stage that broke before it could count anything is a failure too
     [ ${#stages_failed[@]} = 0 ] || [ "$failed" != 0 ] || failed=${#stages_failed[@]}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 extern const char *const trial_folder_name;
+extern const bool trial_is_emulated;
 const oi_recipe_folder *trial_folder(void);
 int trial_all(void);
 
@@ -22,7 +23,9 @@ int main(void)
     char names[256] = "";
     if (!trial_folder()->name)
         return 1;
-    for (int i = 0; i < OI_ISA_COUNT; i++)
+    if (trial_is_emulated) /* of these */
+        strcat(names, "avx2 fma f16c");
+    for (int i = 0; i < OI_ISA_COUNT && !trial_is_emulated; i++)
         if (i != OI_ISA_SCALAR && trial_folder()->isa >> i & 1) {
             strcat(names, oi_isa_name((oi_isa)i));
             strcat(names, " ");

@@ -43,6 +43,11 @@ typedef struct trial {
 /* The folder that the test is built for, and what it runs: main is in trial.c, which is compiled
  * for any machine and looks first whether this one has the instructions. */
 const char *const trial_folder_name = OI_FOLDER;
+#if defined(OI_EMULATE_H)
+const bool trial_is_emulated = true;
+#else
+const bool trial_is_emulated = false;
+#endif
 int trial_all(void);
 const oi_recipe_folder *trial_folder(void);
 

@@ -23,6 +23,17 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not any(word in item.nodeid for word in LONG))
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "emulated: instructions that this processor may lack are emulated")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """For the summary of tools/test.sh, which names them."""
+    for report in terminalreporter.stats.get("passed", []):
+        if "emulated" in report.keywords:
+            terminalreporter.write_line(f"EMULATED {report.nodeid}")
+
+
 @pytest.fixture(scope="session")
 def repo() -> pathlib.Path:
     return REPO

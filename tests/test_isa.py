@@ -4,6 +4,7 @@ the simulator gives where the machine, or qemu, can run it. What cannot be run h
 import dataclasses
 import json
 import os
+import pathlib
 import platform
 import re
 import shutil
@@ -127,6 +128,35 @@ def test_results(openinfer, words, target, more):
     if not machine(openinfer, target)["can_build"]:
         pytest.skip(f"no compiler for {target} here")
     result = openinfer("verify", *words, "--target", target, "--steps", "2", "--cflags", "-O2", *more)
+    assert "they agree" in result.stdout
+
+
+SIMDE = pathlib.Path("/usr/include/simde/x86/avx512.h")
+emulated = [
+    pytest.mark.emulated,
+    pytest.mark.skipif(platform.machine() != "x86_64" or not SIMDE.exists(), reason="needs an x86 and libsimde-dev"),
+]
+
+
+@pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["steps", "nodes"])
+@pytest.mark.parametrize("target", [pytest.param(t, marks=emulated) for t in ("cpu_avx512", "cpu_amx")])
+def test_results_by_emulation(openinfer, words, target, more):
+    """What this processor may lack, tests/emulate does: the same text of the program, compared as any other."""
+    if not machine(openinfer, "cpu_avx2")["can_run"]:
+        pytest.skip("what is emulated is made of AVX2")
+    result = openinfer("verify", *words, "--target", target, "--steps", "2", "--cflags", "-O1 -Werror", *more,
+                       "--cc", REPO / "tests/emulate/cc")  # fmt: skip
+    assert "they agree" in result.stdout
+
+
+@pytest.mark.parametrize("target", [pytest.param(t, marks=emulated) for t in ("cpu_avx512", "cpu_amx")])
+@pytest.mark.parametrize("name", ["linear", "attn_cache"])
+def test_examples_by_emulation(openinfer, tmp_path, name, target):
+    if not machine(openinfer, "cpu_avx2")["can_run"]:
+        pytest.skip("what is emulated is made of AVX2")
+    package = run_all.write_package(name, tmp_path)
+    result = openinfer("verify", REPO / f"examples/{name}.oi", "--model", package, "--target", target, "--steps", "4",
+                       "--cflags", "-O1 -Werror", "--cc", REPO / "tests/emulate/cc")  # fmt: skip
     assert "they agree" in result.stdout
 
 

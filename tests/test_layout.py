@@ -109,6 +109,8 @@ def test_every_header_compiles_alone(path):
         if platform.machine() not in ("x86_64", "AMD64"):
             pytest.skip("checked on x86")
         command += flags[folder]
+    elif path.parts[1] == "emulate" and not pathlib.Path("/usr/include/simde").exists():
+        pytest.skip("no libsimde-dev here")
     source = f'#include "{path}"\n'
     result = subprocess.run([*command, "-I."], input=source, cwd=REPO, text=True, capture_output=True)
     assert result.returncode == 0, result.stderr

@@ -78,6 +78,9 @@ pytest_in() {
     while read -r line; do
         left_out+=("$line")
     done < <(grep -E '^SKIPPED' "$log/pytest")
+    while read -r line; do
+        emulated+=("$line")
+    done < <(sed -n 's/^EMULATED .*:://p' "$log/pytest")
     return $status
 }
 

@@ -1,20 +1,14 @@
 /* emulate.h: AVX-512 and AMX for processors without them, so that what is made of their
  * instructions runs on any x86 with AVX2 and FMA. Included before everything else (-include), with
- * OI_EMULATE_VNNI, OI_EMULATE_BF16, OI_EMULATE_AMX_INT8, OI_EMULATE_AMX_BF16 for more than F, BW,
- * VL and DQ. SIMDe has most instructions; wide.h those that its release 0.7 lacks or rounds another
- * way; tiles.h the tiles. What none of them has does not compile. */
+ * OI_EMULATE_AVX512VNNI, _AVX512BF16, _AMX_TILE, _AMX_INT8, _AMX_BF16 for more than F, BW, VL and
+ * DQ. SIMDe has most instructions; wide.h those that its release 0.7 lacks or rounds another way;
+ * tiles.h the tiles. What none of them has does not compile. */
 #ifndef OI_EMULATE_H
 #define OI_EMULATE_H
 
 #if defined(__AVX512F__)
 #error "emulated instructions are for a compiler that makes none of them"
 #endif
-
-#include <immintrin.h>
-
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
-#include <simde/x86/f16c.h>
 
 #include "tiles.h"
 #include "wide.h"

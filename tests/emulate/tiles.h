@@ -3,6 +3,7 @@
 #ifndef OI_EMULATE_TILES_H
 #define OI_EMULATE_TILES_H
 
+#include <immintrin.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,10 @@
 
 #include "tiles.h"
 
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#include <simde/x86/f16c.h>
+
 typedef union emu_wide {
     __m512 f;
     __m512i i;

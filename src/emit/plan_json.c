@@ -167,6 +167,7 @@ static const char *stmt_name(oi_stmt_kind k)
     case OI_STMT_RETURN: return "return";
     case OI_STMT_LIMIT: return "limit";
     case OI_STMT_SHAPE: return "shape";
+    case OI_STMT_SIZES: return "sizes";
     case OI_STMT_LENGTH: return "length";
     }
     return "other";

@@ -303,6 +303,13 @@ bool oi_sop_same_place(const oi_sop *a, const oi_sop *b, uint32_t rank)
     return true;
 }
 
+void oi_axis_map_begin(oi_axis_map *m)
+{
+    memset(m, 0, sizeof *m); /* they are compared as bytes */
+    for (uint32_t a = 0; a < OI_NEST_AXES; a++)
+        m->of[a].index = OI_NEST_NONE;
+}
+
 bool oi_coord_map(const oi_nest_coord *c, const oi_snest *n, const oi_axis_map *m,
                   oi_nest_coord *out)
 {
@@ -326,8 +333,57 @@ bool oi_coord_map(const oi_nest_coord *c, const oi_snest *n, const oi_axis_map *
     return alone;
 }
 
+bool oi_coord_has_fns(const oi_coord_fns *f)
+{
+    static const oi_coord_fns none;
+    return f && memcmp(f, &none, sizeof none) != 0;
+}
+
+/* The one axis that stands there, and nothing else; OI_NO_ID: it is more. */
+static uint32_t bare_axis(const oi_nest_coord *c, const oi_coord_fns *f)
+{
+    uint32_t axis = OI_NO_ID, n = 0;
+    for (uint32_t a = 0; a < OI_NEST_AXES; a++)
+        if (c->step[a] != 0) {
+            axis = c->step[a] == 1 ? a : OI_NO_ID;
+            n++;
+        }
+    return n == 1 && c->base == 0 && !is_special(c) && !oi_coord_has_fns(f) ? axis : OI_NO_ID;
+}
+
+bool oi_coord_map_fns(const oi_nest_coord *c, const oi_coord_fns *f, const oi_snest *n,
+                      const oi_axis_map *m, oi_coord_fns *out, bool *are_own)
+{
+    const oi_coord_fns *other = NULL;
+    memset(out, 0, sizeof *out);
+    *are_own = oi_coord_has_fns(f);
+    if (*are_own) {
+        *out = *f;
+        memset(out->step, 0, sizeof out->step);
+    }
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        if ((c->step[a] == 0 && !(f && f->step[a])) || n->axes[a].extent == 1)
+            continue;
+        if (oi_coord_has_fns(m->fns[a]))
+            other = m->fns[a];
+        if (!*are_own)
+            continue;
+        const uint32_t b = bare_axis(&m->of[a], m->fns[a]);
+        if (b == OI_NO_ID || out->step[b])
+            return false;
+        out->step[b] = f->step[a];
+    }
+    if (!other)
+        return true;
+    *out = *other;
+    return !*are_own && bare_axis(c, f) != OI_NO_ID;
+}
+
 static uint32_t port_in(oi_unit *u, oi_skernel *to, const oi_port *p)
 {
+    for (uint32_t d = 0; d < u->tensors.at[p->tensor].rank; d++)
+        if (u->tensors.at[p->tensor].run_dims >> d & 1)
+            oi_length_scalar(u, to, p->tensor, d);
     for (size_t i = 0; i < to->ports.n; i++)
         if (oi_port_same(&to->ports.at[i], p)) {
             to->ports.at[i].is_written |= p->is_written;
@@ -382,11 +438,43 @@ static const oi_nest_coord *moved_coords(oi_moving *m, const oi_sop *op, uint32_
     return at;
 }
 
+static void move_fn(const oi_moving *m, oi_fn *fn)
+{
+    *fn = oi_fn_moved(m->u, m->to, m->from, *fn);
+}
+
+/* What stands beside the moved coordinates; NULL: they are numbers. */
+static const oi_coord_fns *moved_fns(oi_moving *m, const oi_sop *op, uint32_t rank)
+{
+    oi_coord_fns *fns = oi_arena_alloc(m->u->arena, (rank + 1) * sizeof *fns);
+    bool any = false, are_own;
+    for (uint32_t d = 0; d < rank; d++) {
+        oi_coord_fns *f = &fns[d];
+        m->fails |= !oi_coord_map_fns(&op->at[d], op->fns ? &op->fns[d] : NULL, m->nest, m->map, f,
+                                      &are_own);
+        any |= oi_coord_has_fns(f);
+        if (!are_own)
+            continue;
+        oi_fn *const own[] = {&f->base, &f->bend_from, &f->bend_to, &f->counted_before,
+                              &f->counted_after};
+        for (size_t i = 0; i < OI_COUNT(own); i++)
+            move_fn(m, own[i]);
+        for (uint32_t a = 0; a < OI_NEST_AXES; a++)
+            move_fn(m, &f->step[a]);
+    }
+    return any ? fns : NULL;
+}
+
 oi_sop oi_sop_moved(oi_moving *m, const oi_sop *op)
 {
     oi_sop own = *op;
     if (op->at) {
-        own.at = moved_coords(m, op, n_coords(m->u, m->from, op));
+        const uint32_t rank = n_coords(m->u, m->from, op);
+        own.at = moved_coords(m, op, rank);
+        if (m->map)
+            own.fns = moved_fns(m, op, rank);
+        if (m->to != m->from)
+            move_fn(m, &own.length_fn);
         if (op->kind != OI_SOP_PLACE && m->to != m->from)
             own.port = port_in(m->u, m->to, &m->from->ports.at[op->port]);
     }
@@ -422,7 +510,8 @@ void oi_sop_unflatten(oi_unit *u, const oi_skernel *k, const oi_snest *n, oi_sop
     const oi_tensor *t = tensor_of(u, k, op);
     oi_radix r;
     oi_split want;
-    if (!op->is_flat || t->rank == 0 || !oi_sop_is_affine(u, k, op) || !oi_radix_of_tensor(t, &r))
+    if (!op->is_flat || t->rank == 0 || k->is_dynamic || !oi_sop_is_affine(u, k, op) ||
+        !oi_radix_of_tensor(t, &r))
         return;
     oi_nest_coord *at = oi_arena_alloc(u->arena, (t->rank + 1) * sizeof *at);
     for (uint32_t d = 0; d < t->rank; d++)
@@ -437,7 +526,12 @@ void oi_sop_unflatten(oi_unit *u, const oi_skernel *k, const oi_snest *n, oi_sop
 
 const oi_snest *oi_kernel_map(const oi_skernel *k)
 {
-    if (k->nests.n != 1 || k->is_dynamic)
+    return k->is_dynamic ? NULL : oi_kernel_open_map(k);
+}
+
+const oi_snest *oi_kernel_open_map(const oi_skernel *k)
+{
+    if (k->nests.n != 1)
         return NULL;
     const oi_snest *n = &k->nests.at[0];
     if (n->kind != OI_NEST_MAP || n->is_serial || n->combines_out || n->pre.n == 0)
@@ -525,7 +619,7 @@ static void look_between(void *ctx, const oi_mention *m)
 static bool is_work(const oi_stmt *s)
 {
     bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET ||
-                s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP;
+                s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES;
     for (size_t i = 0; work && i < s->body.n; i++)
         work = is_work(&s->body.at[i]);
     return work;
@@ -536,8 +630,8 @@ bool oi_stmts_may_pass(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t 
 {
     between b = {.u = u, .graph = graph, .list = list, .first = first, .last = last};
     b.reads_only = reads_only;
-    for (size_t i = first; i < last; i++)
-        if (!is_work(&list->at[i]))
+    for (size_t i = first; i < last; i++) /* what is only computed later may not be at all */
+        if (!is_work(&list->at[i]) && !(reads_only && list->at[i].kind == OI_STMT_SHAPE))
             return false;
     oi_stmt_mentions(u, graph, &list->at[at], look_between, &b);
     return !b.meets;

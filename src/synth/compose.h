@@ -3,6 +3,7 @@
 #ifndef OI_COMPOSE_H
 #define OI_COMPOSE_H
 
+#include "synth/lengths.h"
 #include "synth/pass.h"
 
 /* -- numbers: elements of a tensor counted row by row -- */
@@ -50,11 +51,18 @@ uint32_t oi_coord_axis(const oi_snest *n, const oi_nest_coord *c);
 /* For every axis of a nest: where it stands in terms of the axes of the nest that takes it in. */
 typedef struct oi_axis_map {
     oi_nest_coord of[OI_NEST_AXES];
+    const oi_coord_fns *fns[OI_NEST_AXES]; /* beside them, or NULL: all are numbers */
 } oi_axis_map;
 
+void oi_axis_map_begin(oi_axis_map *m); /* all at 0 */
 /* False when the result is no coordinate: data or a bend inside a sum. */
 bool oi_coord_map(const oi_nest_coord *c, const oi_snest *n, const oi_axis_map *m,
                   oi_nest_coord *out);
+bool oi_coord_has_fns(const oi_coord_fns *f); /* some of it is no number; NULL: none is */
+/* The formulas beside that; false when they would have to be put together. The coordinate's own
+ * ones, `f`, keep their numbers: *are_own says whether these are they. */
+bool oi_coord_map_fns(const oi_nest_coord *c, const oi_coord_fns *f, const oi_snest *n,
+                      const oi_axis_map *m, oi_coord_fns *out, bool *are_own);
 
 /* What one list of instructions becomes inside another. */
 typedef struct oi_moving {
@@ -85,6 +93,7 @@ uint64_t oi_sop_work(const oi_sop *op); /* inline.c: what it costs, in additions
 
 /* The one nest of a kernel that is a map with a single store, which comes last; NULL: it is not. */
 const oi_snest *oi_kernel_map(const oi_skernel *k);
+const oi_snest *oi_kernel_open_map(const oi_skernel *k); /* the same, with lengths of the run too */
 /* All that goes to the tensor does so without the dim, which the tensor loses. */
 void oi_kernel_drop_dim(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim);
 void oi_kernel_drop_port(oi_skernel *k, uint32_t tensor);

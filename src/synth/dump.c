@@ -101,6 +101,11 @@ static void put_list(dumping *d, const oi_stmts *list)
             oi_buf_puts(d->out, ";\n");
             break;
         case OI_STMT_SET: oi_buf_printf(d->out, "set %s;\n", name_of(d, s->a.tensor)); break;
+        case OI_STMT_SIZES:
+            for (size_t k = 0; k < d->u->kernels.at[s->kernel].lengths.n; k++)
+                oi_buf_printf(d->out, "size of %s;\n",
+                              name_of(d, d->u->kernels.at[s->kernel].lengths.at[k].tensor));
+            break;
         case OI_STMT_LENGTH:
             oi_buf_printf(d->out, "length %s of %s;\n", name_of(d, s->a.tensor),
                           name_of(d, s->b.tensor));

@@ -19,7 +19,7 @@ typedef struct fitting {
 
 /* -- formulas -- */
 
-static uint32_t scalar_of(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+uint32_t oi_length_scalar(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
     const oi_tensor *t = &u->tensors.at[tensor];
     for (size_t i = 0; i < k->scalars.n; i++) {
@@ -64,8 +64,29 @@ static oi_fn add_length(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim
     f.n_terms = 1;
     f.terms[0].factor = 1;
     f.terms[0].n = 1;
-    f.terms[0].of[0] = scalar_of(u, k, tensor, dim);
+    f.terms[0].of[0] = oi_length_scalar(u, k, tensor, dim);
     return add_formula(u, k, &f);
+}
+
+oi_fn oi_fn_moved(oi_unit *u, oi_skernel *to, const oi_skernel *from, oi_fn fn)
+{
+    if (!fn || to == from)
+        return fn;
+    oi_formula f;
+    memcpy(&f, &from->formulas.at[fn - 1], sizeof f); /* they are compared as bytes */
+    uint32_t *own[OI_FORMULA_TERMS * OI_FORMULA_TERMS + OI_NEST_READS + 1], n = 0;
+    for (uint32_t t = 0; t < f.n_terms; t++)
+        for (uint32_t i = 0; i < f.terms[t].n; i++)
+            own[n++] = &f.terms[t].of[i];
+    for (uint32_t i = 0; i < f.n_pick; i++)
+        own[n++] = &f.pick[i];
+    if (f.unless_one != OI_NO_ID)
+        own[n++] = &f.unless_one;
+    for (uint32_t i = 0; i < n; i++) {
+        const oi_kscalar *s = &from->scalars.at[*own[i]];
+        *own[i] = oi_length_scalar(u, to, s->tensor, s->dim);
+    }
+    return add_formula(u, to, &f);
 }
 
 oi_fn oi_length_fn(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
@@ -137,7 +158,8 @@ static bool fit_pick(fitting *x, const int64_t *f, const bool *use, oi_fn *out)
         start(&pick);
         for (uint32_t v = 0; v < d->n_vars && pick.n_pick < OI_COUNT(pick.pick); v++)
             if (d->vars[v].group == g)
-                pick.pick[pick.n_pick++] = scalar_of(d->u, x->k, d->vars[v].tensor, d->vars[v].dim);
+                pick.pick[pick.n_pick++] =
+                    oi_length_scalar(d->u, x->k, d->vars[v].tensor, d->vars[v].dim);
         *out = add_formula(d->u, x->k, &pick);
         return true;
     }
@@ -160,7 +182,7 @@ static bool fit_unless_one(fitting *x, const int64_t *f, const bool *use, oi_fn 
         oi_formula formula;
         start(&formula);
         formula.base = c;
-        formula.unless_one = scalar_of(d->u, x->k, d->vars[v].tensor, d->vars[v].dim);
+        formula.unless_one = oi_length_scalar(d->u, x->k, d->vars[v].tensor, d->vars[v].dim);
         *out = add_formula(d->u, x->k, &formula);
         return true;
     }
@@ -189,7 +211,8 @@ static bool fit_product(fitting *x, const int64_t *f, const bool *use, uint32_t 
     for (uint32_t g = 0; g < d->n_groups; g++)
         if (set >> g & 1) {
             const oi_length_var *v = &d->vars[speaker(d, g)];
-            formula.terms[0].of[formula.terms[0].n++] = scalar_of(d->u, x->k, v->tensor, v->dim);
+            formula.terms[0].of[formula.terms[0].n++] =
+                oi_length_scalar(d->u, x->k, v->tensor, v->dim);
         }
     formula.terms[0].factor = line.slope;
     formula.base = line.base;
@@ -240,7 +263,7 @@ static bool fit_sum(fitting *x, const int64_t *f, const bool *use, oi_fn *out)
         const oi_length_var *v = &d->vars[speaker(d, g)];
         formula.terms[formula.n_terms].factor = slopes[g];
         formula.terms[formula.n_terms].n = 1;
-        formula.terms[formula.n_terms++].of[0] = scalar_of(d->u, x->k, v->tensor, v->dim);
+        formula.terms[formula.n_terms++].of[0] = oi_length_scalar(d->u, x->k, v->tensor, v->dim);
     }
     for (size_t p = 0; p < d->n_points; p++) {
         int64_t sum = base;

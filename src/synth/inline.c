@@ -240,19 +240,22 @@ static bool is_plain(const oi_nest_coord *c)
     return c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE && !c->may_leave;
 }
 
-/* Coordinates that bend, leave or come from data go dim by dim. */
+/* Coordinates that bend, leave, come from data or follow lengths of the run go dim by dim. */
 static bool map_dims(const inlining *x, const oi_sop *op, oi_axis_map *map)
 {
     if (op->is_flat || x->store->is_flat)
         return false;
     for (uint32_t d = 0; d < x->u->tensors.at[x->tensor].rank; d++) {
         uint32_t a;
-        if (!plain_axis(x->inner, &x->store->at[d], &a))
+        if (!plain_axis(x->inner, &x->store->at[d], &a) ||
+            (x->store->fns && oi_coord_has_fns(&x->store->fns[d])))
             return false;
         if (a == OI_NO_ID && !is_plain(&op->at[d]))
             return false;
-        if (a != OI_NO_ID)
-            map->of[a] = op->at[d];
+        if (a == OI_NO_ID)
+            continue;
+        map->of[a] = op->at[d];
+        map->fns[a] = op->fns ? &op->fns[d] : NULL;
     }
     return true;
 }
@@ -264,8 +267,9 @@ static bool map_load(const inlining *x, const oi_skernel *r, const oi_snest *n, 
     oi_radix radix;
     oi_nest_coord wrote = oi_sop_number(x->u, x->p, x->store);
     *want = (oi_split){.axis = OI_NO_ID};
-    for (uint32_t a = 0; a < OI_NEST_AXES; a++)
-        map->of[a] = (oi_nest_coord){.index = OI_NEST_NONE};
+    oi_axis_map_begin(map);
+    if (r->is_dynamic)
+        return map_dims(x, op, map);
     if (!oi_radix_of_axes(x->inner, &wrote, oi_tensor_count(&x->u->tensors.at[x->tensor]), &radix))
         return false;
     if (!oi_sop_is_affine(x->u, r, op))
@@ -298,7 +302,8 @@ static bool keeps_borders(const inlining *x, const oi_sop *op)
     return true;
 }
 
-static const char *why_not_load(const inlining *x, const oi_snest *n, const oi_sop *op)
+static const char *why_not_load(const inlining *x, const oi_snest *n, const oi_sop *op,
+                                bool is_open)
 {
     bool leaves = false;
     for (size_t i = 0; i + 1 < x->inner->pre.n; i++)
@@ -311,7 +316,7 @@ static const char *why_not_load(const inlining *x, const oi_snest *n, const oi_s
         return x->is_move && !leaves ? NULL : "the reader takes it as positions";
     if (leaves && (n->skips || op->may_leave || op->guard))
         return "both pad";
-    if ((op->may_leave || op->guard) && !keeps_borders(x, op))
+    if ((op->may_leave || op->guard) && (is_open || !keeps_borders(x, op)))
         return "the reader pads it";
     return NULL;
 }
@@ -332,7 +337,7 @@ static const char *fit_nest(inlining *x, oi_skernel *r, oi_snest *n, uint64_t *r
         oi_split want;
         if (!reads_tensor(x, r, op))
             continue;
-        const char *no = why_not_load(x, n, op);
+        const char *no = why_not_load(x, n, op, r->is_dynamic);
         if (no)
             return no;
         while (!map_load(x, r, n, op, &map, &want)) {
@@ -360,11 +365,15 @@ static bool composes(const inlining *x, const oi_skernel *r, const oi_snest *n, 
     for (size_t i = 0; i < x->inner->pre.n - 1; i++) {
         const oi_sop *own = &x->inner->pre.at[i];
         oi_nest_coord c;
+        oi_coord_fns f;
+        bool are_own;
         uint32_t rank = own->kind == OI_SOP_PLACE || own->is_flat ? 1
                         : own->at ? x->u->tensors.at[x->p->ports.at[own->port].tensor].rank
                                   : 0;
         for (uint32_t d = 0; d < rank; d++)
-            if (!oi_coord_map(&own->at[d], x->inner, &map, &c))
+            if (!oi_coord_map(&own->at[d], x->inner, &map, &c) ||
+                !oi_coord_map_fns(&own->at[d], own->fns ? &own->fns[d] : NULL, x->inner, &map, &f,
+                                  &are_own))
                 return false;
         if (own->kind == OI_SOP_PLACE && !is_plain(&c))
             return false;
@@ -407,7 +416,7 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
     oi_skernel *r = &u->kernels.at[x->list->at[at].kernel];
     uint64_t most = u->target->preferences.max_kernel_ops;
     unsigned loads = 0;
-    if (r->is_dynamic)
+    if (x->p->is_dynamic && !r->is_dynamic)
         return "a length that only the run knows";
     if (most && x->p->nodes.n + r->nodes.n > most)
         return oi_arena_printf(u->arena, "max_kernel_ops is %llu", (unsigned long long)most);
@@ -452,6 +461,7 @@ static uint32_t put_producer(inlining *x, oi_skernel *r, oi_snest *n, const oi_s
         if (x->is_move && own.kind == OI_SOP_LOAD) {
             own.kind = op->kind;
             own.length = op->length;
+            own.length_fn = op->length_fn;
             if (!own.may_leave) {
                 own.may_leave = op->may_leave;
                 own.fill = op->fill;
@@ -504,7 +514,7 @@ static bool set_producer(inlining *x, size_t i)
         return false;
     x->at = i;
     x->p = &x->u->kernels.at[s->kernel];
-    x->inner = oi_kernel_map(x->p);
+    x->inner = oi_kernel_open_map(x->p);
     if (!x->inner || x->p->can_fail)
         return false;
     x->store = &x->inner->pre.at[x->inner->pre.n - 1];
@@ -562,6 +572,15 @@ static bool narrows_sums(const inlining *x)
     return false;
 }
 
+/* What is left where it was made: how long it is. */
+static void leave_lengths(inlining *x)
+{
+    oi_tensor *t = &x->u->tensors.at[x->tensor];
+    x->list->at[x->at].kind = OI_STMT_SIZES;
+    t->space = OI_SPACE_NONE;
+    t->is_told = true;
+}
+
 static void put_everywhere(inlining *x)
 {
     for (size_t j = x->at + 1; j < x->list->n; j++) {
@@ -578,7 +597,12 @@ static void put_everywhere(inlining *x)
         oi_tally_stmt(x->u, x->graph, s, x->uses, true);
     }
     oi_tally_stmt(x->u, x->graph, &x->list->at[x->at], x->uses, false);
-    oi_stmts_remove(x->list, x->at);
+    if (x->p->lengths.n == 0) {
+        oi_stmts_remove(x->list, x->at);
+        return;
+    }
+    leave_lengths(x);
+    oi_tally_stmt(x->u, x->graph, &x->list->at[x->at], x->uses, true);
 }
 
 static bool try_producer(inlining *x, size_t i)
@@ -590,7 +614,7 @@ static bool try_producer(inlining *x, size_t i)
         return false;
     for (size_t j = i + 1; j < x->list->n; j++)
         found += ports_on(x, &x->list->at[j]);
-    if (found == 0 || found + 1 != x->uses[x->tensor].all)
+    if (found == 0 || found + 1 + x->uses[x->tensor].lengths != x->uses[x->tensor].all)
         return false; /* seen elsewhere */
     for (size_t j = i + 1; j < x->list->n && !no; j++) {
         if (ports_on(x, &x->list->at[j]) == 0)
@@ -610,8 +634,9 @@ static bool try_producer(inlining *x, size_t i)
     }
     if (no)
         return false;
+    const bool stays = x->p->lengths.n;
     put_everywhere(x);
-    return true;
+    return !stays;
 }
 
 static void inline_list(inlining *x, oi_stmts *list)

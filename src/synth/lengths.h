@@ -71,6 +71,10 @@ oi_status oi_bounds_find(oi_unit *u, uint32_t graph);
 
 /* -- dynamic.c: formulas of kernels -- */
 
+/* The number of the kernel that holds a length. */
+uint32_t oi_length_scalar(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim);
+/* The formula as one of another kernel. */
+oi_fn oi_fn_moved(oi_unit *u, oi_skernel *to, const oi_skernel *from, oi_fn fn);
 /* The length along a dim as a number of the kernel; 0 where it is fixed. */
 oi_fn oi_length_fn(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim);
 

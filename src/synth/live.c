@@ -40,8 +40,8 @@ typedef struct visit {
 static void add_use(void *ctx, const oi_mention *m)
 {
     living *l = ctx;
-    bool writes_all = m->writes && !m->reads && m->port->n_entry == 0;
-    if (m->tensor != OI_NO_ID)
+    bool writes_all = m->writes && !m->reads && m->port && m->port->n_entry == 0;
+    if (m->tensor != OI_NO_ID && !m->is_length) /* lengths lie elsewhere */
         *OI_PUSH(l->u->arena, &l->uses) =
             (use){m->tensor, l->position, writes_all, l->branches == 0};
 }

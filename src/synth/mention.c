@@ -42,9 +42,13 @@ static void tell_port(const telling *t, oi_port *p, bool reads, bool writes)
     t->fn(t->ctx, &m);
 }
 
-static void tell_length(const telling *t, uint32_t tensor)
+static void tell_length(const telling *t, uint32_t tensor, bool is_set)
 {
-    t->fn(t->ctx, &(oi_mention){.tensor = tensor, .index = OI_NO_ID, .reads = true});
+    t->fn(t->ctx, &(oi_mention){.tensor = tensor,
+                                .index = OI_NO_ID,
+                                .reads = !is_set,
+                                .writes = is_set,
+                                .is_length = true});
 }
 
 /* Lengths of what it only writes are set before it runs. */
@@ -64,7 +68,7 @@ static void tell_kernel(const telling *t, const oi_skernel *k)
         if (!s->is_length)
             tell_value(t, &s->value);
         else if (!only_writes(k, s->tensor))
-            tell_length(t, s->tensor);
+            tell_length(t, s->tensor, false);
     }
     for (int writes = 0; writes < 2; writes++)
         for (size_t i = 0; i < k->ports.n; i++) {
@@ -73,6 +77,15 @@ static void tell_kernel(const telling *t, const oi_skernel *k)
             if (!p->is_dropped && reads == !writes)
                 tell_port(t, p, reads, p->is_written);
         }
+}
+
+static void tell_sizes(const telling *t, const oi_skernel *k)
+{
+    for (size_t i = 0; i < k->scalars.n; i++)
+        if (k->scalars.at[i].is_length)
+            tell_length(t, k->scalars.at[i].tensor, false);
+    for (size_t i = 0; i < k->lengths.n; i++)
+        tell_length(t, k->lengths.at[i].tensor, true);
 }
 
 static void tell_cache(const telling *t, oi_stmt *s)
@@ -97,6 +110,7 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
     const telling t = {u, graph, n->source->block, fn, ctx};
     switch (s->kind) {
     case OI_STMT_KERNEL: tell_kernel(&t, &u->kernels.at[s->kernel]); break;
+    case OI_STMT_SIZES: tell_sizes(&t, &u->kernels.at[s->kernel]); break;
     case OI_STMT_CACHE: tell_cache(&t, s); break;
     case OI_STMT_SET:
         tell_value(&t, &s->value);
@@ -104,9 +118,9 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
         break;
     case OI_STMT_SHAPE:
         for (uint32_t i = 0; i < s->n_checks; i++) {
-            tell_length(&t, s->checks[i].tensor);
+            tell_length(&t, s->checks[i].tensor, false);
             if (s->checks[i].other != OI_NO_ID)
-                tell_length(&t, s->checks[i].other);
+                tell_length(&t, s->checks[i].other, false);
         }
         break;
     case OI_STMT_LENGTH:
@@ -149,6 +163,7 @@ static void add(void *ctx, const oi_mention *m)
         return;
     oi_tally *own = &tally[m->tensor];
     own->all++;
+    own->lengths += m->is_length;
     own->writes += m->writes;
     /* a table's entry is written in part: the rest lives on */
     own->reads += m->reads || (m->port && m->port->n_entry);
@@ -170,6 +185,7 @@ static void take_away(void *ctx, const oi_mention *m)
         return;
     oi_tally *own = &tally[m->tensor];
     own->all--;
+    own->lengths -= m->is_length;
     own->writes -= m->writes;
     own->reads -= m->reads || (m->port && m->port->n_entry);
 }

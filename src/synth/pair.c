@@ -16,8 +16,7 @@ bool oi_pair_map_axes(const oi_pair *x, const oi_snest *n, const oi_sop *store, 
         load->kind != OI_SOP_LOAD)
         return false;
     oi_nest_coord read = oi_sop_number(x->u, x->r, load), wrote = oi_sop_number(x->u, x->p, store);
-    for (uint32_t a = 0; a < OI_NEST_AXES; a++)
-        out->of[a] = (oi_nest_coord){.index = OI_NEST_NONE};
+    oi_axis_map_begin(out);
     return oi_radix_of_axes(last, &read, oi_tensor_count(&x->u->tensors.at[x->tensor]), &radix) &&
            oi_radix_digits(n, &wrote, &radix, out->of, &want);
 }

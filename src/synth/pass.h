@@ -23,6 +23,7 @@ typedef struct oi_mention {
     uint32_t tensor; /* OI_NO_ID for a loop's index */
     uint32_t index;  /* OI_NO_ID for a tensor */
     bool reads, writes;
+    bool is_length; /* just how long it is: a `?` dim */
 } oi_mention;
 
 typedef void oi_mention_fn(void *ctx, const oi_mention *m);
@@ -36,6 +37,7 @@ void oi_stmts_mentions(const oi_unit *u, uint32_t graph, const oi_stmts *list, o
 /* How often statements of the graph mention a tensor. */
 typedef struct oi_tally {
     uint32_t all, reads, writes;
+    uint32_t lengths; /* of all: those of its lengths alone */
 } oi_tally;
 
 oi_tally *oi_graph_tally(oi_unit *u, uint32_t graph); /* by tensor */

@@ -169,7 +169,8 @@ static bool share(sharing *x, size_t first, size_t second)
     for (uint32_t i = 0; i < r.n; i++) {
         x->uses[r.keep[i]].all += x->uses[r.gone[i]].all;
         x->uses[r.keep[i]].reads += x->uses[r.gone[i]].reads;
-        x->uses[r.gone[i]] = (oi_tally){0, 0, 0};
+        x->uses[r.keep[i]].lengths += x->uses[r.gone[i]].lengths;
+        x->uses[r.gone[i]] = (oi_tally){0};
     }
     return true;
 }

@@ -16,16 +16,27 @@
 #define STRIP      64
 #define LEAST_PART 4 /* products of 16 bits: to add up fewer first does not pay */
 
-/* How far a load moves in memory when the axis takes a step. */
+#define UNKNOWN INT64_MIN
+
+/* How far a load moves in memory when the axis takes a step; UNKNOWN: only the run knows. */
 static int64_t stride_of(const oi_unit *u, const oi_skernel *k, const oi_sop *op, uint32_t axis)
 {
     const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
+    const uint32_t rank = op->is_flat ? 1 : t->rank;
     int64_t stride = 1, sum = 0;
-    if (op->is_flat)
-        return op->at[0].step[axis];
-    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d])
+    bool is_open = false;
+    for (uint32_t d = rank; d-- > 0; stride *= t->dims[d]) {
+        if ((op->fns && op->fns[d].step[axis]) || (is_open && op->at[d].step[axis]))
+            return UNKNOWN;
         sum += stride * op->at[d].step[axis];
+        is_open |= t->run_dims >> d & 1;
+    }
     return sum;
+}
+
+static bool is_number(const oi_snest *n, uint32_t axis)
+{
+    return !n->extents || !n->extents[axis];
 }
 
 /* -- elements that share a byte -- */
@@ -121,6 +132,8 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         rows &= across == 0 || across == 1 || across == each ||
                 (across == 2 && has_vectors(u)); /* every second of two vectors is one */
     }
+    dot &= is_number(n, last);
+    rows &= out && is_number(n, out - 1);
     if (dot && n->axes[last].extent >= 2 * LANES)
         n->order.lanes = oi_dtype_is_float(n->acc) &&
                                  ((has_vectors(u) && n->kind == OI_NEST_CONTRACT) || !rounds(u, n))
@@ -150,15 +163,21 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
     n->order.parts = 1 + n->order.spells_last;
 }
 
+static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
+{
+    if (!k->is_dynamic)
+        spell_bytes(u, k, n);
+    order_nest(u, k, n);
+    if (!k->is_dynamic)
+        add_in_parts(u, k, n);
+}
+
 oi_status oi_pass_schedule(oi_unit *u)
 {
     if (u->target->type == OI_DEVICE_GPU) /* an invocation computes one element */
         return OI_OK;
     for (size_t k = 0; k < u->kernels.n; k++)
-        for (size_t i = 0; i < u->kernels.at[k].nests.n && !u->kernels.at[k].is_dynamic; i++) {
-            spell_bytes(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
-            order_nest(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
-            add_in_parts(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
-        }
+        for (size_t i = 0; i < u->kernels.at[k].nests.n; i++)
+            schedule_nest(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);
     return OI_OK;
 }

@@ -72,6 +72,7 @@ typedef struct oi_tensor {
     uint32_t from;
     bool is_written; /* by some statement */
     bool is_own;     /* ARENA: every thread has it on its stack instead */
+    bool is_told;    /* NONE: its lengths are still asked for */
 } oi_tensor;
 
 #define OI_NO_SOURCE SIZE_MAX
@@ -294,6 +295,7 @@ typedef enum oi_stmt_kind {
     OI_STMT_LIMIT,  /* every element of a, or the number `value` where a is OI_NO_ID, is in 0 ...
                        limit, or the step fails: E047 */
     OI_STMT_SHAPE,  /* lengths are as `checks` demands, or the step fails: E051 */
+    OI_STMT_SIZES,  /* the lengths that `kernel` sets; what it does went into those who read it */
     OI_STMT_LENGTH, /* b is along dim `limit` as long as a says: set, or E051 */
     OI_STMT_CHECK,  /* per-node runs: the host compares what the node gave */
     OI_STMT_RETURN

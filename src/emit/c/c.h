@@ -81,10 +81,11 @@ uint64_t oi_c_pointer_bytes(const oi_cprog *c);
 
 /* -- kernel.c -- */
 
-void oi_c_kernel(oi_cprog *c, const oi_skernel *k);       /* the function */
-void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);  /* a call of it */
-const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v); /* a number that the run knows */
-void oi_c_put_failed(oi_cprog *c);                        /* leave with what failed, if it did */
+void oi_c_kernel(oi_cprog *c, const oi_skernel *k);         /* the function */
+void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k); /* what it writes gets its lengths */
+void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);    /* a call of it */
+const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v);   /* a number that the run knows */
+void oi_c_put_failed(oi_cprog *c);                          /* leave with what failed, if it did */
 
 /* -- cache.c -- */
 

@@ -304,8 +304,7 @@ static const char *length_text(void *ctx, uint32_t scalar)
     return oi_c_length(x->c, s->tensor, s->dim);
 }
 
-/* What the kernel writes gets its lengths. */
-static void put_lengths(oi_cprog *c, const oi_skernel *k)
+void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)
 {
     calling x = {c, k};
     for (size_t i = 0; i < k->lengths.n; i++) {
@@ -329,7 +328,7 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
 {
     oi_buf text = {0};
     const bool *used = used_scalars(c, k);
-    put_lengths(c, k);
+    oi_c_kernel_lengths(c, k);
     for (size_t i = 0; i < k->ports.n; i++) {
         if (c->u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
             continue;

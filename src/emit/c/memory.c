@@ -434,7 +434,7 @@ static void length_members(oi_cprog *c, oi_out *o)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
-        if (!t->run_dims || t->space == OI_SPACE_NONE)
+        if (!t->run_dims || (t->space == OI_SPACE_NONE && !t->is_told))
             continue;
         oi_out_line(o, "int64_t %s_dims[%u]; /* of %s now */", t->name, t->rank, t->name);
         oi_c_count(c, 8, 8 * (uint64_t)t->rank);

@@ -496,6 +496,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
         case OI_STMT_LIMIT: put_limit(c, s); break;
+        case OI_STMT_SIZES: oi_c_kernel_lengths(c, &c->u->kernels.at[s->kernel]); break;
         case OI_STMT_LENGTH: put_length(c, s); break;
         case OI_STMT_SHAPE:
             for (uint32_t k = 0; k < s->n_checks; k++)

@@ -13,17 +13,33 @@ static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
     return oi_vf_load((const float *)(const void *)p);
 }
 
+/* Whether an offset times a sum of q is exact, and added to something is rounded once either way:
+ * 11 bits of f16, and 13 bits of so many numbers within +-127. */
+static inline int64_t oi_q_is_short(int64_t scale_size, int64_t group)
+{
+    return scale_size == 2 && group <= 64;
+}
+
 /* acc + d * (scale * (sum + zero * sum of q) + offset * sum of q), rounded after every step as the
  * op's definition does: the result is the simulator's, bit by bit. */
-static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset, float d,
-                                float sum_of_q, int64_t zero, int64_t has_offset)
+static inline __attribute__((always_inline)) oi_vf oi_q_block(oi_vf acc, oi_vi sum, oi_vf scale,
+                                                              oi_vf offset, float d, float sum_of_q,
+                                                              int64_t zero, int64_t has_offset,
+                                                              int64_t is_short)
 {
+    const oi_vf of_q = oi_vf_set(sum_of_q);
     if (zero)
         sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
     oi_vf v = oi_vf_mul(oi_vf_of_vi(sum), scale);
     if (has_offset)
-        v = oi_vf_add(v, oi_vf_mul(offset, oi_vf_set(sum_of_q)));
+        v = is_short ? oi_vf_fma(offset, of_q, v) : oi_vf_add(v, oi_vf_mul(offset, of_q));
     return oi_vf_add(acc, oi_vf_mul(v, oi_vf_set(d)));
+}
+
+static inline oi_vf oi_q_scaled(oi_vf acc, oi_vi sum, oi_vf scale, oi_vf offset, float d,
+                                float sum_of_q, int64_t zero, int64_t has_offset)
+{
+    return oi_q_block(acc, sum, scale, offset, d, sum_of_q, zero, has_offset, 0);
 }
 
 /* Results of a tile: b is added where there is one, rows of w beyond n are left out. */

@@ -75,47 +75,55 @@ static inline oi_vi oi_q8_dot(const uint8_t *restrict w, const int8_t *restrict 
     return total;
 }
 
-/* Four rows of x, k apart, for a block of w that is unpacked once; totals[r] is row r's. */
-static inline void oi_q4_dot4(const uint8_t *restrict w, const int8_t *restrict q, int64_t k,
-                              int64_t group, oi_vi totals[4])
+/* Four rows of x, k apart, for a block of w in one or two tiles, `tile` bytes apart, that is
+ * unpacked once; totals[4 t + r] is row r's of tile t. */
+static inline __attribute__((always_inline)) void oi_q4_dot4(const uint8_t *restrict w,
+                                                             int64_t tile, int64_t tiles,
+                                                             const int8_t *restrict q, int64_t k,
+                                                             int64_t group, oi_vi totals[8])
 {
-    totals[0] = totals[1] = totals[2] = totals[3] = oi_vi_zero();
+    for (int64_t i = 0; i < 4 * tiles; i++)
+        totals[i] = oi_vi_zero();
     for (int64_t i = 0; i < group; i += 32) {
-        oi_vi s0 = oi_vi_zero(), s1 = s0, s2 = s0, s3 = s0;
+        oi_vi s[8], low[2], high[2];
+        for (int64_t r = 0; r < 4 * tiles; r++)
+            s[r] = oi_vi_zero();
         for (int64_t j = i; j < i + 32 && j < group; j += 8) {
-            const int8_t *p = q + j;
-            oi_vi v = oi_vi_load(w + j / 2 * OI_VF), low = oi_vi_low4(v), high = oi_vi_high4(v);
-            s0 = oi_vi_dot_u4(s0, low, oi_vi_four(p));
-            s0 = oi_vi_dot_u4(s0, high, oi_vi_four(p + 4));
-            s1 = oi_vi_dot_u4(s1, low, oi_vi_four(p + k));
-            s1 = oi_vi_dot_u4(s1, high, oi_vi_four(p + k + 4));
-            s2 = oi_vi_dot_u4(s2, low, oi_vi_four(p + 2 * k));
-            s2 = oi_vi_dot_u4(s2, high, oi_vi_four(p + 2 * k + 4));
-            s3 = oi_vi_dot_u4(s3, low, oi_vi_four(p + 3 * k));
-            s3 = oi_vi_dot_u4(s3, high, oi_vi_four(p + 3 * k + 4));
+            for (int64_t t = 0; t < tiles; t++) {
+                const oi_vi v = oi_vi_load(w + t * tile + j / 2 * OI_VF);
+                low[t] = oi_vi_low4(v);
+                high[t] = oi_vi_high4(v);
+            }
+            for (int64_t r = 0; r < 4; r++) {
+                const oi_vi x = oi_vi_four(q + r * k + j), y = oi_vi_four(q + r * k + j + 4);
+                for (int64_t t = 0; t < tiles; t++)
+                    s[4 * t + r] = oi_vi_dot_u4(s[4 * t + r], low[t], x);
+                for (int64_t t = 0; t < tiles; t++)
+                    s[4 * t + r] = oi_vi_dot_u4(s[4 * t + r], high[t], y);
+            }
         }
-        totals[0] = oi_vi_dot_u4_end(totals[0], s0);
-        totals[1] = oi_vi_dot_u4_end(totals[1], s1);
-        totals[2] = oi_vi_dot_u4_end(totals[2], s2);
-        totals[3] = oi_vi_dot_u4_end(totals[3], s3);
+        for (int64_t r = 0; r < 4 * tiles; r++)
+            totals[r] = oi_vi_dot_u4_end(totals[r], s[r]);
     }
 }
 
-static inline void oi_q8_dot4(const uint8_t *restrict w, const int8_t *restrict q, int64_t k,
-                              int64_t group, oi_vi totals[4])
+static inline __attribute__((always_inline)) void oi_q8_dot4(const uint8_t *restrict w,
+                                                             int64_t tile, int64_t tiles,
+                                                             const int8_t *restrict q, int64_t k,
+                                                             int64_t group, oi_vi totals[8])
 {
-    oi_vi s0 = oi_vi_zero(), s1 = s0, s2 = s0, s3 = s0;
+    for (int64_t i = 0; i < 4 * tiles; i++)
+        totals[i] = oi_vi_zero();
     for (int64_t i = 0; i < group; i += 4) {
-        oi_vi v = oi_vi_load(w + i * OI_VF);
-        s0 = oi_vi_dot_i8(s0, v, oi_vi_four(q + i));
-        s1 = oi_vi_dot_i8(s1, v, oi_vi_four(q + k + i));
-        s2 = oi_vi_dot_i8(s2, v, oi_vi_four(q + 2 * k + i));
-        s3 = oi_vi_dot_i8(s3, v, oi_vi_four(q + 3 * k + i));
+        oi_vi v[2];
+        for (int64_t t = 0; t < tiles; t++)
+            v[t] = oi_vi_load(w + t * tile + i * OI_VF);
+        for (int64_t r = 0; r < 4; r++) {
+            const oi_vi x = oi_vi_four(q + r * k + i);
+            for (int64_t t = 0; t < tiles; t++)
+                totals[4 * t + r] = oi_vi_dot_i8(totals[4 * t + r], v[t], x);
+        }
     }
-    totals[0] = s0;
-    totals[1] = s1;
-    totals[2] = s2;
-    totals[3] = s3;
 }
 
 /* -- tiles -- */
@@ -128,6 +136,7 @@ static inline __attribute__((always_inline)) oi_vf oi_q_tile(
 {
     const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF;
     const int64_t size = of_w + of_scales * (1 + has_offset);
+    const int64_t is_short = oi_q_is_short(scale_size, group);
     oi_vf acc = oi_vf_set(0);
     for (int64_t b = 0; b < k / group; b++, w += size, q += group) {
         for (int64_t i = 0; i < size; i += 64)
@@ -135,36 +144,67 @@ static inline __attribute__((always_inline)) oi_vf oi_q_tile(
         oi_vi sum = bits == 4 ? oi_q4_dot(w, q, group) : oi_q8_dot(w, q, group);
         oi_vf scale = oi_q_scales(w + of_w, scale_size);
         oi_vf offset = has_offset ? oi_q_scales(w + of_w + of_scales, scale_size) : scale;
-        acc = oi_q_scaled(acc, sum, scale, offset, d[b], sums[b], zero, has_offset);
+        acc = oi_q_block(acc, sum, scale, offset, d[b], sums[b], zero, has_offset, is_short);
     }
     return acc;
 }
 
-/* A tile times four rows of x; acc[r] is row r's. */
+/* One or two tiles times four rows of x; acc[4 t + r] is row r's of tile t. Of what comes after
+ * them, as much is asked for by the way where `is_ahead`. */
 static inline __attribute__((always_inline)) void oi_q_tile4(
-    const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
-    const float *restrict sums, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
-    int64_t has_offset, int64_t zero, oi_vf acc[4])
+    const uint8_t *restrict w, int64_t tile, int64_t tiles, int64_t is_ahead,
+    const int8_t *restrict q, const float *restrict d, const float *restrict sums, int64_t k,
+    int64_t group, int64_t bits, int64_t scale_size, int64_t has_offset, int64_t zero, oi_vf acc[8])
 {
     const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF, n = k / group;
-    oi_vf a0 = oi_vf_set(0), a1 = a0, a2 = a0, a3 = a0;
-    for (int64_t b = 0; b < n; b++, w += of_w + of_scales * (1 + has_offset), q += group) {
-        oi_vi s[4];
+    const int64_t size = of_w + of_scales * (1 + has_offset);
+    const int64_t is_short = oi_q_is_short(scale_size, group);
+    for (int64_t i = 0; i < 4 * tiles; i++)
+        acc[i] = oi_vf_set(0);
+    for (int64_t b = 0; b < n; b++, w += size, q += group) {
+        oi_vi s[8];
+        for (int64_t i = 0; is_ahead && i < tiles * size; i += 64)
+            oi_prefetch(w + tiles * tile + b * (tiles - 1) * size + i);
         if (bits == 4)
-            oi_q4_dot4(w, q, k, group, s);
+            oi_q4_dot4(w, tile, tiles, q, k, group, s);
         else
-            oi_q8_dot4(w, q, k, group, s);
-        oi_vf by = oi_q_scales(w + of_w, scale_size);
-        oi_vf more = has_offset ? oi_q_scales(w + of_w + of_scales, scale_size) : by;
-        a0 = oi_q_scaled(a0, s[0], by, more, d[b], sums[b], zero, has_offset);
-        a1 = oi_q_scaled(a1, s[1], by, more, d[b + n], sums[b + n], zero, has_offset);
-        a2 = oi_q_scaled(a2, s[2], by, more, d[b + 2 * n], sums[b + 2 * n], zero, has_offset);
-        a3 = oi_q_scaled(a3, s[3], by, more, d[b + 3 * n], sums[b + 3 * n], zero, has_offset);
+            oi_q8_dot4(w, tile, tiles, q, k, group, s);
+        for (int64_t t = 0; t < tiles; t++) {
+            const uint8_t *p = w + t * tile + of_w;
+            const oi_vf by = oi_q_scales(p, scale_size);
+            const oi_vf more = has_offset ? oi_q_scales(p + of_scales, scale_size) : by;
+            for (int64_t r = 0; r < 4; r++)
+                acc[4 * t + r] = oi_q_block(acc[4 * t + r], s[4 * t + r], by, more, d[b + r * n],
+                                            sums[b + r * n], zero, has_offset, is_short);
+        }
     }
-    acc[0] = a0;
-    acc[1] = a1;
-    acc[2] = a2;
-    acc[3] = a3;
+}
+
+/* One or two tiles, whose first row of w is `at`, times `rows` rows of x. */
+static inline __attribute__((always_inline)) void oi_q_rows(
+    const int8_t *restrict q, const float *restrict d, const float *restrict sums,
+    const uint8_t *restrict w, float *restrict out, const float *restrict bias, int64_t at,
+    int64_t tile, int64_t tiles, int64_t rows, int64_t is_many, int64_t n, int64_t k, int64_t group,
+    int64_t bits, int64_t scale_size, int64_t has_offset, int64_t zero)
+{
+    const int64_t blocks = k / group, fours = rows / 4 * 4;
+    int64_t done = 0;
+    for (int64_t t = 0; is_many && t < tiles; t++)
+        done = oi_q_many(w + t * tile, q, d, sums, out, bias, at + t * OI_VF, rows, n, k, group,
+                         bits, scale_size, has_offset, zero);
+    for (int64_t i = done; i < fours; i += 4) {
+        oi_vf acc[8];
+        oi_q_tile4(w, tile, tiles, i == 0, q + i * k, d + i * blocks, sums + i * blocks, k, group,
+                   bits, scale_size, has_offset, zero, acc);
+        for (int64_t j = 0; j < 4 * tiles; j++)
+            oi_q_put(out + (i + j % 4) * n, acc[j], bias, at + j / 4 * OI_VF, n);
+    }
+    for (int64_t i = fours; i < rows; i++)
+        for (int64_t t = 0; t < tiles; t++)
+            oi_q_put(out + i * n,
+                     oi_q_tile(w + t * tile, q + i * k, d + i * blocks, sums + i * blocks, k, group,
+                               bits, scale_size, has_offset, zero),
+                     bias, at + t * OI_VF, n);
 }
 
 /* out (m, n) = x (m, k) times w, where x is what oi_q8_rows made of it; the results of rows first
@@ -177,31 +217,19 @@ static inline __attribute__((always_inline)) void oi_qlinear(
 {
     const int64_t blocks = k / group;
     const int64_t tile = blocks * (group * bits / 8 + scale_size * (1 + has_offset)) * OI_VF;
-    const float *bias = (const float *)(const void *)(w + (n + OI_VF - 1) / OI_VF * tile);
+    const uint8_t *end = w + (n + OI_VF - 1) / OI_VF * tile;
+    const float *bias = has_bias ? (const float *)(const void *)end : NULL;
     if (m >= 16)
         oi_q_many_begin(group);
     for (int64_t r = 0; r < m; r += rows_at_once) {
         const int64_t rows = m - r < rows_at_once ? m - r : rows_at_once;
-        for (int64_t at = first; at < last; at += OI_VF) {
-            const uint8_t *t = w + at / OI_VF * tile;
-            const int64_t many =
-                m < 16 ? 0
-                       : oi_q_many(t, q, d, sums, out, has_bias ? bias : NULL, at, rows, n, k,
-                                   group, bits, scale_size, has_offset, zero);
-            const int64_t fours = rows / 4 * 4;
-            for (int64_t i = many; i < fours; i += 4) {
-                oi_vf acc[4];
-                oi_q_tile4(t, q + i * k, d + i * blocks, sums + i * blocks, k, group, bits,
-                           scale_size, has_offset, zero, acc);
-                for (int64_t j = 0; j < 4; j++)
-                    oi_q_put(out + (i + j) * n, acc[j], has_bias ? bias : NULL, at, n);
-            }
-            for (int64_t i = fours; i < rows; i++)
-                oi_q_put(out + i * n,
-                         oi_q_tile(t, q + i * k, d + i * blocks, sums + i * blocks, k, group, bits,
-                                   scale_size, has_offset, zero),
-                         has_bias ? bias : NULL, at, n);
-        }
+        int64_t at = first;
+        for (; m >= 4 && at + OI_VF < last; at += 2 * OI_VF)
+            oi_q_rows(q, d, sums, w + at / OI_VF * tile, out, bias, at, tile, 2, rows, m >= 16, n,
+                      k, group, bits, scale_size, has_offset, zero);
+        for (; at < last; at += OI_VF)
+            oi_q_rows(q, d, sums, w + at / OI_VF * tile, out, bias, at, tile, 1, rows, m >= 16, n,
+                      k, group, bits, scale_size, has_offset, zero);
         q += rows * k;
         d += rows * blocks;
         sums += rows * blocks;

@@ -120,12 +120,12 @@ static inline __attribute__((always_inline)) void sums_of(const oi_qtile *t, con
 {
     const int64_t n = (int64_t)x->n, blocks = (int64_t)t->n_blocks, k = blocks * group;
     const uint8_t *w = t->room;
-    oi_vf acc[4];
+    oi_vf acc[8];
     int64_t i = 0;
     for (; i + 4 <= n; i += 4, sums += 4 * OI_VF) {
         if (x->q)
-            oi_q_tile4(w, x->q + i * k, x->d + i * blocks, x->sums + i * blocks, k, group, bits, 4,
-                       has_offset, zero, acc);
+            oi_q_tile4(w, 0, 1, 0, x->q + i * k, x->d + i * blocks, x->sums + i * blocks, k, group,
+                       bits, 4, has_offset, zero, acc);
         else
             oi_qf_tile(w, x->x + i * k, 4, k, group, bits, 4, has_offset, zero, acc);
         for (int64_t r = 0; r < 4; r++)

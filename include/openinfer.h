@@ -854,7 +854,7 @@ typedef struct oi_device_info {
     struct {
         oi_dtype default_precision;
         bool prefer_fusion, prefer_persistent_kv, deterministic;
-        uint64_t max_kernel_ops;
+        uint64_t max_kernel_ops, large_pages_bytes;
         oi_embed embed_weights;
         oi_host_lang host_lang;
     } preferences;

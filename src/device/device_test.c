@@ -93,6 +93,7 @@ static void defaults(void **state)
     oi_device_free(device);
     device = good(CPU());
     d = oi_device_get(device);
+    assert_true(d->preferences.large_pages_bytes == 32u << 20);
     assert_int_equal(d->api, OI_DEVICE_C);
     assert_true(oi_device_has(device, OI_FEATURE_INT64) && oi_device_has(device, OI_FEATURE_INT16));
     assert_false(oi_device_has(device, OI_FEATURE_FP16) || oi_device_has(device, (oi_feature)99));

@@ -257,32 +257,41 @@ static const char *needs(oi_cprog *c)
     return b.n ? oi_buf_to_arena(&b, c->arena) : "";
 }
 
-static void put_needs(oi_cprog *c, oi_out *o)
+/* Whether so many bytes are to lie in large pages. */
+static bool is_large(const oi_cprog *c, uint64_t bytes)
 {
-    if (!*needs(c))
-        return;
-    oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", needs(c));
-    oi_out_line(o, "if (lacks)");
-    oi_out_line(o, "    hal_stop(5, lacks);");
+    const uint64_t from = c->u->target->preferences.large_pages_bytes;
+    return from && bytes >= from && !oi_c_is_freestanding(c);
 }
 
-/* The head of main: weights that are compiled in, or mapped. */
+static void put_start(oi_cprog *c, oi_out *o)
+{
+    if (*needs(c)) {
+        oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", needs(c));
+        oi_out_line(o, "if (lacks)");
+        oi_out_line(o, "    hal_stop(5, lacks);");
+    }
+    if (is_large(c, c->certificate.struct_bytes))
+        oi_out_line(o, "hal_enlarge(&program, sizeof program);");
+}
+
+/* The head of main: weights that are compiled in, mapped or read. */
 static void put_weights(oi_cprog *c, oi_out *o)
 {
     const char *n = c->name;
     if (c->u->embeds) {
         oi_out_line(o, "int main(void)");
         oi_out_brace(o);
-        put_needs(c, o);
+        put_start(c, o);
         oi_out_line(o, "if (%s_init(&program, %s_weights, sizeof %s_weights) != 0)", n, n, n);
     } else {
         put_named(c, o, hosted_text);
         oi_out_line(o, "int main(int argc, char **argv)");
         oi_out_brace(o);
-        put_needs(c, o);
+        put_start(c, o);
         oi_out_line(o, "size_t size;");
-        oi_out_line(o,
-                    "const void *weights = hal_map(argc > 1 ? argv[1] : \"weights.bin\", &size);");
+        oi_out_line(o, "const void *weights = hal_%s(argc > 1 ? argv[1] : \"weights.bin\", &size);",
+                    is_large(c, c->u->weights_bytes) ? "load" : "map");
         oi_out_line(o, "if (!weights || %s_init(&program, weights, size) != 0)", n);
     }
     oi_out_line(o, "    hal_stop(1, \"these weights do not belong to this program\");");

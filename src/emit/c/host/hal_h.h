@@ -8,6 +8,13 @@
 /* The whole file, read only, aligned to 64 bytes; NULL when it cannot be read. */
 const void *hal_map(const char *path, size_t *size);
 
+/* The same in large pages, which take fewer lookups of addresses, where the system has them: then
+ * it is a copy that processes do not share. */
+const void *hal_load(const char *path, size_t *size);
+
+/* Wishes memory that is not used yet to lie in large pages. */
+void hal_enlarge(void *at, size_t size);
+
 /* The next bytes of the inputs, all of them; 0 at the end. */
 int hal_read(void *to, size_t size);
 

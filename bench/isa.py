@@ -1,10 +1,10 @@
 """SmolLM2 as emitted C for every kind of instructions this machine has, beside llama.cpp built for it.
 
-    python bench/isa.py --model FOLDER --peer PROGRAM --gguf MODEL.gguf [--threads 2] [--rounds 3]
+    python bench/isa.py --model FOLDER --peer PROGRAM --gguf MODEL.gguf [--threads 2] [--rounds 3] [--chunk 32] [--targets cpu_amx,...]
 
 FOLDER holds model.oinf, prefill.oi and decode.oi (tools/models.py; bench/random_gguf.py makes weights where there
 are none), PROGRAM is bench/peers/llama.c. Programs take turns; medians count. Prefill is 512 tokens, by us in chunks
-of 32, by llama.cpp at once; decoding begins at an empty context or behind 1,024 tokens. The first chunk, which also
+of --chunk, the model's T, by llama.cpp at once; decoding begins at an empty context or behind 1,024 tokens. The first chunk, which also
 touches all weights for the first time, counts as the second; llama.cpp is warm, too.
 """
 
@@ -18,13 +18,13 @@ import tempfile
 import emitted
 
 TARGETS = {"cpu_avx2": {"avx2", "fma"}, "cpu_avx512": {"avx512bw", "avx512_vnni"}, "cpu_amx": {"amx_int8", "amx_bf16", "avx512_vnni"}}
-CHUNK, PROMPT, LONG = 32, 512, 1024
+PROMPT, LONG = 512, 1024
 CASES = ["prefill 512", "decode", "decode at 1,024"]
 
 
-def ours(program, threads):
-    chunk = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
-    prompt = program.times(chunk, PROMPT // CHUNK, 0, threads)
+def ours(program, threads, size):
+    chunk = struct.pack(f"<{size}i", *range(5, 5 + size)) + struct.pack("<i", size)
+    prompt = program.times(chunk, PROMPT // size, 0, threads)
     steps = program.times(struct.pack("<i", 5), LONG + 32, 1, threads)
     return PROMPT / (prompt[1] + sum(prompt[1:])), 1 / statistics.median(steps[4:36]), 1 / statistics.median(steps[LONG:])
 
@@ -45,17 +45,20 @@ def main():
     parser.add_argument("--gguf")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--chunk", type=int, default=32)
+    parser.add_argument("--targets", default=",".join(TARGETS))
     args = parser.parse_args()
     found = {}
     with tempfile.TemporaryDirectory() as temp:
         graphs = [args.model / "prefill.oi", args.model / "decode.oi"]
         here = [t for t, needs in TARGETS.items() if needs <= emitted.isas()]
-        for t in sorted(set(TARGETS) - set(here)):
+        here = [t for t in here if t in args.targets.split(",")]
+        for t in sorted(set(args.targets.split(",")) - set(here)):
             print(f"left out: {t}: this machine has not its instructions")
         programs = {t: emitted.Program(pathlib.Path(temp) / t, "llm", graphs, args.model / "model.oinf", t) for t in here}
         for _ in range(args.rounds):
             for t, program in programs.items():
-                found.setdefault(t, []).append(ours(program, args.threads))
+                found.setdefault(t, []).append(ours(program, args.threads, args.chunk))
             if args.peer:
                 found.setdefault("llama.cpp", []).append(theirs(args))
     print(f"{'tokens/s, ' + str(args.threads) + ' threads':24}" + "".join(f"{c:>20}" for c in CASES))

@@ -174,11 +174,12 @@ static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t
     oi_recipe_arg_add(out, OI_ARG_READY, i);
 }
 
-/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. */
-static void add_ready(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
+/* Instead of x, its rows in 8 bits with the scales and sums of their blocks; for tiles in bf16. */
+static void add_ready(const oi_operand *x, int64_t k, int64_t group, bool is_tiled,
+                      oi_recipe_plan *out)
 {
     oi_ready *r = &out->ready;
-    r->function = "oi_q8_rows";
+    r->function = is_tiled ? "oi_q16_rows" : "oi_q8_rows";
     r->recipe = &rounding;
     r->verb = "round";
     r->doc = "x in blocks of 8 bits, for all products that read it.";
@@ -188,11 +189,19 @@ static void add_ready(const oi_operand *x, int64_t k, int64_t group, oi_recipe_p
             r->has_dim = true;
             r->dim = d;
         }
-    add_array(out, "q", OI_I8, k);
+    add_array(out, "q", is_tiled ? OI_BF16 : OI_I8, k);
     add_array(out, "d", OI_F32, k / group);
     add_array(out, "sums", OI_F32, k / group);
     r->sizes[r->n_sizes++] = k;
     r->sizes[r->n_sizes++] = group;
+}
+
+/* Whether oi_qlinear_tiles takes it: whole tiles of rows, and blocks that fill tiles or one each.
+ * Their sums of 255 * 127 at most are exact in f32. */
+static bool is_for_tiles(const oi_recipe_call *c, int64_t m, int64_t group)
+{
+    return oi_recipe_height(c->target, "amx") && m % 16 == 0 && group <= 256 &&
+           (group < 32 || group % 32 == 0);
 }
 
 /* Rows of x in so many bytes; of many, a multiple of what tiles take. */
@@ -210,10 +219,11 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     if (m == 0 || !set_packing(c, lanes, p) || !fits(c->q, p))
         return false;
     const oi_dtype t = (oi_dtype)s[P_TYPE];
-    out->function = is_q8 ? "oi_qlinear" : "oi_qlinear_float";
+    const bool is_tiled = is_q8 && is_for_tiles(c, m, s[P_GROUP]);
+    out->function = is_tiled ? "oi_qlinear_tiles" : is_q8 ? "oi_qlinear" : "oi_qlinear_float";
     out->n_packings = 1;
     if (is_q8)
-        add_ready(&c->q->in[0], s[P_K], s[P_GROUP], out);
+        add_ready(&c->q->in[0], s[P_K], s[P_GROUP], is_tiled, out);
     else
         oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
@@ -228,7 +238,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
                              s[P_BIAS_TYPE] != OI_NONE,
                              zero_of(t),
                              rows_at_once(m, s[P_K], oi_cost_qlinear_bytes(c->target))};
-    for (size_t i = 0; i < OI_COUNT(sizes) - !is_q8; i++)
+    for (size_t i = 0; i < OI_COUNT(sizes) - (is_tiled || !is_q8); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);

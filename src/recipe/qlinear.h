@@ -14,9 +14,10 @@
 #define OI_RECIPE_QLINEAR_H
 
 #include "kernel/scalar.h"
-#if defined(__AMX_INT8__)
-#include "recipe/amx/many.h"
-#elif defined(__AVX512VNNI__)
+#if defined(__AMX_BF16__)
+#include "recipe/amx/qtiles.h"
+#endif
+#if defined(__AVX512VNNI__)
 #include "recipe/avx512vnni/many.h"
 #else
 #include "recipe/many.h"

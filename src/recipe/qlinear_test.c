@@ -13,6 +13,17 @@ static void body(const char *function, const trial_arg *a)
         oi_q8_rows(a[0].in, a[1].out, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n);
         return;
     }
+#if defined(__AMX_BF16__)
+    if (strcmp(function, "oi_q16_rows") == 0) {
+        oi_q16_rows(a[0].in, a[1].out, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n);
+        return;
+    }
+    if (strcmp(function, "oi_qlinear_tiles") == 0) {
+        oi_qlinear_tiles(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].n, a[6].n, a[7].n,
+                         a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n);
+        return;
+    }
+#endif
     assert_string_equal(function, "oi_qlinear");
     oi_qlinear(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n, a[9].n,
                a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n);
@@ -54,7 +65,9 @@ static void test_types_and_sizes(void **state)
         {0, OI_F32, true, true, 5, 19, 96, 32},     {0, OI_F16, false, true, 4, 33, 128, 16},
         {0, OI_F16, true, false, 7, 17, 120, 40},   {0, OI_F32, false, false, 2, 1, 256, 256},
         {0, OI_F16, true, true, 71, 24, 1024, 8},   {0, OI_F16, true, false, 85, 37, 2048, 32},
-        {0, OI_F16, false, true, 33, 20, 256, 128}, {0, OI_F32, true, false, 16, 16, 192, 64}};
+        {0, OI_F16, false, true, 33, 20, 256, 128}, {0, OI_F32, true, false, 16, 16, 192, 64},
+        {0, OI_F16, true, false, 144, 16, 576, 32}, {0, OI_F16, true, true, 32, 20, 192, 96},
+        {0, OI_F16, true, false, 64, 16, 72, 24},   {0, OI_F16, true, false, 16, 16, 1024, 256}};
     for (size_t i = 0; i < OI_COUNT(types); i++)
         for (size_t j = 0; j < OI_COUNT(sizes); j++) {
             trial t;
@@ -78,15 +91,18 @@ static void test_extremes(void **state)
     static const oi_dtype types[] = {OI_U4, OI_I4, OI_I8, OI_U8};
     for (size_t i = 0; i < OI_COUNT(types); i++)
         for (int sign = -1; sign <= 1; sign += 2)
-            for (int top = 0; top < 2; top++) {
+            for (int top = 0; top < 4; top++) {
                 trial t;
-                const setting s = {types[i], OI_F32, false, false, 5, 8, 256, 64};
+                const bool many = top > 1;
+                const setting s = {types[i],      OI_F32, false, false,
+                                   many ? 32 : 5, 8,      1024,  many ? 256 : 64};
                 const oi_dtype_info *d = oi_dtype_get(s.w);
                 begin(&t, &s, 1);
                 for (int64_t e = 0; e < s.m * s.k; e++)
                     ((float *)t.data[0])[e] = (float)(sign * 3);
                 for (int64_t e = 0; e < s.n * s.k; e++)
-                    oi_element_set_i64(s.w, t.data[1], (uint64_t)e, top ? (int64_t)d->max : d->min);
+                    oi_element_set_i64(s.w, t.data[1], (uint64_t)e,
+                                       top % 2 ? (int64_t)d->max : d->min);
                 assert_true(end(&t, &s));
             }
 }

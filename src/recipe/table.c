@@ -12,7 +12,7 @@ const oi_recipe_folder oi_recipe_folders[] = {
     {"avx2", NULL, "immintrin.h", AVX2, 8},
     {"avx512", "avx2", "immintrin.h", AVX512, 16},
     {"avx512vnni", "avx512", "immintrin.h", AVX512 | BIT(AVX512VNNI), 16},
-    {"amx", "avx512vnni", "immintrin.h", AVX512 | BIT(AVX512VNNI) | BIT(AMX_INT8), 16},
+    {"amx", "avx512vnni", "immintrin.h", AVX512 | BIT(AVX512VNNI) | BIT(AMX_BF16), 16},
     {"neon", NULL, "arm_neon.h", BIT(NEON), 4},
     {"dotprod", "neon", "arm_neon.h", BIT(NEON) | BIT(DOTPROD), 4},
     {0},

@@ -23,17 +23,17 @@ np = pytest.importorskip("numpy", reason="weights are made with numpy")
 
 # one of everything that has a recipe, with rows for tiles of 16 and a rest
 GRAPH = """
-dynamic { x: f32[35, 96]; one: f32[1, 96]; image: f32[1, 4, 9, 40]; }
+dynamic { x: f32[48, 96]; one: f32[1, 96]; image: f32[1, 4, 9, 40]; }
 constant {
   u: u4[50, 96]; us: f16[50, 3]; uo: f16[50, 3];
   i: i8[33, 96]; is: f32[33, 3];
   w: f32[96, 40]; g: f32[40, 96]; gb: f32[40];
   k: f32[7, 4, 3, 3]; kb: f32[7];
 }
-volatile { a: f32[35, 50]; b: f32[35, 33]; c: f32[1, 50]; d: f32[35, 50]; e: f32[35, 40]; f: f32[35, 40];
-           h: f32[1, 7, 9, 40]; y: f32[1, 35, 96]; z: f32[1, 33]; }
+volatile { a: f32[48, 50]; b: f32[48, 33]; c: f32[1, 50]; d: f32[48, 50]; e: f32[48, 40]; f: f32[48, 40];
+           h: f32[1, 7, 9, 40]; y: f32[1, 48, 96]; z: f32[1, 33]; }
 block entry {
-  assign q: f32[1, 35, 96];
+  assign q: f32[1, 48, 96];
   op qlinear(x, u, us, uo, act="q8") >> a;
   op qlinear(x, i, is, act="q8") >> b;
   op qlinear(one, u, us, uo, act="q8") >> c;
@@ -42,7 +42,7 @@ block entry {
   op matmul(x, w) >> e;
   op gemm(x, g, gb, trans_b=true) >> f;
   op conv2d(image, k, kb, pads=[1, 1, 1, 1]) >> h;
-  op reshape(x, shape=[1, 35, 96]) >> q;
+  op reshape(x, shape=[1, 48, 96]) >> q;
   op sdpa(q, q, q, heads=3, causal=true) >> y;
   return a, b, c, d, e, f, h, y, z;
 }

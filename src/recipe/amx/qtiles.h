@@ -193,17 +193,16 @@ static inline __attribute__((always_inline)) void oi_amx_start(int i, const uint
 
 /* -- sums -- */
 
-/* Adds a block to the results of four rows, rounded after every step as oi_q_scaled does. An offset
- * of f16 times a sum of at most 13 bits is exact: then it is added at once. */
+/* Adds a block to the results of four rows, rounded after every step as oi_q_block does. */
 static inline __attribute__((always_inline)) void oi_amx_scale(
     oi_vf acc[4], const float *restrict sums, oi_vf scale, oi_vf offset, const float *restrict d,
-    const float *restrict sum_of_q, int64_t has_offset, int64_t is_exact)
+    const float *restrict sum_of_q, int64_t has_offset, int64_t is_short)
 {
     for (int64_t r = 0; r < 4; r++) {
         oi_vf v = oi_vf_mul(scale, oi_vf_load(sums + 16 * r));
         const oi_vf q = oi_vf_set(sum_of_q[r]);
         if (has_offset)
-            v = is_exact ? oi_vf_fma(offset, q, v) : oi_vf_add(v, oi_vf_mul(offset, q));
+            v = is_short ? oi_vf_fma(offset, q, v) : oi_vf_add(v, oi_vf_mul(offset, q));
         acc[r] = oi_vf_add(acc[r], oi_vf_mul(v, oi_vf_set(d[r])));
     }
 }
@@ -215,7 +214,7 @@ static inline __attribute__((always_inline)) void oi_amx_step(int i, const uint1
                                                               const oi_amx_job *restrict before,
                                                               float (*restrict sums)[256],
                                                               oi_vf acc[16], int64_t group,
-                                                              int64_t has_offset, int64_t is_exact)
+                                                              int64_t has_offset, int64_t is_short)
 {
     const int64_t last = i ? i - 1 : before->n - 1;
     if (i ? i < n : before->n > 0) {
@@ -232,22 +231,22 @@ static inline __attribute__((always_inline)) void oi_amx_step(int i, const uint1
     const oi_vf offset = has_offset ? oi_vf_load(before->offset + 16 * i) : scale;
     for (int64_t r = 0; r < 16; r += 4)
         oi_amx_scale(acc + r, sums[i] + 16 * r, scale, offset, before->d + 16 * i + r,
-                     before->sum_of_q + 16 * i + r, has_offset, is_exact);
+                     before->sum_of_q + 16 * i + r, has_offset, is_short);
 }
 
 /* n blocks of 16 rows of x, q, are multiplied with w, and the sums of those before are scaled. */
 static inline __attribute__((always_inline)) void oi_amx_round(
     const uint16_t *restrict q, const uint16_t *restrict w, int64_t n,
     const oi_amx_job *restrict before, float (*restrict sums)[256], int64_t group,
-    int64_t has_offset, int64_t is_exact)
+    int64_t has_offset, int64_t is_short)
 {
     oi_vf a[16];
     for (int64_t r = 0; r < 16; r++)
         a[r] = oi_vf_load(before->acc + 16 * r);
-    oi_amx_step(0, q, w, n, before, sums, a, group, has_offset, is_exact);
-    oi_amx_step(1, q, w, n, before, sums, a, group, has_offset, is_exact);
-    oi_amx_step(2, q, w, n, before, sums, a, group, has_offset, is_exact);
-    oi_amx_step(3, q, w, n, before, sums, a, group, has_offset, is_exact);
+    oi_amx_step(0, q, w, n, before, sums, a, group, has_offset, is_short);
+    oi_amx_step(1, q, w, n, before, sums, a, group, has_offset, is_short);
+    oi_amx_step(2, q, w, n, before, sums, a, group, has_offset, is_short);
+    oi_amx_step(3, q, w, n, before, sums, a, group, has_offset, is_short);
     for (int64_t r = 0; r < 16; r++)
         oi_vf_store(before->acc + 16 * r, a[r]);
 }
@@ -261,7 +260,7 @@ static inline __attribute__((always_inline)) void oi_amx_tile(
     int64_t rows, int64_t width, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
     int64_t has_offset, int64_t zero)
 {
-    const int64_t blocks = k / group, is_exact = scale_size == 2 && group <= 64;
+    const int64_t blocks = k / group, is_short = oi_q_is_short(scale_size, group);
     _Alignas(64) float acc[16 * OI_AMX_ROWS], sums[OI_AMX_BLOCKS][256];
     oi_amx_part parts[2];
     oi_amx_job before = {.acc = acc};
@@ -274,7 +273,7 @@ static inline __attribute__((always_inline)) void oi_amx_tile(
             oi_amx_load(i, p->w + 16 * i * group);
         for (int64_t r = 0; r < rows; r += 16) {
             const int64_t first = r * blocks + 16 * b; /* of d */
-            oi_amx_round(q + first * group, p->w, n, &before, sums, group, has_offset, is_exact);
+            oi_amx_round(q + first * group, p->w, n, &before, sums, group, has_offset, is_short);
             before =
                 (oi_amx_job){p->scale, p->offset, d + first, sum_of_q + first, acc + 16 * r, n};
             if (r == 0) /* the part before is done with */
@@ -282,7 +281,7 @@ static inline __attribute__((always_inline)) void oi_amx_tile(
                               zero, parts);
         }
     }
-    oi_amx_round(q, parts[0].w, 0, &before, sums, group, has_offset, is_exact);
+    oi_amx_round(q, parts[0].w, 0, &before, sums, group, has_offset, is_short);
     for (int64_t r = 0; r < rows; r++)
         oi_q_put(out + r * width, oi_vf_load(acc + 16 * r), bias, at, width);
 }

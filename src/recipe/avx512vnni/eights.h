@@ -24,18 +24,17 @@ static inline __attribute__((always_inline)) void oi_q4_dot8(const uint8_t *rest
 }
 
 /* oi_q_scaled for f16 scales and a sum that began with OI_Q_BEGIN; `begin` is that times scale,
- * which is exact: so is what the difference with it leaves. An offset of f16 times a sum of q of up
- * to 13 bits is exact, too: then it is added at once. */
+ * which is exact: so is what the difference with it leaves. */
 static inline __attribute__((always_inline)) oi_vf oi_q_scaled_half(
     oi_vf acc, oi_vi sum, oi_vf scale, oi_vf begin, oi_vf offset, float d, float sum_of_q,
-    int64_t zero, int64_t has_offset, int64_t group)
+    int64_t zero, int64_t has_offset, int64_t is_short)
 {
     const oi_vf q = oi_vf_set(sum_of_q);
     if (zero)
         sum = oi_vi_add(sum, oi_vi_set((int32_t)zero * (int32_t)sum_of_q));
     oi_vf v = _mm512_fmsub_ps(_mm512_castsi512_ps(sum), scale, begin);
     if (has_offset)
-        v = group <= 64 ? oi_vf_fma(offset, q, v) : oi_vf_add(v, oi_vf_mul(offset, q));
+        v = is_short ? oi_vf_fma(offset, q, v) : oi_vf_add(v, oi_vf_mul(offset, q));
     return oi_vf_add(acc, oi_vf_mul(v, oi_vf_set(d)));
 }
 
@@ -47,6 +46,7 @@ static inline __attribute__((always_inline)) void oi_q_tile8(
 {
     const int64_t of_w = group / 2 * 16, of_scales = scale_size * 16, n = k / group;
     const int64_t size = of_w + of_scales * (1 + has_offset);
+    const int64_t is_short = oi_q_is_short(scale_size, group);
     for (int64_t r = 0; r < 8; r++)
         acc[r] = oi_vf_set(0);
     for (int64_t b = 0; b < n; b++) {
@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) void oi_q_tile8(
         for (int64_t r = 0; r < 8; r++)
             acc[r] = scale_size == 2
                          ? oi_q_scaled_half(acc[r], s[r], scale, begin, more, d[r * n + b],
-                                            sums[r * n + b], zero, has_offset, group)
+                                            sums[r * n + b], zero, has_offset, is_short)
                          : oi_q_scaled(acc[r], s[r], scale, more, d[r * n + b], sums[r * n + b],
                                        zero, has_offset);
     }

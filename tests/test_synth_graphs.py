@@ -135,6 +135,73 @@ def test_cuts_of_lengths_from_none_on(openinfer, tmp_path):
         assert "8 steps compared: they agree" in result.stdout
 
 
+CHAIN = """
+dynamic { x: f32[3, 4]; n: i32; }
+constant { w: f32[3, 4] @init(0.5); }
+volatile {
+  sums: f32[3]; low: f32[3, ?]; both: f32[?, 3, 4]; out: f32[3, 4]; spread: f32[?, 3, 4]; turned: f32[3, 4, ?];
+}
+persistent { step: i32; K(l, t): f16[3, 4] @table @cap(l=2, t=9); }
+
+block entry {
+  assign row: f16[3, 4];
+  assign all: f16[?, 3, 4];
+  assign wide: f32[?, 3, 4];
+  assign scaled: f32[?, 3, 4];
+  assign some: f16[?, 3, 4];
+  assign wider: f32[?, 3, 4];
+  assign dots: f32[3, ?];
+  assign least: f32[3, 1];
+  assign twice: f32[?, 3, 4];
+  assign cut: f32[?, 3, 4];
+  assign back: f32[3, 4];
+  op cast(x, to=f16) >> row;
+  op fill(out, value=0.0) >> out;
+  loop layers (l in 0..2) {
+    cache.write row >> K[l, step];
+    cache.read K[l, 0..step+1] >> all;
+    cache.read K[l, 0..n] >> some;
+    op cast(all, to=f32) >> wide;
+    op cast(some, to=f32) >> wider;
+    op add(wide, wider) >> spread;
+    op mul(wide, w) >> scaled;
+    op transpose(scaled, perm=[1, 2, 0]) >> turned;
+    op sum_axis(turned, axes=[1], keepdims=false) >> dots;
+    op min_axis(dots, axes=[1], keepdims=true) >> least;
+    op sub(dots, least) >> low;
+    op sum_axis(low, axes=[1], keepdims=false) >> sums;
+    op add(wide, scaled) >> twice;
+    op slice(twice, starts=[-2], ends=[100], axes=[0]) >> cut;
+    op concat(cut, wide, axis=0) >> both;
+    op sum_axis(both, axes=[0], keepdims=false) >> back;
+    op add(out, back) >> out;
+  }
+  cache.increment step;
+  return out, sums, low, both, spread, turned;
+}
+"""
+
+
+@pytest.mark.parametrize("n, result", [(1, "8 steps compared: they agree"), (3, "8 steps compared, 7 of them ended with the same error: they agree")])
+@pytest.mark.parametrize("more", [[], ["--per-node"], ["--without", "inline"], ["--without", "lend"], ["--without", "schedule"]], ids=" ".join)
+def test_chains_over_lengths_of_the_run(openinfer, tmp_path, n, result, more):
+    """Casts, turns and cuts go into those who read them, with what the lengths have to do with it; one row stretches."""
+    path = tmp_path / "chain.oi"
+    path.write_text(CHAIN)
+    for target in ("cpu_scalar", "cpu_avx2"):
+        assert result in verify(openinfer, path, "--target", target, "--set", f"n={n}", *more).stdout
+
+
+def test_what_is_read_up_to_now_is_read_where_it_lies(openinfer, tmp_path):
+    """No copy of the cache, none of what was made of it: casts and turns are in the loops, only lengths are left."""
+    path = tmp_path / "chain.oi"
+    path.write_text(CHAIN)
+    openinfer("synth", path, "--target", "cpu_avx2", "-o", tmp_path / "out")
+    text = (tmp_path / "out/chain.c").read_text()
+    assert "all = s->keep.K + l * 108;" in text and "some = s->keep.K + l * 108;" in text
+    assert "s->scaled_dims[0] = s->wide_dims[0];" in text and "float *const scaled" not in text and "memcpy(to, s->keep.K" not in text
+
+
 @pytest.mark.parametrize("graph, words", [
     ("volatile { y: f32[?]; } persistent { K(t): f32 @table; } block entry { cache.read K[] >> y; return y; }",
      ["E062", "'K'", "'t'", "@fixed", "@cap"]),

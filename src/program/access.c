@@ -47,3 +47,22 @@ bool oi_pattern_match(const oi_pvar *v, const char *name, int64_t *indices)
     }
     return *name == '\0';
 }
+
+bool oi_code_is_below(const oi_program *p, const oi_code *code, int64_t n)
+{
+    int64_t v;
+    if (oi_code_is_int(code, &v))
+        return v >= 0 && v < n;
+    if (code->n != 1 || code->at[0].kind != OI_INS_INDEX)
+        return false;
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const oi_pnode *node = &p->nodes[i];
+        int64_t from, to;
+        if (node->kind != OI_NODE_LOOP || node->as.loop.index != code->at[0].id)
+            continue;
+        if (!oi_code_is_int(&node->as.loop.start, &from) ||
+            !oi_code_is_int(&node->as.loop.end, &to) || from < 0 || to > n)
+            return false;
+    }
+    return true;
+}

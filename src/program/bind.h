@@ -209,6 +209,9 @@ typedef struct oi_program {
     uint32_t n_consumers;
 } oi_program;
 
+/* Whether the code is a number, or a loop's index, that stays in 0 ... n - 1. */
+bool oi_code_is_below(const oi_program *p, const oi_code *code, int64_t n);
+
 static inline bool oi_mask_has(const uint64_t *mask, uint32_t i)
 {
     return mask[i / 64] >> i % 64 & 1;

@@ -7,6 +7,8 @@
  * stand behind it in the same list, and until the last of them nothing changes the variable. */
 #include "synth/pass.h"
 
+#define OF_THE_RUN (-1) /* a length */
+
 typedef struct lending {
     oi_unit *u;
     uint32_t graph;
@@ -18,8 +20,18 @@ typedef struct lending {
     bool changes;
 } lending;
 
+/* Entry of a growing table: beyond what it can hold it would be an initial value, which lies
+ * nowhere. */
+static bool is_stored(const lending *l, const oi_store_var *v, const oi_paccess *a, uint32_t i)
+{
+    const oi_program *p = l->u->graphs.at[l->graph].program;
+    return !(v->grows >> i & 1) || i >= v->n_table ||
+           (i < a->n && !a->sels[i].is_slice && oi_code_is_below(p, &a->sels[i].start, v->most[i]));
+}
+
 /* Every axis before the first that is cut gives one place: then one piece. Slices have the length
- * of what they go to; the read checks it. */
+ * of what they go to, or are as long as the run says but stay within the bound: the read checks it.
+ */
 static bool is_one_piece(const lending *l, const oi_stmt *s)
 {
     const oi_store_var *v = oi_unit_store(l->u, l->from);
@@ -31,10 +43,12 @@ static bool is_one_piece(const lending *l, const oi_stmt *s)
         t->dtype != state->dtype)
         return false;
     for (uint32_t i = 0; i < v->rank; i++) {
-        bool keeps = i >= a->n || a->sels[i].is_slice;
-        if ((v->grows >> i & 1 && i < v->n_table) || (keeps && d >= t->rank))
-            return false; /* beyond its end such a table gives initial values */
-        count[i] = keeps ? t->dims[d++] : 1;
+        const bool keeps = i >= a->n || a->sels[i].is_slice;
+        const bool is_open = keeps && d < t->rank && t->run_dims >> d & 1;
+        if ((!is_open && !is_stored(l, v, a, i)) || (keeps && d >= t->rank))
+            return false;
+        count[i] = is_open ? OF_THE_RUN : keeps ? t->dims[d] : 1;
+        d += keeps;
     }
     while (q > 0 && count[q - 1] == v->most[q - 1])
         q--;
@@ -57,7 +71,8 @@ static const char *why_not(lending *l, size_t at)
     const oi_tally *own = &l->uses[l->to];
     l->found = 0;
     l->changes = false;
-    for (size_t i = at + 1; i < l->list->n && l->found + 1 < own->all; i++) {
+    const uint32_t readers = own->all - own->lengths - 1;
+    for (size_t i = at + 1; i < l->list->n && l->found < readers; i++) {
         oi_stmt *s = &l->list->at[i];
         bool calls = s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD ||
                      s->kind == OI_STMT_AWAIT || oi_stmts_call(&s->body);
@@ -68,7 +83,7 @@ static const char *why_not(lending *l, size_t at)
         if (l->changes)
             return "the variable changes before its last reader";
     }
-    return l->found + 1 == own->all ? NULL : "it is read elsewhere";
+    return l->found == readers ? NULL : "it is read elsewhere";
 }
 
 static void lend_list(lending *l, oi_stmts *list)
@@ -83,8 +98,8 @@ static void lend_list(lending *l, oi_stmts *list)
         l->from = s->a.tensor;
         l->to = s->b.tensor;
         oi_tensor *t = &l->u->tensors.at[l->to];
-        if (t->space != OI_SPACE_ARENA || t->rank == 0 || t->run_dims || t->n_table ||
-            s->b.n_entry || l->uses[l->to].writes != 1 || l->uses[l->to].all < 2)
+        if (t->space != OI_SPACE_ARENA || t->rank == 0 || t->n_table || s->b.n_entry ||
+            l->uses[l->to].writes != 1 || l->uses[l->to].all < 2)
             continue;
         const char *no = is_one_piece(l, s) ? why_not(l, i) : "it does not lie in one piece";
         if (no) {

@@ -3,11 +3,6 @@
  * private and published at the await (build.c made those tensors). */
 #include "emit/c/c.h"
 
-static const oi_program *program(const oi_cprog *c)
-{
-    return c->u->graphs.at[c->graph].program;
-}
-
 /* A graph's own struct of flags: their names meet no variable's. */
 static const char *flags(oi_cprog *c)
 {
@@ -23,12 +18,12 @@ static const char *member(oi_cprog *c, const char *what, const char *name)
 
 static const char *lent(oi_cprog *c, uint32_t var)
 {
-    return member(c, "lent", program(c)->vars[var].name);
+    return member(c, "lent", oi_c_program(c)->vars[var].name);
 }
 
 static const char *ran(oi_cprog *c, uint32_t consumer)
 {
-    return member(c, "ran", program(c)->blocks[consumer].source->name.text);
+    return member(c, "ran", oi_c_program(c)->blocks[consumer].source->name.text);
 }
 
 static bool awaits(const oi_pblock *b, uint32_t var)
@@ -41,7 +36,7 @@ static bool awaits(const oi_pblock *b, uint32_t var)
 
 static void run_consumer(oi_cprog *c, uint32_t block)
 {
-    const oi_pblock *b = &program(c)->blocks[block];
+    const oi_pblock *b = &oi_c_program(c)->blocks[block];
     oi_buf ready = {0};
     for (uint32_t i = 0; i < b->n_awaited; i++)
         oi_buf_printf(&ready, "%s%s", i ? " && " : "", lent(c, b->awaited[i]));
@@ -54,7 +49,7 @@ static void run_consumer(oi_cprog *c, uint32_t block)
 
 void oi_c_yield(oi_cprog *c, const oi_pnode *n)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     if (n->source->block != p->entry)
         return; /* the end of a consumer, or of a called block */
     c->fails = true;
@@ -73,7 +68,7 @@ void oi_c_yield(oi_cprog *c, const oi_pnode *n)
 
 void oi_c_await(oi_cprog *c, const oi_pnode *n)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     if (n->source->block != p->entry)
         return; /* a consumer starts when all is lent */
     for (uint32_t i = 0; i < n->as.list.n; i++) {
@@ -105,7 +100,7 @@ static bool is_awaited(const oi_program *p, uint32_t var)
 
 void oi_c_async_members(oi_cprog *c, oi_out *o)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     uint64_t n = p->n_consumers;
     if (n == 0)
         return;
@@ -125,7 +120,7 @@ void oi_c_async_members(oi_cprog *c, oi_out *o)
 /* A step that failed may have left things lent. */
 void oi_c_async_reset(oi_cprog *c)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     for (uint32_t v = 0; v < p->n_vars; v++)
         if (is_awaited(p, v))
             oi_out_line(&c->out, "%s = 0;", lent(c, v));

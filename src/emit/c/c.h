@@ -63,6 +63,7 @@ const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packe
 const char *oi_c_address(oi_cprog *c, const oi_port *p);
 /* The length of a tensor along a dim: a number, or where it is kept. */
 const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim);
+const oi_program *oi_c_program(const oi_cprog *c); /* of the present graph */
 /* How many bytes the tensor holds now; a number when it always is. */
 const char *oi_c_bytes(oi_cprog *c, uint32_t tensor);
 /* The value of a rank-0 variable as int64_t, or as a truth. */
@@ -70,8 +71,6 @@ const char *oi_c_number(oi_cprog *c, uint32_t var);
 const char *oi_c_truth(oi_cprog *c, uint32_t var);
 const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own);
 const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
-/* Whether the code is a number, or a loop's index, that stays in 0 ... n - 1. */
-bool oi_c_is_below(const oi_cprog *c, const oi_code *code, int64_t n);
 /* Checks that entries of tables exist; prints nothing when that is sure. */
 void oi_c_check_entry(oi_cprog *c, const oi_port *p);
 void oi_c_members(oi_cprog *c, oi_out *o); /* of the program's struct */

@@ -17,7 +17,8 @@ typedef struct access {
     const char *start[2 * OI_MAX_RANK]; /* of the selection */
     const char *count[2 * OI_MAX_RANK];
     int64_t fixed_start[2 * OI_MAX_RANK], fixed_count[2 * OI_MAX_RANK]; /* -1: at run time */
-    bool keeps[2 * OI_MAX_RANK]; /* the axis stays in the result */
+    bool keeps[2 * OI_MAX_RANK];  /* the axis stays in the result */
+    bool inside[2 * OI_MAX_RANK]; /* an index that surely lies in the storage */
     bool grows_whole;
 } access;
 
@@ -136,7 +137,16 @@ static void select_slice(access *x, uint32_t i, const oi_psel *sel)
     x->fixed_start[i] = a;
     x->fixed_count[i] = a >= 0 && b >= 0 ? b - a : -1;
     x->count[i] = x->fixed_count[i] >= 0 ? number(x, x->fixed_count[i])
+                  : a == 0               ? to
                                          : oi_arena_printf(x->c->arena, "(%s - %s)", to, from);
+}
+
+/* Where the selection ends. */
+static const char *end_text(const access *x, uint32_t i)
+{
+    return x->fixed_start[i] == 0
+               ? x->count[i]
+               : oi_arena_printf(x->c->arena, "%s + %s", x->start[i], x->count[i]);
 }
 
 static void select_axis(access *x, uint32_t i, const oi_psel *sel)
@@ -149,8 +159,9 @@ static void select_axis(access *x, uint32_t i, const oi_psel *sel)
     if (sel) {
         x->count[i] = "1";
         x->fixed_count[i] = 1;
-        if (!is_counted(x, i) && oi_c_is_below(x->c, &sel->start, x->v->most[i]) &&
-            !oi_code_is_int(&sel->start, &x->fixed_start[i])) {
+        x->inside[i] = (i < x->v->n_table || !is_counted(x, i)) &&
+                       oi_code_is_below(oi_c_program(x->c), &sel->start, x->v->most[i]);
+        if (x->inside[i] && !oi_code_is_int(&sel->start, &x->fixed_start[i])) {
             x->start[i] = oi_c_code(x->c, &sel->start, x->own);
             x->fixed_start[i] = -1;
             return;
@@ -210,8 +221,7 @@ static void check_length(access *x, uint32_t axis, uint32_t d)
     bool known = x->fixed_start[axis] >= 0 && x->fixed_count[axis] >= 0 &&
                  x->fixed_start[axis] + x->fixed_count[axis] <= x->v->most[axis];
     if (!known && is_counted(x, axis) && strcmp(x->count[axis], x->size[axis]) != 0)
-        fail_if(x, 47, "past the bound", "%s + %s > %" PRId64, x->start[axis], x->count[axis],
-                x->v->most[axis]);
+        fail_if(x, 47, "past the bound", "%s > %" PRId64, end_text(x, axis), x->v->most[axis]);
     oi_out_line(&x->c->out, "%s = %s;", length, x->count[axis]);
 }
 
@@ -238,14 +248,19 @@ static void check_shape(access *x, const oi_tensor *other)
 
 /* -- walking -- */
 
+static bool reaches_beyond(const access *x, uint32_t i)
+{
+    return is_counted(x, i) && i < x->v->n_table && !x->inside[i];
+}
+
 /* The axis from which on a selection is one run. */
 static uint32_t run_axis(const access *x)
 {
     uint32_t q = x->v->rank;
     while (q > 0) {
         uint32_t i = q - 1;
-        if (is_counted(x, i) && i < x->v->n_table)
-            break; /* may reach beyond the storage */
+        if (reaches_beyond(x, i))
+            break;
         q = i;
         if (x->fixed_count[i] != x->v->most[i])
             break;
@@ -289,7 +304,7 @@ static const char *beyond_text(access *x, uint32_t q)
 {
     oi_buf b = {0};
     for (uint32_t i = 0; i < q && i < x->v->n_table; i++)
-        if (is_counted(x, i))
+        if (reaches_beyond(x, i))
             oi_buf_printf(&b, "%s%s >= %" PRId64, b.n ? " || " : "", position(x, i), x->v->most[i]);
     return b.n ? oi_buf_to_arena(&b, x->c->arena) : NULL;
 }
@@ -301,8 +316,8 @@ static void walk(access *x,
     uint32_t q = run_axis(x);
     for (uint32_t i = 0; i < q; i++)
         if (x->fixed_count[i] != 1)
-            oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s; i%u++)", i, x->start[i],
-                        i, x->start[i], x->count[i], i);
+            oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s; i%u++)", i, x->start[i], i,
+                        end_text(x, i), i);
     body(x, offset_text(x, q), run_length(x, q), beyond_text(x, q));
     for (uint32_t i = 0; i < q; i++)
         if (x->fixed_count[i] != 1)
@@ -313,6 +328,12 @@ static const char *storage(const access *x)
 {
     return x->t->rank ? oi_arena_printf(x->c->arena, "s->keep.%s", x->t->name)
                       : oi_arena_printf(x->c->arena, "(&s->keep.%s)", x->t->name);
+}
+
+static const char *place_text(const access *x, const char *at)
+{
+    return strcmp(at, "0") == 0 ? storage(x)
+                                : oi_arena_printf(x->c->arena, "%s + %s", storage(x), at);
 }
 
 static const char *init_text(const access *x)
@@ -351,7 +372,7 @@ static void read_run(access *x, const char *at, const char *n, const char *beyon
         oi_out_close(o, " else {");
         o->depth++;
     }
-    oi_out_line(o, "memcpy(to, %s + %s, (size_t)(%s) * sizeof *to);", storage(x), at, n);
+    oi_out_line(o, "memcpy(to, %s, (size_t)(%s) * sizeof *to);", place_text(x, at), n);
     if (beyond)
         oi_out_close(o, "");
     oi_out_line(o, "to += %s;", n);
@@ -374,7 +395,7 @@ static void note_run(access *x, const char *at, const char *n)
         return;
     }
     bytes *= oi_dtype_bits(x->t->dtype) / 8;
-    note(x, runs, bytes, oi_arena_printf(x->c->arena, "%s + %s", storage(x), at),
+    note(x, runs, bytes, place_text(x, at),
          oi_arena_printf(x->c->arena, "(size_t)(%s) * sizeof *%s", n, storage(x)));
 }
 
@@ -387,8 +408,7 @@ static void write_run(access *x, const char *at, const char *n, const char *beyo
         oi_out_line(&x->c->out, "oi_put_%s(%s, %s, oi_get_%s(from, e++));", t, storage(x), at, t);
         return;
     }
-    oi_out_line(&x->c->out, "memcpy(%s + %s, from, (size_t)(%s) * sizeof *from);", storage(x), at,
-                n);
+    oi_out_line(&x->c->out, "memcpy(%s, from, (size_t)(%s) * sizeof *from);", place_text(x, at), n);
     oi_out_line(&x->c->out, "from += %s;", n);
 }
 
@@ -405,8 +425,9 @@ static void reset_run(access *x, const char *at, const char *n, const char *beyo
     if (oi_dtype_bits(x->t->dtype) < 8)
         oi_out_line(&x->c->out, "oi_put_%s(%s, %s, %s);", t, storage(x), at, first);
     else if (x->t->start == OI_START_MODEL)
-        oi_out_line(&x->c->out, "memcpy(%s + %s, %s + %s, (size_t)(%s) * sizeof *%s);", storage(x),
-                    at, oi_c_address(x->c, &(oi_port){.tensor = x->t->from}), at, n, storage(x));
+        oi_out_line(&x->c->out, "memcpy(%s, %s + %s, (size_t)(%s) * sizeof *%s);",
+                    place_text(x, at), oi_c_address(x->c, &(oi_port){.tensor = x->t->from}), at, n,
+                    storage(x));
     else
         fill_run(x, oi_arena_printf(x->c->arena, "(%s + %s)", storage(x), at), n);
     if (beyond)
@@ -416,12 +437,15 @@ static void reset_run(access *x, const char *at, const char *n, const char *beyo
 /* -- which entries exist -- */
 
 /* The number of the entry that the loops are at. */
-static const char *entry_text(access *x)
+static const char *entry_text(access *x, const bool *has_loop)
 {
     oi_buf at = {0};
     int64_t stride = 1;
-    for (uint32_t i = x->v->n_table; i-- > 0; stride *= x->v->most[i])
-        oi_buf_printf(&at, "%si%u * %" PRId64, at.n ? " + " : "", i, stride);
+    for (uint32_t i = x->v->n_table; i-- > 0; stride *= x->v->most[i]) {
+        const char *own = has_loop[i] ? oi_arena_printf(x->c->arena, "i%u", i) : x->start[i];
+        oi_buf_printf(&at, stride == 1 ? "%s%s" : "%s%s * %" PRId64, at.n ? " + " : "", own,
+                      stride);
+    }
     return oi_buf_to_arena(&at, x->c->arena);
 }
 
@@ -429,10 +453,14 @@ static void mark(access *x, int value)
 {
     if (!x->v->has_marks)
         return;
-    const char *text = entry_text(x);
-    for (uint32_t i = 0; i < x->v->n_table; i++)
-        oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s + %s && i%u < %" PRId64 "; i%u++)",
-                    i, x->start[i], i, x->start[i], x->count[i], i, x->v->most[i], i);
+    bool has_loop[2 * OI_MAX_RANK];
+    for (uint32_t i = 0; i < x->v->n_table; i++) { /* writes were checked */
+        has_loop[i] = x->fixed_count[i] != 1 || !(x->writes || x->inside[i]);
+        if (has_loop[i])
+            oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s && i%u < %" PRId64 "; i%u++)",
+                        i, x->start[i], i, end_text(x, i), i, x->v->most[i], i);
+    }
+    const char *text = entry_text(x, has_loop);
     uint64_t runs = 1;
     for (uint32_t i = 0; i < x->v->n_table; i++)
         runs *= (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
@@ -440,7 +468,8 @@ static void mark(access *x, int value)
          "1");
     oi_out_line(&x->c->out, "s->keep.%s_written[%s] = %d;", x->t->name, text, value);
     for (uint32_t i = 0; i < x->v->n_table; i++)
-        oi_out_close(&x->c->out, "");
+        if (has_loop[i])
+            oi_out_close(&x->c->out, "");
 }
 
 /* Growable sizes from the entries that are left. */
@@ -448,7 +477,9 @@ static void measure(access *x)
 {
     if (!x->v->has_marks)
         return;
-    const char *text = entry_text(x);
+    bool has_loop[2 * OI_MAX_RANK];
+    memset(has_loop, true, sizeof has_loop);
+    const char *text = entry_text(x, has_loop);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         if (is_counted(x, i))
             oi_out_line(&x->c->out, "%s = 0;", x->size[i]);
@@ -483,7 +514,7 @@ static void lend_cache(access *x)
     uint32_t q = 0; /* all before it is a single entry */
     while (q < x->v->rank && x->fixed_count[q] == 1)
         q++;
-    const char *place = oi_arena_printf(x->c->arena, "%s + %s", storage(x), offset_text(x, q));
+    const char *place = place_text(x, offset_text(x, q));
     if (checks[0] == '\0') {
         oi_out_line(o, "const %s *const %s = %s;", oi_c_type(to->dtype), to->name, place);
         return;
@@ -522,8 +553,8 @@ static void write_cache(access *x)
     for (uint32_t i = 0; i < x->v->rank && i < x->t->var->n_axes; i++) {
         if (!is_counted(x, i) || x->start[i] == x->size[i])
             continue;
-        oi_out_line(&x->c->out, "if (%s + %s > %s)", x->start[i], x->count[i], x->size[i]);
-        oi_out_line(&x->c->out, "    %s = %s + %s;", x->size[i], x->start[i], x->count[i]);
+        oi_out_line(&x->c->out, "if (%s > %s)", end_text(x, i), x->size[i]);
+        oi_out_line(&x->c->out, "    %s = %s;", x->size[i], end_text(x, i));
     }
 }
 

@@ -468,7 +468,7 @@ void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s)
 {
     const oi_node *n = s->node->source;
     oi_out_line(&c->out, "s->check(s->check_ctx, \"%s:%" PRIu64 "\", %s, %s);",
-                c->u->graphs.at[c->graph].program->blocks[n->block].source->name.text, n->index,
+                oi_c_program(c)->blocks[n->block].source->name.text, n->index,
                 oi_c_address(c, &s->a), oi_c_bytes(c, s->a.tensor));
 }
 

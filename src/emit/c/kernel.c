@@ -268,7 +268,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 
 const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v)
 {
-    const oi_program *p = c->u->graphs.at[c->graph].program;
+    const oi_program *p = oi_c_program(c);
     if (v->kind == OI_PV_INDEX)
         return oi_c_index(c, v->id);
     if (v->kind == OI_PV_CODE)

@@ -9,14 +9,14 @@ const char *oi_c_type(oi_dtype t)
     return oi_dtype_bits(t) < 8 ? "uint8_t" : oi_dialect_c.types[t];
 }
 
-static const oi_program *program(const oi_cprog *c)
+const oi_program *oi_c_program(const oi_cprog *c)
 {
     return c->u->graphs.at[c->graph].program;
 }
 
 const char *oi_c_index(oi_cprog *c, uint32_t index)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     return oi_c_local(c->arena, p->symbols->list.at[p->first_index + index].name);
 }
 
@@ -43,7 +43,7 @@ static uint64_t magnitude(int64_t v)
 
 static uint64_t most_of_index(const oi_cprog *c, uint32_t index)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     uint64_t most = 0;
     for (size_t i = 0; i < p->graph->nodes.n; i++) {
         const oi_pnode *n = &p->nodes[i];
@@ -113,7 +113,7 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
     size_t n = 0;
     for (uint32_t k = 0; k < code->n; k++) {
         const oi_ins *i = &code->at[k];
-        const oi_program *p = program(c);
+        const oi_program *p = oi_c_program(c);
         switch (i->kind) {
         case OI_INS_INT:
             stack[n++] = (spelled){oi_c_literal(c->arena, OI_I64, (uint64_t)i->value),
@@ -242,7 +242,7 @@ const char *oi_c_bytes(oi_cprog *c, uint32_t tensor)
 
 static const char *value_text(oi_cprog *c, uint32_t var, bool truth)
 {
-    const oi_program *p = program(c);
+    const oi_program *p = oi_c_program(c);
     oi_port port = {.tensor = oi_block_tensor(c->u, c->graph, c->block, var)};
     oi_dtype t = p->vars[var].dtype;
     const oi_tensor *tensor = &c->u->tensors.at[port.tensor];
@@ -269,26 +269,6 @@ const char *oi_c_truth(oi_cprog *c, uint32_t var)
 
 /* -- checks -- */
 
-bool oi_c_is_below(const oi_cprog *c, const oi_code *code, int64_t n)
-{
-    int64_t v;
-    if (oi_code_is_int(code, &v))
-        return v >= 0 && v < n;
-    if (code->n != 1 || code->at[0].kind != OI_INS_INDEX)
-        return false;
-    const oi_program *p = program(c);
-    for (size_t i = 0; i < p->graph->nodes.n; i++) {
-        const oi_pnode *node = &p->nodes[i];
-        int64_t from, to;
-        if (node->kind != OI_NODE_LOOP || node->as.loop.index != code->at[0].id)
-            continue;
-        if (!oi_code_is_int(&node->as.loop.start, &from) ||
-            !oi_code_is_int(&node->as.loop.end, &to) || from < 0 || to > n)
-            return false;
-    }
-    return true;
-}
-
 static bool has_holes(const oi_tensor *t)
 {
     for (uint64_t e = 0; t->sources && e < t->n_entries; e++)
@@ -314,7 +294,7 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
     for (uint32_t i = 0; i < p->n_entry; i++) {
-        if (oi_c_is_below(c, &p->entry[i], t->table[i]))
+        if (oi_code_is_below(oi_c_program(c), &p->entry[i], t->table[i]))
             continue;
         const char *e = oi_c_code(c, &p->entry[i], NULL);
         c->fails = true;

@@ -16,7 +16,7 @@ static bool is_called_so(const oi_cprog *c, const char *name)
         if (c->u->tensors.at[i].space == OI_SPACE_LENT &&
             strcmp(c->u->tensors.at[i].name, name) == 0)
             return true;
-    const oi_program *p = c->u->graphs.at[c->graph].program;
+    const oi_program *p = oi_c_program(c);
     for (uint32_t i = 0; i < p->n_indices; i++)
         if (strcmp(oi_c_index((oi_cprog *)c, i), name) == 0)
             return true;

@@ -426,7 +426,8 @@ static const char *next_weights(oi_cprog *c, const oi_stmt *s)
         const oi_port *p = &k->ports.at[k->arg_ports[i]];
         bool exists = true;
         for (uint32_t a = 0; a < p->n_entry; a++)
-            exists &= oi_c_is_below(c, &p->entry[a], c->u->tensors.at[p->tensor].table[a]);
+            exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
+                                       c->u->tensors.at[p->tensor].table[a]);
         return exists ? oi_arena_printf(
                             c->arena,
                             "%s + oi_share(%" PRId64 ", %" PRId64 ", part, parts) * %" PRId64,

@@ -4,6 +4,7 @@
  *
  * bench/kernels.py sets the figures beside numpy's. */
 #include "kernel/kernel.h"
+#include "recipe/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static oi_operand operand(oi_dtype t, uint32_t rank, int64_t a, int64_t b)
 }
 
 typedef struct setup {
+    oi_arena *arena;
     oi_operand in[2], out;
     size_t n_in;
     oi_op_value attrs[OI_KERNEL_ATTRS];
@@ -59,13 +61,23 @@ static void prepare(setup *s, const char *name, oi_cpu cpu, oi_threads *threads)
             s->attrs[i] = op->attrs[i].def;
     s->query = (oi_kernel_query){
         .op = op, .in = s->in, .n_in = s->n_in, .out = &s->out, .n_out = 1, .attrs = s->attrs};
-    if (!oi_kernel_choose(&s->query, cpu, &s->choice))
+    /* as the simulator does: a tuned body, or else a kernel */
+    s->arena = oi_arena_new();
+    if (!oi_recipe_choose(s->arena, &s->query, cpu, &s->choice) &&
+        !oi_kernel_choose(&s->query, cpu, &s->choice))
         exit(1);
     s->io = (oi_kernel_io){.in = s->in_data,
                            .out = &s->out_data,
                            .scratch = room(s->choice.scratch_bytes + 64),
                            .parallel = threads ? oi_threads_run : NULL,
-                           .pool = threads};
+                           .pool = threads,
+                           .n_threads = threads ? oi_threads_count(threads) : 1};
+}
+
+static void finish(setup *s)
+{
+    free(s->io.scratch);
+    oi_arena_free(s->arena);
 }
 
 static double best_of(const setup *s, int n)
@@ -104,7 +116,7 @@ static void matmul(int64_t n, oi_dtype t, oi_cpu cpu, oi_threads *threads)
     free((void *)s.in_data[0]);
     free((void *)s.in_data[1]);
     free(s.out_data);
-    free(s.io.scratch);
+    finish(&s);
 }
 
 /* A row times a matrix of 64 MB, which is read once. */
@@ -121,7 +133,7 @@ static void gemv(bool transposed, oi_cpu cpu, oi_threads *threads, void *const *
     prepare(&s, "matmul", cpu, threads);
     report(transposed ? "row times matrix^T" : "row times matrix", &s, "GB/s",
            4.0 * (double)n * (double)n, best_of(&s, 12));
-    free(s.io.scratch);
+    finish(&s);
 }
 
 /* `tensors` of 64 MB are read and written. */
@@ -144,7 +156,7 @@ static void stream(const char *op, size_t n_in, oi_cpu cpu, oi_threads *threads,
     char what[64];
     snprintf(what, sizeof what, "%s f32 64 MB", op);
     report(what, &s, "GB/s", 4.0 * (double)n * (double)(n_in + !reduces), best_of(&s, 12));
-    free(s.io.scratch);
+    finish(&s);
 }
 
 typedef struct copying {

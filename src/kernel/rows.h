@@ -95,10 +95,9 @@ typedef struct oi_contract_fns {
     oi_contract_fn *third; /* the last step with one */
 } oi_contract_fns;
 
-/* Rows in f32, f64, i32 or i64: *sum += x . y; sum += *factor * x; the same with four rows, for
- * sums[k] += x . rows[k] and sum += factors[k] * rows[k]. */
+/* Rows in f32, f64, i32 or i64: sum += *factor * x; with four rows, sums[k] += x . rows[k] and sum
+ * += factors[k] * rows[k]. The reference has none. */
 typedef struct oi_dot_fns {
-    void (*dot)(size_t n, const void *x, const void *y, void *sum);
     void (*add_scaled)(size_t n, const void *factor, const void *x, void *sum);
     void (*dot_four)(size_t n, const void *x, const void *const *rows, void *sums);
     void (*add_four)(size_t n, const void *factors, const void *const *rows, void *sum);

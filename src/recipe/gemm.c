@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define FEWEST 6   /* rows that the tile has; with less only packed weights are worth it */
+#define SMALL  256 /* numbers of a b that few rows meet: plain loops do */
 #define FAR    960 /* floats from row to row of a from which laying them side by side pays */
 #define DEPTH  384 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
 #define WIDTH  1024
@@ -169,12 +170,32 @@ static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
     add_sizes(out, sizes, OI_COUNT(sizes));
 }
 
+/* Rows too few for a tile: b is read as it lies (few.h). */
+static bool plan_few(const product *p, oi_recipe_plan *out)
+{
+    const bool is_row_wise = p->b.column_step == 1;
+    if (p->b.rows * p->b.columns < SMALL || (!is_row_wise && p->a.column_step != 1))
+        return false;
+    out->function = p->stack > 1 ? "oi_few_stack" : "oi_few";
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    oi_recipe_arg_add(out, OI_ARG_IN, 1);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+    const int64_t sizes[] = {
+        p->m,          p->b.columns,     p->b.rows, p->a.row_step, p->a.column_step,
+        p->b.row_step, p->b.column_step, p->a_step, p->b_step,     p->each};
+    add_sizes(out, sizes, p->stack > 1 ? OI_COUNT(sizes) : OI_COUNT(sizes) - 3);
+    out->percent = 25; /* a load for every product */
+    return true;
+}
+
 static bool plan_both(const product *p, oi_recipe_plan *out)
 {
     const int64_t columns = (p->b.columns + 31) / 32 * 32;
     const bool is_far = p->a.column_step != 1 || p->a.row_step >= FAR;
-    if (p->m < FEWEST || p->has_bias)
+    if (p->has_bias)
         return false;
+    if (p->m < FEWEST)
+        return plan_few(p, out);
     out->function = p->stack > 1 ? "oi_gemm_stack" : "oi_gemm_two";
     out->n_scratch = 1;
     out->scratch[0].name = "room";

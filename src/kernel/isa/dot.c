@@ -1,38 +1,19 @@
-/* dot.c: what thin matrix products do with rows: products summed, scaled rows added. The reference
- * keeps index order; other variants sum OI_LANES partial sums side by side, and fuse products into
- * sums (this file allows contraction). */
+/* dot.c: what thin matrix products do with rows, four at a time, so that a matrix streams in from
+ * as many places and a sum is loaded and stored for four products. Floats are met by the very loops
+ * of emitted programs (recipe/few.h); those here do the same for other numbers and where there is
+ * no fused multiply-add. Products are fused into the sums where the processor can (this file allows
+ * contraction). The reference has none: there the tiles do. */
 #include "kernel/kernel.h"
 #include "kernel/scalar.h"
+#if defined(__FMA__)
+#include "recipe/few.h"
+#endif
 
-#define DOT_FNS(t, T)                                                                  \
-    static void dot_##t(size_t n, const void *x, const void *y, void *sum)             \
-    {                                                                                  \
-        const T *a = x, *b = y;                                                        \
-        T whole = *(T *)sum, lane[OI_LANES] = {0};                                     \
-        size_t i = 0;                                                                  \
-        for (; OI_LANES > 1 && i + OI_LANES <= n; i += OI_LANES)                       \
-            for (int j = 0; j < OI_LANES; j++)                                         \
-                lane[j] += a[i + (size_t)j] * b[i + (size_t)j];                        \
-        for (int j = 0; OI_LANES > 1 && j < OI_LANES; j++)                             \
-            whole += lane[j];                                                          \
-        for (; i < n; i++)                                                             \
-            whole += a[i] * b[i];                                                      \
-        *(T *)sum = whole;                                                             \
-    }                                                                                  \
-    static void add_scaled_##t(size_t n, const void *factor, const void *x, void *sum) \
-    {                                                                                  \
-        const T f = *(const T *)factor, *a = x;                                        \
-        T *s = sum;                                                                    \
-        OI_ROW_LOOP                                                                    \
-        for (size_t i = 0; i < n; i++)                                                 \
-            s[i] += f * a[i];                                                          \
-    }
+extern const oi_dot_fns OI_KERNEL(dots)[4];
 
-/* Four rows at a time, so that a matrix streams in from as many places and a sum is loaded and
- * stored for four products. */
 #if OI_LANES > 1
+
 #define VECTOR_BYTES (OI_LANES >= 64 ? 64 : 32)
-typedef float vector_f32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef double vector_f64 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t vector_i32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t vector_i64 __attribute__((vector_size(VECTOR_BYTES)));
@@ -56,7 +37,15 @@ typedef uint64_t vector_i64 __attribute__((vector_size(VECTOR_BYTES)));
 #define FACTOR(k)   const T f##k = x[k];
 #define ADD_TAIL(k) s[i] += f##k * y##k[i];
 
-#define FOUR_FNS(t, Type)                                                                      \
+#define DOT_FNS(t, Type)                                                                       \
+    static void add_scaled_##t(size_t n, const void *factor, const void *x, void *sum)         \
+    {                                                                                          \
+        const Type f = *(const Type *)factor, *a = x;                                          \
+        Type *s = sum;                                                                         \
+        OI_ROW_LOOP                                                                            \
+        for (size_t i = 0; i < n; i++)                                                         \
+            s[i] += f * a[i];                                                                  \
+    }                                                                                          \
     static void dot_four_##t(size_t n, const void *one, const void *const *rows, void *sums)   \
     {                                                                                          \
         typedef Type T;                                                                        \
@@ -98,34 +87,42 @@ typedef uint64_t vector_i64 __attribute__((vector_size(VECTOR_BYTES)));
             FOUR(ADD_TAIL)                                                                     \
         }                                                                                      \
     }
+
+#if defined(__FMA__)
+static void add_scaled_f32(size_t n, const void *factor, const void *x, void *sum)
+{
+    oi_few_add_one(*(const float *)factor, x, (int64_t)n, sum);
+}
+
+static void dot_four_f32(size_t n, const void *x, const void *const *rows, void *sums)
+{
+    oi_few_dots(x, (const float *const[]){rows[0], rows[1], rows[2], rows[3]}, (int64_t)n, sums);
+}
+
+static void add_four_f32(size_t n, const void *factors, const void *const *rows, void *sum)
+{
+    oi_few_add(factors, (const float *const[]){rows[0], rows[1], rows[2], rows[3]}, (int64_t)n,
+               sum);
+}
 #else
-#define FOUR_FNS(t, Type)                                                                      \
-    static void dot_four_##t(size_t n, const void *one, const void *const *rows, void *sums)   \
-    {                                                                                          \
-        for (int k = 0; k < 4; k++)                                                            \
-            dot_##t(n, one, rows[k], (Type *)sums + k);                                        \
-    }                                                                                          \
-    static void add_four_##t(size_t n, const void *factors, const void *const *rows, void *to) \
-    {                                                                                          \
-        for (int k = 0; k < 4; k++)                                                            \
-            add_scaled_##t(n, (const Type *)factors + k, rows[k], to);                         \
-    }
+typedef float vector_f32 __attribute__((vector_size(VECTOR_BYTES)));
+DOT_FNS(f32, float)
 #endif
+DOT_FNS(f64, double)
+DOT_FNS(i32, uint32_t) /* sums wrap */
+DOT_FNS(i64, uint64_t)
 
-#define ALL_FNS(t, T) DOT_FNS(t, T) FOUR_FNS(t, T)
-ALL_FNS(f32, float)
-ALL_FNS(f64, double)
-ALL_FNS(i32, uint32_t) /* sums wrap */
-ALL_FNS(i64, uint64_t)
-
-#define FNS(t)                                              \
-    {                                                       \
-        dot_##t, add_scaled_##t, dot_four_##t, add_four_##t \
+#define FNS(t)                                     \
+    {                                              \
+        add_scaled_##t, dot_four_##t, add_four_##t \
     }
-extern const oi_dot_fns OI_KERNEL(dots)[4];
 const oi_dot_fns OI_KERNEL(dots)[4] = {
     FNS(f32),
     FNS(f64),
     FNS(i32),
     FNS(i64),
 };
+
+#else
+const oi_dot_fns OI_KERNEL(dots)[4] = {{0}};
+#endif

@@ -534,6 +534,11 @@ static inline int64_t oi_rows(int64_t n, int64_t all)
     return n < 0 ? 0 : n < all ? n : all;
 }
 
+static inline int64_t oi_later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Where a thread's part of an axis begins: whole units, as even as they go. */
 static inline int64_t oi_share(int64_t extent, int64_t unit, int64_t part, int64_t parts)
 {

@@ -1,10 +1,13 @@
 /* conv.c: which convolutions the bodies of conv.h take, and how. */
+#include "recipe/cost.h"
 #include "recipe/recipe.h"
 
 #define SCRATCH 131072 /* floats: what a thread's stack may well hold */
 #define LONG    12     /* places of a row that are worth lanes of their own */
 #define SHORT   4      /* the same where there are no others: filters see few channels */
 #define FEWEST  6      /* rows of a tile of gemm.h */
+
+#define DEEP_PERCENT 40 /* a load for every product */
 
 typedef oi_conv_call call;
 
@@ -106,13 +109,48 @@ static int64_t high_of(int64_t m, int64_t places, int64_t lanes)
     return up(m, 4) * up(places, 3 * lanes) <= up(m, 6) * up(places, 2 * lanes) ? 4 : 6;
 }
 
-static bool plan_points(const call *c, int64_t lanes, oi_recipe_plan *out)
+/* The last arguments of bodies that can be asked for rows: of how many, and which. */
+static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, int64_t out_height,
+                     oi_recipe_plan *out)
 {
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->kept : height);
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->out_kept : out_height);
+    oi_recipe_arg_add(out, OI_ARG_ROW, 0);
+    oi_recipe_arg_add(out, OI_ARG_ROW_END, out_height);
+    out->row_dim = rc->q->in[0].rank == 4 ? 2 : 0;
+    out->row_step = c->y.stride;
+    out->row_from = -c->y.before;
+    out->row_to = (c->y.kernel - 1) * c->y.dilation - c->y.before;
+}
+
+/* Weights that the body meets together lie together. */
+static void pack_filters(const oi_recipe_call *rc, const call *c, int64_t high, oi_recipe_plan *out)
+{
+    if (!rc->is_weight[1])
+        return;
+    out->n_packings = 1;
+    out->unit = high;
+    out->streams = c->k * (int64_t)sizeof(float);
+    oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, high);
+}
+
+/* All places in a row, unless rows are asked for: those must be a tile wide then. */
+static bool plan_points(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
+{
+    const int64_t height = rc->rows ? c->out_height : 1;
+    const int64_t width = rc->rows ? c->out_width : c->places;
+    if (width < 2 * lanes)
+        return false;
+    const int64_t high = high_of(c->m, c->places, lanes);
     out->function = "oi_conv_points";
+    pack_filters(rc, c, high, out);
     add_tensors(c, out);
-    const int64_t sizes[] = {c->batches, c->c,        c->m,
-                             c->places,  c->has_bias, high_of(c->m, c->places, lanes)};
+    const int64_t sizes[] = {c->batches, c->c,        c->m, height,
+                             width,      c->has_bias, high, out->n_packings};
     add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, height, height, out);
+    if (c->out_width < 12 / high * lanes)
+        out->row_dim = 0;
     return true;
 }
 
@@ -122,24 +160,61 @@ static int64_t pitch_of(const call *c, int64_t wide, int64_t lanes)
     return up(up(c->out_width, wide) + (c->x.kernel - 1) * c->x.dilation / c->x.stride, lanes);
 }
 
-/* Rows of x with their padding in scratch: those under one row of the result, or a channel's. */
-static bool plan_rows(const call *c, int64_t groups, bool is_deep, int64_t lanes,
-                      oi_recipe_plan *out)
+static int64_t rows_under(const call *c, int64_t rows)
+{
+    const int64_t n = (rows - 1) * c->y.stride + (c->y.kernel - 1) * c->y.dilation + 1;
+    return n < c->y.in ? n : c->y.in;
+}
+
+/* Rows of the result that a channel is laid out for at a time: it should stay in the first cache.
+ */
+static int64_t band_of(const oi_recipe_call *rc, const call *c, int64_t pitch)
+{
+    const int64_t room = (int64_t)oi_cost_near(rc->target) * 2 / (int64_t)sizeof(float);
+    int64_t band = rc->rows && rc->rows < c->out_height ? rc->rows : c->out_height;
+    while (band > 1 && rows_under(c, band) * c->x.stride * pitch > room)
+        band = (band + 1) / 2;
+    return band;
+}
+
+/* Rows of x with their padding in scratch: those under one row of the result, or under some rows of
+ * a channel. */
+static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, bool is_deep,
+                      int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t high = is_deep ? 6 : high_of(c->m / groups, c->out_width, lanes);
-    const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes);
-    const int64_t rows = is_deep ? c->y.in : c->c / groups * c->y.kernel;
+    const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes), band = band_of(rc, c, pitch);
+    const int64_t rows = is_deep ? rows_under(c, band) : c->c / groups * c->y.kernel;
     if (rows * c->x.stride > SCRATCH / pitch)
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
+    out->percent = is_deep ? DEEP_PERCENT : 0;
+    if (groups == 1)
+        pack_filters(rc, c, high, out);
     add_tensors(c, out);
     add_scratch(out, is_deep ? "padded" : "strip", rows * c->x.stride * pitch);
-    const int64_t sizes[] = {
-        c->batches,    c->c,          c->y.in,       c->x.in,     is_deep ? c->m / c->c : c->m,
-        c->out_height, c->out_width,  c->y.kernel,   c->x.kernel, c->y.stride,
-        c->x.stride,   c->y.dilation, c->x.dilation, c->y.before, c->x.before,
-        pitch,         c->has_bias,   high,          groups};
+    const int64_t sizes[] = {c->batches,
+                             c->c,
+                             c->y.in,
+                             c->x.in,
+                             is_deep ? c->m / c->c : c->m,
+                             c->out_height,
+                             c->out_width,
+                             c->y.kernel,
+                             c->x.kernel,
+                             c->y.stride,
+                             c->x.stride,
+                             c->y.dilation,
+                             c->x.dilation,
+                             c->y.before,
+                             c->x.before,
+                             pitch,
+                             c->has_bias,
+                             is_deep ? band : high,
+                             out->n_packings,
+                             groups};
     add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 2 : 0));
+    add_rows(rc, c, c->y.in, c->out_height, out);
     return true;
 }
 
@@ -179,11 +254,12 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
         return false;
     out->unit = 1;
     if (group > 1) {
-        if (c.out_width < SHORT || !plan_rows(&c, group, group == c.c, lanes, out))
+        if (c.out_width < SHORT || !plan_rows(rc, &c, group, group == c.c, lanes, out))
             return false;
     } else if (c.is_points && c.places >= 2 * lanes) {
-        plan_points(&c, lanes, out);
-    } else if (c.out_width < LONG || !plan_rows(&c, 1, false, lanes, out)) {
+        if (!plan_points(rc, &c, lanes, out))
+            return false;
+    } else if (c.out_width < LONG || !plan_rows(rc, &c, 1, false, lanes, out)) {
         if (!plan_few(&c, rc->is_weight[1], lanes, out))
             return false;
         out->unit = 2 * lanes;

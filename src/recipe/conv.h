@@ -4,8 +4,9 @@
  * out with their padding, and with the numbers a stride apart side by side, so that every place of
  * the window is a plain load; six filters meet 2 OI_VF places at a time, or four 3 OI_VF, or one
  * filter six vectors of places where it has a channel of its own. Windows of one place need no such
- * copy. Where there are few places, lanes are filters: windows become rows of a matrix product
- * (gemm.h). */
+ * copy. These may be asked for some rows of the result only: row ... row_end - 1, where row r of x
+ * lies at r % kept and row r of the result at r % out_kept; a sum is the same whoever asks. Where
+ * there are few places, lanes are filters: windows become rows of a matrix product (gemm.h). */
 #ifndef OI_RECIPE_CONV_H
 #define OI_RECIPE_CONV_H
 
@@ -23,19 +24,20 @@ static inline void oi_conv_row(const float *restrict row, int64_t n, int64_t str
         out[i] = 0;
     if (stride == 1 && from < to)
         memcpy(out + from, row + from + shift, (size_t)(to - from) * sizeof *out);
-    for (int64_t i = from; stride > 1 && i < to; i++)
+    for (int64_t i = from; stride == 2 && i < to; i++) /* in vectors, since 2 is a literal */
+        out[i] = row[i * 2 + shift];
+    for (int64_t i = from; stride > 2 && i < to; i++)
         out[i] = row[i * stride + shift];
     for (int64_t i = to; i < count; i++)
         out[i] = 0;
 }
 
-/* Six filters at 2 OI_VF places: x is `rows` rows of numbers, `step` apart, each in `stride` parts
- * `pitch` long, and a window has `kw` numbers of each, `dilation` apart. */
-static inline __attribute__((always_inline)) void oi_conv_six(const float *const w[6],
-                                                              const float *restrict x, int64_t rows,
-                                                              int64_t step, int64_t kw,
-                                                              int64_t stride, int64_t dilation,
-                                                              int64_t pitch, oi_vf sums[12])
+/* Six filters, whose numbers are `apart`, at 2 OI_VF places: x is `rows` rows of numbers, `step`
+ * apart, each in `stride` parts `pitch` long, and a window has `kw` numbers of each, `dilation`
+ * apart. */
+static inline __attribute__((always_inline)) void oi_conv_six(
+    const float *const w[6], const float *restrict x, int64_t apart, int64_t rows, int64_t step,
+    int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
@@ -45,22 +47,22 @@ static inline __attribute__((always_inline)) void oi_conv_six(const float *const
         for (int64_t i = 0; i < kw; i++) {
             const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
             oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), v;
-            v = oi_vf_set(w[0][at + i]);
+            v = oi_vf_set(w[0][(at + i) * apart]);
             s[0] = oi_vf_fma(v, a, s[0]);
             s[1] = oi_vf_fma(v, b, s[1]);
-            v = oi_vf_set(w[1][at + i]);
+            v = oi_vf_set(w[1][(at + i) * apart]);
             s[2] = oi_vf_fma(v, a, s[2]);
             s[3] = oi_vf_fma(v, b, s[3]);
-            v = oi_vf_set(w[2][at + i]);
+            v = oi_vf_set(w[2][(at + i) * apart]);
             s[4] = oi_vf_fma(v, a, s[4]);
             s[5] = oi_vf_fma(v, b, s[5]);
-            v = oi_vf_set(w[3][at + i]);
+            v = oi_vf_set(w[3][(at + i) * apart]);
             s[6] = oi_vf_fma(v, a, s[6]);
             s[7] = oi_vf_fma(v, b, s[7]);
-            v = oi_vf_set(w[4][at + i]);
+            v = oi_vf_set(w[4][(at + i) * apart]);
             s[8] = oi_vf_fma(v, a, s[8]);
             s[9] = oi_vf_fma(v, b, s[9]);
-            v = oi_vf_set(w[5][at + i]);
+            v = oi_vf_set(w[5][(at + i) * apart]);
             s[10] = oi_vf_fma(v, a, s[10]);
             s[11] = oi_vf_fma(v, b, s[11]);
         }
@@ -70,8 +72,8 @@ static inline __attribute__((always_inline)) void oi_conv_six(const float *const
 
 /* The same with four filters at 3 OI_VF places. */
 static inline __attribute__((always_inline)) void oi_conv_four(
-    const float *const w[4], const float *restrict x, int64_t rows, int64_t step, int64_t kw,
-    int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
+    const float *const w[4], const float *restrict x, int64_t apart, int64_t rows, int64_t step,
+    int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
@@ -81,19 +83,19 @@ static inline __attribute__((always_inline)) void oi_conv_four(
         for (int64_t i = 0; i < kw; i++) {
             const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
             oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), c = oi_vf_load(p + 2 * OI_VF), v;
-            v = oi_vf_set(w[0][at + i]);
+            v = oi_vf_set(w[0][(at + i) * apart]);
             s[0] = oi_vf_fma(v, a, s[0]);
             s[1] = oi_vf_fma(v, b, s[1]);
             s[2] = oi_vf_fma(v, c, s[2]);
-            v = oi_vf_set(w[1][at + i]);
+            v = oi_vf_set(w[1][(at + i) * apart]);
             s[3] = oi_vf_fma(v, a, s[3]);
             s[4] = oi_vf_fma(v, b, s[4]);
             s[5] = oi_vf_fma(v, c, s[5]);
-            v = oi_vf_set(w[2][at + i]);
+            v = oi_vf_set(w[2][(at + i) * apart]);
             s[6] = oi_vf_fma(v, a, s[6]);
             s[7] = oi_vf_fma(v, b, s[7]);
             s[8] = oi_vf_fma(v, c, s[8]);
-            v = oi_vf_set(w[3][at + i]);
+            v = oi_vf_set(w[3][(at + i) * apart]);
             s[9] = oi_vf_fma(v, a, s[9]);
             s[10] = oi_vf_fma(v, b, s[10]);
             s[11] = oi_vf_fma(v, c, s[11]);
@@ -103,22 +105,24 @@ static inline __attribute__((always_inline)) void oi_conv_four(
 }
 
 /* The filters `at` to `last` - 1, at most `high` (six or four), at 12 / high vectors of places, of
- * which `places` are kept. */
+ * which `places` are kept. w: rows of numbers, or, with is_packed, panels of `high` filters. */
 static inline __attribute__((always_inline)) void oi_conv_tile(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t at, int64_t last, int64_t rows, int64_t step, int64_t kw,
     int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t places,
-    int64_t has_bias, int64_t high)
+    int64_t has_bias, int64_t high, int64_t is_packed)
 {
-    const int64_t wide = 12 / high;
+    const int64_t wide = 12 / high, apart = is_packed ? high : 1;
     const float *of[6];
     oi_vf s[12];
     for (int64_t r = 0; r < high; r++) /* beyond the last, the last again */
-        of[r] = w + (at + r < last ? at + r : last - 1) * rows * kw;
+        of[r] = is_packed ? w + at * rows * kw + r
+                          : w + (at + r < last ? at + r : last - 1) * rows * kw;
     if (high == 6)
-        oi_conv_six(of, x, rows, step, kw, stride, dilation, pitch, s);
+        oi_conv_six(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
     else
-        oi_conv_four(of, x, rows, step, kw, stride, dilation, pitch, s);
+        oi_conv_four(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
+    __asm__ volatile("" ::: "memory"); /* registers are for sums: biases are read now, not before */
     for (int64_t r = 0; r < high && at + r < last; r++) {
         const oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
         float *to = out + (at + r) * plane;
@@ -132,24 +136,45 @@ static inline __attribute__((always_inline)) void oi_conv_tile(
     }
 }
 
-/* Windows of one place: x (batches, c, n) becomes out (batches, m, n), n at least a tile wide; the
- * filters first ... last - 1. So many places at a time that their numbers stay in the first cache
- * while all filters meet them. */
+/* Where row r of those that are kept lies, of n in all. */
+static inline __attribute__((always_inline)) int64_t oi_conv_at(int64_t r, int64_t kept, int64_t n)
+{
+    return kept < n ? r % kept : r;
+}
+
+static inline __attribute__((always_inline)) int64_t oi_conv_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Windows of one place: x (batches, c, height, width) becomes out (batches, m, height, width), rows
+ * at least a tile wide; the filters first ... last - 1. So many places at a time that their numbers
+ * stay in the first cache while all filters meet them. Rows that lie side by side are one. */
 static inline __attribute__((always_inline)) void oi_conv_points(
     const float *restrict x, const float *restrict w, const float *restrict bias,
-    float *restrict out, int64_t batches, int64_t c, int64_t m, int64_t n, int64_t has_bias,
-    int64_t high, int64_t first, int64_t last)
+    float *restrict out, int64_t batches, int64_t c, int64_t m, int64_t height, int64_t width,
+    int64_t has_bias, int64_t high, int64_t is_packed, int64_t kept, int64_t out_kept, int64_t row,
+    int64_t row_end, int64_t first, int64_t last)
 {
     const int64_t wide = 12 / high * OI_VF, some = 4096 / c / wide;
     const int64_t block = (some > 1 ? some : 1) * wide;
+    const int64_t step = kept * width, plane = out_kept * width;
     for (int64_t b = 0; b < batches; b++)
-        for (int64_t i0 = 0; i0 < n; i0 += block)
-            for (int64_t f = first; f < last; f += high)
-                for (int64_t i = i0; i < i0 + block && i < n; i += wide) {
-                    const int64_t at = i + wide <= n ? i : n - wide; /* some again */
-                    oi_conv_tile(x + b * c * n + at, w, bias, out + b * m * n + at, f, last, c, n,
-                                 1, 1, 1, 0, n, wide, has_bias, high);
-                }
+        for (int64_t y = row, rows; y < row_end; y += rows) {
+            const int64_t at_x = oi_conv_at(y, kept, height),
+                          at_y = oi_conv_at(y, out_kept, height);
+            rows = oi_conv_least(row_end - y, oi_conv_least(kept - at_x, out_kept - at_y));
+            const float *from = x + b * c * step + at_x * width;
+            float *to = out + b * m * plane + at_y * width;
+            const int64_t n = rows * width;
+            for (int64_t i0 = 0; i0 < n; i0 += block)
+                for (int64_t f = first; f < last; f += high)
+                    for (int64_t i = i0; i < i0 + block && i < n; i += wide) {
+                        const int64_t at = i + wide <= n ? i : n - wide; /* some again */
+                        oi_conv_tile(from + at, w, bias, to + at, f, last, c, step, 1, 1, 1, 0,
+                                     plane, wide, has_bias, high, is_packed);
+                    }
+        }
 }
 
 /* Windows (kh, kw) over the channels of a filter's group; strip: rows of x under a row of the
@@ -159,28 +184,28 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
     float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
-    int64_t left, int64_t pitch, int64_t has_bias, int64_t high, int64_t groups, int64_t first,
-    int64_t last)
+    int64_t left, int64_t pitch, int64_t has_bias, int64_t high, int64_t is_packed, int64_t groups,
+    int64_t kept, int64_t out_kept, int64_t row, int64_t row_end, int64_t first, int64_t last)
 {
-    const int64_t plane = out_height * out_width, step = stride_x * pitch;
+    const int64_t plane = out_kept * out_width, step = stride_x * pitch, lines = row_end - row;
     const int64_t rows = c / groups * kh, each = m / groups, per = (last - 1) / each - first / each;
-    for (int64_t n = 0; n < batches * (per + 1) * out_height; n++) {
-        const int64_t b = n / out_height / (per + 1), y = n % out_height;
-        const int64_t g = first / each + n / out_height % (per + 1);
+    for (int64_t n = 0; n < batches * (per + 1) * lines; n++) {
+        const int64_t b = n / lines / (per + 1), y = row + n % lines;
+        const int64_t g = first / each + n / lines % (per + 1);
         const int64_t f0 = g * each > first ? g * each : first;
         const int64_t f1 = (g + 1) * each < last ? (g + 1) * each : last;
+        float *to = out + b * m * plane + oi_conv_at(y, out_kept, out_height) * out_width;
         for (int64_t i = 0; i < rows; i++) {
-            const int64_t row = y * stride_y + i % kh * dilation_y - top;
-            const float *from = x + ((b * c + g * (c / groups) + i / kh) * height + row) * width;
+            const int64_t at = y * stride_y + i % kh * dilation_y - top;
+            const float *from = x + (b * c + g * (c / groups) + i / kh) * kept * width;
+            from = at < 0 || at >= height ? NULL : from + oi_conv_at(at, kept, height) * width;
             for (int64_t p = 0; p < stride_x; p++)
-                oi_conv_row(row < 0 || row >= height ? NULL : from, width, stride_x, p - left,
-                            strip + i * step + p * pitch, pitch);
+                oi_conv_row(from, width, stride_x, p - left, strip + i * step + p * pitch, pitch);
         }
         for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
             for (int64_t f = f0; f < f1; f += high)
-                oi_conv_tile(strip + i, w, bias, out + b * m * plane + y * out_width + i, f, f1,
-                             rows, step, kw, stride_x, dilation_x, pitch, plane, out_width - i,
-                             has_bias, high);
+                oi_conv_tile(strip + i, w, bias, to + i, f, f1, rows, step, kw, stride_x,
+                             dilation_x, pitch, plane, out_width - i, has_bias, high, is_packed);
     }
 }
 
@@ -212,39 +237,58 @@ static inline __attribute__((always_inline)) void oi_conv_line(
     }
 }
 
-/* Filter f sees channel f / each only; padded: that channel with what is left and right of it. Rows
- * above and below are nothing but zeros and left out. The filters first ... last - 1. */
+/* Rows y ... y_end - 1 of one filter's result, from rows of x with their padding, of which `from`
+ * is the first. Rows above and below are nothing but zeros and left out. */
+static inline __attribute__((always_inline)) void oi_conv_band(
+    const float *restrict padded, const float *restrict w, float bias, float *restrict out,
+    int64_t from, int64_t y, int64_t y_end, int64_t height, int64_t out_height, int64_t out_width,
+    int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y,
+    int64_t dilation_x, int64_t top, int64_t pitch, int64_t out_kept)
+{
+    const int64_t step = stride_x * pitch, sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
+    for (; y < y_end; y++) {
+        const int64_t above = y * stride_y - top;
+        const int64_t r0 = above < 0 ? (dilation_y - 1 - above) / dilation_y : 0;
+        const int64_t below = (height - above + dilation_y - 1) / dilation_y;
+        const int64_t rows = (below < kh ? below : kh) - r0;
+        const float *at = padded + (above + r0 * dilation_y - from) * step;
+        float *to = out + oi_conv_at(y, out_kept, out_height) * out_width;
+        for (int64_t i = 0; i < sixes; i += 6 * OI_VF)
+            oi_conv_line(at + i, w + r0 * kw, bias, to + i, rows, kw, stride_x, dilation_y,
+                         dilation_x, pitch, 6, 6 * OI_VF);
+        for (int64_t i = sixes; i < out_width; i += 2 * OI_VF)
+            oi_conv_line(at + i, w + r0 * kw, bias, to + i, rows, kw, stride_x, dilation_y,
+                         dilation_x, pitch, 2, out_width - i);
+    }
+}
+
+/* Filter f sees channel f / each only; padded: the rows of that channel under `band` rows of the
+ * result, with what is left and right of them. The filters first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_deep(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict padded, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t each, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
-    int64_t left, int64_t pitch, int64_t has_bias, int64_t first, int64_t last)
+    int64_t left, int64_t pitch, int64_t has_bias, int64_t band, int64_t kept, int64_t out_kept,
+    int64_t row, int64_t row_end, int64_t first, int64_t last)
 {
-    const int64_t step = stride_x * pitch, sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
     for (int64_t b = 0; b < batches; b++)
-        for (int64_t f = first; f < last; f++) {
-            const float *from = x + (b * c + f / each) * height * width;
-            const float more = has_bias ? bias[f] : 0;
-            for (int64_t i = 0; i < height * stride_x; i++)
-                oi_conv_row(from + i / stride_x * width, width, stride_x, i % stride_x - left,
-                            padded + i * pitch, pitch);
-            for (int64_t y = 0; y < out_height; y++) {
-                const int64_t above = y * stride_y - top;
-                const int64_t r0 = above < 0 ? (dilation_y - 1 - above) / dilation_y : 0;
-                const int64_t below = (height - above + dilation_y - 1) / dilation_y;
-                const int64_t rows = (below < kh ? below : kh) - r0;
-                const float *at = padded + (above + r0 * dilation_y) * step;
-                const float *by = w + (f * kh + r0) * kw;
-                float *to = out + ((b * c * each + f) * out_height + y) * out_width;
-                for (int64_t i = 0; i < sixes; i += 6 * OI_VF)
-                    oi_conv_line(at + i, by, more, to + i, rows, kw, stride_x, dilation_y,
-                                 dilation_x, pitch, 6, 6 * OI_VF);
-                for (int64_t i = sixes; i < out_width; i += 2 * OI_VF)
-                    oi_conv_line(at + i, by, more, to + i, rows, kw, stride_x, dilation_y,
-                                 dilation_x, pitch, 2, out_width - i);
+        for (int64_t f = first; f < last; f++)
+            for (int64_t y = row; y < row_end; y += band) {
+                const float *channel = x + (b * c + f / each) * kept * width;
+                const int64_t y_end = oi_conv_least(y + band, row_end), above = y * stride_y - top;
+                const int64_t below =
+                    above + (y_end - y - 1) * stride_y + (kh - 1) * dilation_y + 1;
+                const int64_t from = above < 0 ? 0 : above, to = oi_conv_least(below, height);
+                for (int64_t i = from; i < to; i++)
+                    for (int64_t p = 0; p < stride_x; p++)
+                        oi_conv_row(channel + oi_conv_at(i, kept, height) * width, width, stride_x,
+                                    p - left, padded + ((i - from) * stride_x + p) * pitch, pitch);
+                oi_conv_band(padded, w + f * kh * kw, has_bias ? bias[f] : 0,
+                             out + (b * c * each + f) * out_kept * out_width, from, y, y_end,
+                             height, out_height, out_width, kh, kw, stride_y, stride_x, dilation_y,
+                             dilation_x, top, pitch, out_kept);
             }
-        }
 }
 
 /* -- few places -- */

@@ -129,9 +129,9 @@ typedef struct oi_recipe_call {
     const oi_kernel_query *q; /* operands are contiguous */
     const bool *is_weight;    /* by input: known when the program is made, so it can be packed */
     const oi_device_info *target;
-    /* Asked for a few rows at a time, mostly so many, where row r of input 0 lies at r % kept; 0:
-     * for all of them. */
-    int64_t rows, kept;
+    /* Asked for a few rows at a time, mostly so many, where row r of input 0 lies at r % kept and
+     * row r of the result at r % out_kept; 0: for all of them. */
+    int64_t rows, kept, out_kept;
     bool may_regroup; /* no step makes much of a last bit: the op's tolerance counts */
 } oi_recipe_call;
 

@@ -77,9 +77,10 @@ static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_wor
 /* Where a tensor is found: weights are read once a step, the rest was touched not long ago. */
 static oi_level level_of(const oi_unit *u, const oi_machine *m, const oi_tensor *t)
 {
-    return oi_cost_level(m, t->space == OI_SPACE_WEIGHTS ? u->weights_bytes
-                            : t->space == OI_SPACE_STATE ? u->state_bytes
-                                                         : u->arena_bytes);
+    return oi_cost_level(m, t->ring                        ? t->size_bytes
+                            : t->space == OI_SPACE_WEIGHTS ? u->weights_bytes
+                            : t->space == OI_SPACE_STATE   ? u->state_bytes
+                                                           : u->arena_bytes);
 }
 
 /* Shapes are as long as the memory that is reserved; a recipe's call may be told to take less. */
@@ -91,29 +92,38 @@ static bool has_open_lengths(const oi_skernel *k)
     return k->is_dynamic || is_told;
 }
 
-static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
+void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,
+                    oi_work_size *w)
 {
-    oi_cost cost = {.is_most = has_open_lengths(k)};
-    oi_work_size w = {.is_shared = k->split.extent > 0};
-    uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
     for (size_t i = 0; i < k->nests.n; i++)
-        add_nest(&k->nests.at[i], touched, &cost, &w);
+        add_nest(&k->nests.at[i], touched, cost, w);
     if (k->recipe) {
-        cost.macs = w.macs = k->plan->macs;
-        w.is_int8 = k->plan->is_int8;
-        w.percent = k->plan->percent ? k->plan->percent : 85;
+        cost->macs = w->macs = k->plan->macs;
+        w->is_int8 = k->plan->is_int8;
+        w->percent = k->plan->percent ? k->plan->percent : 85;
     }
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
-        if (t->space == OI_SPACE_LOCAL)
-            continue;
+        uint64_t whole = t->space == OI_SPACE_LOCAL ? 0 : t->size_bytes;
+        if (t->ring) /* all of its rows pass */
+            whole = whole / (uint64_t)t->dims[t->ring - 1] * (uint64_t)t->rows;
         if (k->recipe)
             touched[i] = UINT64_MAX;
-        uint64_t bytes = plus(times(touched[i], oi_dtype_bits(t->dtype)), 7) / 8;
-        bytes = bytes < t->size_bytes ? bytes : t->size_bytes;
-        cost.bytes = plus(cost.bytes, bytes);
-        uint64_t *from = &w.bytes[level_of(u, m, t)];
-        *from = plus(*from, bytes);
+        const uint64_t bytes = plus(times(touched[i], oi_dtype_bits(t->dtype)), 7) / 8;
+        touched[i] = bytes < whole ? bytes : whole;
+        cost->bytes = plus(cost->bytes, touched[i]);
+    }
+}
+
+static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
+{
+    oi_cost cost = {.is_most = has_open_lengths(k)};
+    oi_work_size w = {.is_shared = k->split.extent > 0 || (k->turn.extent && m->threads > 1)};
+    uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
+    oi_kernel_work(u, k, touched, &cost, &w);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        uint64_t *from = &w.bytes[level_of(u, m, &u->tensors.at[k->ports.at[i].tensor])];
+        *from = plus(*from, touched[i]);
     }
     cost.ns = oi_cost_time(m, &w);
     return cost;

@@ -97,8 +97,7 @@ static bool may_join(const joining *j, const oi_skernel *k, uint32_t in, uint32_
     return oi_tensor_same_type(old, young) && body_allows(k, in) && reads_its_own(j->u, k, in);
 }
 
-/* Both ports become one. */
-static void join_ports(oi_unit *u, oi_skernel *k, uint32_t from, uint32_t to)
+void oi_inplace_join(oi_unit *u, oi_skernel *k, uint32_t from, uint32_t to)
 {
     const uint32_t n_args = k->recipe ? k->plan->n_args : 0;
     uint32_t *args = oi_arena_alloc(u->arena, (n_args + 1) * sizeof *args);
@@ -128,7 +127,7 @@ static void join(joining *j, oi_skernel *k, uint32_t in, uint32_t out)
     life->last = j->life[young]->last;
     j->life[old] = life;
     j->into[young] = old;
-    join_ports(j->u, k, in, out);
+    oi_inplace_join(j->u, k, in, out);
 }
 
 /* The port of a result and that of the input whose place it can take. */
@@ -184,6 +183,8 @@ static void try_turns(joining *j, oi_stmt *s, uint32_t at)
 {
     const oi_turns t = oi_turns_of(j->u, s);
     const uint32_t young = t.makers[t.n - 1].out;
+    if (j->u->tensors.at[t.makers[0].out].is_own)
+        return; /* threads are at different rows: one looks at what another overwrites */
     oi_skernel *last = &j->u->kernels.at[s->body.at[t.n - 1].kernel];
     for (uint32_t by = 0; by < t.n; by++)
         for (size_t i = 0; i < t.makers[by].reads.n; i++) {
@@ -198,7 +199,7 @@ static void try_turns(joining *j, oi_stmt *s, uint32_t at)
             j->life[old] = life;
             j->into[young] = old;
             if (in != OI_NO_ID)
-                join_ports(j->u, last, in, out);
+                oi_inplace_join(j->u, last, in, out);
             return;
         }
 }
@@ -308,10 +309,10 @@ static bool try_round(joining *j, oi_stmts *list, size_t at, uint32_t in, uint32
         const uint32_t from = port_on(back, young, false), to = port_on(back, old, true);
         if (from == OI_NO_ID || to == OI_NO_ID || !may_join(j, back, from, to))
             return false;
-        join_ports(j->u, back, from, to);
+        oi_inplace_join(j->u, back, from, to);
     }
     j->into[young] = old;
-    join_ports(j->u, k, in, out);
+    oi_inplace_join(j->u, k, in, out);
     return true;
 }
 

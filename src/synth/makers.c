@@ -128,24 +128,33 @@ static bool is_plain(const oi_tensor *t, const oi_snest *n, const oi_sop *op, ui
            n->axes[0].extent == t->dims[0] && n->axes[1].extent == t->dims[1];
 }
 
-static void find_body(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_maker *m)
+/* Whether the tensor is what the call has there, row by row. */
+static bool is_operand(const oi_tensor *t, const oi_operand *o, uint32_t dim)
 {
-    const oi_sop *store = k->finish ? only_store(k->finish) : NULL;
+    bool is = t->rank == o->rank && dim < t->rank && t->dtype == o->dtype;
+    for (uint32_t d = 0; is && d < t->rank; d++)
+        is = (d == dim ? rows_of(t, d) : t->dims[d]) == o->dims[d];
+    return is;
+}
+
+/* The body writes its result itself. */
+static bool is_written_by(const oi_unit *u, const oi_skernel *k, uint32_t dim)
+{
     const oi_recipe_plan *p = k->plan;
-    const oi_tensor *out = &u->tensors.at[m->out];
-    if (!store || !k->taken || p->row_dim != dim || dim == 0 ||
-        !is_plain(out, k->finish, store, dim)) {
-        m->why = "its body makes all rows at once";
-        return;
+    bool is = k->taken->n_out == 1;
+    for (uint32_t i = 0; is && i < p->n_args; i++) {
+        const oi_recipe_arg_kind kind = p->args[i].kind;
+        if (kind != OI_ARG_OUT && (kind != OI_ARG_IN || p->args[i].n != 0))
+            continue;
+        const oi_tensor *t = &u->tensors.at[k->ports.at[k->arg_ports[i]].tensor];
+        is = is_operand(t, kind == OI_ARG_OUT ? k->taken->out : k->taken->in, dim);
     }
-    m->rows = rows_of(out, dim);
-    for (uint32_t i = 0; i < p->n_args; i++)
-        if (p->args[i].kind == OI_ARG_IN)
-            add_read(u, m,
-                     (oi_row_read){.tensor = k->ports.at[k->arg_ports[i]].tensor,
-                                   .step = p->row_step,
-                                   .from = p->row_from,
-                                   .to = p->row_to});
+    return is;
+}
+
+static void read_by_finish(oi_unit *u, const oi_skernel *k, const oi_sop *store, uint32_t dim,
+                           oi_row_maker *m)
+{
     for (size_t i = 0; i < k->finish->post.n; i++) {
         const oi_sop *op = &k->finish->post.at[i];
         if (!oi_sop_is_access(op) || op == store)
@@ -157,6 +166,33 @@ static void find_body(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_make
         if (t->space != OI_SPACE_WEIGHTS)
             add_read(u, m, r);
     }
+}
+
+static void find_body(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_maker *m)
+{
+    const oi_sop *store = k->finish ? only_store(k->finish) : NULL;
+    const oi_recipe_plan *p = k->plan;
+    const oi_tensor *out = &u->tensors.at[m->out];
+    if (!k->taken || p->row_dim != dim || dim == 0 ||
+        (k->finish ? !store || !is_plain(out, k->finish, store, dim) : !is_written_by(u, k, dim))) {
+        m->why = "its body makes all rows at once";
+        return;
+    }
+    m->rows = rows_of(out, dim);
+    for (uint32_t i = 0; i < p->n_args; i++) {
+        if (p->args[i].kind != OI_ARG_IN)
+            continue;
+        oi_row_read r = {.tensor = k->ports.at[k->arg_ports[i]].tensor};
+        if (p->args[i].n == 0) {
+            r.step = p->row_step;
+            r.from = p->row_from;
+            r.to = p->row_to;
+        }
+        if (u->tensors.at[r.tensor].space != OI_SPACE_WEIGHTS)
+            add_read(u, m, r);
+    }
+    if (k->finish)
+        read_by_finish(u, k, store, dim, m);
 }
 
 void oi_row_maker_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_maker *m)
@@ -244,6 +280,37 @@ bool oi_turns_may_overwrite(const oi_turns *t, uint32_t tensor)
     return true;
 }
 
+/* -- parts of the last maker's rows -- */
+
+/* The last begins with its first rows, and makes as many in every turn. */
+int64_t oi_turns_end(const oi_turns *t)
+{
+    const oi_turn *last = &t->turns[t->n - 1];
+    return (last->step - last->base) / last->step;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+int64_t oi_turns_first(const oi_turns *t)
+{
+    int64_t first = oi_turns_end(t);
+    for (uint32_t i = 0; i < t->n; i++) {
+        const oi_turn *x = &t->turns[i];
+        const int64_t own = floor_div(x->begin - x->base, x->step) + 1;
+        first = own < first ? own : first;
+    }
+    return first;
+}
+
+int64_t oi_turns_twice(const oi_turns *t, uint32_t of)
+{
+    const oi_turn *x = &t->turns[of];
+    return not_below_0(x->base + x->step * (oi_turns_end(t) - 1) - x->begin);
+}
+
 oi_turns oi_turns_of(oi_unit *u, const oi_stmt *s)
 {
     oi_row_maker *makers = oi_arena_alloc(u->arena, (s->body.n + 1) * sizeof *makers);
@@ -252,7 +319,7 @@ oi_turns oi_turns_of(oi_unit *u, const oi_stmt *s)
         turns[i] = s->body.at[i].turn;
         oi_row_maker_find(u, &u->kernels.at[s->body.at[i].kernel], turns[i].dim, &makers[i]);
     }
-    return (oi_turns){(uint32_t)s->body.n, s->limit, makers, turns};
+    return (oi_turns){(uint32_t)s->body.n, s->limit, makers, turns, NULL};
 }
 
 /* What maker `by` reads of what maker `of` makes, in every turn. */
@@ -262,6 +329,8 @@ static const char *check_read(const oi_unit *u, const oi_turns *t, uint32_t by, 
     const oi_tensor *tensor = &u->tensors.at[r->tensor];
     const int64_t rows = t->makers[of].rows,
                   kept = tensor->ring ? tensor->dims[tensor->ring - 1] : rows;
+    if (of == by && r->is_own && tensor->ring) /* what its row was made of, too */
+        return NULL;
     if (of >= by) /* what lay there before */
         return of == t->n - 1 && !tensor->ring && oi_turns_may_overwrite(t, r->tensor)
                    ? NULL

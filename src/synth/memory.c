@@ -164,7 +164,9 @@ static void place_graph(oi_unit *u, uint32_t graph)
             t->start = OI_START_NONE;
         t->alive[0] = x->first;
         t->alive[1] = x->last;
-        if (t->space == OI_SPACE_ARENA)
+        if (t->is_own)
+            t->offset = 0;
+        else if (t->space == OI_SPACE_ARENA)
             blocks[n++] = (block){x->tensor, x->first, x->last, aligned(oi_tensor_bytes(t)), 0};
     }
     uint64_t proved = bound(u->arena, blocks, n, live.n_positions);

@@ -2,6 +2,7 @@
 #ifndef OI_PASS_H
 #define OI_PASS_H
 
+#include "recipe/cost.h"
 #include "synth/synth.h"
 
 /* -- pass.c -- */
@@ -58,6 +59,13 @@ void oi_unit_name_kernels(oi_unit *u); /* as they will be called */
 
 /* NULL when everything that passes rely on holds, else what does not. */
 const char *oi_unit_check(oi_unit *u);
+
+/* -- cost.c -- */
+
+/* What one run of the kernel does, and the bytes that it touches of each port; where these come
+ * from is left to the caller. */
+void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,
+                    oi_work_size *w);
 
 /* -- dump.c -- */
 

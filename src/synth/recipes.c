@@ -369,6 +369,7 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
     k->recipe = recipe;
     k->plan = plan;
     k->call = own;
+    k->taken = q;
     k->graph = graph;
     add_ports(u, call, to, ready, plan, k, packed);
     *OI_PUSH(u->arena, out) =

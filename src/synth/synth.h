@@ -198,9 +198,11 @@ typedef struct oi_sharing {
 #define OI_FINISH_PLACE 2 /* of what finishes sums: the axis whose position ends no row */
 
 /* How far a kernel is that takes turns with others: after `n` of them, n > 0, it has made the first
- * base + step * (n - 1) rows of its result, but at most `most`. Rows are places along a dim. */
+ * base + step * (n - 1) rows of its result, but at most `most`. Rows are places along a dim. Of a
+ * part that begins with unit q of the last kernel's rows, as many as that makes in a turn, nobody
+ * looks at a row before begin + step * q. */
 typedef struct oi_turn {
-    int64_t step, base, most;
+    int64_t step, base, most, begin;
     uint32_t dim;
 } oi_turn;
 

@@ -265,9 +265,27 @@ static bool mark_kernel(sharing *s, uint32_t kernel)
     return k->split.extent > 0;
 }
 
+/* Each thread takes turns for its own part of the last rows, where rings are its own. */
+static bool mark_turns(sharing *s, oi_stmt *x)
+{
+    bool are_own = s->u->graphs.at[s->graph].program->n_consumers == 0;
+    for (size_t i = 0; i + 1 < x->body.n; i++) {
+        const oi_skernel *k = &s->u->kernels.at[x->body.at[i].kernel];
+        for (size_t p = 0; p < k->ports.n; p++)
+            are_own &= !k->ports.at[p].is_written || s->u->tensors.at[k->ports.at[p].tensor].is_own;
+    }
+    for (size_t i = 0; i < x->body.n; i++)
+        x->body.at[i].is_shared = are_own;
+    for (size_t t = 0; t < s->u->tensors.n; t++)
+        s->writer[t] = OI_NO_ID;
+    return are_own;
+}
+
 static bool mark_stmt(sharing *s, oi_stmt *x)
 {
     const oi_pnode *n = x->node;
+    if (x->kind == OI_STMT_TURNS)
+        return mark_turns(s, x);
     if (x->kind == OI_STMT_KERNEL)
         return mark_kernel(s, x->kernel);
     if (x->kind == OI_STMT_LOOP)
@@ -453,7 +471,7 @@ static accesses accesses_of(sharing *s, oi_stmt *x)
     bool parts =
         x->is_shared && x->kind == OI_STMT_KERNEL && s->u->kernels.at[x->kernel].split.extent > 0;
     oi_stmt_mentions(s->u, s->graph, x, parts ? collect_kernel : collect, &c);
-    if (!x->is_shared) /* all that stands inside is done by one */
+    if (!x->is_shared || x->kind == OI_STMT_TURNS) /* what stands inside is not walked through */
         oi_stmts_mentions(s->u, s->graph, &x->body, collect, &c);
     for (size_t i = 0; parts && i < c.list.n; i++)
         if (c.list.at[i].who == PARTS) {

@@ -10,9 +10,13 @@
  *
  * Chains are chosen for what they are good for: the most memory that is in use at one time. Every
  * run of kernels is cut into chains and single kernels so that this is least, and then, among the
- * cuts that reach it, so that the least is done twice. On processors with caches what fits the last
- * one is not cut at all: turns would only cost calls there. */
+ * cuts that reach it, so that the least is done twice. On processors with caches it is time instead
+ * (pace.c): what fits the last cache is not cut at all, since turns would only cost calls there,
+ * and of what does not, those chains are taken that are soonest done. Threads then share the rows
+ * of a chain's last kernel: each takes turns for its own, with rings on its stack, and begins with
+ * the rows that are needed for them. */
 #include "recipe/cost.h"
+#include "synth/compose.h"
 #include "synth/inplace.h"
 #include "synth/live.h"
 #include "synth/turns.h"
@@ -24,15 +28,19 @@
 #define MOST_ROWS 8  /* of a turn */
 #define WORTH     16 /* at least one part in so many must be saved */
 
+#define MOST_OWN (1u << 20) /* bytes of rings on a thread's stack */
+
 /* A part of a run that is done in turns, or a single kernel. */
 typedef struct chain {
     size_t first, n; /* of the run; n 1: not in turns */
     uint32_t dim;
     int64_t count; /* turns */
     oi_turn turns[LONGEST];
-    int64_t kept[LONGEST]; /* rows of its result; 0: all */
-    uint64_t bytes;        /* in use meanwhile */
-    uint64_t again;        /* bytes that are looked at again */
+    int64_t kept[LONGEST];  /* rows of its result; 0: all */
+    uint32_t into[LONGEST]; /* 1 + the kernel in whose ring its rows lie; 0: in its own */
+    uint64_t bytes;         /* in use meanwhile */
+    uint64_t
+        again; /* bytes that are looked at again; on processors: time, in WORTH parts of a ns */
 } chain;
 
 /* Kernels that follow each other in a list. */
@@ -55,6 +63,12 @@ typedef struct planning {
     OI_VEC(run) runs;
     bool *is_in_run; /* by position */
 } planning;
+
+/* Threads share the rows of a chain's last kernel: each has rings of its own. */
+static bool has_parts(const oi_unit *u)
+{
+    return u->target->type == OI_DEVICE_CPU && u->target->cpu.threads != 1;
+}
 
 static uint64_t aligned(uint64_t n)
 {
@@ -87,19 +101,21 @@ static bool set_pace(chain *c, const oi_row_maker *makers, uint32_t i, int64_t r
     const oi_turn *last = &c->turns[c->n - 1];
     oi_turn *t = &c->turns[i];
     bool any = false;
-    *t = (oi_turn){.dim = c->dim};
+    *t = (oi_turn){.dim = c->dim, .begin = INT64_MAX};
     for (uint32_t by = i + 1; by < c->n; by++) {
         const oi_row_read *r = read_of(&makers[by], makers[i].out);
         if (!r)
             continue;
         const int64_t more = r->to + 1 - r->step, step = c->turns[by].step * r->step,
                       base = c->turns[by].base * r->step + more,
-                      most = c->turns[by].most * r->step + more;
+                      most = c->turns[by].most * r->step + more,
+                      begin = c->turns[by].begin * r->step + r->from;
         if (r->step == 0 || (any && step != t->step))
             return false;
         t->step = step;
         t->base = any && t->base > base ? t->base : base;
         t->most = any && t->most > most ? t->most : most;
+        t->begin = t->begin < begin ? t->begin : begin;
         any = true;
     }
     if (!any) { /* for later: as fast as the last */
@@ -154,6 +170,29 @@ static void begin_early(chain *c)
     c->count += early;
 }
 
+/* A map makes its rows where those lie that it is made of, where nobody else looks at these. */
+static void join_rings(const planning *p, chain *c, const oi_row_maker *makers)
+{
+    for (uint32_t i = (uint32_t)c->n; i-- > 0;) {
+        uint32_t reader = 0, readers = 0;
+        for (uint32_t by = i + 1; by < c->n; by++)
+            if (read_of(&makers[by], makers[i].out)) {
+                reader = by;
+                readers++;
+            }
+        if (readers != 1 || !c->kept[i] || c->kept[i] > c->kept[reader])
+            continue;
+        const oi_turn *a = &c->turns[i], *b = &c->turns[reader];
+        const oi_tensor *x = &p->u->tensors.at[makers[i].out],
+                        *y = &p->u->tensors.at[makers[reader].out];
+        if (!read_of(&makers[reader], makers[i].out)->is_own || !oi_tensor_same_type(x, y) ||
+            a->step != b->step || a->base != b->base || a->most != b->most || a->begin != b->begin)
+            continue;
+        c->into[i] = reader + 1;
+        c->kept[i] = c->kept[reader];
+    }
+}
+
 static bool set_turns(const planning *p, const run *r, chain *c, int64_t rows)
 {
     const oi_row_maker *makers = &r->makers[c->dim][c->first];
@@ -162,7 +201,7 @@ static bool set_turns(const planning *p, const run *r, chain *c, int64_t rows)
     if (!is_in_order(makers, c->n) || rows >= all)
         return false;
     c->count = (all + rows - 1) / rows;
-    c->turns[c->n - 1] = (oi_turn){rows, rows, all, c->dim};
+    c->turns[c->n - 1] = (oi_turn){.step = rows, .base = rows, .most = all, .dim = c->dim};
     for (uint32_t i = (uint32_t)c->n - 1; i-- > 0;) {
         if (!set_pace(c, makers, i, makers[i].rows))
             return false;
@@ -170,7 +209,7 @@ static bool set_turns(const planning *p, const run *r, chain *c, int64_t rows)
             c->turns[i].most = makers[i].rows;
     }
     begin_early(c);
-    const oi_turns t = {(uint32_t)c->n, c->count, makers, c->turns};
+    const oi_turns t = {(uint32_t)c->n, c->count, makers, c->turns, c->into};
     for (uint32_t i = 0; i < c->n; i++) {
         c->kept[i] = is_inner(p, r, c, i) ? oi_turns_kept(&t, i) : 0;
         if (c->kept[i] >= makers[i].rows)
@@ -178,8 +217,12 @@ static bool set_turns(const planning *p, const run *r, chain *c, int64_t rows)
         if (!c->kept[i] && oi_turn_made(&c->turns[i], c->count) != makers[i].rows)
             return false;
         any |= c->kept[i] > 0;
+        if (has_parts(p->u) && (i + 1 < c->n) != (c->kept[i] > 0))
+            return false; /* what several make must be their own */
     }
-    return any;
+    if (has_parts(p->u))
+        join_rings(p, c, makers);
+    return any && (!has_parts(p->u) || oi_turns_ring_bytes(p->u, &t, c->kept) <= MOST_OWN);
 }
 
 /* -- what a chain costs -- */
@@ -194,7 +237,7 @@ static uint64_t overwritten(const planning *p, const run *r, const chain *c)
 {
     const oi_row_maker *makers = &r->makers[c->dim][c->first];
     const uint32_t out = makers[c->n - 1].out;
-    const oi_turns t = {(uint32_t)c->n, c->count, makers, c->turns};
+    const oi_turns t = {(uint32_t)c->n, c->count, makers, c->turns, NULL};
     for (uint32_t by = 0; by < c->n && !oi_unit_skips(p->u, "inplace"); by++)
         for (size_t i = 0; i < makers[by].reads.n; i++) {
             const uint32_t tensor = makers[by].reads.at[i].tensor;
@@ -244,6 +287,18 @@ static void count_again(const planning *p, const run *r, chain *c)
     }
 }
 
+static uint64_t time_of(const planning *p, const run *r, const chain *c)
+{
+    const oi_skernel *kernels[LONGEST];
+    const oi_row_maker *makers = &r->makers[c->dim][c->first];
+    const oi_turns t = {(uint32_t)c->n, c->count, makers, c->turns, c->into};
+    for (size_t i = 0; i < c->n; i++)
+        kernels[i] = kernel_at(p, r, c->first + i);
+    const bool is_in_place = c->n == 1 && p->saved[r->list->at[r->at + c->first].kernel] > 0;
+    const double ns = oi_turns_time(p->u, kernels, &t, c->kept, is_in_place);
+    return (uint64_t)(ns * (c->n > 1 ? WORTH + 1 : WORTH));
+}
+
 /* Every turn goes through all weights: with a cache, they should stay in it, or be less than what
  * is neither written nor read outside of it any more. */
 static bool weights_stay(const planning *p, const run *r, const chain *c)
@@ -263,21 +318,40 @@ static bool weights_stay(const planning *p, const run *r, const chain *c)
     return bytes <= oi_cost_kept(p->u->target) / 2 || bytes * (uint64_t)c->count <= spared;
 }
 
+/* What the last cache holds comes from there as quickly as rows from a nearer one, where it is gone
+ * through in order: docs/performance.md has what was seen. */
+static bool is_held(const planning *p, const run *r, const chain *c)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->n && p->u->target->type == OI_DEVICE_CPU; i++)
+        for (size_t j = 0; j < kernel_at(p, r, c->first + i)->ports.n; j++) {
+            const oi_port *port = &kernel_at(p, r, c->first + i)->ports.at[j];
+            const oi_tensor *t = &p->u->tensors.at[port->tensor];
+            bytes +=
+                t->space == OI_SPACE_WEIGHTS || (i > 0 && !port->is_written) ? 0 : t->size_bytes;
+        }
+    return p->u->target->type == OI_DEVICE_CPU && bytes <= oi_cost_held(p->u->target);
+}
+
 /* -- runs -- */
 
 static void find_chains(planning *p, run *r)
 {
     for (size_t first = 0; first < r->n; first++) {
         chain one = {.first = first, .n = 1, .bytes = p->in_use[position(p, r, first)]};
+        one.again = p->u->target->type == OI_DEVICE_CPU ? time_of(p, r, &one) : 0;
         *OI_PUSH(p->u->arena, &r->chains) = one;
         for (size_t n = 2; n <= LONGEST && first + n <= r->n; n++)
             for (uint32_t dim = 0; dim < DIMS; dim++)
                 for (int64_t rows = 1; rows <= MOST_ROWS; rows *= 2) {
                     chain c = {.first = first, .n = n, .dim = dim};
-                    if (!set_turns(p, r, &c, rows) || !weights_stay(p, r, &c))
+                    if (is_held(p, r, &c) || !set_turns(p, r, &c, rows) || !weights_stay(p, r, &c))
                         break;
                     count_bytes(p, r, &c);
-                    count_again(p, r, &c);
+                    if (p->u->target->type == OI_DEVICE_CPU)
+                        c.again = time_of(p, r, &c);
+                    else
+                        count_again(p, r, &c);
                     *OI_PUSH(p->u->arena, &r->chains) = c;
                 }
     }
@@ -409,21 +483,50 @@ static void plan_body(oi_unit *u, oi_skernel *k, const oi_turn *t)
                            .rows = t->step,
                            .kept = k->taken->in[0].dims[t->dim],
                            .may_regroup = !u->keeps_bits};
-    for (uint32_t i = 0; i < k->plan->n_args; i++)
-        if (k->plan->args[i].kind == OI_ARG_IN) {
-            const oi_tensor *x = &u->tensors.at[k->ports.at[k->arg_ports[i]].tensor];
-            call.kept = x->ring ? x->dims[x->ring - 1] : call.kept;
-        }
+    call.out_kept = k->taken->out[0].dims[t->dim];
+    for (uint32_t i = 0; i < k->plan->n_args; i++) {
+        const oi_recipe_arg *a = &k->plan->args[i];
+        const bool is_in = a->kind == OI_ARG_IN && a->n == 0;
+        if (!is_in && a->kind != OI_ARG_OUT)
+            continue;
+        const oi_tensor *x = &u->tensors.at[k->ports.at[k->arg_ports[i]].tensor];
+        if (x->ring)
+            *(is_in ? &call.kept : &call.out_kept) = x->dims[x->ring - 1];
+    }
     for (size_t i = 1; i < k->taken->n_in; i++)
-        is_weight[i] = true;
+        is_weight[i] = k->plan->n_packings > 0;
     if (!k->recipe->plan(&call, plan)) {
         u->status = oi_diag_env(u->diag, "synthesizer", "%s cannot be planned by rows", k->name);
         return;
     }
     plan->macs = k->plan->macs;
     k->plan = plan;
-    for (size_t i = 0; i < k->finish->post.n; i++)
+    for (size_t i = 0; k->finish && i < k->finish->post.n; i++)
         renumber(u, k, &k->finish->post.at[i], &k->finish->post.at[i]);
+}
+
+static uint32_t port_of(const oi_skernel *k, uint32_t tensor, bool is_written)
+{
+    uint32_t i = 0;
+    while (i < k->ports.n && (k->ports.at[i].is_written != is_written ||
+                              (tensor != OI_NO_ID && k->ports.at[i].tensor != tensor)))
+        i++;
+    return i;
+}
+
+/* From the last, so that rings of rings are known. */
+static void share_rings(oi_unit *u, const chain *c, const oi_stmts *body)
+{
+    for (size_t i = c->n; i-- > 0;) {
+        if (!c->into[i])
+            continue;
+        oi_skernel *from = &u->kernels.at[body->at[i].kernel],
+                   *by = &u->kernels.at[body->at[c->into[i] - 1].kernel];
+        oi_port *out = &from->ports.at[port_of(from, OI_NO_ID, true)];
+        const uint32_t in = port_of(by, out->tensor, false), to = port_of(by, OI_NO_ID, true);
+        out->tensor = by->ports.at[to].tensor;
+        oi_inplace_join(u, by, in, to);
+    }
 }
 
 static void take_turns(planning *p, run *r, const chain *c)
@@ -443,8 +546,10 @@ static void take_turns(planning *p, run *r, const chain *c)
         t->ring = c->dim + 1;
         t->rows = t->dims[c->dim];
         t->dims[c->dim] = c->kept[i];
+        t->is_own = has_parts(u);
         oi_tensor_measure(t);
     }
+    share_rings(u, c, &s.body);
     for (size_t i = 0; i < c->n; i++) {
         oi_skernel *k = &u->kernels.at[s.body.at[i].kernel];
         if (k->recipe)
@@ -459,13 +564,18 @@ static void take_turns(planning *p, run *r, const chain *c)
  * since several may be of one list. */
 static void cut_graph(planning *p, uint64_t most)
 {
+    bool any = false;
     for (size_t i = p->runs.n; i-- > 0;) {
         run *r = &p->runs.at[i];
         const chain **by = cut(p, r, most, NULL);
         for (size_t end = by ? r->n : 0; end > 0; end -= by[end]->n)
-            if (by[end]->n > 1)
+            if (by[end]->n > 1) {
                 take_turns(p, r, by[end]);
+                any = true;
+            }
     }
+    if (!any)
+        oi_unit_note(p->u, "turns", p->graph, NULL, "no chain of kernels would take less time");
 }
 
 static const char *why_never(const oi_unit *u)
@@ -474,9 +584,7 @@ static const char *why_never(const oi_unit *u)
         return "every node is looked at by itself";
     if (u->target->type == OI_DEVICE_MCU)
         return NULL;
-    if (u->target->type != OI_DEVICE_CPU)
-        return "an invocation computes one element";
-    return u->target->cpu.threads == 1 ? NULL : "threads share kernels";
+    return u->target->type != OI_DEVICE_CPU ? "an invocation computes one element" : NULL;
 }
 
 /* Whether so much less is worth the calls; and what the graphs are cut to, then. */
@@ -506,8 +614,8 @@ oi_status oi_pass_turns(oi_unit *u)
     for (uint32_t g = 0; g < u->graphs.n; g++) {
         look_at(&all[g], u, g);
         sum_up(&all[g], &now, &least);
-        if (apart && pays(u, g, now, &least))
-            cut_graph(&all[g], least);
+        if (apart)
+            cut_graph(&all[g], !has_parts(u) && pays(u, g, now, &least) ? least : UINT64_MAX);
         now = apart ? 0 : now;
         least = apart ? 0 : least;
     }

@@ -27,6 +27,8 @@ typedef struct oi_turns {
     int64_t count; /* turns */
     const oi_row_maker *makers;
     const oi_turn *turns;
+    const uint32_t
+        *into; /* 1 + the maker in whose ring its rows lie, 0: in its own; NULL: all do */
 } oi_turns;
 
 /* -- makers.c -- */
@@ -39,9 +41,24 @@ int64_t oi_turns_kept(const oi_turns *t, uint32_t of);
 /* Whether what the last maker makes may lie where the tensor lies, which no maker makes: nobody
  * looks at a row of it once that is overwritten. */
 bool oi_turns_may_overwrite(const oi_turns *t, uint32_t tensor);
+/* Of a part of the last maker's rows that begins with unit q: its first turn is q + so many, and
+ * that after its last, of the unit before which it ends, q + so many. */
+int64_t oi_turns_first(const oi_turns *t);
+int64_t oi_turns_end(const oi_turns *t);
+/* How many rows a maker makes for such a part that the part before makes, too. */
+int64_t oi_turns_twice(const oi_turns *t, uint32_t of);
 /* The turns of a statement as they are. */
 oi_turns oi_turns_of(oi_unit *u, const oi_stmt *s);
 /* NULL when every row is there when it is read, else what is not. */
 const char *oi_turns_check(const oi_unit *u, const oi_turns *t);
+
+/* -- pace.c -- */
+
+/* In ns, what the kernels take on the target, with all its threads: in turns, of which so many rows
+ * of each result are kept (0: all), or one kernel alone, where there are no turns; its
+ * result may take the place of what it is made of. */
+double oi_turns_time(oi_unit *u, const oi_skernel *const *kernels, const oi_turns *t,
+                     const int64_t *kept, bool is_in_place);
+uint64_t oi_turns_ring_bytes(const oi_unit *u, const oi_turns *t, const int64_t *kept);
 
 #endif

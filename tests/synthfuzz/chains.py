@@ -110,16 +110,16 @@ class Chain:
         return known
 
 
-def make(seed, prefix="c_", dtype=None, most=4000):
+def make(seed, prefix="c_", dtype=None, most=4000, widths=(3, 12)):
     """A graph that is one chain, with its last value and at times some before as results."""
     rng = random.Random(f"chain {seed}")
     chain = Chain(rng, dtype or rng.choice(("f32", "i8", "i8")), prefix, most)
-    shape = (rng.choice((1, 1, 1, 2)), rng.randint(1, 6), rng.randint(6, 24), rng.randint(3, 12))
+    shape = (rng.choice((1, 1, 1, 2)), rng.randint(1, 6), rng.randint(6, 24), rng.randint(*widths))
     known = chain.layers((f"{prefix}x", *shape), rng.randint(3, 10))
     results = {known[-1][0]: known[-1], **({(o := rng.choice(known))[0]: o} if rng.random() < 0.4 else {})}
     results.pop(f"{prefix}x", None)
     if not results:
-        return make(f"{seed} again", prefix, dtype, most)
+        return make(f"{seed} again", prefix, dtype, most, widths)
     dims = "[{}]".format(", ".join(map(str, shape)))
     shown = [f"  {n}_y: {chain.dtype}[{', '.join(map(str, v[1:]))}];" for n, v in results.items()]
     copies = [f"  op relu({n}) >> {n}_y;" for n in results]

@@ -1,6 +1,6 @@
 /* step.c: statements: blocks become functions, loops loops and branches ifs. */
 #include "emit/c/c.h"
-#include "synth/pass.h"
+#include "synth/turns.h"
 
 #include <inttypes.h>
 
@@ -320,22 +320,84 @@ static const char *rows_text(oi_cprog *c, const oi_skernel *k)
 }
 
 /* Each kernel makes the rows that the next ones need now. */
-static void put_turns(oi_cprog *c, const oi_stmt *s)
+static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type)
 {
-    const char *type = oi_c_is_freestanding(c) ? oi_lang_c32.index : oi_lang_c.index;
     const size_t n = s->body.n;
-    oi_out_open(&c->out, "for (%s turn = 0, made[%zu] = {0}; turn < %" PRId64 "; turn++)", type, n,
-                s->limit);
     oi_out_line(&c->out, "const %s need[] = { /* rows */", type);
-    for (size_t i = 0; i < n; i++)
-        oi_out_line(&c->out, "    %s, /* %s */", need_text(c, &s->body.at[i].turn),
+    for (size_t i = 0; i < n; i++) {
+        const char *need = need_text(c, &s->body.at[i].turn);
+        if (s->is_shared) /* it may begin later than the first turn */
+            need = oi_arena_printf(c->arena, "oi_later(made[%zu], %s)", i, need);
+        oi_out_line(&c->out, "    %s, /* %s */", need,
                     rows_text(c, &c->u->kernels.at[s->body.at[i].kernel]));
+    }
     oi_out_line(&c->out, "};");
     for (size_t i = 0; i < n; i++) {
         c->rows = oi_arena_printf(c->arena, ", made[%zu], need[%zu]", i, i);
         put_kernel(c, &s->body.at[i]);
     }
     oi_out_line(&c->out, "memcpy(made, need, sizeof made);");
+}
+
+/* One thread's part of the last rows: each kernel begins with the first row that is needed for it.
+ */
+static void put_part(oi_cprog *c, const oi_stmt *s)
+{
+    const oi_turns t = oi_turns_of(c->u, s);
+    const int64_t step = t.turns[t.n - 1].step;
+    const int64_t units = (t.makers[t.n - 1].rows + step - 1) / step;
+    const char *share = "const int64_t %s = oi_share(%" PRId64 ", 1, part%s, parts);";
+    oi_out_line(&c->out, share, "begin", units, "");
+    oi_out_line(&c->out, share, "end", units, " + 1");
+    oi_out_line(&c->out, "int64_t made[] = {");
+    for (uint32_t i = 0; i < t.n; i++)
+        oi_out_line(&c->out, "    oi_rows(begin * %" PRId64 " + %" PRId64 ", %" PRId64 "),",
+                    t.turns[i].step, t.turns[i].begin, t.turns[i].most);
+    oi_out_line(&c->out, "};");
+    oi_out_open(&c->out,
+                "for (int64_t turn = begin + %" PRId64 "; begin < end && turn < end + %" PRId64
+                "; turn++)",
+                oi_turns_first(&t), oi_turns_end(&t));
+    put_turn(c, s, "int64_t");
+    oi_out_close(&c->out, "");
+}
+
+/* As a function of its own: its rings are on the stack no longer than it runs. */
+static void put_parts(oi_cprog *c, const oi_stmt *s)
+{
+    uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
+    const char *name = oi_arena_printf(c->arena, "%s_turns_%u", graph_of(c)->name, c->n_aside++);
+    const oi_stmts one = {.at = (oi_stmt *)s, .n = 1};
+    const size_t before = c->out.buf.n;
+    const unsigned depth = c->out.depth;
+    oi_cplaces own = {0}, *outer = c->places;
+    c->out.depth = 1;
+    c->places = &own;
+    put_part(c, s);
+    const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    c->out.buf.n = before;
+    c->out.depth = depth;
+    mention_stmts(c, mask, &one);
+    oi_out_line(&c->aside, "static void %s(%s)", name, parameters(c, mask, true, true));
+    oi_out_brace(&c->aside);
+    oi_out_text(&c->aside, oi_c_place_lines(c));
+    oi_out_text(&c->aside, text);
+    oi_out_close(&c->aside, "");
+    oi_out_line(&c->aside, "%s", "");
+    c->places = outer;
+    oi_out_line(&c->out, "%s(%s);", name, parameters(c, mask, true, false));
+}
+
+static void put_turns(oi_cprog *c, const oi_stmt *s)
+{
+    const char *type = oi_c_is_freestanding(c) ? oi_lang_c32.index : oi_lang_c.index;
+    if (s->is_shared) {
+        put_parts(c, s);
+        return;
+    }
+    oi_out_open(&c->out, "for (%s turn = 0, made[%zu] = {0}; turn < %" PRId64 "; turn++)", type,
+                s->body.n, s->limit);
+    put_turn(c, s, type);
     oi_out_close(&c->out, "");
 }
 

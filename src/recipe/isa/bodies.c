@@ -55,17 +55,17 @@ static void sdpa_masked(const oi_recipe_value *a)
 
 static void conv_points(const oi_recipe_value *a)
 {
-    if (a[9].n == 4)
-        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), a[8].n, 4, N2(10));
+    if (a[10].n == 4)
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N2(8), 4, 0, N4(12), N2(16));
     else
-        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), a[8].n, 6, N2(10));
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N2(8), 6, 0, N4(12), N2(16));
 }
 
 static inline __attribute__((always_inline)) void dense(const oi_recipe_value *a, int64_t stride,
                                                         int64_t high)
 {
     oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
-                  N4(16), N2(20), high, N3(23));
+                  N4(16), N2(20), high, 0, N3(24), N4(27));
 }
 
 static void conv_dense(const oi_recipe_value *a)
@@ -86,7 +86,7 @@ static void conv_dense(const oi_recipe_value *a)
 static inline __attribute__((always_inline)) void deep(const oi_recipe_value *a, int64_t stride)
 {
     oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
-                 N4(16), N4(20));
+                 N4(16), N4(20), N3(24), N2(27));
 }
 
 static void conv_deep(const oi_recipe_value *a)

@@ -132,21 +132,27 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile(
 
 /* -- weights -- */
 
+/* Scores from i on, those beyond n left out as they are read: a load would wait for stores of
+ * single ones. */
+static inline oi_vf oi_sdpa_some_of(const float *restrict scores, int64_t i, int64_t n)
+{
+    const oi_vf v = oi_vf_load(scores + i);
+    return i + OI_VF <= n ? v : oi_vf_first(v, n - i, oi_vf_set(-INFINITY));
+}
+
 /* n scores become exponentials below the largest, those up to `end` 0. */
 static inline void oi_sdpa_exp(float *restrict scores, int64_t n, int64_t end)
 {
     const int64_t whole = (n + 2 * OI_VF - 1) / (2 * OI_VF) * (2 * OI_VF);
     oi_vf top = oi_vf_set(-INFINITY);
-    for (int64_t i = n; i < whole; i++)
-        scores[i] = -INFINITY;
     for (int64_t i = 0; i < whole; i += OI_VF)
-        top = oi_vf_max(oi_vf_load(scores + i), top);
+        top = oi_vf_max(oi_sdpa_some_of(scores, i, n), top);
     const float largest = oi_vf_largest(top);
     const oi_vf base = oi_vf_set(largest == -INFINITY ? 0 : largest);
     for (int64_t i = 0; i < whole; i += OI_VF)
-        oi_vf_store(scores + i, oi_vf_exp(oi_vf_sub(oi_vf_load(scores + i), base)));
-    for (int64_t i = whole; i < end; i++)
-        scores[i] = 0;
+        oi_vf_store(scores + i, oi_vf_exp(oi_vf_sub(oi_sdpa_some_of(scores, i, n), base)));
+    for (int64_t i = whole; i < end; i += OI_VF)
+        oi_vf_store(scores + i, oi_vf_set(0));
 }
 
 /* n weights of up to six rows: divided by their sums, which run side by side. */
@@ -170,9 +176,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_divide(float *restrict
         for (int64_t r = 0; r < rows; r++)
             sum[r] += scores[r * stride + i];
     for (int64_t r = 0; r < rows; r++) {
-        const oi_vf by = oi_vf_set(sum[r] == 0 ? 1 : sum[r]); /* nothing is seen: weights are 0 */
+        const float total = sum[r] == 0 ? 1 : sum[r]; /* nothing is seen: weights are 0 */
+        const oi_vf by = oi_vf_set(total), inverse = oi_vf_set(1 / total);
         for (int64_t i = r * stride; i < r * stride + n; i += OI_VF)
-            oi_vf_store(scores + i, oi_vf_div(oi_vf_load(scores + i), by));
+            oi_vf_store(scores + i, oi_vf_div_by(oi_vf_load(scores + i), by, inverse));
     }
 }
 
@@ -320,6 +327,18 @@ static inline int64_t oi_sdpa_alike(const oi_sdpa_shape *s, const oi_sdpa_part *
     return left < p->rows - r ? left : p->rows - r;
 }
 
+/* From row r on, the first before `end` that sees key `at`, and how many follow it in its head, or
+ * in all of them where none is before it. */
+static inline int64_t oi_sdpa_first(const oi_sdpa_shape *s, const oi_sdpa_part *p, int64_t at,
+                                    int64_t r, int64_t end, int64_t *n)
+{
+    const int64_t hidden = s->is_causal ? at + s->tq - s->len : 0; /* queries of every head */
+    const int64_t t = (p->from + r) % s->tq, left = s->tq - t < end - r ? s->tq - t : end - r;
+    const int64_t skipped = hidden - t < 0 ? 0 : hidden - t < left ? hidden - t : left;
+    *n = hidden <= 0 ? end - r : left - skipped;
+    return hidden <= 0 ? r : r + skipped;
+}
+
 /* A head's part of what comes after the tile from key `at` on; the last tile asks for nothing new.
  */
 static inline oi_sdpa_next oi_sdpa_after(const oi_sdpa_shape *s, const oi_sdpa_part *p,
@@ -347,9 +366,13 @@ static inline __attribute__((always_inline)) void oi_sdpa_scores(const oi_sdpa_s
             const oi_sdpa_next next = oi_sdpa_after(s, p, k, s->dh, head, at);
             oi_sdpa_keys(k, (head * s->k_h + at * s->k_t) * s->dh, s->k_t * s->dh, s->size, n,
                          s->dh, p->panels, next);
-            oi_sdpa_rows(OI_SDPA_SCORES, p->q + r * s->dh, p->panels, 0, 4,
-                         p->scores + r * p->stride + at, p->stride, p->o, oi_sdpa_alike(s, p, r), n,
-                         s->dh, s->dv, s->scale, next, s->is_exact);
+            const int64_t end = r + oi_sdpa_alike(s, p, r);
+            for (int64_t i = r, rows; i < end; i += rows) {
+                i = oi_sdpa_first(s, p, at, i, end, &rows);
+                oi_sdpa_rows(OI_SDPA_SCORES, p->q + i * s->dh, p->panels, 0, 4,
+                             p->scores + i * p->stride + at, p->stride, p->o, rows, n, s->dh, s->dv,
+                             s->scale, next, s->is_exact);
+            }
         }
 }
 
@@ -369,6 +392,19 @@ static inline __attribute__((always_inline)) void oi_sdpa_weights(const oi_sdpa_
                  p->stride, s->dh, s->dv, s->scale, (oi_sdpa_next){0}, s->is_exact);
 }
 
+/* n values from key `at` on, `step` apart, and the rows from r on that see some of them. */
+static inline __attribute__((always_inline)) void oi_sdpa_seeing(
+    const oi_sdpa_shape *s, const oi_sdpa_part *p, const void *restrict tile, int64_t step,
+    int64_t size, int64_t at, int64_t n, int64_t r, int64_t end, oi_sdpa_next next)
+{
+    for (int64_t i = r, rows; i < end; i += rows) {
+        i = oi_sdpa_first(s, p, at, i, end, &rows);
+        oi_sdpa_rows(OI_SDPA_SUMS, p->q, tile, step, size, p->scores + i * p->stride + at,
+                     p->stride, p->o + i * s->dv, rows, n, s->dh, s->dv, s->scale, next,
+                     s->is_exact);
+    }
+}
+
 /* Values in f16 become floats once for many rows. */
 static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa_shape *s,
                                                                    const oi_sdpa_part *p,
@@ -381,7 +417,6 @@ static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa
             const int64_t first = (head * s->k_h + at * s->k_t) * s->dv, step = s->k_t * s->dv;
             const int64_t rows = oi_sdpa_alike(s, p, r);
             const char *from = (const char *)v + first * s->size;
-            float *scores = p->scores + r * p->stride + at, *o = p->o + r * s->dv;
             oi_sdpa_next next = oi_sdpa_after(s, p, v, s->dv, head, at);
             if (rows > 6) { /* once for all of them */
                 oi_sdpa_ahead(next, 0, OI_SDPA_KEYS * next.each);
@@ -389,11 +424,9 @@ static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa
             }
             if (s->size == 2 && rows > 6) {
                 oi_sdpa_values(from, step, n, s->dv, p->values);
-                oi_sdpa_rows(OI_SDPA_SUMS, p->q, p->values, s->dv, 4, scores, p->stride, o, rows, n,
-                             s->dh, s->dv, s->scale, next, s->is_exact);
+                oi_sdpa_seeing(s, p, p->values, s->dv, 4, at, n, r, r + rows, next);
             } else {
-                oi_sdpa_rows(OI_SDPA_SUMS, p->q, from, step, s->size, scores, p->stride, o, rows, n,
-                             s->dh, s->dv, s->scale, next, s->is_exact);
+                oi_sdpa_seeing(s, p, from, step, s->size, at, n, r, r + rows, next);
             }
         }
 }

@@ -58,6 +58,13 @@ static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
     return _mm256_div_ps(a, b);
 }
 
+/* a / b, for b of at least 1 and its inverse, where that is of use */
+static inline oi_vf oi_vf_div_by(oi_vf a, oi_vf b, oi_vf inverse)
+{
+    (void)inverse;
+    return _mm256_div_ps(a, b);
+}
+
 /* b where one of them is NaN */
 static inline oi_vf oi_vf_max(oi_vf a, oi_vf b)
 {
@@ -84,6 +91,14 @@ static inline oi_vf oi_vf_load_bf16(const void *p)
 {
     const __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+}
+
+/* The first n lanes of v, which may be all or none, and the others of `rest`. */
+static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i is_first = _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)n), lane);
+    return _mm256_blendv_ps(rest, v, _mm256_castsi256_ps(is_first));
 }
 
 /* The first n floats. */

@@ -56,6 +56,18 @@ static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
     return _mm512_div_ps(a, b);
 }
 
+/* a / b, rounded once, for b of at least 1 and its inverse: from that and two corrections, sooner
+ * there than by dividing. Where a is too small for them, it is divided. */
+static inline oi_vf oi_vf_div_by(oi_vf a, oi_vf b, oi_vf inverse)
+{
+    const __mmask16 small = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0x1p-80f), _CMP_LT_OQ);
+    if (small & _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NEQ_OQ))
+        return _mm512_div_ps(a, b);
+    oi_vf v = _mm512_mul_ps(a, inverse);
+    v = _mm512_fmadd_ps(_mm512_fnmadd_ps(v, b, a), inverse, v);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(v, b, a), inverse, v);
+}
+
 /* b where one of them is NaN */
 static inline oi_vf oi_vf_max(oi_vf a, oi_vf b)
 {
@@ -82,6 +94,14 @@ static inline oi_vf oi_vf_load_bf16(const void *p)
 {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+}
+
+/* The first n lanes of v, which may be all or none, and the others of `rest`. */
+static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __mmask16 is_first = _mm512_cmpgt_epi32_mask(_mm512_set1_epi32((int32_t)n), lane);
+    return _mm512_mask_blend_ps(is_first, rest, v);
 }
 
 /* The first n floats. */

@@ -55,6 +55,13 @@ static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
     return vdivq_f32(a, b);
 }
 
+/* a / b, for b of at least 1 and its inverse, where that is of use */
+static inline oi_vf oi_vf_div_by(oi_vf a, oi_vf b, oi_vf inverse)
+{
+    (void)inverse;
+    return vdivq_f32(a, b);
+}
+
 /* NaN where one of them is */
 static inline oi_vf oi_vf_max(oi_vf a, oi_vf b)
 {
@@ -84,6 +91,13 @@ static inline oi_vf oi_vf_load_bf16(const void *p)
     uint16x4_t bits;
     memcpy(&bits, p, sizeof bits);
     return vreinterpretq_f32_u32(vshll_n_u16(bits, 16));
+}
+
+/* The first n lanes of v, which may be all or none, and the others of `rest`. */
+static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
+{
+    static const int32_t lanes[OI_VF] = {0, 1, 2, 3};
+    return vbslq_f32(vcltq_s32(vld1q_s32(lanes), vdupq_n_s32((int32_t)n)), v, rest);
 }
 
 /* The first n floats. */

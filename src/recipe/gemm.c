@@ -15,15 +15,10 @@
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
 
-/* A matrix of a product, however it is stored: its sizes and steps after what transposes it. */
-typedef struct matrix {
-    int64_t rows, columns, row_step, column_step;
-} matrix;
-
-static matrix matrix_of(const oi_operand *o, bool is_transposed)
+static oi_matrix matrix_of(const oi_operand *o, bool is_transposed)
 {
     const int64_t r = o->dims[o->rank - 2], c = o->dims[o->rank - 1];
-    return is_transposed ? (matrix){c, r, 1, c} : (matrix){r, c, c, 1};
+    return is_transposed ? (oi_matrix){c, r, 1, c} : (oi_matrix){r, c, c, 1};
 }
 
 static void pack(const oi_packing *p, const void *const *in, void *out)
@@ -50,17 +45,8 @@ static void pack_halves(const oi_packing *p, const void *const *in, void *out)
 
 /* -- the call -- */
 
-typedef struct product {
-    matrix a, b;
-    int64_t m, stack, a_step, b_step;
-    uint32_t shared; /* of a stack: the axis that is shared out, ... */
-    int64_t each;    /* ... and the products at each of its positions */
-    bool has_bias;
-    const oi_device_info *target;
-} product;
-
 /* Stacked matrices of a with one b are one tall matrix, when they lie one below the other. */
-static bool set_stack(const oi_kernel_query *q, bool a_transposed, product *p)
+static bool set_stack(const oi_kernel_query *q, bool a_transposed, oi_product *p)
 {
     const oi_operand *a = &q->in[0], *b = &q->in[1];
     int64_t n_a = 1, n_b = 1;
@@ -98,13 +84,34 @@ static bool is_f32(const oi_kernel_query *q)
     return q->out[0].dtype == OI_F32;
 }
 
-static bool set_product(const oi_kernel_query *q, const char *of_a, const char *of_b, product *p)
+static double number(const oi_kernel_query *q, const char *name)
 {
+    const oi_op_value *v = oi_kernel_attr(q, name);
+    return v->tag == OI_VALUE_INT ? (double)v->i : v->tag == OI_VALUE_FLOAT ? v->f : NAN;
+}
+
+/* c of gemm must be a row that is added to every other. */
+static bool set_bias(const oi_kernel_query *q, oi_product *p)
+{
+    const oi_operand *c = &q->in[2];
+    p->has_bias = q->n_in > 2;
+    return number(q, "alpha") == 1 &&
+           (!p->has_bias || (c->rank >= 1 && (c->rank < 2 || c->dims[0] == 1) &&
+                             c->dims[c->rank - 1] == p->b.columns && number(q, "beta") == 1));
+}
+
+bool oi_product_set(const oi_recipe_call *c, oi_product *p)
+{
+    const oi_kernel_query *q = c->q;
+    const bool is_gemm = strcmp(q->op->name, "gemm") == 0;
     if (q->in[0].rank < 2 || q->in[1].rank < 2)
         return false;
-    *p = (product){.a = matrix_of(&q->in[0], truth(q, of_a)),
-                   .b = matrix_of(&q->in[1], truth(q, of_b))};
-    return set_stack(q, truth(q, of_a), p) && p->m > 0 && p->b.columns >= 4 && p->b.rows >= 1;
+    const bool of_a = truth(q, is_gemm ? "trans_a" : "transpose_a");
+    *p = (oi_product){.a = matrix_of(&q->in[0], of_a),
+                      .b = matrix_of(&q->in[1], truth(q, is_gemm ? "trans_b" : "transpose_b")),
+                      .target = c->target};
+    return set_stack(q, of_a, p) && p->m > 0 && p->b.columns >= 4 && p->b.rows >= 1 &&
+           (!is_gemm || set_bias(q, p));
 }
 
 /* -- plans -- */
@@ -135,27 +142,27 @@ int64_t oi_recipe_room(int64_t n, int64_t width)
     return (columns < WIDTH ? columns : WIDTH) * DEPTH;
 }
 
-static int64_t most_depth(const product *p)
+static int64_t most_depth(const oi_product *p)
 {
     const int64_t depth = oi_cost_gemm_depth(p->target, 2 * oi_recipe_lanes(p->target));
     return depth < DEPTH ? depth : DEPTH;
 }
 
 /* k in parts that are as long as each other. */
-static int64_t depth_of(const product *p)
+static int64_t depth_of(const oi_product *p)
 {
     const int64_t k = p->b.rows, most = most_depth(p), parts = (k + most - 1) / most;
     return (k + parts - 1) / parts;
 }
 
 /* Rows of a; up to two thirds more at once rather than read the weights again. */
-static int64_t at_once(const product *p)
+static int64_t at_once(const oi_product *p)
 {
     const int64_t rows = oi_cost_gemm_rows(p->target, most_depth(p));
     return p->m <= rows * 5 / 3 ? p->m : rows;
 }
 
-static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
+static void plan_weights(const oi_product *p, int64_t width, oi_recipe_plan *out)
 {
     const int64_t n = p->b.columns, k = p->b.rows;
     out->function = p->has_bias ? "oi_gemm_weights_bias" : "oi_gemm_weights";
@@ -171,7 +178,7 @@ static void plan_weights(const product *p, int64_t width, oi_recipe_plan *out)
 }
 
 /* Rows too few for a tile: b is read as it lies (few.h). */
-static bool plan_few(const product *p, oi_recipe_plan *out)
+static bool plan_few(const oi_product *p, oi_recipe_plan *out)
 {
     const bool is_row_wise = p->b.column_step == 1;
     if (p->b.rows * p->b.columns < SMALL || (!is_row_wise && p->a.column_step != 1))
@@ -188,7 +195,7 @@ static bool plan_few(const product *p, oi_recipe_plan *out)
     return true;
 }
 
-static bool plan_both(const product *p, oi_recipe_plan *out)
+static bool plan_both(const oi_product *p, oi_recipe_plan *out)
 {
     const int64_t columns = (p->b.columns + 31) / 32 * 32;
     const bool is_far = p->a.column_step != 1 || p->a.row_step >= FAR;
@@ -214,10 +221,9 @@ static bool plan_both(const product *p, oi_recipe_plan *out)
     return true;
 }
 
-static bool plan(const oi_recipe_call *c, product *p, int64_t lanes, oi_recipe_plan *out)
+static bool plan(const oi_recipe_call *c, const oi_product *p, int64_t lanes, oi_recipe_plan *out)
 {
     const oi_operand *o = &c->q->out[0];
-    p->target = c->target;
     if (p->stack == 1 && c->is_weight[1])
         plan_weights(p, 2 * lanes, out);
     else if (!plan_both(p, out))
@@ -230,10 +236,15 @@ static bool plan(const oi_recipe_call *c, product *p, int64_t lanes, oi_recipe_p
 
 bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
 {
-    product p;
-    return oi_kernel_accumulator(c->q) == OI_NONE && is_f32(c->q) &&
-           set_product(c->q, "transpose_a", "transpose_b", &p) &&
+    oi_product p;
+    return oi_kernel_accumulator(c->q) == OI_NONE && is_f32(c->q) && oi_product_set(c, &p) &&
            plan(c, &p, oi_recipe_lanes(c->target), out);
+}
+
+bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    oi_product p;
+    return is_f32(c->q) && oi_product_set(c, &p) && plan(c, &p, oi_recipe_lanes(c->target), out);
 }
 
 /* -- weights of 16 bits -- */
@@ -244,7 +255,7 @@ static int form_of(oi_dtype t)
     return t == OI_F32 ? 0 : t == OI_F16 ? 1 : t == OI_BF16 ? 2 : -1;
 }
 
-static void plan_halves(const oi_recipe_call *c, const product *p, oi_recipe_plan *out)
+static void plan_halves(const oi_recipe_call *c, const oi_product *p, oi_recipe_plan *out)
 {
     const int64_t n = p->b.columns, k = p->b.rows, width = 2 * oi_recipe_lanes(c->target);
     const int a = form_of(c->q->in[0].dtype), b = form_of(c->q->in[1].dtype);
@@ -280,36 +291,11 @@ bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = c->q;
     const oi_dtype acc = oi_kernel_accumulator(q);
-    product p = {0};
+    oi_product p;
     if ((acc != OI_NONE && acc != OI_F32) || form_of(q->in[0].dtype) < 0 ||
         form_of(q->in[1].dtype) < 1 || form_of(q->out[0].dtype) < 0 || !c->is_weight[1] ||
-        !set_product(q, "transpose_a", "transpose_b", &p) || p.stack != 1 ||
-        p.m > LENT / p.b.rows || p.m > LENT / p.b.columns)
+        !oi_product_set(c, &p) || p.stack != 1 || p.m > LENT / p.b.rows || p.m > LENT / p.b.columns)
         return false;
-    p.target = c->target;
     plan_halves(c, &p, out);
     return true;
-}
-
-static double number(const oi_kernel_query *q, const char *name)
-{
-    const oi_op_value *v = oi_kernel_attr(q, name);
-    return v->tag == OI_VALUE_INT ? (double)v->i : v->tag == OI_VALUE_FLOAT ? v->f : NAN;
-}
-
-/* c must be a row that is added to every other. */
-bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out)
-{
-    product p;
-    if (!is_f32(c->q) || !set_product(c->q, "trans_a", "trans_b", &p) || number(c->q, "alpha") != 1)
-        return false;
-    p.has_bias = c->q->n_in > 2;
-    if (p.has_bias) {
-        const oi_operand *b = &c->q->in[2];
-        int64_t rows = b->rank == 2 ? b->dims[0] : 1;
-        if (b->rank < 1 || rows != 1 || b->dims[b->rank - 1] != p.b.columns ||
-            number(c->q, "beta") != 1)
-            return false;
-    }
-    return plan(c, &p, oi_recipe_lanes(c->target), out);
 }

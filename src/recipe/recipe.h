@@ -109,10 +109,10 @@ typedef struct oi_recipe_plan {
     int64_t streams; /* bytes of packing 0 that belong to a position; 0: they do not lie in order */
     bool reads_alike; /* it is dim `read_dim` of every input, too */
     uint32_t read_dim;
-    uint64_t macs;   /* set by who plans the program */
-    bool is_int8;    /* they are of 8-bit integers */
-    uint8_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
-    bool in_place;   /* an input may be the output: each position is read before it is written */
+    uint64_t macs;    /* set by who plans the program */
+    bool is_int8;     /* they are of 8-bit integers */
+    uint16_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
+    bool in_place;    /* an input may be the output: each position is read before it is written */
     /* The body hands its sums to a function, by three positions, that does what the kernel's
      * instructions after the reduction do. They are numbers over the result's dims: from 0 on, from
      * dim finish[0] on and from dim finish[1] on. Else finish[1] is 0. */
@@ -177,6 +177,7 @@ bool oi_recipe_qlinear(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out); /* gemm.c, half.h */
 bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_parts(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
@@ -193,6 +194,22 @@ typedef struct oi_conv_call {
     bool has_bias, is_points; /* windows of one place */
 } oi_conv_call;
 bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c); /* false: it is none, or empty */
+
+/* gemm.c: a product of matrices, a . b (+ a row), and each with its sizes and steps after what
+ * transposes it, however it is stored. */
+typedef struct oi_matrix {
+    int64_t rows, columns, row_step, column_step;
+} oi_matrix;
+
+typedef struct oi_product {
+    oi_matrix a, b;
+    int64_t m, stack, a_step, b_step;
+    uint32_t shared; /* of a stack: the axis that is shared out, ... */
+    int64_t each;    /* ... and the products at each of its positions */
+    bool has_bias;   /* input 2 */
+    const oi_device_info *target;
+} oi_product;
+bool oi_product_set(const oi_recipe_call *c, oi_product *p); /* of matmul or gemm; false: none */
 
 /* gemm.c: input `input`, f32 (k, n) with these steps, in panels of `width` columns. */
 void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,

@@ -20,6 +20,8 @@ const oi_recipe_folder oi_recipe_folders[] = {
 
 const oi_recipe oi_recipes[] = {
     {"qlinear in tiles of rows", "qlinear", true, oi_recipe_qlinear},
+    {"matmul in tiles of parts", "matmul", true, oi_recipe_parts},
+    {"gemm in tiles of parts", "gemm", true, oi_recipe_parts},
     {"matmul in tiles", "matmul", true, oi_recipe_matmul},
     {"matmul with weights of 16 bits", "matmul", true, oi_recipe_matmul_halves},
     {"gemm in tiles", "gemm", true, oi_recipe_gemm},

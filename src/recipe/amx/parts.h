@@ -1,0 +1,445 @@
+/* parts.h: products of matrices in tiles of bf16.
+ *
+ * A float is the sum of three bf16, each what the ones before leave, cut off: 8 and 8 and 8 bits of
+ * its 24. So a product of floats is nine products of parts, of which the three smallest are less
+ * than its rounding; a bf16 is its own and only part. Sums are floats.
+ *
+ *     x:  rows of parts, first all the highest ones of a row, then those below; 0 up to a multiple
+ *         of 32 along k, and rows are an odd number of cache lines apart
+ *     b:  panels of 32 columns; a panel is steps of 32 along k, and a step is for every part two
+ *         tiles of 16 columns: two along k of every column, then the next two ... Behind the
+ *         panels: which of them are wild
+ *
+ * Tiles take what is less than 2^-126 for nothing, and inf times a part that is 0 is no number:
+ * rows of x and panels of b with a number that is not finite, or so large that such a nothing would
+ * count, are wild, and their sums are computed apart. Parts end at 2^-133: beside numbers from
+ * 2^110 on, those below 2^-110 are not exact. */
+#ifndef OI_RECIPE_PARTS_H
+#define OI_RECIPE_PARTS_H
+
+#include "recipe/half.h"
+
+/* The bits of 2^90; columns of b that are packed at a time. */
+enum { OI_PARTS_WILD = 0x6c800000, OI_PARTS_WIDTH = 256 };
+
+/* Numbers in a row of x. */
+static inline int64_t oi_parts_wide(int64_t k)
+{
+    return (k + 31) / 32 * 32;
+}
+
+static inline int64_t oi_parts_row(int64_t k, int64_t parts)
+{
+    return (oi_parts_wide(k) * parts / 32 | 1) * 32;
+}
+
+/* -- numbers in parts -- */
+
+/* The parts of one number, `step` apart; whether it is wild. One that is less than any bf16 becomes
+ * the least: it must not be 0 where it meets inf. */
+static inline int oi_parts_one(float x, uint16_t *restrict to, int64_t step, int64_t parts)
+{
+    const uint32_t size = oi_bits_f32(x) & 0x7fffffff;
+    const uint32_t bits = oi_bits_f32(x) | (size > 0 && size < 0x10000 ? 0x10000 : 0);
+    const int is_finite = (bits & 0x7f800000) != 0x7f800000;
+    to[0] = (uint16_t)(bits >> 16 | (x != x ? 64 : 0));
+    for (int64_t i = 1; i < parts; i++) {
+        x = is_finite ? x - oi_f32_of_bf16(to[(i - 1) * step]) : 0;
+        to[i * step] = (uint16_t)(oi_bits_f32(x) >> 16);
+    }
+    return size >= OI_PARTS_WILD;
+}
+
+/* The part that is left of x, which becomes what it leaves. */
+static inline __m512i oi_parts_cut(__m512 *x)
+{
+    const __m512i part =
+        _mm512_and_si512(_mm512_castps_si512(*x), _mm512_set1_epi32((int32_t)0xffff0000));
+    *x = _mm512_sub_ps(*x, _mm512_castsi512_ps(part));
+    return part;
+}
+
+/* Whether one of 16 is wild; those that are less than any bf16 become the least. */
+static inline int oi_parts_is_wild(__m512 *x)
+{
+    const __m512i bits = _mm512_castps_si512(*x);
+    const __m512i size = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+    const __mmask16 is_tiny = _mm512_cmpge_epu32_mask(_mm512_set1_epi32(0xfffe),
+                                                      _mm512_sub_epi32(size, _mm512_set1_epi32(1)));
+    *x = _mm512_castsi512_ps(_mm512_mask_or_epi32(bits, is_tiny, bits, _mm512_set1_epi32(0x10000)));
+    return _mm512_cmpge_epu32_mask(size, _mm512_set1_epi32(OI_PARTS_WILD)) != 0;
+}
+
+/* 16 of a row; those that are not finite come out wrong. */
+static inline int oi_parts_sixteen(__m512 x, uint16_t *restrict to, int64_t step)
+{
+    const int is_wild = oi_parts_is_wild(&x);
+    for (int64_t i = 0; i < 3; i++) {
+        const __m512i part = _mm512_srli_epi32(oi_parts_cut(&x), 16);
+        _mm256_storeu_si256((__m256i *)(to + i * step), _mm512_cvtepi32_epi16(part));
+    }
+    return is_wild;
+}
+
+/* Rows of x, floats or bf16: three parts or one, and which rows are wild. */
+static inline void oi_parts_rows(const void *restrict x, uint16_t *restrict to,
+                                 uint8_t *restrict wild, int64_t k, int64_t parts, int64_t first,
+                                 int64_t last)
+{
+    const int64_t wide = oi_parts_wide(k);
+    for (int64_t r = first; r < last; r++) {
+        uint16_t *row = to + r * oi_parts_row(k, parts);
+        const float *floats = (const float *)x + r * k;
+        const uint16_t *halves = (const uint16_t *)x + r * k;
+        int is_wild = 0;
+        for (int64_t i = 0; parts == 1 && i < wide; i++) {
+            row[i] = i < k ? halves[i] : 0;
+            is_wild |= (row[i] & 0x7fff) >= OI_PARTS_WILD >> 16;
+        }
+        for (int64_t i = 0; parts == 3 && i < wide; i += 16) {
+            const uint32_t n = k - i >= 16 ? 16 : k > i ? (uint32_t)(k - i) : 0;
+            const __m512 v = _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), floats + i);
+            is_wild |= oi_parts_sixteen(v, row + i, wide);
+        }
+        for (int64_t i = 0; parts == 3 && is_wild && i < k; i++)
+            oi_parts_one(floats[i], row + i, wide, 3);
+        wild[r] = (uint8_t)is_wild;
+    }
+}
+
+/* -- a panel of b that is no weight -- */
+
+/* The first `columns` columns, one number after the other. */
+static inline int oi_parts_pack_any(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                    int64_t columns, uint16_t *restrict to)
+{
+    int is_wild = 0;
+    for (int64_t i = 0; i < oi_parts_wide(k); i++)
+        for (int64_t c = 0; c < 32; c++)
+            is_wild |= oi_parts_one(
+                i < k && c < columns ? b[i * b_k + c * b_n] : 0,
+                to + i / 32 * 3072 + c / 16 * 512 + i % 32 / 2 * 32 + c % 16 * 2 + i % 2, 1024, 3);
+    return is_wild;
+}
+
+/* 16 whole columns, whose numbers lie side by side: two rows become one of pairs. */
+static inline int oi_parts_pack_rows(const float *restrict b, int64_t b_k, int64_t k,
+                                     uint16_t *restrict to)
+{
+    int is_wild = 0;
+    for (int64_t i = 0; i < oi_parts_wide(k); i += 2) {
+        __m512 even = i < k ? _mm512_loadu_ps(b + i * b_k) : _mm512_setzero_ps();
+        __m512 odd = i + 1 < k ? _mm512_loadu_ps(b + (i + 1) * b_k) : _mm512_setzero_ps();
+        is_wild |= oi_parts_is_wild(&even) | oi_parts_is_wild(&odd);
+        for (int64_t part = 0; part < 3; part++) {
+            const __m512i low = _mm512_srli_epi32(oi_parts_cut(&even), 16);
+            _mm512_storeu_si512(to + i / 32 * 3072 + part * 1024 + i % 32 / 2 * 32,
+                                _mm512_or_si512(low, oi_parts_cut(&odd)));
+        }
+    }
+    return is_wild;
+}
+
+/* 16 whole columns with k side by side: pairs are there, and rows of them become columns. */
+static inline int oi_parts_pack_turned(const float *restrict b, int64_t b_n, int64_t k,
+                                       uint16_t *restrict to)
+{
+    _Alignas(64) uint16_t turned[3 * 512];
+    int is_wild = 0;
+    for (int64_t i = 0; i < oi_parts_wide(k); i += 32, to += 3072) {
+        for (int64_t c = 0; c < 32; c++) {
+            const int64_t at = i + c % 2 * 16;
+            const uint32_t n = k - at >= 16 ? 16 : k > at ? (uint32_t)(k - at) : 0;
+            const __m512 v =
+                _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), b + c / 2 * b_n + at);
+            is_wild |= oi_parts_sixteen(v, turned + 16 * c, 512);
+        }
+        for (int64_t part = 0; part < 3; part++) {
+            oi_vf v[16];
+            for (int64_t c = 0; c < 16; c++)
+                v[c] = _mm512_castsi512_ps(_mm512_load_si512(turned + 512 * part + 32 * c));
+            oi_vf_transpose(v);
+            for (int64_t c = 0; c < 16; c++)
+                _mm512_storeu_ps(to + 1024 * part + 32 * c, v[c]);
+        }
+    }
+    return is_wild;
+}
+
+static inline int oi_parts_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                int64_t columns, uint16_t *restrict to)
+{
+    int is_wild = columns < 32 || (b_n != 1 && b_k != 1);
+    for (int64_t c = 0; !is_wild && c < 32; c += 16)
+        is_wild = b_n == 1 ? oi_parts_pack_rows(b + c, b_k, k, to + 32 * c)
+                           : oi_parts_pack_turned(b + c * b_n, b_n, k, to + 32 * c);
+    return is_wild && oi_parts_pack_any(b, b_k, b_n, k, columns, to);
+}
+
+/* -- tiles: 0 to 3 are sums, 4 and 5 rows of x, 6 and 7 columns of b -- */
+
+static inline void oi_parts_begin(void)
+{
+    _Alignas(64) uint8_t shape[64] = {1};
+    for (int i = 0; i < 8; i++) {
+        shape[16 + 2 * i] = 64; /* bytes of a row */
+        shape[48 + i] = 16;     /* rows */
+    }
+    __asm__ volatile("" : : "r"(shape) : "memory"); /* gcc takes eight bytes of it for read */
+    _tile_loadconfig(shape);
+}
+
+/* What was written must be in memory: gcc does not know that tiles are loaded from there. */
+static inline void oi_parts_settle(void)
+{
+    __asm__ volatile("" : : : "memory");
+}
+
+static inline __attribute__((always_inline)) void oi_parts_load_x(const uint16_t *x0,
+                                                                  const uint16_t *x1, int64_t bytes,
+                                                                  int64_t has_two)
+{
+    _tile_loadd(4, x0, bytes);
+    if (has_two)
+        _tile_loadd(5, x1, bytes);
+}
+
+static inline __attribute__((always_inline)) void oi_parts_load_b(const uint16_t *b)
+{
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + 512, 64);
+}
+
+static inline __attribute__((always_inline)) void oi_parts_multiply(int64_t has_two)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if (has_two) {
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+}
+
+/* 32 along k. Each product of parts takes over what the one before it has loaded. */
+static inline __attribute__((always_inline)) void oi_parts_step(const uint16_t *x0,
+                                                                const uint16_t *x1, int64_t bytes,
+                                                                int64_t wide, const uint16_t *b,
+                                                                int64_t x_parts, int64_t b_parts,
+                                                                int64_t has_two)
+{
+    oi_parts_load_b(b);
+    oi_parts_load_x(x0, x1, bytes, has_two);
+    oi_parts_multiply(has_two);
+    if (b_parts == 3) { /* high times middle */
+        oi_parts_load_b(b + 1024);
+        oi_parts_multiply(has_two);
+    }
+    if (x_parts == 3) {
+        oi_parts_load_x(x0 + wide, x1 + wide, bytes, has_two);
+        if (b_parts == 3) { /* middle times middle */
+            oi_parts_multiply(has_two);
+            oi_parts_load_b(b);
+        }
+        oi_parts_multiply(has_two);
+        oi_parts_load_x(x0 + 2 * wide, x1 + 2 * wide, bytes, has_two);
+        oi_parts_multiply(has_two);
+    }
+    if (b_parts == 3) { /* high times low */
+        if (x_parts == 3)
+            oi_parts_load_x(x0, x1, bytes, has_two);
+        oi_parts_load_b(b + 2048);
+        oi_parts_multiply(has_two);
+    }
+}
+
+/* Adds some steps to the sums of two tiles of rows, or of one. Meanwhile so many lines of what
+ * comes next get nearer in each. */
+static inline __attribute__((always_inline)) void oi_parts_steps(
+    const uint16_t *x0, const uint16_t *x1, int64_t bytes, int64_t wide, const uint16_t *b,
+    const uint16_t *soon, int64_t lines, float *sums, int64_t steps, int64_t is_more,
+    int64_t x_parts, int64_t b_parts, int64_t has_two)
+{
+    if (is_more) {
+        _tile_loadd(0, sums, 64);
+        _tile_loadd(1, sums + 256, 64);
+        _tile_loadd(2, sums + 512, 64);
+        _tile_loadd(3, sums + 768, 64);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t s = 0; s < steps; s++) {
+        for (int64_t i = 0; i < lines; i++)
+            _mm_prefetch((const char *)(soon + 32 * (s * lines + i)), _MM_HINT_T1);
+        oi_parts_step(x0 + 32 * s, x1 + 32 * s, bytes, wide, b + 1024 * b_parts * s, x_parts,
+                      b_parts, has_two);
+    }
+    _tile_stored(0, sums, 64);
+    _tile_stored(1, sums + 256, 64);
+    if (has_two) {
+        _tile_stored(2, sums + 512, 64);
+        _tile_stored(3, sums + 768, 64);
+    }
+}
+
+/* -- sums -- */
+
+/* The first row of a tile: the last tile may begin with rows of the one before it. */
+static inline int64_t oi_parts_from(int64_t tile, int64_t m)
+{
+    return 16 * tile < m - 16 ? 16 * tile : m - 16;
+}
+
+/* Tiles from ... to - 1 of rows times a panel, `depth` steps at a time: so much of a panel stays in
+ * the first cache for all of these rows. Two tiles of sums for every tile of rows. */
+static inline __attribute__((always_inline)) void oi_parts_panel(
+    const uint16_t *x, int64_t row, int64_t wide, const uint16_t *b, float *sums, int64_t m,
+    int64_t from, int64_t to, int64_t steps, int64_t depth, int64_t x_parts, int64_t b_parts)
+{
+    const int64_t lines = (32 * b_parts * 2 + to - from - 1) / (to - from); /* of a step, shared */
+    for (int64_t s = 0; s < steps; s += depth)
+        for (int64_t t = from; t < to; t += 2) {
+            const int64_t deep = steps - s < depth ? steps - s : depth;
+            const uint16_t *x0 = x + oi_parts_from(t, m) * row + 32 * s;
+            const uint16_t *x1 = x + oi_parts_from(t + 1, m) * row + 32 * s;
+            const uint16_t *part = b + 1024 * b_parts * s;
+            const uint16_t *soon = part + 1024 * b_parts * deep + 16 * lines * deep * (t - from);
+            float *own = sums + 512 * (t - from);
+            if (t + 1 < to)
+                oi_parts_steps(x0, x1, 2 * row, wide, part, soon, lines, own, deep, s > 0, x_parts,
+                               b_parts, 1);
+            else
+                oi_parts_steps(x0, x0, 2 * row, wide, part, soon, lines, own, deep, s > 0, x_parts,
+                               b_parts, 0);
+        }
+}
+
+/* A number of b, of 16 columns at once: one of two along k, put together from its parts. */
+static inline oi_vf oi_parts_whole(const uint16_t *pairs, int64_t is_odd, int64_t parts)
+{
+    oi_vf sum = oi_vf_set(0);
+    for (int64_t i = parts; i-- > 0;) {
+        const __m512i v = _mm512_loadu_si512(pairs + 1024 * i);
+        sum = oi_vf_add(sum, _mm512_castsi512_ps(
+                                 is_odd ? _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000))
+                                        : _mm512_slli_epi32(v, 16)));
+    }
+    return sum;
+}
+
+/* The sums of one row, without tiles. */
+static inline void oi_parts_apart(const uint16_t *x, int64_t wide, const uint16_t *b, int64_t steps,
+                                  int64_t x_parts, int64_t b_parts, oi_vf sums[2])
+{
+    sums[0] = sums[1] = oi_vf_set(0);
+    for (int64_t i = 0; i < 32 * steps; i++) {
+        const uint16_t *pairs = b + i / 32 * 1024 * b_parts + i % 32 / 2 * 32;
+        float one = 0;
+        for (int64_t p = x_parts; p-- > 0;)
+            one += oi_f32_of_bf16(x[p * wide + i]);
+        sums[0] = oi_vf_fma(oi_vf_set(one), oi_parts_whole(pairs, i % 2, b_parts), sums[0]);
+        sums[1] = oi_vf_fma(oi_vf_set(one), oi_parts_whole(pairs + 512, i % 2, b_parts), sums[1]);
+    }
+}
+
+/* A row of results, of floats or bf16; only floats can be more than one part of k. */
+static inline void oi_parts_put(void *restrict out, int64_t at, const oi_vf sums[2],
+                                const float *restrict bias, int64_t is_more, int64_t form,
+                                int64_t columns)
+{
+    uint16_t *rounded = out;
+    float row[32];
+    if (!form) {
+        oi_gemm_put((float *)out + at, sums[0], sums[1], bias, is_more, columns);
+        return;
+    }
+    oi_gemm_put(row, sums[0], sums[1], bias, 0, 32);
+    for (int64_t i = 0; i < columns; i++)
+        rounded[at + i] = oi_near_bf16_f32(row[i]);
+}
+
+/* out (m, n), its columns first ... last - 1, a part of k: the steps of panels that lie `panel`
+ * numbers apart. x begins with that part. */
+static inline __attribute__((always_inline)) void oi_parts_some(
+    const uint16_t *x, const uint8_t *wild, const uint16_t *b, int64_t panel,
+    const uint16_t *wild_panels, const float *bias, void *out, float *sums, int64_t m, int64_t n,
+    int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles, int64_t steps,
+    int64_t depth, int64_t is_more, int64_t first, int64_t last)
+{
+    const int64_t row = oi_parts_row(k, x_parts), wide = oi_parts_wide(k);
+    const int64_t all = (m + 15) / 16;
+    for (int64_t from = 0; from < all; from += tiles) {
+        const int64_t to = all - from < tiles ? all : from + tiles;
+        for (int64_t j = first; j < last; j += 32) {
+            const uint16_t *own = b + (j - first) / 32 * panel;
+            oi_parts_panel(x, row, wide, own, sums, m, from, to, steps, depth, x_parts, b_parts);
+            for (int64_t r = 16 * from; r < 16 * to && r < m; r++) {
+                const float *sum =
+                    sums + 512 * (r / 16 - from) + 16 * (r - oi_parts_from(r / 16, m));
+                oi_vf s[2] = {oi_vf_load(sum), oi_vf_load(sum + 256)};
+                if (wild[r] | wild_panels[(j - first) / 32])
+                    oi_parts_apart(x + r * row, wide, own, steps, x_parts, b_parts, s);
+                oi_parts_put(out, r * n + j, s, bias ? bias + j : NULL, is_more, form,
+                             last - j < 32 ? last - j : 32);
+            }
+        }
+    }
+}
+
+/* out (m, n) = x . b (+ bias) for a packed b, the columns first ... last - 1; m is at least 16.
+ * `tiles` tiles of rows meet `chunk` steps of k at a time. */
+static inline __attribute__((always_inline)) void oi_parts_weights_bias(
+    const uint16_t *x, const uint8_t *wild, const void *packed, const float *bias, void *out,
+    float *sums, int64_t m, int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form,
+    int64_t tiles, int64_t chunk, int64_t depth, int64_t first, int64_t last)
+{
+    const uint16_t *b = packed;
+    const int64_t steps = (k + 31) / 32, panel = 1024 * b_parts * steps;
+    const uint16_t *wild_panels = b + (n + 31) / 32 * panel + first / 32;
+    oi_parts_begin();
+    oi_parts_settle();
+    for (int64_t s = 0; s < steps; s += chunk)
+        oi_parts_some(x + 32 * s, wild, b + first / 32 * panel + 1024 * b_parts * s, panel,
+                      wild_panels, bias, out, sums, m, n, k, x_parts, b_parts, form, tiles,
+                      steps - s < chunk ? steps - s : chunk, depth, s > 0, first, last);
+    _tile_release();
+}
+
+static inline __attribute__((always_inline)) void oi_parts_weights(
+    const uint16_t *x, const uint8_t *wild, const void *packed, void *out, float *sums, int64_t m,
+    int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles,
+    int64_t chunk, int64_t depth, int64_t first, int64_t last)
+{
+    oi_parts_weights_bias(x, wild, packed, NULL, out, sums, m, n, k, x_parts, b_parts, form, tiles,
+                          chunk, depth, first, last);
+}
+
+/* The same for a b of floats that is no weight and has the given steps; room: for a chunk of
+ * OI_PARTS_WIDTH columns of it. */
+static inline __attribute__((always_inline)) void oi_parts_two(
+    const uint16_t *x, const uint8_t *wild, const float *b, float *out, uint16_t *room, float *sums,
+    int64_t m, int64_t n, int64_t k, int64_t b_k, int64_t b_n, int64_t tiles, int64_t chunk,
+    int64_t depth, int64_t first, int64_t last)
+{
+    const int64_t steps = (k + 31) / 32;
+    uint16_t wild_panels[OI_PARTS_WIDTH / 32];
+    oi_parts_begin();
+    for (int64_t j0 = first; j0 < last; j0 += OI_PARTS_WIDTH)
+        for (int64_t s = 0; s < steps; s += chunk) {
+            const int64_t j1 = last - j0 < OI_PARTS_WIDTH ? last : j0 + OI_PARTS_WIDTH;
+            const int64_t own = steps - s < chunk ? steps - s : chunk;
+            for (int64_t j = j0; j < j1; j += 32)
+                wild_panels[(j - j0) / 32] = (uint16_t)oi_parts_pack(
+                    b + 32 * s * b_k + j * b_n, b_k, b_n,
+                    k - 32 * s < 32 * own ? k - 32 * s : 32 * own, j1 - j < 32 ? j1 - j : 32,
+                    room + (j - j0) / 32 * 3072 * own);
+            oi_parts_settle();
+            oi_parts_some(x + 32 * s, wild, room, 3072 * own, wild_panels, NULL, out, sums, m, n, k,
+                          3, 3, 0, tiles, own, depth, s > 0, j0, j1);
+        }
+    _tile_release();
+}
+
+#endif

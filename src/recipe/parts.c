@@ -4,13 +4,13 @@
 #include "recipe/cost.h"
 #include "recipe/recipe.h"
 
-#define COLUMNS 32          /* of a panel: two tiles of sums */
-#define ROWS    16          /* of a tile; with less a product is not for tiles */
-#define STEP    32          /* along k */
-#define PAIRS   512         /* numbers in a tile of b */
-#define WIDTH   256         /* OI_PARTS_WIDTH */
-#define MOST    16          /* tiles of rows at once: their sums are a local of the caller */
-#define DEEPEST 24          /* steps whose sums are added before they meet others; see plan_sizes */
+#define COLUMNS 32  /* of a panel: two tiles of sums */
+#define ROWS    16  /* of a tile; with less a product is not for tiles */
+#define STEP    32  /* along k */
+#define PAIRS   512 /* numbers in a tile of b */
+#define WIDTH   512 /* OI_PARTS_WIDTH */
+#define MOST    16  /* tiles of rows at once, nearly: their sums are a local of the caller */
+#define DEEPEST 48  /* steps whose sums are added before they meet others; see plan_sizes */
 #define WILD    0x6c800000u /* OI_PARTS_WILD */
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_PARTS };
@@ -146,14 +146,6 @@ static void add_ready(const oi_operand *x, const call *c, oi_recipe_plan *out)
     r->sizes[r->n_sizes++] = c->x_parts;
 }
 
-/* A part of a panel that stays in the first cache, beside rows of x that stream through. */
-static int64_t depth_of(const call *c)
-{
-    const int64_t l1 = (int64_t)c->p.target->cpu.cache_l1_bytes;
-    const int64_t steps = (l1 ? l1 : 32768) * 3 / 4 / (2 * PAIRS * 2 * c->b_parts);
-    return steps < 1 ? 1 : steps;
-}
-
 /* Steps whose sums are added up before they meet those before: parts of k as long as each other. A
  * result of bf16 has room for none. */
 static int64_t chunk_of(const call *c)
@@ -162,14 +154,15 @@ static int64_t chunk_of(const call *c)
     return up(steps, parts);
 }
 
-/* Tiles of rows that stay in the second cache: half of it, or a quarter beside panels of b. */
+/* Tiles of rows that stay in the second cache, while panels stream through: half of it, a little
+ * more rather than read the panels again. */
 static int64_t tiles_of(const call *c)
 {
     const int64_t l2 = (int64_t)c->p.target->cpu.cache_l2_bytes;
-    const int64_t room = (l2 ? l2 : 1 << 20) / (c->is_weight ? 2 : 4);
-    const int64_t most = room / (chunk_of(c) * ROWS * STEP * 2 * c->x_parts) / 2 * 2;
-    const int64_t all = up(c->p.m, ROWS), tiles = most < 2 ? 2 : most < MOST ? most : MOST;
-    return tiles < all ? tiles : all;
+    const int64_t own = chunk_of(c) * ROWS * STEP * 2 * c->x_parts, all = up(c->p.m, ROWS);
+    const int64_t most = (l2 ? l2 : 1 << 20) / 2 / own / 2 * 2;
+    const int64_t tiles = most < 2 ? 2 : most < MOST ? most : MOST;
+    return all <= tiles * 4 / 3 ? all : tiles;
 }
 
 static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t count)
@@ -209,7 +202,7 @@ static void plan(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
     const int64_t of_weights[] = {p->m,       p->b.columns, p->b.rows,
                                   c->x_parts, c->b_parts,   c->to_bf16 ? 2 : 0};
     const int64_t of_two[] = {p->m, p->b.columns, p->b.rows, p->b.row_step, p->b.column_step};
-    const int64_t last[] = {tiles_of(c), chunk_of(c), depth_of(c)};
+    const int64_t last[] = {tiles_of(c), chunk_of(c)};
     for (size_t i = 0; i < (c->is_weight ? OI_COUNT(of_weights) : OI_COUNT(of_two)); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, c->is_weight ? of_weights[i] : of_two[i]);
     for (size_t i = 0; i < OI_COUNT(last); i++)

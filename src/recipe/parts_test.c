@@ -13,14 +13,14 @@ static void body(const char *function, const trial_arg *a)
     n_parts++;
     if (strcmp(function, "oi_parts_weights") == 0)
         oi_parts_weights(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
-                         a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n);
+                         a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n);
     else if (strcmp(function, "oi_parts_weights_bias") == 0)
         oi_parts_weights_bias(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, a[6].n,
                               a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n,
-                              a[15].n, a[16].n);
+                              a[15].n);
     else if (strcmp(function, "oi_parts_two") == 0)
         oi_parts_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n,
-                     a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n);
+                     a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n);
     else
         fail_msg("%s is not tested", function);
 }
@@ -158,7 +158,7 @@ static void near(int64_t m, int64_t n, int64_t k, bool is_turned)
         b[i] = (float)(exp2(20 * trial_random(&t)) * (trial_random(&t) < 0.9 ? -1 : 1));
     const int64_t b_k = is_turned ? 1 : n, b_n = is_turned ? k : 1;
     oi_parts_rows(x, parts, wild, k, 3, 0, m);
-    oi_parts_two(parts, wild, b, out, room, sums, m, n, k, b_k, b_n, 2, steps, 3, 0, n);
+    oi_parts_two(parts, wild, b, out, room, sums, m, n, k, b_k, b_n, 2, steps, 0, n);
     for (int64_t r = 0; r < m; r++)
         for (int64_t c = 0; c < n; c++) {
             double sum = 0, size = 0;

@@ -6,9 +6,9 @@
  * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
  * with `lanes` partial sums where the target has vectors; one whose last output axis is contiguous
- * keeps a strip of accumulators and adds scaled rows. Plain sums (those of norms and softmax) run
- * in order, as in the simulator: they are a small part of the work, and what follows them may round
- * to a few bits, which makes a last bit a large one. */
+ * keeps a strip of accumulators and adds scaled rows. Plain sums (those of norms and softmax) have
+ * lanes, too, but run in order, as in the simulator, where a program rounds floats to a few bits:
+ * that makes a last bit a large one. */
 #include "kernel/meaning.h"
 #include "synth/compose.h"
 
@@ -135,10 +135,12 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     dot &= is_number(n, last);
     rows &= out && is_number(n, out - 1);
     if (dot && n->axes[last].extent >= 2 * LANES)
-        n->order.lanes = oi_dtype_is_float(n->acc) &&
-                                 ((has_vectors(u) && n->kind == OI_NEST_CONTRACT) || !rounds(u, n))
-                             ? LANES
-                             : 0; /* integers: compilers may regroup */
+        n->order.lanes =
+            oi_dtype_is_float(n->acc) &&
+                    ((has_vectors(u) && (n->kind == OI_NEST_CONTRACT || !u->keeps_bits)) ||
+                     !rounds(u, n))
+                ? LANES
+                : 0; /* integers: compilers may regroup */
     else if (rows && out > k->n_shared && n->axes[out - 1].extent >= 8)
         n->order.strip =
             n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;

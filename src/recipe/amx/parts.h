@@ -4,8 +4,8 @@
  * its 24. So a product of floats is nine products of parts, of which the three smallest are less
  * than its rounding; a bf16 is its own and only part. Sums are floats.
  *
- *     x:  rows of parts, first all the highest ones of a row, then those below; 0 up to a multiple
- *         of 32 along k, and rows are an odd number of cache lines apart
+ *     x:  rows in steps of 32 along k, in each the highest parts, then those below; 0 up to a whole
+ *         step, and rows are an odd number of cache lines apart
  *     b:  panels of 32 columns; a panel is steps of 32 along k, and a step is for every part two
  *         tiles of 16 columns: two along k of every column, then the next two ... Behind the
  *         panels: which of them are wild
@@ -20,7 +20,7 @@
 #include "recipe/half.h"
 
 /* The bits of 2^90; columns of b that are packed at a time. */
-enum { OI_PARTS_WILD = 0x6c800000, OI_PARTS_WIDTH = 256 };
+enum { OI_PARTS_WILD = 0x6c800000, OI_PARTS_WIDTH = 512 };
 
 /* Numbers in a row of x. */
 static inline int64_t oi_parts_wide(int64_t k)
@@ -99,10 +99,10 @@ static inline void oi_parts_rows(const void *restrict x, uint16_t *restrict to,
         for (int64_t i = 0; parts == 3 && i < wide; i += 16) {
             const uint32_t n = k - i >= 16 ? 16 : k > i ? (uint32_t)(k - i) : 0;
             const __m512 v = _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), floats + i);
-            is_wild |= oi_parts_sixteen(v, row + i, wide);
+            is_wild |= oi_parts_sixteen(v, row + i / 32 * 96 + i % 32, 32);
         }
         for (int64_t i = 0; parts == 3 && is_wild && i < k; i++)
-            oi_parts_one(floats[i], row + i, wide, 3);
+            oi_parts_one(floats[i], row + i / 32 * 96 + i % 32, 32, 3);
         wild[r] = (uint8_t)is_wild;
     }
 }
@@ -223,9 +223,8 @@ static inline __attribute__((always_inline)) void oi_parts_multiply(int64_t has_
 /* 32 along k. Each product of parts takes over what the one before it has loaded. */
 static inline __attribute__((always_inline)) void oi_parts_step(const uint16_t *x0,
                                                                 const uint16_t *x1, int64_t bytes,
-                                                                int64_t wide, const uint16_t *b,
-                                                                int64_t x_parts, int64_t b_parts,
-                                                                int64_t has_two)
+                                                                const uint16_t *b, int64_t x_parts,
+                                                                int64_t b_parts, int64_t has_two)
 {
     oi_parts_load_b(b);
     oi_parts_load_x(x0, x1, bytes, has_two);
@@ -235,13 +234,13 @@ static inline __attribute__((always_inline)) void oi_parts_step(const uint16_t *
         oi_parts_multiply(has_two);
     }
     if (x_parts == 3) {
-        oi_parts_load_x(x0 + wide, x1 + wide, bytes, has_two);
+        oi_parts_load_x(x0 + 32, x1 + 32, bytes, has_two);
         if (b_parts == 3) { /* middle times middle */
             oi_parts_multiply(has_two);
             oi_parts_load_b(b);
         }
         oi_parts_multiply(has_two);
-        oi_parts_load_x(x0 + 2 * wide, x1 + 2 * wide, bytes, has_two);
+        oi_parts_load_x(x0 + 64, x1 + 64, bytes, has_two);
         oi_parts_multiply(has_two);
     }
     if (b_parts == 3) { /* high times low */
@@ -252,29 +251,21 @@ static inline __attribute__((always_inline)) void oi_parts_step(const uint16_t *
     }
 }
 
-/* Adds some steps to the sums of two tiles of rows, or of one. Meanwhile so many lines of what
- * comes next get nearer in each. */
+/* The sums of two tiles of rows, or of one, over some steps. Meanwhile so many lines of what comes
+ * next get nearer in each. */
 static inline __attribute__((always_inline)) void oi_parts_steps(
-    const uint16_t *x0, const uint16_t *x1, int64_t bytes, int64_t wide, const uint16_t *b,
-    const uint16_t *soon, int64_t lines, float *sums, int64_t steps, int64_t is_more,
-    int64_t x_parts, int64_t b_parts, int64_t has_two)
+    const uint16_t *x0, const uint16_t *x1, int64_t bytes, const uint16_t *b, const uint16_t *soon,
+    int64_t lines, float *sums, int64_t steps, int64_t x_parts, int64_t b_parts, int64_t has_two)
 {
-    if (is_more) {
-        _tile_loadd(0, sums, 64);
-        _tile_loadd(1, sums + 256, 64);
-        _tile_loadd(2, sums + 512, 64);
-        _tile_loadd(3, sums + 768, 64);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
     for (int64_t s = 0; s < steps; s++) {
         for (int64_t i = 0; i < lines; i++)
             _mm_prefetch((const char *)(soon + 32 * (s * lines + i)), _MM_HINT_T1);
-        oi_parts_step(x0 + 32 * s, x1 + 32 * s, bytes, wide, b + 1024 * b_parts * s, x_parts,
-                      b_parts, has_two);
+        oi_parts_step(x0 + 32 * x_parts * s, x1 + 32 * x_parts * s, bytes, b + 1024 * b_parts * s,
+                      x_parts, b_parts, has_two);
     }
     _tile_stored(0, sums, 64);
     _tile_stored(1, sums + 256, 64);
@@ -292,28 +283,25 @@ static inline int64_t oi_parts_from(int64_t tile, int64_t m)
     return 16 * tile < m - 16 ? 16 * tile : m - 16;
 }
 
-/* Tiles from ... to - 1 of rows times a panel, `depth` steps at a time: so much of a panel stays in
- * the first cache for all of these rows. Two tiles of sums for every tile of rows. */
-static inline __attribute__((always_inline)) void oi_parts_panel(
-    const uint16_t *x, int64_t row, int64_t wide, const uint16_t *b, float *sums, int64_t m,
-    int64_t from, int64_t to, int64_t steps, int64_t depth, int64_t x_parts, int64_t b_parts)
+/* Tiles from ... to - 1 of rows times some steps of a panel: two tiles of sums for every tile of
+ * rows. By the way the steps after these come nearer. */
+static inline __attribute__((always_inline)) void oi_parts_panel(const uint16_t *x, int64_t row,
+                                                                 const uint16_t *b, float *sums,
+                                                                 int64_t m, int64_t from,
+                                                                 int64_t to, int64_t steps,
+                                                                 int64_t x_parts, int64_t b_parts)
 {
     const int64_t lines = (32 * b_parts * 2 + to - from - 1) / (to - from); /* of a step, shared */
-    for (int64_t s = 0; s < steps; s += depth)
-        for (int64_t t = from; t < to; t += 2) {
-            const int64_t deep = steps - s < depth ? steps - s : depth;
-            const uint16_t *x0 = x + oi_parts_from(t, m) * row + 32 * s;
-            const uint16_t *x1 = x + oi_parts_from(t + 1, m) * row + 32 * s;
-            const uint16_t *part = b + 1024 * b_parts * s;
-            const uint16_t *soon = part + 1024 * b_parts * deep + 16 * lines * deep * (t - from);
-            float *own = sums + 512 * (t - from);
-            if (t + 1 < to)
-                oi_parts_steps(x0, x1, 2 * row, wide, part, soon, lines, own, deep, s > 0, x_parts,
-                               b_parts, 1);
-            else
-                oi_parts_steps(x0, x0, 2 * row, wide, part, soon, lines, own, deep, s > 0, x_parts,
-                               b_parts, 0);
-        }
+    for (int64_t t = from; t < to; t += 2) {
+        const uint16_t *x0 = x + oi_parts_from(t, m) * row;
+        const uint16_t *x1 = x + oi_parts_from(t + 1, m) * row;
+        const uint16_t *soon = b + 1024 * b_parts * steps + 16 * lines * steps * (t - from);
+        float *own = sums + 512 * (t - from);
+        if (t + 1 < to)
+            oi_parts_steps(x0, x1, 2 * row, b, soon, lines, own, steps, x_parts, b_parts, 1);
+        else
+            oi_parts_steps(x0, x0, 2 * row, b, soon, lines, own, steps, x_parts, b_parts, 0);
+    }
 }
 
 /* A number of b, of 16 columns at once: one of two along k, put together from its parts. */
@@ -330,7 +318,7 @@ static inline oi_vf oi_parts_whole(const uint16_t *pairs, int64_t is_odd, int64_
 }
 
 /* The sums of one row, without tiles. */
-static inline void oi_parts_apart(const uint16_t *x, int64_t wide, const uint16_t *b, int64_t steps,
+static inline void oi_parts_apart(const uint16_t *x, const uint16_t *b, int64_t steps,
                                   int64_t x_parts, int64_t b_parts, oi_vf sums[2])
 {
     sums[0] = sums[1] = oi_vf_set(0);
@@ -338,7 +326,7 @@ static inline void oi_parts_apart(const uint16_t *x, int64_t wide, const uint16_
         const uint16_t *pairs = b + i / 32 * 1024 * b_parts + i % 32 / 2 * 32;
         float one = 0;
         for (int64_t p = x_parts; p-- > 0;)
-            one += oi_f32_of_bf16(x[p * wide + i]);
+            one += oi_f32_of_bf16(x[(i / 32 * x_parts + p) * 32 + i % 32]);
         sums[0] = oi_vf_fma(oi_vf_set(one), oi_parts_whole(pairs, i % 2, b_parts), sums[0]);
         sums[1] = oi_vf_fma(oi_vf_set(one), oi_parts_whole(pairs + 512, i % 2, b_parts), sums[1]);
     }
@@ -366,21 +354,21 @@ static inline __attribute__((always_inline)) void oi_parts_some(
     const uint16_t *x, const uint8_t *wild, const uint16_t *b, int64_t panel,
     const uint16_t *wild_panels, const float *bias, void *out, float *sums, int64_t m, int64_t n,
     int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles, int64_t steps,
-    int64_t depth, int64_t is_more, int64_t first, int64_t last)
+    int64_t is_more, int64_t first, int64_t last)
 {
-    const int64_t row = oi_parts_row(k, x_parts), wide = oi_parts_wide(k);
+    const int64_t row = oi_parts_row(k, x_parts);
     const int64_t all = (m + 15) / 16;
     for (int64_t from = 0; from < all; from += tiles) {
         const int64_t to = all - from < tiles ? all : from + tiles;
         for (int64_t j = first; j < last; j += 32) {
             const uint16_t *own = b + (j - first) / 32 * panel;
-            oi_parts_panel(x, row, wide, own, sums, m, from, to, steps, depth, x_parts, b_parts);
+            oi_parts_panel(x, row, own, sums, m, from, to, steps, x_parts, b_parts);
             for (int64_t r = 16 * from; r < 16 * to && r < m; r++) {
                 const float *sum =
                     sums + 512 * (r / 16 - from) + 16 * (r - oi_parts_from(r / 16, m));
                 oi_vf s[2] = {oi_vf_load(sum), oi_vf_load(sum + 256)};
                 if (wild[r] | wild_panels[(j - first) / 32])
-                    oi_parts_apart(x + r * row, wide, own, steps, x_parts, b_parts, s);
+                    oi_parts_apart(x + r * row, own, steps, x_parts, b_parts, s);
                 oi_parts_put(out, r * n + j, s, bias ? bias + j : NULL, is_more, form,
                              last - j < 32 ? last - j : 32);
             }
@@ -393,7 +381,7 @@ static inline __attribute__((always_inline)) void oi_parts_some(
 static inline __attribute__((always_inline)) void oi_parts_weights_bias(
     const uint16_t *x, const uint8_t *wild, const void *packed, const float *bias, void *out,
     float *sums, int64_t m, int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form,
-    int64_t tiles, int64_t chunk, int64_t depth, int64_t first, int64_t last)
+    int64_t tiles, int64_t chunk, int64_t first, int64_t last)
 {
     const uint16_t *b = packed;
     const int64_t steps = (k + 31) / 32, panel = 1024 * b_parts * steps;
@@ -401,19 +389,19 @@ static inline __attribute__((always_inline)) void oi_parts_weights_bias(
     oi_parts_begin();
     oi_parts_settle();
     for (int64_t s = 0; s < steps; s += chunk)
-        oi_parts_some(x + 32 * s, wild, b + first / 32 * panel + 1024 * b_parts * s, panel,
-                      wild_panels, bias, out, sums, m, n, k, x_parts, b_parts, form, tiles,
-                      steps - s < chunk ? steps - s : chunk, depth, s > 0, first, last);
+        oi_parts_some(x + 32 * x_parts * s, wild, b + first / 32 * panel + 1024 * b_parts * s,
+                      panel, wild_panels, bias, out, sums, m, n, k, x_parts, b_parts, form, tiles,
+                      steps - s < chunk ? steps - s : chunk, s > 0, first, last);
     _tile_release();
 }
 
 static inline __attribute__((always_inline)) void oi_parts_weights(
     const uint16_t *x, const uint8_t *wild, const void *packed, void *out, float *sums, int64_t m,
     int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles,
-    int64_t chunk, int64_t depth, int64_t first, int64_t last)
+    int64_t chunk, int64_t first, int64_t last)
 {
     oi_parts_weights_bias(x, wild, packed, NULL, out, sums, m, n, k, x_parts, b_parts, form, tiles,
-                          chunk, depth, first, last);
+                          chunk, first, last);
 }
 
 /* The same for a b of floats that is no weight and has the given steps; room: for a chunk of
@@ -421,7 +409,7 @@ static inline __attribute__((always_inline)) void oi_parts_weights(
 static inline __attribute__((always_inline)) void oi_parts_two(
     const uint16_t *x, const uint8_t *wild, const float *b, float *out, uint16_t *room, float *sums,
     int64_t m, int64_t n, int64_t k, int64_t b_k, int64_t b_n, int64_t tiles, int64_t chunk,
-    int64_t depth, int64_t first, int64_t last)
+    int64_t first, int64_t last)
 {
     const int64_t steps = (k + 31) / 32;
     uint16_t wild_panels[OI_PARTS_WIDTH / 32];
@@ -436,8 +424,8 @@ static inline __attribute__((always_inline)) void oi_parts_two(
                     k - 32 * s < 32 * own ? k - 32 * s : 32 * own, j1 - j < 32 ? j1 - j : 32,
                     room + (j - j0) / 32 * 3072 * own);
             oi_parts_settle();
-            oi_parts_some(x + 32 * s, wild, room, 3072 * own, wild_panels, NULL, out, sums, m, n, k,
-                          3, 3, 0, tiles, own, depth, s > 0, j0, j1);
+            oi_parts_some(x + 96 * s, wild, room, 3072 * own, wild_panels, NULL, out, sums, m, n, k,
+                          3, 3, 0, tiles, own, s > 0, j0, j1);
         }
     _tile_release();
 }

@@ -10,7 +10,8 @@
 #define PAIRS   512 /* numbers in a tile of b */
 #define WIDTH   512 /* OI_PARTS_WIDTH */
 #define MOST    16  /* tiles of rows at once, nearly: their sums are a local of the caller */
-#define DEEPEST 48  /* steps whose sums are added before they meet others; see plan_sizes */
+#define DEEPEST 48  /* steps whose sums are added before they meet others, ... */
+#define LENT    16  /* ... and of a b that is packed into a local of the caller */
 #define WILD    0x6c800000u /* OI_PARTS_WILD */
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_PARTS };
@@ -150,7 +151,8 @@ static void add_ready(const oi_operand *x, const call *c, oi_recipe_plan *out)
  * result of bf16 has room for none. */
 static int64_t chunk_of(const call *c)
 {
-    const int64_t steps = up(c->p.b.rows, STEP), parts = c->to_bf16 ? 1 : up(steps, DEEPEST);
+    const int64_t steps = up(c->p.b.rows, STEP), most = c->is_weight ? DEEPEST : LENT;
+    const int64_t parts = c->to_bf16 ? 1 : up(steps, most);
     return up(steps, parts);
 }
 

@@ -36,10 +36,10 @@ typedef struct setting {
 } setting;
 
 static const setting settings[] = {
-    {80, 96, 64, true, true},     {81, 100, 96, true, false},  {95, 97, 100, true, true},
-    {96, 128, 96, true, false},   {97, 131, 159, true, true},  {300, 100, 800, true, false},
-    {70, 170, 1700, true, true},  {96, 160, 96, false, false}, {100, 260, 300, false, true},
-    {130, 300, 93, false, false}, {110, 99, 801, false, true}, {200, 290, 1601, false, false},
+    {80, 96, 64, true, true},    {81, 100, 96, true, false},   {95, 97, 100, true, true},
+    {97, 131, 159, true, true},  {82, 125, 1567, true, true},  {300, 64, 64, true, false},
+    {96, 160, 96, false, false}, {100, 130, 300, false, true}, {110, 99, 530, false, true},
+    {90, 530, 93, false, false},
 };
 
 static void begin(trial *t, const setting *s, const char *op, oi_dtype of_x, oi_dtype of_b,
@@ -109,7 +109,7 @@ static void test_specials(void **state)
         {90, 125, 61, true, true}, {99, 128, 61, false, true}, {99, 128, 61, false, false}};
     for (size_t i = 0; i < OI_COUNT(own); i++)
         for (size_t v = 0; v < OI_COUNT(values); v++)
-            for (size_t w = 0; w < OI_COUNT(values); w++) {
+            for (size_t w = v % 3; w < OI_COUNT(values); w += 3) {
                 trial t;
                 if (is_beyond(values[v], values[w]) || is_beyond(values[w], values[v]))
                     continue;

@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 
 #define M_BLOCK   64    /* rows of x at a time: they and a tile of w stay in the second cache */
+#define FEW       4     /* rows of x: a tile is worth its layout */
 #define N_CHUNK   16    /* rows of w whose results are stored together: a multiple of any tile's */
 #define MAX_TASKS 32    /* each has buffers in scratch */
 #define MAX_GROUP 65536 /* elements of a block: their sums fit 32 bits */
@@ -229,9 +230,11 @@ static void run_tile(const qlinear *j, size_t n, const buffers *b, float (*resul
     t.offset = b->offset;
     t.room = b->room;
     t.next = w[0] == b->bytes ? 0 : (size_t)j->w->strides[0] * rows * j->tile.bits / 8;
-    j->fns->pack(&t);
-    j->fns->sums(
-        &t, &(oi_qtile_x){j->n_rows, j->floats, j->is_q8 ? j->q : NULL, j->d, j->sums_of_q}, sums);
+    const oi_qtile_x x = {j->n_rows, j->floats, j->is_q8 ? j->q : NULL, j->d, j->sums_of_q};
+    if (j->n_rows >= FEW || !j->fns->few(&t, &x, sums)) {
+        j->fns->pack(&t);
+        j->fns->sums(&t, &x, sums);
+    }
     for (size_t m = 0; m < j->n_rows; m++)
         memcpy(&results[m][column], sums + m * rows, rows * sizeof sums[0]);
 }

@@ -131,6 +131,8 @@ typedef struct oi_qtile_fns {
     void (*unpack)(size_t n, const uint8_t *w, uint8_t sign, uint8_t *bytes); /* nibbles */
     void (*pack)(const oi_qtile *t); /* w, scale and offset into room */
     void (*sums)(const oi_qtile *t, const oi_qtile_x *x, float *out); /* out (n, rows) */
+    /* the same without pack; false: not these */
+    bool (*few)(const oi_qtile *t, const oi_qtile_x *x, float *out);
 } oi_qtile_fns;
 
 /* Rows of storage to and from the form kernels compute in: element at + i * step of the tensor. */

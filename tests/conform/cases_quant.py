@@ -62,6 +62,9 @@ def qlinear_cases(op, row):
             yield Case(op, inputs, {"act": act}, "f32", (70, 100), "large", summed=("f32", 160))
             inputs = qlinear_inputs(rng, row, "f32", w, (1,), 800, 320, 32, ("f16",))
             yield Case(op, inputs, {"act": act}, "f32", (1, 800), "large", summed=("f32", 320))
+            for rows, k in ((1, 64), (3, 96), (2, 384), (1, 576), (3, 448)):  # few rows of x, blocks in eights and others
+                inputs = qlinear_inputs(rng, row, "f32", w, (rows,), 21, k, 32, ("f16", "f16"))
+                yield Case(op, inputs, {"act": act}, "f32", (rows, 21), "odd", summed=("f32", k))
             inputs = qlinear_inputs(rng, row, "f32", w, (4,), 96, 96, 32)
             yield Case(op, inputs, {"act": act}, "f32", (4, 96), "in place", 0, summed=("f32", 96))
         for bad in (np.nan, np.inf, -np.inf, 1e-44, 0.0, 3e38):

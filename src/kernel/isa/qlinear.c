@@ -6,6 +6,7 @@
 
 #if defined(__AVX2__) && defined(__FMA__)
 
+#include "kernel/isa/qrows.h"
 #include "recipe/half.h"
 #include "recipe/qlinear.h"
 
@@ -36,7 +37,14 @@ static void quantise(const oi_qtile *t, const float *x, int8_t *q, float *d, flo
 
 static void halves(size_t n, const void *from, float *out)
 {
-    oi_half_widen(from, (int64_t)n, OI_HALF_F16, out);
+    if (n < OI_VF) {
+        oi_half_widen(from, (int64_t)n, OI_HALF_F16, out);
+        return;
+    }
+    for (size_t i = 0; i < n - OI_VF; i += OI_VF)
+        oi_vf_store(out + i, oi_vf_load_f16((const uint16_t *)from + i));
+    /* the last ones, some of them again: one by one they would take longer than all others */
+    oi_vf_store(out + n - OI_VF, oi_vf_load_f16((const uint16_t *)from + n - OI_VF));
 }
 
 /* Two to a byte, the lower half first; sign 8: they are i4. */
@@ -154,8 +162,13 @@ static void sums(const oi_qtile *t, const oi_qtile_x *x, float *out)
         sums_of(t, x, (int64_t)t->group, t->bits, t->has_offset, t->zero, out);
 }
 
+static bool few(const oi_qtile *t, const oi_qtile_x *x, float *out)
+{
+    return qrows_few(t, x, OI_VF, out);
+}
+
 extern const oi_qtile_fns OI_KERNEL(qtiles);
-const oi_qtile_fns OI_KERNEL(qtiles) = {OI_VF, quantise, halves, unpack, pack, sums};
+const oi_qtile_fns OI_KERNEL(qtiles) = {OI_VF, quantise, halves, unpack, pack, sums, few};
 
 #else
 extern const oi_qtile_fns OI_KERNEL(qtiles);

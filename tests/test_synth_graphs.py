@@ -202,6 +202,48 @@ def test_what_is_read_up_to_now_is_read_where_it_lies(openinfer, tmp_path):
     assert "s->scaled_dims[0] = s->wide_dims[0];" in text and "float *const scaled" not in text and "memcpy(to, s->keep.K" not in text
 
 
+UP_TO_NOW = """
+dynamic {{ x: f32[{q}]; key: f16[{row}]; }}
+volatile {{ y: f32[{q}]; z: f32[{q}]; }}
+persistent {{ step: i32 @init(0); K(t): f16[{row}] @table @cap(t=7); V(t): f16[{row}] @table @cap(t=9); }}
+
+block entry {{
+  assign k: f16[{keys}];
+  assign v: f16[{keys}];
+  cache.read K[0..step] >> k;
+  cache.read V[0..step] >> v;
+{more}  op sdpa(x, {given}, heads=4, kv_heads=2{attrs}) >> y;
+  op add(x, y) >> z;
+  cache.write key >> K[step];
+  cache.write key >> V[step];
+  cache.increment step;
+  return y, z;
+}}
+"""
+PACKED = """  assign k3: f16[1, ?, 64];
+  assign v3: f16[1, ?, 64];
+  op unsqueeze(k, axes=[0]) >> k3;
+  op unsqueeze(v, axes=[0]) >> v3;
+"""
+
+
+@pytest.mark.parametrize("graph", [
+    {"q": "1, 128", "row": "1, 64", "keys": "?, 1, 64", "more": "", "given": "k, v", "attrs": ""},
+    {"q": "1, 3, 128", "row": "64", "keys": "?, 64", "more": PACKED, "given": "k3, v3", "attrs": ""},
+    {"q": "1, 3, 128", "row": "64", "keys": "?, 64", "more": PACKED, "given": "k3, v3", "attrs": ", causal=true"},
+], ids=["one query", "three", "three, one after the other"])  # fmt: skip
+def test_attention_over_keys_up_to_now(openinfer, tmp_path, graph):
+    """None, one, two ... of them: the tuned body counts as many as there are. Eight do not fit (E047)."""
+    path = tmp_path / "keys.oi"
+    path.write_text(UP_TO_NOW.format(**graph))
+    for more in (["--target", "cpu_scalar"], ["--target", "cpu_avx2"], ["--target", "cpu_avx2", "--per-node"],
+                 ["--target", "cpu_avx2", "--without", "recipes"]):
+        result = verify(openinfer, path, *more, "--steps", "9")
+        assert "9 steps compared, 2 of them ended with the same error: they agree" in result.stdout
+    openinfer("synth", path, "--target", "cpu_avx2", "-o", tmp_path / "out")
+    assert "oi_sdpa(" in (tmp_path / "out/keys.c").read_text()
+
+
 @pytest.mark.parametrize("graph, words", [
     ("volatile { y: f32[?]; } persistent { K(t): f32 @table; } block entry { cache.read K[] >> y; return y; }",
      ["E062", "'K'", "'t'", "@fixed", "@cap"]),

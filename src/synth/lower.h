@@ -15,6 +15,8 @@ typedef struct oi_lowered {
     const oi_port *in, *to;
     oi_dyn *dyn;   /* some lengths only the run knows; NULL: all are numbers */
     uint32_t leaf; /* which call of dyn this is */
+    bool
+        is_counted; /* operands have room for the greatest lengths, a number says how much counts */
 } oi_lowered;
 
 void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
@@ -27,6 +29,9 @@ bool oi_lower_custom(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
 /* A recipe that takes the call does it; false: none does. */
 bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                      oi_stmts *out);
+/* The same for attention over keys whose number only the run knows. */
+bool oi_lower_counted(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                      oi_stmts *out);
 /* The recipe for the call, its weights at hand; false: there is none. */
 bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
                   oi_recipe_plan *plan);

@@ -78,7 +78,7 @@ void oi_lower_open(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_lowered *ca
     }
     oi_dyn *d = oi_arena_alloc(u->arena, sizeof *d);
     *d = (oi_dyn){.u = u, .graph = graph, .n = n, .q = call->q, .in = call->in, .to = call->to};
-    if (!oi_dyn_study(d) || !oi_dyn_expand(d))
+    if (!oi_dyn_study(d))
         return;
     if (d->checks.n)
         *OI_PUSH(u->arena, out) = (oi_stmt){.kind = OI_STMT_SHAPE,
@@ -86,7 +86,8 @@ void oi_lower_open(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_lowered *ca
                                             .checks = d->checks.at,
                                             .n_checks = (uint32_t)d->checks.n};
     call->dyn = d;
-    oi_lower_call(u, graph, n, call, out);
+    if (!oi_lower_counted(u, graph, n, call, out) && oi_dyn_expand(d))
+        oi_lower_call(u, graph, n, call, out);
     for (size_t i = 0; i < n_out && u->status == OI_OK; i++)
         if (final[i].tensor != to[i].tensor) {
             final[i].is_written = true;

@@ -187,7 +187,7 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
         is_weight[i] = u->tensors.at[call->in[i].tensor].space == OI_SPACE_WEIGHTS;
     for (size_t i = 0; i < q->n_in + q->n_out; i++) { /* sizes are literals */
         const oi_port *port = i < q->n_in ? &call->in[i] : &call->to[i - q->n_in];
-        if (u->tensors.at[port->tensor].run_dims)
+        if (u->tensors.at[port->tensor].run_dims && !call->is_counted)
             return false;
     }
     *recipe = oi_recipe_find(
@@ -353,7 +353,9 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         call = &before;
     else if (!oi_recipe_of(u, call, &recipe, plan))
         return false;
-    if (plan->finish[1] || !oi_lower_checks(u, graph, n, call, out)) /* finish.c will take it */
+    if (plan->finish[1]) /* finish.c will take it */
+        return false;
+    if (!call->is_counted && !oi_lower_checks(u, graph, n, call, out))
         return false;
     for (uint32_t i = 0; i < plan->n_packings; i++)
         packed[i] = oi_recipe_pack(u, call, &plan->packings[i]);
@@ -378,4 +380,65 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         if (to[o].tensor != call->to[o].tensor)
             oi_lower_copy(u, graph, n, to[o], call->to[o], out);
     return true;
+}
+
+/* -- lengths that only the run knows -- */
+
+/* The dim of k and v that is time, when it is the only one whose length only the run knows and all
+ * before it are 1: then elements lie as they would with the greatest length. OI_NO_ID: it is not.
+ */
+static uint32_t open_time(const oi_unit *u, const oi_lowered *call)
+{
+    const oi_kernel_query *q = call->q;
+    const uint32_t time = q->in[0].rank == 2 ? 0 : q->in[0].rank - 2;
+    bool fits = true;
+    for (size_t i = 0; i < q->n_in + q->n_out; i++) {
+        const oi_port *port = i < q->n_in ? &call->in[i] : &call->to[i - q->n_in];
+        const oi_tensor *t = &u->tensors.at[port->tensor];
+        const bool is_key = i == 1 || i == 2;
+        fits &= t->run_dims == (is_key ? 1u << time : 0);
+        for (uint32_t d = 0; is_key && d < time; d++)
+            fits &= t->dims[d] == 1;
+    }
+    return fits ? time : OI_NO_ID;
+}
+
+bool oi_lower_counted(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                      oi_stmts *out)
+{
+    const oi_op *op = call->q->op;
+    const oi_op_attr *length = oi_op_attr_find(op, "kv_len");
+    const uint32_t time = length ? open_time(u, call) : OI_NO_ID;
+    if (time == OI_NO_ID)
+        return false;
+    const size_t at = (size_t)(length - op->attrs);
+    if (call->q->attrs[at].tag != OI_VALUE_NONE || call->scalars[at] != OI_NO_ID)
+        return false;
+    oi_kernel_query *q = oi_arena_alloc(u->arena, sizeof *q);
+    oi_operand *types = oi_arena_alloc(u->arena, op->n_attrs * sizeof *types);
+    uint32_t *scalars = oi_arena_alloc(u->arena, op->n_attrs * sizeof *scalars);
+    oi_kscalar *numbers = oi_arena_alloc(u->arena, (call->n_numbers + 1) * sizeof *numbers);
+    const uint32_t k = call->in[1].tensor;
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        types[i].dtype = call->q->run_attrs ? call->q->run_attrs[i].dtype : OI_NONE;
+        scalars[i] = call->scalars[i];
+    }
+    memcpy(numbers, call->numbers, call->n_numbers * sizeof *numbers);
+    numbers[call->n_numbers] =
+        (oi_kscalar){.name = oi_arena_printf(u->arena, "%s_n%u", u->tensors.at[k].name, time),
+                     .dtype = OI_I64,
+                     .is_length = true,
+                     .tensor = k,
+                     .dim = time};
+    types[at].dtype = OI_I64;
+    scalars[at] = call->n_numbers;
+    *q = *call->q;
+    q->run_attrs = types;
+    oi_lowered own = *call;
+    own.q = q;
+    own.scalars = scalars;
+    own.numbers = numbers;
+    own.n_numbers++;
+    own.is_counted = true;
+    return oi_lower_recipe(u, graph, n, &own, out);
 }

@@ -440,6 +440,7 @@ typedef struct collecting {
     who who;
 } collecting;
 
+/* The pointer to what was lent is each thread's own; lengths of the run are found by the first. */
 static void collect(void *ctx, const oi_mention *m)
 {
     collecting *c = ctx;
@@ -448,7 +449,7 @@ static void collect(void *ctx, const oi_mention *m)
     oi_space space = c->s->u->tensors.at[m->tensor].space;
     if (c->s->u->tensors.at[m->tensor].is_own || space == OI_SPACE_WEIGHTS ||
         space == OI_SPACE_LOCAL || space == OI_SPACE_NONE ||
-        (space == OI_SPACE_LENT && m->writes)) /* a pointer, each thread's own */
+        (space == OI_SPACE_LENT && m->writes && !c->s->u->tensors.at[m->tensor].run_dims))
         return;
     *OI_PUSH(c->s->u->arena, &c->list) =
         (access){.tensor = m->tensor, .writes = m->writes, .who = c->who, .dim = OI_NO_ID};

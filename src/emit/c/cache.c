@@ -222,7 +222,8 @@ static void check_length(access *x, uint32_t axis, uint32_t d)
                  x->fixed_start[axis] + x->fixed_count[axis] <= x->v->most[axis];
     if (!known && is_counted(x, axis) && strcmp(x->count[axis], x->size[axis]) != 0)
         fail_if(x, 47, "past the bound", "%s > %" PRId64, end_text(x, axis), x->v->most[axis]);
-    oi_out_line(&x->c->out, "%s = %s;", length, x->count[axis]);
+    const char *first = x->s->is_shared ? "if (part == 0) " : ""; /* all find the place */
+    oi_out_line(&x->c->out, "%s%s = %s;", first, length, x->count[axis]);
 }
 
 /* The other side has the selection's shape. */

@@ -414,6 +414,7 @@ static size_t group_end(const oi_stmts *list, size_t i)
 /* Pointers to what was lent are found by the block: those that a group looks at are handed on. */
 typedef struct pointers {
     oi_cprog *c;
+    const char *text; /* of the group */
     oi_buf typed, plain;
     uint64_t *seen; /* bit per tensor */
 } pointers;
@@ -425,6 +426,8 @@ static void hand_on(void *ctx, const oi_mention *m)
     if (!t || t->space != OI_SPACE_LENT || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
         return;
     p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
+    if (!oi_text_has_word(p->text, t->name)) /* just its length matters */
+        return;
     oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), t->name);
     oi_buf_printf(&p->plain, ", %s", t->name);
 }
@@ -434,7 +437,8 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
     const char *name = oi_arena_printf(c->arena, "%s_alone_%u", graph_of(c)->name, c->n_aside++);
-    pointers lent = {.c = c, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
+    pointers lent = {
+        .c = c, .text = text, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
     mention_stmts(c, mask, group);
     oi_stmts_mentions(c->u, c->graph, group, hand_on, &lent);
     const char *typed = lent.typed.n ? oi_buf_to_arena(&lent.typed, c->arena) : "";

@@ -47,8 +47,8 @@ static inline void oi_q8_rows(const float *restrict x, int8_t *restrict q, float
                               float *restrict sums, int64_t k, int64_t group, int64_t first,
                               int64_t last)
 {
-    for (int64_t b = first * (k / group); b < last * (k / group); b++)
-        oi_q8_block(x + b * group, q + b * group, d + b, sums + b, group);
+    const int64_t b = first * (k / group), n = (last - first) * (k / group);
+    oi_q8_blocks(x + b * group, q + b * group, d + b, sums + b, group, n);
 }
 
 /* -- sums of a block -- */

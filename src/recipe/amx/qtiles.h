@@ -44,27 +44,40 @@ static inline __attribute__((always_inline)) void oi_amx_fence(const void *p)
 
 /* -- x -- */
 
+/* A block of bytes as bf16 in the order of tiles; what lies behind it can be read. */
+static inline void oi_q16_block(const int8_t *restrict bytes, uint16_t *restrict q, int64_t group)
+{
+    const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    for (int64_t i = 0; i < group; i += 16) {
+        const __m128i n = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(bytes + i)), order);
+        const __m512i real = _mm512_castps_si512(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(n)));
+        const __m256i half = _mm512_cvtepi32_epi16(_mm512_srli_epi32(real, 16));
+        if (group - i < 16) /* 8: blocks are multiples of that */
+            _mm_storeu_si128((void *)(q + i), _mm256_castsi256_si128(half));
+        else
+            _mm256_storeu_si256((void *)(q + i), half);
+    }
+}
+
 /* Rows of x as oi_q8_rows makes them, in the order of tiles. */
 static inline void oi_q16_rows(const float *restrict x, uint16_t *restrict q, float *restrict d,
                                float *restrict sums, int64_t k, int64_t group, int64_t first,
                                int64_t last)
 {
-    const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     const int64_t blocks = k / group;
-    _Alignas(64) int8_t bytes[OI_AMX_GROUP + 8] = {0};
-    for (int64_t e = first * blocks; e < last * blocks; e++) {
-        const int64_t row = e / blocks, to = (row / 16 * blocks + e % blocks) * 16 + row % 16;
-        oi_q8_block(x + e * group, bytes, d + to, sums + to, group);
-        for (int64_t i = 0; i < group; i += 16) {
-            const __m128i n = _mm_shuffle_epi8(_mm_load_si128((const void *)(bytes + i)), order);
-            const __m512i real = _mm512_castps_si512(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(n)));
-            const __m256i half = _mm512_cvtepi32_epi16(_mm512_srli_epi32(real, 16));
-            if (group - i < 16) /* 8: blocks are multiples of that */
-                _mm_storeu_si128((void *)(q + to * group + i), _mm256_castsi256_si128(half));
-            else
-                _mm256_storeu_si256((void *)(q + to * group + i), half);
+    int8_t bytes[4 * OI_AMX_GROUP + 8] = {0};
+    float some_d[4], some_sums[4];
+    for (int64_t row = first; row < last; row++)
+        for (int64_t b = 0; b < blocks; b += 4) {
+            const int64_t n = blocks - b < 4 ? blocks - b : 4;
+            oi_q8_blocks(x + (row * blocks + b) * group, bytes, some_d, some_sums, group, n);
+            for (int64_t i = 0; i < n; i++) {
+                const int64_t to = (row / 16 * blocks + b + i) * 16 + row % 16;
+                d[to] = some_d[i];
+                sums[to] = some_sums[i];
+                oi_q16_block(bytes + i * group, q + to * group, group);
+            }
         }
-    }
 }
 
 /* -- w -- */

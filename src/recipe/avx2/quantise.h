@@ -65,4 +65,12 @@ static inline void oi_q8_block(const float *restrict x, int8_t *restrict q, floa
     *sum = (float)_mm_cvtsi128_si32(s);
 }
 
+/* n blocks, one after the other. */
+static inline void oi_q8_blocks(const float *restrict x, int8_t *restrict q, float *restrict d,
+                                float *restrict sums, int64_t group, int64_t n)
+{
+    for (int64_t b = 0; b < n; b++)
+        oi_q8_block(x + b * group, q + b * group, d + b, sums + b, group);
+}
+
 #endif

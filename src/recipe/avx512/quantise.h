@@ -80,4 +80,69 @@ static inline void oi_q8_block(const float *restrict x, int8_t *restrict q, floa
     *sum = (float)_mm_cvtsi128_si32(s);
 }
 
+/* -- four blocks of 32 at once: what goes across lanes is done for all of them -- */
+
+/* The largest lanes of four vectors, or their sums, side by side in every quarter of the result. */
+static inline __m512i oi_q8_across(__m512i a, __m512i b, int is_sum)
+{
+    return is_sum ? _mm512_add_epi32(a, b) : _mm512_max_epi32(a, b);
+}
+
+static inline __m512i oi_q8_of_four(const __m512i v[4], int is_sum)
+{
+    const __m512i a =
+        oi_q8_across(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]), is_sum);
+    const __m512i b =
+        oi_q8_across(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]), is_sum);
+    __m512i c = oi_q8_across(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b), is_sum);
+    c = oi_q8_across(c, _mm512_shuffle_i64x2(c, c, 0x4e), is_sum);
+    return oi_q8_across(c, _mm512_shuffle_i64x2(c, c, 0xb1), is_sum);
+}
+
+/* What oi_q8_block makes of four blocks; 0: one of them is not for this, nothing is made. */
+static inline int oi_q8_four(const float *restrict x, int8_t *restrict q, float *restrict d,
+                             float *restrict sums)
+{
+    const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+    const __m512 sign = _mm512_set1_ps(-0.0f), half = _mm512_set1_ps(0x1.fffffep-2f);
+    __m512i v[4];
+    for (int i = 0; i < 4; i++) {
+        const __m512i a = _mm512_loadu_si512(x + 32 * i), b = _mm512_loadu_si512(x + 32 * i + 16);
+        v[i] = _mm512_max_epi32(_mm512_and_si512(a, magnitude), _mm512_and_si512(b, magnitude));
+    }
+    const __m128 top = _mm_castsi128_ps(_mm512_castsi512_si128(oi_q8_of_four(v, 0)));
+    const __m128 by = _mm_div_ps(top, _mm_set1_ps(127.0f));
+    const __m128 inverse = _mm_div_ps(_mm_set1_ps(1.0f), by);
+    if (_mm_movemask_ps(_mm_and_ps(_mm_cmpge_ps(by, _mm_set1_ps(0x1p-100f)),
+                                   _mm_cmple_ps(by, _mm_set1_ps(0x1p+126f)))) != 15)
+        return 0;
+    for (int i = 0; i < 4; i++) {
+        const __m512i at = _mm512_set1_epi32(i);
+        const __m512 each = _mm512_permutexvar_ps(at, _mm512_castps128_ps512(by));
+        const __m512 times = _mm512_permutexvar_ps(at, _mm512_castps128_ps512(inverse));
+        v[i] = _mm512_setzero_si512();
+        for (int j = 32 * i; j < 32 * i + 32; j += 16) {
+            const __m512 r = oi_q8_quotient(_mm512_loadu_ps(x + j), each, times, 0);
+            const __m512i n =
+                _mm512_cvttps_epi32(_mm512_add_ps(r, _mm512_or_ps(_mm512_and_ps(r, sign), half)));
+            _mm_storeu_si128((__m128i *)(void *)(q + j), _mm512_cvtepi32_epi8(n));
+            v[i] = _mm512_add_epi32(v[i], n);
+        }
+    }
+    _mm_storeu_ps(d, by);
+    _mm_storeu_ps(sums, _mm_cvtepi32_ps(_mm512_castsi512_si128(oi_q8_of_four(v, 1))));
+    return 1;
+}
+
+/* n blocks, one after the other. */
+static inline void oi_q8_blocks(const float *restrict x, int8_t *restrict q, float *restrict d,
+                                float *restrict sums, int64_t group, int64_t n)
+{
+    for (int64_t b = 0; b < n; b++)
+        if (group == 32 && b + 4 <= n && oi_q8_four(x + 32 * b, q + 32 * b, d + b, sums + b))
+            b += 3;
+        else
+            oi_q8_block(x + b * group, q + b * group, d + b, sums + b, group);
+}
+
 #endif

@@ -19,7 +19,7 @@ import page
 import rows
 
 HERE = pathlib.Path(__file__).resolve().parent
-PRODUCERS = ("llm", "models", "gemm", "mcu", "kernels")  # bench/NAME.py, in the order of the page
+PRODUCERS = ("llm", "models", "gemm", "conv", "mcu", "kernels")  # bench/NAME.py, in the order of the page
 
 
 def build(folder):

@@ -119,11 +119,12 @@ static void matmul(int64_t n, oi_dtype t, oi_cpu cpu, oi_threads *threads)
     finish(&s);
 }
 
-/* A row times a matrix of 64 MB, which is read once. */
-static void gemv(bool transposed, oi_cpu cpu, oi_threads *threads, void *const *arrays)
+/* A row times a matrix of 64 or 32 MB, which is read once. */
+static void gemv(const char *what, oi_dtype t, bool transposed, oi_cpu cpu, oi_threads *threads,
+                 void *const *arrays)
 {
     const int64_t n = 4096;
-    setup s = {.in = {operand(OI_F32, 2, 1, n), operand(OI_F32, 2, n, n)},
+    setup s = {.in = {operand(OI_F32, 2, 1, n), operand(t, 2, n, n)},
                .out = operand(OI_F32, 2, 1, n),
                .n_in = 2};
     s.attrs[2] = (oi_op_value){.tag = OI_VALUE_BOOL, .b = transposed};
@@ -131,8 +132,7 @@ static void gemv(bool transposed, oi_cpu cpu, oi_threads *threads, void *const *
     s.in_data[1] = arrays[1];
     s.out_data = arrays[2];
     prepare(&s, "matmul", cpu, threads);
-    report(transposed ? "row times matrix^T" : "row times matrix", &s, "GB/s",
-           4.0 * (double)n * (double)n, best_of(&s, 12));
+    report(what, &s, "GB/s", oi_dtype_bits(t) / 8.0 * (double)n * (double)n, best_of(&s, 12));
     finish(&s);
 }
 
@@ -204,8 +204,9 @@ int main(int argc, char **argv)
         matmul(128, OI_F32, (oi_cpu)cpu, threads);
         matmul(512, OI_F32, (oi_cpu)cpu, threads);
         matmul(512, OI_F64, (oi_cpu)cpu, threads);
-        gemv(false, (oi_cpu)cpu, threads, arrays);
-        gemv(true, (oi_cpu)cpu, threads, arrays);
+        gemv("row times matrix", OI_F32, false, (oi_cpu)cpu, threads, arrays);
+        gemv("row times matrix^T", OI_F32, true, (oi_cpu)cpu, threads, arrays);
+        gemv("row times f16 matrix^T", OI_F16, true, (oi_cpu)cpu, threads, arrays);
         if (cpu > 0)
             matmul(1024, OI_F32, (oi_cpu)cpu, threads);
     }

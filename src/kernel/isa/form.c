@@ -5,6 +5,9 @@
  * first. */
 #include "kernel/kernel.h"
 #include "kernel/scalar.h"
+#if defined(__F16C__) && defined(__FMA__)
+#include "recipe/half.h"
+#endif
 
 /* -- whole bytes -- */
 
@@ -80,6 +83,21 @@ NARROW(f8, uint8_t)
 NARROW(bf16, uint16_t)
 NARROW(f16, uint16_t)
 
+/* Those of weights and caches, by the loop of emitted programs where the processor knows them. */
+#if defined(__F16C__) && defined(__FMA__)
+static void load_halves(void *form, const void *data, int64_t at, int64_t step, size_t n)
+{
+    const uint16_t *p = (const uint16_t *)data + at;
+    if (step == 1 && (uintptr_t)p % sizeof *p == 0)
+        oi_half_widen(p, (int64_t)n, OI_HALF_F16, form);
+    else
+        load_f16(form, data, at, step, n);
+}
+#else
+#define load_halves load_f16
+#endif
+#define store_halves store_f16
+
 /* -- packed -- */
 
 #define PACKED(name, T)                                                                        \
@@ -112,9 +130,10 @@ extern const oi_form_fns OI_KERNEL(forms);
 #define BOTH(t, name) .load[t] = load_##name, .store[t] = store_##name
 
 const oi_form_fns OI_KERNEL(forms) = {
-    BOTH(OI_I8, w8),   BOTH(OI_U8, w8),   BOTH(OI_BOOL, w8), BOTH(OI_BITSET, w8), BOTH(OI_I16, w16),
-    BOTH(OI_U16, w16), BOTH(OI_I32, w32), BOTH(OI_U32, w32), BOTH(OI_F32, w32),   BOTH(OI_I64, w64),
-    BOTH(OI_U64, w64), BOTH(OI_F64, w64), BOTH(OI_F8, f8),   BOTH(OI_BF16, bf16), BOTH(OI_F16, f16),
-    BOTH(OI_I1, i1),   BOTH(OI_I2, i2),   BOTH(OI_I4, i4),   BOTH(OI_U1, u1),     BOTH(OI_U2, u2),
-    BOTH(OI_U4, u4),   BOTH(OI_T1, t1),   BOTH(OI_T2, t2),
+    BOTH(OI_I8, w8),   BOTH(OI_U8, w8),     BOTH(OI_BOOL, w8),    BOTH(OI_BITSET, w8),
+    BOTH(OI_I16, w16), BOTH(OI_U16, w16),   BOTH(OI_I32, w32),    BOTH(OI_U32, w32),
+    BOTH(OI_F32, w32), BOTH(OI_I64, w64),   BOTH(OI_U64, w64),    BOTH(OI_F64, w64),
+    BOTH(OI_F8, f8),   BOTH(OI_BF16, bf16), BOTH(OI_F16, halves), BOTH(OI_I1, i1),
+    BOTH(OI_I2, i2),   BOTH(OI_I4, i4),     BOTH(OI_U1, u1),      BOTH(OI_U2, u2),
+    BOTH(OI_U4, u4),   BOTH(OI_T1, t1),     BOTH(OI_T2, t2),
 };

@@ -1,9 +1,8 @@
 /* qlinear.c: y = x . real(w)^T + b for weights in blocks of integers.
  *
  * Rows of x are made ready once (as floats, or in 8 bits); then every task takes some rows of w,
- * lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows of x. Which rows
- * a task takes hangs on the shape alone, and every sum is made by one task, so the result does not
- * depend on the threads. */
+ * lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows of x. Every sum
+ * is made by one task, in one order, so the result does not depend on the threads. */
 #include "kernel/kernel.h"
 
 #define M_BLOCK   64    /* rows of x at a time: they and a tile of w stay in the second cache */
@@ -298,6 +297,8 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
     /* a slice that begins inside a byte is brought into bytes */
     if (j.tile.bits == 4 && io->in_at && io->in_at[1] % 2)
         set_tile(&j, false);
+    /* some rows after each other for a thread: what comes next is asked for in time */
+    j.n_tasks = least(j.n_tasks, 2 * (io->n_threads > 0 ? io->n_threads : 1));
     lay_out(&j, io->scratch);
     j.io = io;
     bind_blocks(&j.scale, q, io);

@@ -16,7 +16,8 @@ BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
 
 # Seconds each. First, so that at the end no processor waits for the one that still has such a test.
 LONG = ("test_random_graphs", "test_a_wrong_program_is_reduced", "test_models.py", "test_exact.py", "test_tune", "test_four_gigabytes",
-        "test_mutants", "test_the_fuzzing_corpus", "without_the_instructions")  # fmt: skip
+        "test_mutants", "test_the_fuzzing_corpus", "without_the_instructions", "test_random_chains", "what_cannot_run_here",
+        "test_synth_ops.py::test_ops")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):

@@ -26,7 +26,7 @@ NAMES = run_all.NAMES
 
 NOALLOC = str(REPO / "tests/noalloc/cc")  # gcc, and the program ends when it asks for memory while it runs
 STRICT = "-Wall -Wextra -Werror -pedantic"
-SANITIZED = f"-O1 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
+SANITIZED = f"-O0 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
 WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), more options
     "scalar-gcc": ("cpu_scalar", "gcc", f"-O2 {STRICT}", []),
     "avx2-gcc": ("cpu_avx2", NOALLOC, None, ["--share-all"]),
@@ -39,7 +39,7 @@ WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), mor
     "dotprod": ("cpu_neon_dotprod", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", []),
 }
 if os.environ.get("OPENINFER_SANITIZED"):  # what is emitted was judged already: now it is about who emits it
-    WAYS = {"avx2-gcc-quick": ("cpu_avx2", "gcc", "-O0", []), "avx2-gcc-nodes": ("cpu_avx2", "gcc", "-O0", ["--per-node"])}
+    WAYS = {"avx2-gcc-quick": ("cpu_avx2", "gcc", "-O0", []), "scalar-gcc-nodes": ("cpu_scalar", "gcc", "-O0", ["--per-node"])}
 
 
 def ways_for(i):

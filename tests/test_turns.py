@@ -136,16 +136,21 @@ def same_bytes(openinfer, tmp_path, graphs, target, flags):
     return json.loads((tmp_path / "rows/plan.json").read_text())
 
 
-@pytest.mark.parametrize("flags", ["-O1", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"])
-def test_random_chains(openinfer, tmp_path, flags):
+# where who emits is watched, what is emitted was judged already
+CHAINS = [("-O0", 10)] if os.environ.get("OPENINFER_SANITIZED") else [
+    ("-O1", 40), ("-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=all", 40)]  # fmt: skip
+
+
+@pytest.mark.parametrize("flags, n", CHAINS)
+def test_random_chains(openinfer, tmp_path, flags, n):
     taken = 0
-    for first in range(0, 40, 10):
+    for first in range(0, n, 10):
         graphs = [chains.make(s, f"c{s}_") for s in range(first, first + 10)]
         plan = same_bytes(openinfer, tmp_path, graphs, NO_CACHE, ["--cflags", flags])
         taken += len(turns(plan))
         shutil.rmtree(tmp_path / "rows")
         shutil.rmtree(tmp_path / "whole")
-    assert taken >= 15, "hardly any chain was done in turns"
+    assert taken >= n * 3 // 8, "hardly any chain was done in turns"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* gcc's; slow */
+#define N_GRAPHS 1000
+#else
 #define N_GRAPHS 10000
+#endif
 
 static oi_graph *parse(const char *text, const char *what, uint64_t seed)
 {

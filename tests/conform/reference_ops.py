@@ -546,15 +546,13 @@ def position(name, sign):
         v = rows(numbers(inputs[0]), attrs["axis"])
         first = attrs.get("select_first", True)
         flat = v.reshape(-1, v.shape[-1])
-        out = []
-        for row in flat:
-            if v.dtype.kind == "f" and np.isnan(row).any():
-                out.append(int(np.isnan(row).argmax()))
-                continue
-            best = row.max() if sign > 0 else row.min()
-            places = np.flatnonzero(row == best)
-            out.append(int(places[0] if first else places[-1]))
-        return Tensor(out_dtype, np.array(out, DTYPES[out_dtype].array).reshape(out_shape))
+        best = flat.max(axis=1, keepdims=True) if sign > 0 else flat.min(axis=1, keepdims=True)
+        is_best = flat == best
+        out = is_best.argmax(axis=1) if first else v.shape[-1] - 1 - is_best[:, ::-1].argmax(axis=1)
+        if v.dtype.kind == "f":  # the first of them wins
+            is_nan = np.isnan(flat)
+            out = np.where(is_nan.any(axis=1), is_nan.argmax(axis=1), out)
+        return Tensor(out_dtype, out.astype(DTYPES[out_dtype].array).reshape(out_shape))
     REFERENCE[name] = run
 
 

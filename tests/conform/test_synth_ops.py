@@ -1,6 +1,7 @@
 """Every op of the registry as emitted C: the cases of this folder, each a node of a graph, through
 `openinfer verify --per-node`. There nothing is folded or fused: the node's own code is judged."""
 
+import functools
 import math
 import os
 import re
@@ -47,6 +48,7 @@ def takes_long(op, case):
     return op in ("lstm", "gru", "rnn") and case.label == "long"
 
 
+@functools.lru_cache(None)
 def chosen(op):
     """Some of the op's cases, spread over all of them."""
     fits = [c for c in cases_for(op) if not c.base and all(t is not None for t in c.inputs) and can_be_written(c) and not takes_long(op, c)

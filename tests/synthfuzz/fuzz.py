@@ -35,7 +35,7 @@ WAYS = [
     ("cpu_scalar", "-O0", SHAKEN),
     ("cpu_avx2", "-O1", ["--per-node"]),
     ("cpu_scalar", "-O0", ["--per-node"]),
-    ("cpu_scalar", "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all", SHAKEN),
+    ("cpu_scalar", "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all", SHAKEN),
     (NO_CACHE, "-O1", SHAKEN),  # kernels take turns wherever they can
 ]
 

@@ -132,27 +132,29 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile(
 
 /* -- weights -- */
 
-/* Scores from i on, those beyond n left out as they are read: a load would wait for stores of
- * single ones. */
-static inline oi_vf oi_sdpa_some_of(const float *restrict scores, int64_t i, int64_t n)
-{
-    const oi_vf v = oi_vf_load(scores + i);
-    return i + OI_VF <= n ? v : oi_vf_first(v, n - i, oi_vf_set(-INFINITY));
-}
-
-/* n scores become exponentials below the largest, those up to `end` 0. */
+/* n scores become exponentials below the largest, those up to `end` 0. Lanes beyond n are left out
+ * as they are read: a load would wait for stores of single ones, and some processors take hundreds
+ * of cycles for a power that is next to nothing. */
 static inline void oi_sdpa_exp(float *restrict scores, int64_t n, int64_t end)
 {
-    const int64_t whole = (n + 2 * OI_VF - 1) / (2 * OI_VF) * (2 * OI_VF);
-    oi_vf top = oi_vf_set(-INFINITY);
+    const int64_t whole = n / OI_VF * OI_VF, left = n - whole;
+    oi_vf top = oi_vf_set(-INFINITY), last = top;
     for (int64_t i = 0; i < whole; i += OI_VF)
-        top = oi_vf_max(oi_sdpa_some_of(scores, i, n), top);
+        top = oi_vf_max(oi_vf_load(scores + i), top);
+    if (left) {
+        last = oi_vf_first(oi_vf_load(scores + whole), left, last);
+        top = oi_vf_max(last, top);
+    }
     const float largest = oi_vf_largest(top);
-    const oi_vf base = oi_vf_set(largest == -INFINITY ? 0 : largest);
+    const oi_vf base = oi_vf_set(largest == -INFINITY ? 0 : largest), none = oi_vf_set(0);
     for (int64_t i = 0; i < whole; i += OI_VF)
-        oi_vf_store(scores + i, oi_vf_exp(oi_vf_sub(oi_sdpa_some_of(scores, i, n), base)));
-    for (int64_t i = whole; i < end; i += OI_VF)
-        oi_vf_store(scores + i, oi_vf_set(0));
+        oi_vf_store(scores + i, oi_vf_exp(oi_vf_sub(oi_vf_load(scores + i), base)));
+    if (left) {
+        last = oi_vf_exp(oi_vf_first(oi_vf_sub(last, base), left, none));
+        oi_vf_store(scores + whole, oi_vf_first(last, left, none));
+    }
+    for (int64_t i = whole + (left ? OI_VF : 0); i < end; i += OI_VF)
+        oi_vf_store(scores + i, none);
 }
 
 /* n weights of up to six rows: divided by their sums, which run side by side. */

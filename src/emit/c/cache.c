@@ -552,7 +552,8 @@ static void write_cache(access *x)
     if (!x->grows_whole)
         note_sizes(x);
     for (uint32_t i = 0; i < x->v->rank && i < x->t->var->n_axes; i++) {
-        if (!is_counted(x, i) || x->start[i] == x->size[i])
+        if (!is_counted(x, i) || x->start[i] == x->size[i] ||
+            strcmp(end_text(x, i), x->size[i]) == 0)
             continue;
         oi_out_line(&x->c->out, "if (%s > %s)", end_text(x, i), x->size[i]);
         oi_out_line(&x->c->out, "    %s = %s;", x->size[i], end_text(x, i));

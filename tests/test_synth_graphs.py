@@ -382,3 +382,43 @@ def test_a_range_of_floats_has_an_open_length(openinfer, tmp_path):
     path.write_text("volatile { o: f32[?]; }\nblock entry { op range(start=0.5, limit=4.0, delta=0.5) >> o; return o; }\n")
     assert "o: f32[7] = { 0.5, 1, 1.5, 2, 2.5, 3, 3.5 }" in openinfer("run", path).stdout
     verify(openinfer, path, "--steps", "2")
+
+
+# -- sums that nobody looks at --------------------------------------------------------------------------------
+
+HIDDEN = """
+dynamic { x: f32[5, 32]; w: f32[32, 7]; a: f32[5, 7]; b: f32[7]; c: f32[5]; }
+constant { none: f32 @init(0.0); half: f32 @init(0.5); low: f32 @init(-1.0); two: f32 @init(2.0); }
+volatile { y: f32[5, 7]; z: f32[5]; }
+
+block entry {
+  assign s: f32[5, 7];
+  assign t: f32[5, 7];
+  assign shown: bool[5, 7];
+  assign past: bool[7];
+  assign sum: f32[5];
+  assign some: bool[5];
+  op gt(a, none) >> shown;
+  op lt(b, half) >> past;
+  op matmul(x, w) >> s;
+  op mul(s, half) >> s;
+  op where(shown, s, low) >> t;
+  op where(past, t, two) >> y;
+  op sum_axis(x, axes=[1], keepdims=false) >> sum;
+  op gt(c, none) >> some;
+  op where(some, two, sum) >> z;
+  return y, z;
+}
+"""
+
+
+def test_what_a_mask_hides_is_not_computed(openinfer, tmp_path):
+    """where(past, where(shown, sum, -1), 2): both are asked before the sum is made; where(some, 2, sum) is as it was."""
+    path = tmp_path / "hidden.oi"
+    path.write_text(HIDDEN)
+    for more in (["cpu_scalar"], ["cpu_avx2", "--without", "recipes"], ["cpu_avx2", "--without", "recipes", "--without", "schedule"]):
+        result = verify(openinfer, path, "--target", *more)
+        assert "8 steps compared: they agree" in result.stdout
+    openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out")
+    text = (tmp_path / "out/hidden.c").read_text()
+    assert text.count("if (v0 && v2) {") == 1 and text.count("float acc = 0.0f;") == 2

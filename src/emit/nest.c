@@ -325,6 +325,8 @@ static void print_sops(oi_printing *x, const oi_sops *ops, uint32_t base, const 
     for (size_t i = 0; i < ops->n; i++) {
         const oi_sop *op = &ops->at[i];
         uint32_t id = base + (uint32_t)i;
+        if (x->early && x->early[id] != x->is_early)
+            continue;
         bool feeds_store = i + 1 < ops->n && ops->at[i + 1].kind == OI_SOP_STORE;
         switch (op->kind) {
         case OI_SOP_LOAD: print_load(x, id, op); break;
@@ -526,6 +528,42 @@ static void print_count(oi_printing *x, uint32_t n_out)
         oi_out_line(x->p->out, "const %s n = %s;", x->p->lang->index, count_text(x, n_out));
 }
 
+/* Marks what an instruction is made of. */
+static void mark_early(oi_printing *x, const oi_sop *op)
+{
+    const uint32_t rank = !op->at                                   ? 0
+                          : op->is_flat || op->kind == OI_SOP_PLACE ? 1
+                                                                    : oi_place_tensor(x, op)->rank;
+    for (uint32_t a = 0; a < op->n_args; a++)
+        if (op->args[a] != OI_NO_ID)
+            x->early[op->args[a]] = true;
+    if (op->kind == OI_SOP_EVAL && op->place != OI_NO_ID)
+        x->early[op->place] = true;
+    for (uint32_t d = 0; d < rank; d++)
+        if (op->at[d].index != OI_NEST_NONE)
+            x->early[op->at[d].index] = true;
+}
+
+/* What must hold for the sum to be looked at: asked before it is made. */
+static void open_asked(oi_printing *x)
+{
+    const oi_snest *n = x->n;
+    const uint32_t base = (uint32_t)n->pre.n;
+    oi_buf b = {0};
+    x->early = oi_arena_alloc(x->p->arena, n->pre.n + n->post.n + 1);
+    for (uint32_t i = 0; i < n->order.n_asked; i++)
+        x->early[n->order.asked[i]] = true;
+    for (size_t i = n->post.n; i-- > 0;)
+        if (x->early[base + i])
+            mark_early(x, &n->post.at[i]);
+    x->is_early = true;
+    print_sops(x, &n->post, base, NULL);
+    x->is_early = false;
+    for (uint32_t i = 0; i < n->order.n_asked; i++)
+        oi_buf_printf(&b, "%s%s", i ? " && " : "", x->values[n->order.asked[i]]);
+    oi_out_open(x->p->out, "if (%s)", oi_buf_to_arena(&b, x->p->arena));
+}
+
 /* One sum, in order. */
 static void print_reduce(oi_printing *x, uint32_t n_out)
 {
@@ -541,6 +579,8 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
         oi_out_line(o, "%s n = 0;", x->p->lang->index);
     else
         print_count(x, n_out);
+    if (n->order.n_asked)
+        open_asked(x);
     open_loops(x, n_out, n->n_axes);
     if (n->skips && counts(x) && counts_padding(x)) {
         oi_out_line(o, "if (%s)", counted_text(x));
@@ -562,6 +602,8 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     if (n->skips)
         oi_out_close(o, "");
     close_loops(x, n_out, n->n_axes);
+    if (n->order.n_asked)
+        oi_out_close(o, "");
     if (!n->is_scan)
         print_sops(x, &n->post, (uint32_t)n->pre.n,
                    n->finds_element    ? "(best < 0 ? 0 : best)"
@@ -580,10 +622,14 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     const char *k = oi_place_axis(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
     open_loops(x, 0, n_out);
+    print_count(x, n_out);
+    if (n->order.n_asked) {
+        oi_out_line(o, "%s acc = %s;", type, init_text(x));
+        open_asked(x);
+    }
     oi_out_line(o, "%s lane[%u];", type, lanes);
     oi_out_line(o, "for (int l = 0; l < %u; l++)", lanes);
     oi_out_line(o, "    lane[l] = %s;", init_text(x));
-    print_count(x, n_out);
     open_loops(x, n_out, last);
     oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, whole, lanes);
     oi_out_open(o, "for (int l = 0; l < %u; l++)", lanes);
@@ -598,10 +644,12 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
         oi_out_close(o, "");
     }
     close_loops(x, n_out, last);
-    oi_out_line(o, "%s acc = lane[0];", type);
+    oi_out_line(o, "%s%sacc = lane[0];", n->order.n_asked ? "" : type, n->order.n_asked ? "" : " ");
     oi_out_open(o, "for (int l = 1; l < %u; l++)", lanes);
     print_combine(x, "acc", "lane[l]");
     oi_out_close(o, "");
+    if (n->order.n_asked)
+        oi_out_close(o, "");
     print_sops(x, &n->post, (uint32_t)n->pre.n, "acc");
     close_loops(x, 0, n_out);
 }

@@ -12,6 +12,8 @@ typedef struct oi_printing {
     oi_dtype *forms;     /* by instruction: the type it is held in */
     unsigned n_names;
     int64_t round; /* place along the last axis, where that is spelled */
+    bool *early;   /* by instruction: it is printed before the sum is made; NULL: none is */
+    bool is_early; /* those are printed now */
     /* rows of rings that have a name, where they are the same for all loops inside */
     struct {
         const char *text, *name;

@@ -1,7 +1,8 @@
 /* schedule.c: how the loops of a nest run.
  * needs:  kernels as they will be
  * keeps:  kernels, their instructions
- * makes:  oi_snest.order: partial sums that fill vector registers, accumulators side by side
+ * makes:  oi_snest.order: partial sums that fill vector registers, accumulators side by side;
+ *         conditions that are asked before a sum is made
  *
  * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
@@ -165,11 +166,70 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
     n->order.parts = 1 + n->order.spells_last;
 }
 
+/* -- sums that nobody looks at -- */
+
+#define LEAST_SAVED 16 /* elements of a sum that is worth asking for */
+
+/* By instruction of post: whether it hangs on the sum. */
+static void find_users(const oi_snest *n, bool *hangs)
+{
+    const uint32_t base = (uint32_t)n->pre.n;
+    for (size_t i = 0; i < n->post.n; i++) {
+        const oi_sop *op = &n->post.at[i];
+        hangs[i] = op->kind == OI_SOP_ACC;
+        for (uint32_t a = 0; a < op->n_args; a++)
+            hangs[i] |= op->args[a] != OI_NO_ID && op->args[a] >= base && hangs[op->args[a] - base];
+    }
+}
+
+/* The one argument that hangs on the sum; OI_NO_ID: there is none, or more. */
+static uint32_t next_user(const oi_snest *n, const oi_sop *op, const bool *hangs)
+{
+    uint32_t found = OI_NO_ID;
+    for (uint32_t a = 0; a < op->n_args; a++) {
+        if (op->args[a] == OI_NO_ID || op->args[a] < n->pre.n || !hangs[op->args[a] - n->pre.n])
+            continue;
+        if (found != OI_NO_ID)
+            return OI_NO_ID;
+        found = a;
+    }
+    return found;
+}
+
+/* where(shown, sum, -inf), as masks do: what it asks comes first, and where the answer is no, the
+ * sum is not made. From the store back to the sum, as long as it is the only way. */
+static void ask_first(oi_unit *u, oi_snest *n)
+{
+    bool *hangs = oi_arena_alloc(u->arena, n->post.n + 1);
+    int64_t count = 1;
+    unsigned stores = 0;
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        count *= n->axes[a].is_reduced ? n->axes[a].extent : 1;
+    for (size_t i = 0; i < n->post.n; i++)
+        stores += n->post.at[i].kind == OI_SOP_STORE;
+    if (n->kind == OI_NEST_MAP || n->order.strip || n->is_serial || n->is_scan || n->skips ||
+        n->combines_out || n->finds_position || stores != 1 || count < LEAST_SAVED)
+        return;
+    find_users(n, hangs);
+    const oi_sop *op = &n->post.at[n->post.n - 1];
+    if (op->kind != OI_SOP_STORE)
+        return;
+    while (op->kind != OI_SOP_ACC && n->order.n_asked < OI_ASKED) {
+        const uint32_t arg = next_user(n, op, hangs);
+        if (arg == OI_NO_ID)
+            return;
+        if (op->kind == OI_SOP_EVAL && strcmp(op->call->op->name, "where") == 0 && arg == 1)
+            n->order.asked[n->order.n_asked++] = op->args[0];
+        op = &n->post.at[op->args[arg] - n->pre.n];
+    }
+}
+
 static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     if (!k->is_dynamic)
         spell_bytes(u, k, n);
     order_nest(u, k, n);
+    ask_first(u, n);
     if (!k->is_dynamic)
         add_in_parts(u, k, n);
 }

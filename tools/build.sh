@@ -11,9 +11,11 @@ command -v cmake > /dev/null ||
 mkdir -p "$dir"
 if command -v ninja > /dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}; fi
 if command -v ccache > /dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
-if [ ! -f "$dir/CMakeCache.txt" ] || [ CMakePresets.json -nt "$dir/CMakeCache.txt" ]; then
+more=()
+[ -z "${OPENINFER_LONG:-}" ] || more=(-DOI_EMULATE_SANITIZED=ON)
+if [ ! -f "$dir/CMakeCache.txt" ] || [ CMakePresets.json -nt "$dir/CMakeCache.txt" ] || [ ${#more[@]} != 0 ]; then
     # cmake says "CMake Warning … left out" for what is missing: that must be seen
-    cmake --preset "$preset" > "$dir/configure.log" || { cat "$dir/configure.log" >&2; exit 1; }
+    cmake --preset "$preset" "${more[@]}" > "$dir/configure.log" || { cat "$dir/configure.log" >&2; exit 1; }
 fi
 args=(--build "$dir" --parallel "${JOBS:-2}")
 [ $# = 0 ] || args+=(--target "$@")

@@ -19,20 +19,24 @@ typedef struct fitting {
 
 /* -- formulas -- */
 
+oi_kscalar oi_length_number(oi_unit *u, uint32_t tensor, uint32_t dim)
+{
+    return (oi_kscalar){.name =
+                            oi_arena_printf(u->arena, "%s_n%u", u->tensors.at[tensor].name, dim),
+                        .dtype = OI_I64,
+                        .is_length = true,
+                        .tensor = tensor,
+                        .dim = dim};
+}
+
 uint32_t oi_length_scalar(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
-    const oi_tensor *t = &u->tensors.at[tensor];
     for (size_t i = 0; i < k->scalars.n; i++) {
         const oi_kscalar *s = &k->scalars.at[i];
         if (s->is_length && s->tensor == tensor && s->dim == dim)
             return (uint32_t)i;
     }
-    *OI_PUSH(u->arena, &k->scalars) =
-        (oi_kscalar){.name = oi_arena_printf(u->arena, "%s_n%u", t->name, dim),
-                     .dtype = OI_I64,
-                     .is_length = true,
-                     .tensor = tensor,
-                     .dim = dim};
+    *OI_PUSH(u->arena, &k->scalars) = oi_length_number(u, tensor, dim);
     return (uint32_t)k->scalars.n - 1;
 }
 

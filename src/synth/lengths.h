@@ -71,7 +71,8 @@ oi_status oi_bounds_find(oi_unit *u, uint32_t graph);
 
 /* -- dynamic.c: formulas of kernels -- */
 
-/* The number of the kernel that holds a length. */
+/* A length as a number that a kernel is handed, and which of the kernel's numbers that is. */
+oi_kscalar oi_length_number(oi_unit *u, uint32_t tensor, uint32_t dim);
 uint32_t oi_length_scalar(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim);
 /* The formula as one of another kernel. */
 oi_fn oi_fn_moved(oi_unit *u, oi_skernel *to, const oi_skernel *from, oi_fn fn);

@@ -418,18 +418,12 @@ bool oi_lower_counted(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lo
     oi_operand *types = oi_arena_alloc(u->arena, op->n_attrs * sizeof *types);
     uint32_t *scalars = oi_arena_alloc(u->arena, op->n_attrs * sizeof *scalars);
     oi_kscalar *numbers = oi_arena_alloc(u->arena, (call->n_numbers + 1) * sizeof *numbers);
-    const uint32_t k = call->in[1].tensor;
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         types[i].dtype = call->q->run_attrs ? call->q->run_attrs[i].dtype : OI_NONE;
         scalars[i] = call->scalars[i];
     }
     memcpy(numbers, call->numbers, call->n_numbers * sizeof *numbers);
-    numbers[call->n_numbers] =
-        (oi_kscalar){.name = oi_arena_printf(u->arena, "%s_n%u", u->tensors.at[k].name, time),
-                     .dtype = OI_I64,
-                     .is_length = true,
-                     .tensor = k,
-                     .dim = time};
+    numbers[call->n_numbers] = oi_length_number(u, call->in[1].tensor, time);
     types[at].dtype = OI_I64;
     scalars[at] = call->n_numbers;
     *q = *call->q;

@@ -339,10 +339,27 @@ static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type)
     oi_out_line(&c->out, "memcpy(made, need, sizeof made);");
 }
 
+/* What `put` prints of the list, as the body of another function with its own places: they are the
+ * present ones until the caller is done with that. */
+static const char *spell_apart(oi_cprog *c, oi_cplaces *own, const oi_stmts *list,
+                               void (*put)(oi_cprog *c, const oi_stmts *list))
+{
+    const size_t before = c->out.buf.n;
+    const unsigned depth = c->out.depth;
+    c->out.depth = 1;
+    c->places = own;
+    put(c, list);
+    const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
+    c->out.buf.n = before;
+    c->out.depth = depth;
+    return text;
+}
+
 /* One thread's part of the last rows: each kernel begins with the first row that is needed for it.
  */
-static void put_part(oi_cprog *c, const oi_stmt *s)
+static void put_part(oi_cprog *c, const oi_stmts *one)
 {
+    const oi_stmt *s = &one->at[0];
     const oi_turns t = oi_turns_of(c->u, s);
     const int64_t step = t.turns[t.n - 1].step;
     const int64_t units = (t.makers[t.n - 1].rows + step - 1) / step;
@@ -368,15 +385,8 @@ static void put_parts(oi_cprog *c, const oi_stmt *s)
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
     const char *name = oi_arena_printf(c->arena, "%s_turns_%u", graph_of(c)->name, c->n_aside++);
     const oi_stmts one = {.at = (oi_stmt *)s, .n = 1};
-    const size_t before = c->out.buf.n;
-    const unsigned depth = c->out.depth;
     oi_cplaces own = {0}, *outer = c->places;
-    c->out.depth = 1;
-    c->places = &own;
-    put_part(c, s);
-    const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
-    c->out.buf.n = before;
-    c->out.depth = depth;
+    const char *text = spell_apart(c, &own, &one, put_part);
     mention_stmts(c, mask, &one);
     oi_out_line(&c->aside, "static void %s(%s)", name, parameters(c, mask, true, true));
     oi_out_brace(&c->aside);
@@ -459,16 +469,9 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
 /* Spelled on trial first: what may end the step goes into a function of its own. */
 static void put_alone(oi_cprog *c, const oi_stmts *group)
 {
-    size_t before = c->out.buf.n;
     uint64_t log_bytes = c->log_bytes;
-    unsigned depth = c->out.depth;
     oi_cplaces own = {0}, *outer = c->places;
-    c->out.depth = 1;
-    c->places = &own;
-    put_all(c, group);
-    const char *text = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
-    c->out.buf.n = before;
-    c->out.depth = depth;
+    const char *text = spell_apart(c, &own, group, put_all);
     bool ends = strstr(text, "return ") != NULL;
     if (ends)
         put_aside(c, group, text);

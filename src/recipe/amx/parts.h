@@ -59,24 +59,43 @@ static inline __m512i oi_parts_cut(__m512 *x)
     return part;
 }
 
-/* Whether one of 16 is wild; those that are less than any bf16 become the least. */
-static inline int oi_parts_is_wild(__m512 *x)
+/* The upper halves of 32 numbers. */
+static inline __m512i oi_parts_upper(__m512i low, __m512i high)
+{
+    static const uint16_t at[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                    33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    return _mm512_permutex2var_epi16(low, _mm512_loadu_si512(at), high);
+}
+
+/* Which of 16 are wild; those that are less than any bf16 become the least. */
+static inline __mmask16 oi_parts_wild(__m512 *x)
 {
     const __m512i bits = _mm512_castps_si512(*x);
     const __m512i size = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
     const __mmask16 is_tiny = _mm512_cmpge_epu32_mask(_mm512_set1_epi32(0xfffe),
                                                       _mm512_sub_epi32(size, _mm512_set1_epi32(1)));
     *x = _mm512_castsi512_ps(_mm512_mask_or_epi32(bits, is_tiny, bits, _mm512_set1_epi32(0x10000)));
-    return _mm512_cmpge_epu32_mask(size, _mm512_set1_epi32(OI_PARTS_WILD)) != 0;
+    return _mm512_cmpge_epu32_mask(size, _mm512_set1_epi32(OI_PARTS_WILD));
 }
 
-/* 16 of a row; those that are not finite come out wrong. */
-static inline int oi_parts_sixteen(__m512 x, uint16_t *restrict to, int64_t step)
+/* The first n of 16 floats, if any: the others are 0. */
+static inline __m512 oi_parts_load(const float *p, int64_t n)
 {
-    const int is_wild = oi_parts_is_wild(&x);
+    return n >= 16 ? _mm512_loadu_ps(p)
+           : n > 0 ? _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p)
+                   : _mm512_setzero_ps();
+}
+
+/* 32 of a row, of which n exist: its parts are `step` apart. Those that are not finite come out
+ * wrong. */
+static inline __mmask16 oi_parts_line(const float *p, int64_t n, uint16_t *restrict to,
+                                      int64_t step)
+{
+    __m512 low = oi_parts_load(p, n), high = oi_parts_load(p + 16, n - 16);
+    const __mmask16 is_wild = oi_parts_wild(&low) | oi_parts_wild(&high);
     for (int64_t i = 0; i < 3; i++) {
-        const __m512i part = _mm512_srli_epi32(oi_parts_cut(&x), 16);
-        _mm256_storeu_si256((__m256i *)(to + i * step), _mm512_cvtepi32_epi16(part));
+        const __m512i part = oi_parts_cut(&low);
+        _mm512_storeu_si512(to + i * step, oi_parts_upper(part, oi_parts_cut(&high)));
     }
     return is_wild;
 }
@@ -96,64 +115,60 @@ static inline void oi_parts_rows(const void *restrict x, uint16_t *restrict to,
             row[i] = i < k ? halves[i] : 0;
             is_wild |= (row[i] & 0x7fff) >= OI_PARTS_WILD >> 16;
         }
-        for (int64_t i = 0; parts == 3 && i < wide; i += 16) {
-            const uint32_t n = k - i >= 16 ? 16 : k > i ? (uint32_t)(k - i) : 0;
-            const __m512 v = _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), floats + i);
-            is_wild |= oi_parts_sixteen(v, row + i / 32 * 96 + i % 32, 32);
-        }
+        for (int64_t i = 0; parts == 3 && i < wide; i += 32)
+            is_wild |= oi_parts_line(floats + i, k - i, row + 3 * i, 32);
         for (int64_t i = 0; parts == 3 && is_wild && i < k; i++)
             oi_parts_one(floats[i], row + i / 32 * 96 + i % 32, 32, 3);
-        wild[r] = (uint8_t)is_wild;
+        wild[r] = is_wild != 0;
     }
 }
 
-/* -- a panel of b that is no weight -- */
+/* -- panels of a b that is no weight: `columns` of its columns, k of its rows -- */
 
-/* The first `columns` columns, one number after the other. */
-static inline int oi_parts_pack_any(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
-                                    int64_t columns, uint16_t *restrict to)
+/* A panel, one number after the other. */
+static inline void oi_parts_pack_any(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                     int64_t columns, uint16_t *restrict to,
+                                     uint16_t *restrict wild)
 {
-    int is_wild = 0;
+    *wild = 0;
     for (int64_t i = 0; i < oi_parts_wide(k); i++)
         for (int64_t c = 0; c < 32; c++)
-            is_wild |= oi_parts_one(
+            *wild |= (uint16_t)oi_parts_one(
                 i < k && c < columns ? b[i * b_k + c * b_n] : 0,
                 to + i / 32 * 3072 + c / 16 * 512 + i % 32 / 2 * 32 + c % 16 * 2 + i % 2, 1024, 3);
-    return is_wild;
 }
 
-/* 16 whole columns, whose numbers lie side by side: two rows become one of pairs. */
-static inline int oi_parts_pack_rows(const float *restrict b, int64_t b_k, int64_t k,
-                                     uint16_t *restrict to)
+/* All panels, where columns lie side by side: two rows become one of pairs. Those rows are read to
+ * their ends, since each may be on a page of its own. */
+static inline void oi_parts_pack_rows(const float *restrict b, int64_t b_k, int64_t k,
+                                      int64_t columns, uint16_t *restrict to,
+                                      uint16_t *restrict wild)
 {
-    int is_wild = 0;
-    for (int64_t i = 0; i < oi_parts_wide(k); i += 2) {
-        __m512 even = i < k ? _mm512_loadu_ps(b + i * b_k) : _mm512_setzero_ps();
-        __m512 odd = i + 1 < k ? _mm512_loadu_ps(b + (i + 1) * b_k) : _mm512_setzero_ps();
-        is_wild |= oi_parts_is_wild(&even) | oi_parts_is_wild(&odd);
-        for (int64_t part = 0; part < 3; part++) {
-            const __m512i low = _mm512_srli_epi32(oi_parts_cut(&even), 16);
-            _mm512_storeu_si512(to + i / 32 * 3072 + part * 1024 + i % 32 / 2 * 32,
-                                _mm512_or_si512(low, oi_parts_cut(&odd)));
+    const int64_t panel = 96 * oi_parts_wide(k);
+    for (int64_t i = 0; i < oi_parts_wide(k); i += 2)
+        for (int64_t c = 0; c < columns + 31 - (columns + 31) % 32; c += 16) {
+            __m512 even = oi_parts_load(b + i * b_k + c, i < k ? columns - c : 0);
+            __m512 odd = oi_parts_load(b + (i + 1) * b_k + c, i + 1 < k ? columns - c : 0);
+            uint16_t *own = to + c / 32 * panel + i / 32 * 3072 + c % 32 * 32 + i % 32 * 16;
+            wild[c / 32] |= oi_parts_wild(&even) | oi_parts_wild(&odd);
+            for (int64_t part = 0; part < 3; part++) {
+                const __m512i low = _mm512_srli_epi32(oi_parts_cut(&even), 16);
+                _mm512_storeu_si512(own + part * 1024, _mm512_or_si512(low, oi_parts_cut(&odd)));
+            }
         }
-    }
-    return is_wild;
 }
 
-/* 16 whole columns with k side by side: pairs are there, and rows of them become columns. */
-static inline int oi_parts_pack_turned(const float *restrict b, int64_t b_n, int64_t k,
-                                       uint16_t *restrict to)
+/* A panel, where k lies side by side: pairs are there, and rows of them become columns. */
+static inline void oi_parts_pack_turned(const float *restrict b, int64_t b_n, int64_t k,
+                                        int64_t columns, uint16_t *restrict to,
+                                        uint16_t *restrict wild)
 {
     _Alignas(64) uint16_t turned[3 * 512];
-    int is_wild = 0;
-    for (int64_t i = 0; i < oi_parts_wide(k); i += 32, to += 3072) {
-        for (int64_t c = 0; c < 32; c++) {
-            const int64_t at = i + c % 2 * 16;
-            const uint32_t n = k - at >= 16 ? 16 : k > at ? (uint32_t)(k - at) : 0;
-            const __m512 v =
-                _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), b + c / 2 * b_n + at);
-            is_wild |= oi_parts_sixteen(v, turned + 16 * c, 512);
-        }
+    for (int64_t i = 0; i < oi_parts_wide(k); i += 16, to += 512) {
+        const int64_t at = i / 32 * 32, first = i % 32; /* half a step is 16 of 32 columns */
+        for (int64_t c = 0; c < 16; c++)
+            *wild |= oi_parts_line(b + (first + c) * b_n + at, first + c < columns ? k - at : 0,
+                                   turned + 32 * c, 512);
         for (int64_t part = 0; part < 3; part++) {
             oi_vf v[16];
             for (int64_t c = 0; c < 16; c++)
@@ -162,18 +177,26 @@ static inline int oi_parts_pack_turned(const float *restrict b, int64_t b_n, int
             for (int64_t c = 0; c < 16; c++)
                 _mm512_storeu_ps(to + 1024 * part + 32 * c, v[c]);
         }
+        to += first / 16 * 2048; /* the other parts of this step */
     }
-    return is_wild;
 }
 
-static inline int oi_parts_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
-                                int64_t columns, uint16_t *restrict to)
+/* Panels, and which of them are wild. */
+static inline void oi_parts_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
+                                 int64_t columns, uint16_t *restrict to, uint16_t *restrict wild)
 {
-    int is_wild = columns < 32 || (b_n != 1 && b_k != 1);
-    for (int64_t c = 0; !is_wild && c < 32; c += 16)
-        is_wild = b_n == 1 ? oi_parts_pack_rows(b + c, b_k, k, to + 32 * c)
-                           : oi_parts_pack_turned(b + c * b_n, b_n, k, to + 32 * c);
-    return is_wild && oi_parts_pack_any(b, b_k, b_n, k, columns, to);
+    for (int64_t j = 0; j < columns; j += 32)
+        wild[j / 32] = b_n != 1 && b_k != 1;
+    if (b_n == 1)
+        oi_parts_pack_rows(b, b_k, k, columns, to, wild);
+    for (int64_t j = 0; j < columns; j += 32) {
+        const int64_t own = columns - j < 32 ? columns - j : 32;
+        uint16_t *panel = to + 3 * j * oi_parts_wide(k);
+        if (b_n != 1 && b_k == 1)
+            oi_parts_pack_turned(b + j * b_n, b_n, k, own, panel, &wild[j / 32]);
+        if (wild[j / 32])
+            oi_parts_pack_any(b + j * b_n, b_k, b_n, k, own, panel, &wild[j / 32]);
+    }
 }
 
 /* -- tiles: 0 to 3 are sums, 4 and 5 rows of x, 6 and 7 columns of b -- */
@@ -196,12 +219,10 @@ static inline void oi_parts_settle(void)
 }
 
 static inline __attribute__((always_inline)) void oi_parts_load_x(const uint16_t *x0,
-                                                                  const uint16_t *x1, int64_t bytes,
-                                                                  int64_t has_two)
+                                                                  const uint16_t *x1, int64_t bytes)
 {
     _tile_loadd(4, x0, bytes);
-    if (has_two)
-        _tile_loadd(5, x1, bytes);
+    _tile_loadd(5, x1, bytes);
 }
 
 static inline __attribute__((always_inline)) void oi_parts_load_b(const uint16_t *b)
@@ -210,62 +231,130 @@ static inline __attribute__((always_inline)) void oi_parts_load_b(const uint16_t
     _tile_loadd(7, b + 512, 64);
 }
 
-static inline __attribute__((always_inline)) void oi_parts_multiply(int64_t has_two)
+/* The products of the tiles there are, and other rows of x after them, each as soon as there is
+ * room: loads that follow each other are waited for. */
+static inline __attribute__((always_inline)) void oi_parts_turn_x(const uint16_t *x0,
+                                                                  const uint16_t *x1, int64_t bytes,
+                                                                  int64_t has_two)
 {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(4, x0, bytes);
     if (has_two) {
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
+        _tile_loadd(5, x1, bytes);
     }
 }
 
-/* 32 along k. Each product of parts takes over what the one before it has loaded. */
-static inline __attribute__((always_inline)) void oi_parts_step(const uint16_t *x0,
+/* The same with other columns of b. */
+static inline __attribute__((always_inline)) void oi_parts_turn_b(const uint16_t *b,
+                                                                  int64_t has_two)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    if (has_two)
+        _tile_dpbf16ps(2, 5, 6);
+    _tile_loadd(6, b, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (has_two)
+        _tile_dpbf16ps(3, 5, 7);
+    _tile_loadd(7, b + 512, 64);
+}
+
+/* The same with both. */
+static inline __attribute__((always_inline)) void oi_parts_turn(const uint16_t *x0,
                                                                 const uint16_t *x1, int64_t bytes,
-                                                                const uint16_t *b, int64_t x_parts,
+                                                                const uint16_t *b, int64_t has_two)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    if (has_two)
+        _tile_dpbf16ps(2, 5, 6);
+    _tile_loadd(6, b, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(4, x0, bytes);
+    if (has_two)
+        _tile_dpbf16ps(3, 5, 7);
+    _tile_loadd(7, b + 512, 64);
+    _tile_loadd(5, x1, bytes);
+}
+
+/* Where a step finds its tiles: two of rows of x, or twice the same one, and b. */
+typedef struct oi_parts_at {
+    const uint16_t *x0, *x1, *b;
+} oi_parts_at;
+
+/* What comes next is asked for while something is multiplied: no load may wait for another cache
+ * than the first. */
+static inline __attribute__((always_inline)) void oi_parts_near_x(const uint16_t *x, int64_t bytes,
+                                                                  int64_t parts)
+{
+    for (int64_t r = 0; r < 16; r++)
+        for (int64_t i = 0; i < parts; i++)
+            _mm_prefetch((const char *)x + r * bytes + 64 * i, _MM_HINT_T0);
+}
+
+static inline __attribute__((always_inline)) void oi_parts_near_b(const uint16_t *b)
+{
+    for (int64_t i = 0; i < 32; i++)
+        _mm_prefetch((const char *)b + 64 * i, _MM_HINT_T0);
+}
+
+/* The tiles that a step begins with. */
+static inline __attribute__((always_inline)) oi_parts_at oi_parts_start(oi_parts_at a,
+                                                                        int64_t x_parts,
+                                                                        int64_t b_parts)
+{
+    const int64_t part = x_parts > b_parts ? 32 : 0;
+    return (oi_parts_at){a.x0 + part, a.x1 + part, a.b + (b_parts == 3 ? 2048 : 0)};
+}
+
+/* 32 along k: high times low, high times middle, middle times middle, middle times high, low times
+ * high, high times high, so that each product takes over what the one before it has loaded. It ends
+ * with the tiles that the next step begins with. */
+static inline __attribute__((always_inline)) void oi_parts_step(oi_parts_at a, oi_parts_at next,
+                                                                int64_t bytes, int64_t x_parts,
                                                                 int64_t b_parts, int64_t has_two)
 {
-    oi_parts_load_b(b);
-    oi_parts_load_x(x0, x1, bytes, has_two);
-    oi_parts_multiply(has_two);
-    if (b_parts == 3) { /* high times middle */
-        oi_parts_load_b(b + 1024);
-        oi_parts_multiply(has_two);
+    const oi_parts_at start = oi_parts_start(next, x_parts, b_parts);
+    if (b_parts == 3) {
+        oi_parts_turn_b(a.b + 1024, has_two);
+        oi_parts_near_b(next.b + 2048);
+    }
+    if (b_parts == 3 && x_parts == 3) {
+        oi_parts_turn_x(a.x0 + 32, a.x1 + 32, bytes, has_two);
+        oi_parts_near_b(next.b + 1024);
+    }
+    if (b_parts == 3) {
+        oi_parts_turn_b(a.b, has_two);
+        oi_parts_near_b(next.b);
     }
     if (x_parts == 3) {
-        oi_parts_load_x(x0 + 32, x1 + 32, bytes, has_two);
-        if (b_parts == 3) { /* middle times middle */
-            oi_parts_multiply(has_two);
-            oi_parts_load_b(b);
-        }
-        oi_parts_multiply(has_two);
-        oi_parts_load_x(x0 + 64, x1 + 64, bytes, has_two);
-        oi_parts_multiply(has_two);
+        oi_parts_turn_x(a.x0 + 64, a.x1 + 64, bytes, has_two);
+        oi_parts_near_x(next.x0, bytes, 3);
+        oi_parts_turn_x(a.x0, a.x1, bytes, has_two);
+        if (has_two)
+            oi_parts_near_x(next.x1, bytes, 3);
     }
-    if (b_parts == 3) { /* high times low */
-        if (x_parts == 3)
-            oi_parts_load_x(x0, x1, bytes, has_two);
-        oi_parts_load_b(b + 2048);
-        oi_parts_multiply(has_two);
-    }
+    oi_parts_turn(start.x0, start.x1, bytes, start.b, has_two);
 }
 
-/* The sums of two tiles of rows, or of one, over some steps. Meanwhile so many lines of what comes
- * next get nearer in each. */
+/* The sums of two tiles of rows, or of one, over some steps; the tiles of the first are there, and
+ * at the end those of `after`. Meanwhile so many lines of what comes then get nearer in each. */
 static inline __attribute__((always_inline)) void oi_parts_steps(
-    const uint16_t *x0, const uint16_t *x1, int64_t bytes, const uint16_t *b, const uint16_t *soon,
-    int64_t lines, float *sums, int64_t steps, int64_t x_parts, int64_t b_parts, int64_t has_two)
+    oi_parts_at a, oi_parts_at after, int64_t bytes, const uint16_t *soon, int64_t lines,
+    float *sums, int64_t steps, int64_t x_parts, int64_t b_parts, int64_t has_two)
 {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     for (int64_t s = 0; s < steps; s++) {
+        const int64_t x_step = 32 * x_parts, b_step = 1024 * b_parts;
+        const oi_parts_at next = {a.x0 + x_step, a.x1 + x_step, a.b + b_step};
         for (int64_t i = 0; i < lines; i++)
             _mm_prefetch((const char *)(soon + 32 * (s * lines + i)), _MM_HINT_T1);
-        oi_parts_step(x0 + 32 * x_parts * s, x1 + 32 * x_parts * s, bytes, b + 1024 * b_parts * s,
-                      x_parts, b_parts, has_two);
+        oi_parts_step(a, s + 1 < steps ? next : after, bytes, x_parts, b_parts, has_two);
+        a = next;
     }
     _tile_stored(0, sums, 64);
     _tile_stored(1, sums + 256, 64);
@@ -283,6 +372,14 @@ static inline int64_t oi_parts_from(int64_t tile, int64_t m)
     return 16 * tile < m - 16 ? 16 * tile : m - 16;
 }
 
+/* Where the sums of tiles t and t + 1 of `to` begin. */
+static inline oi_parts_at oi_parts_pair(const uint16_t *x, int64_t row, const uint16_t *b,
+                                        int64_t m, int64_t t, int64_t to)
+{
+    return (oi_parts_at){x + oi_parts_from(t, m) * row,
+                         x + oi_parts_from(t + 1 < to ? t + 1 : t, m) * row, b};
+}
+
 /* Tiles from ... to - 1 of rows times some steps of a panel: two tiles of sums for every tile of
  * rows. By the way the steps after these come nearer. */
 static inline __attribute__((always_inline)) void oi_parts_panel(const uint16_t *x, int64_t row,
@@ -292,15 +389,18 @@ static inline __attribute__((always_inline)) void oi_parts_panel(const uint16_t 
                                                                  int64_t x_parts, int64_t b_parts)
 {
     const int64_t lines = (32 * b_parts * 2 + to - from - 1) / (to - from); /* of a step, shared */
-    for (int64_t t = from; t < to; t += 2) {
-        const uint16_t *x0 = x + oi_parts_from(t, m) * row;
-        const uint16_t *x1 = x + oi_parts_from(t + 1, m) * row;
+    oi_parts_at a = oi_parts_pair(x, row, b, m, from, to), next;
+    const oi_parts_at start = oi_parts_start(a, x_parts, b_parts);
+    oi_parts_load_x(start.x0, start.x1, 2 * row);
+    oi_parts_load_b(start.b);
+    for (int64_t t = from; t < to; t += 2, a = next) {
         const uint16_t *soon = b + 1024 * b_parts * steps + 16 * lines * steps * (t - from);
         float *own = sums + 512 * (t - from);
+        next = t + 2 < to ? oi_parts_pair(x, row, b, m, t + 2, to) : a;
         if (t + 1 < to)
-            oi_parts_steps(x0, x1, 2 * row, b, soon, lines, own, steps, x_parts, b_parts, 1);
+            oi_parts_steps(a, next, 2 * row, soon, lines, own, steps, x_parts, b_parts, 1);
         else
-            oi_parts_steps(x0, x0, 2 * row, b, soon, lines, own, steps, x_parts, b_parts, 0);
+            oi_parts_steps(a, next, 2 * row, soon, lines, own, steps, x_parts, b_parts, 0);
     }
 }
 
@@ -418,11 +518,9 @@ static inline __attribute__((always_inline)) void oi_parts_two(
         for (int64_t s = 0; s < steps; s += chunk) {
             const int64_t j1 = last - j0 < OI_PARTS_WIDTH ? last : j0 + OI_PARTS_WIDTH;
             const int64_t own = steps - s < chunk ? steps - s : chunk;
-            for (int64_t j = j0; j < j1; j += 32)
-                wild_panels[(j - j0) / 32] = (uint16_t)oi_parts_pack(
-                    b + 32 * s * b_k + j * b_n, b_k, b_n,
-                    k - 32 * s < 32 * own ? k - 32 * s : 32 * own, j1 - j < 32 ? j1 - j : 32,
-                    room + (j - j0) / 32 * 3072 * own);
+            oi_parts_pack(b + 32 * s * b_k + j0 * b_n, b_k, b_n,
+                          k - 32 * s < 32 * own ? k - 32 * s : 32 * own, j1 - j0, room,
+                          wild_panels);
             oi_parts_settle();
             oi_parts_some(x + 96 * s, wild, room, 3072 * own, wild_panels, NULL, out, sums, m, n, k,
                           3, 3, 0, tiles, own, s > 0, j0, j1);

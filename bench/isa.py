@@ -23,8 +23,9 @@ CASES = ["prefill 512", "decode", "decode at 1,024"]
 
 
 def ours(program, threads, size):
-    chunk = struct.pack(f"<{size}i", *range(5, 5 + size)) + struct.pack("<i", size)
-    prompt = program.times(chunk, PROMPT // size, 0, threads)
+    chunk = struct.pack(f"<{size + 1}i", *range(5, 5 + size), size)
+    last = b"\0" + chunk + struct.pack("<i", 0)
+    prompt = program.times(chunk + struct.pack("<i", 1) + last, [PROMPT // size - 1, 1], 0, threads)
     steps = program.times(struct.pack("<i", 5), LONG + 32, 1, threads)
     return PROMPT / (prompt[1] + sum(prompt[1:])), 1 / statistics.median(steps[4:36]), 1 / statistics.median(steps[LONG:])
 

@@ -3,8 +3,8 @@
     python bench/llm.py [--json] [--threads 2] [--rounds 5]
 
 The program is synthesized for this machine and times its own steps: decoding at a short context, decoding after 1024
-tokens, and chunks of 32 tokens of a prompt. llama.cpp (llama-cpp-python) decodes the same way and reads 512 tokens
-at once. A last case is the program as its plain nests alone make it, beside the simulator with its tuned kernels.
+tokens, and chunks of 32 tokens of a prompt, of which the last gives logits. llama.cpp (llama-cpp-python) decodes the
+same way and reads 512 tokens at once. A last case is the program as its plain nests alone make it, beside the simulator with its tuned kernels.
 """
 
 import json
@@ -33,17 +33,18 @@ class Ours:
     def decode(self):
         return 1 / statistics.median(self.program.times(struct.pack("<i", 5), 40, 1, self.threads))
 
-    def chunks(self, n, more=b""):
-        """Times of n chunks, then of n steps of `more`."""
-        tokens = struct.pack(f"<{CHUNK}i", *range(5, 5 + CHUNK)) + struct.pack("<i", CHUNK)
-        return self.program.times(tokens + more, [n, n] if more else n, 0, self.threads)
+    def chunk(self, more):
+        return struct.pack(f"<{CHUNK + 2}i", *range(5, 5 + CHUNK), CHUNK, more)
 
     def prefill(self):
-        return CHUNK / statistics.median(self.chunks(PROMPT // CHUNK))
+        n = PROMPT // CHUNK - 1
+        *times, last = self.program.times(self.chunk(1) + b"\0" + self.chunk(0), [n, 1], 0, self.threads)
+        return PROMPT / (n * statistics.median(times) + last)
 
     def late(self):
         n = CONTEXT // CHUNK
-        return 1 / statistics.median(self.chunks(n, struct.pack("<Bi", 1, 5))[n:])
+        inputs = self.chunk(1) + struct.pack("<Bi", 1, 5)
+        return 1 / statistics.median(self.program.times(inputs, [n, n], 0, self.threads)[n:])
 
 
 class Peer:

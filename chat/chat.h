@@ -174,7 +174,7 @@ bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_
 void chat_compiled_close(chat_compiled *c);
 /* 0, or the number of the error. */
 int chat_compiled_step(chat_compiled *c, bool is_decode, const int32_t *tokens, int32_t n,
-                       const float **logits);
+                       int32_t more, const float **logits);
 void chat_compiled_reset(chat_compiled *c);
 uint64_t chat_compiled_weights(const chat_compiled *c);
 

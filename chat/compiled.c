@@ -18,7 +18,7 @@ struct chat_compiled {
     void *library;
     void *weights;
     size_t size;
-    int (*step)(int graph, const int32_t *tokens, int32_t n, const float **logits);
+    int (*step)(int graph, const int32_t *tokens, int32_t n, int32_t more, const float **logits);
     void (*reset)(void);
 };
 
@@ -29,7 +29,8 @@ static const char glue[] =
     "#if SHARED\n#include \"team.h\"\n#endif\n"
     "#include <string.h>\n\n"
     "int chat_open(const void *weights, size_t size, int threads);\n"
-    "int chat_step(int graph, const int32_t *tokens, int32_t n, const float **logits);\n"
+    "int chat_step(int graph, const int32_t *tokens, int32_t n, int32_t more, const float "
+    "**logits);\n"
     "void chat_reset(void);\n\n"
     "static model program;\n\n"
     "int chat_open(const void *weights, size_t size, int threads)\n"
@@ -45,7 +46,8 @@ static const char glue[] =
     "#endif\n"
     "    return 0;\n"
     "}\n\n"
-    "int chat_step(int graph, const int32_t *tokens, int32_t n, const float **logits)\n"
+    "int chat_step(int graph, const int32_t *tokens, int32_t n, int32_t more, const float "
+    "**logits)\n"
     "{\n"
     "    if (graph) {\n"
     "        memcpy(program.decode.tokens, tokens, sizeof program.decode.tokens);\n"
@@ -54,6 +56,7 @@ static const char glue[] =
     "    }\n"
     "    memcpy(program.prefill.tokens, tokens, sizeof program.prefill.tokens);\n"
     "    program.prefill.n = n;\n"
+    "    program.prefill.more = more;\n"
     "    *logits = program.prefill.logits;\n"
     "    return model_prefill_step(&program);\n"
     "}\n\n"
@@ -250,9 +253,9 @@ void chat_compiled_close(chat_compiled *c)
 }
 
 int chat_compiled_step(chat_compiled *c, bool is_decode, const int32_t *tokens, int32_t n,
-                       const float **logits)
+                       int32_t more, const float **logits)
 {
-    return c->step(is_decode, tokens, n, logits);
+    return c->step(is_decode, tokens, n, more, logits);
 }
 
 void chat_compiled_reset(chat_compiled *c)

@@ -91,13 +91,15 @@ static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, siz
     return true;
 }
 
-/* What the graphs agree on with us: tokens and n go in, logits come out, ctx bounds the cache. */
+/* What the graphs agree on with us: tokens, n and more go in, logits come out, ctx bounds the
+ * cache. */
 static bool open_both(chat_engine *e, chat_why *why)
 {
-    size_t one = 0, vocab = 0;
+    size_t one = 0, vocab = 0, more = 0;
     uint64_t context = e->options.context;
     if (!ready(e, &e->prefill, why) ||
         !elements_of(e->prefill.sim, "tokens", OI_I32, &e->chunk, why) ||
+        !elements_of(e->prefill.sim, "more", OI_I32, &more, why) ||
         !elements_of(e->prefill.sim, "logits", OI_F32, &e->vocab, why) ||
         !ready(e, &e->decode, why) || !elements_of(e->decode.sim, "tokens", OI_I32, &one, why) ||
         !elements_of(e->decode.sim, "logits", OI_F32, &vocab, why))
@@ -172,12 +174,13 @@ size_t chat_engine_room(const chat_engine *e)
     return e->context - e->seen;
 }
 
-/* One step of a stage: n tokens count of the `room` that it takes. */
+/* One step of a stage: n tokens count of the `room` that it takes, and whether more of them will
+ * follow: then a chunk gives no logits. */
 static bool step(chat_engine *e, stage *s, const int32_t *tokens, size_t room, int32_t n,
-                 const float **logits, chat_why *why)
+                 int32_t more, const float **logits, chat_why *why)
 {
     if (e->compiled) {
-        int failed = chat_compiled_step(e->compiled, s == &e->decode, tokens, n, logits);
+        int failed = chat_compiled_step(e->compiled, s == &e->decode, tokens, n, more, logits);
         e->seen += failed ? 0 : (size_t)n;
         return !failed || chat_fail(why, "%s: E%03d", s->name, failed);
     }
@@ -187,6 +190,8 @@ static bool step(chat_engine *e, stage *s, const int32_t *tokens, size_t room, i
     oi_status status = OI_TRY_INSERT(s->exec, tokens, tokens, room, e->diag);
     if (status == OI_OK && s == &e->prefill)
         status = OI_TRY_INSERT(s->exec, n, &n, 1, e->diag);
+    if (status == OI_OK && s == &e->prefill)
+        status = OI_TRY_INSERT(s->exec, more, &more, 1, e->diag);
     if (status == OI_OK)
         status = oi_step(s->exec, e->diag);
     if (status == OI_OK)
@@ -207,14 +212,14 @@ bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const flo
     for (size_t at = 0; at < n;) {
         size_t left = n - at, count = left < e->chunk ? left : e->chunk;
         if (left <= WORTH_A_CHUNK || e->chunk > chat_engine_room(e)) {
-            if (!step(e, &e->decode, tokens + at, 1, 1, logits, why))
+            if (!step(e, &e->decode, tokens + at, 1, 1, left > 1, logits, why))
                 return false;
             at++;
             continue;
         }
         memset(e->filled, 0, e->chunk * sizeof *e->filled);
         memcpy(e->filled, tokens + at, count * sizeof *e->filled);
-        if (!step(e, &e->prefill, e->filled, e->chunk, (int32_t)count, logits, why))
+        if (!step(e, &e->prefill, e->filled, e->chunk, (int32_t)count, left > count, logits, why))
             return false;
         at += count;
     }

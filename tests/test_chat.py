@@ -32,7 +32,7 @@ CHATML = (
 )
 UNSPOKEN = {0x02, 0xF5}  # bytes that this vocabulary has no token for
 
-PREFILL = """dynamic { tokens: i32[1, T]; n: i32; }
+PREFILL = """dynamic { tokens: i32[1, T]; n: i32; more: i32; }
 constant { next: f32[V, V]; before: i32[1] @init(-1); }
 volatile { logits: f32[1, 1, V]; }
 persistent { pos: i32 @init(0); seen(t): i32[1] @table @fixed(t=ctx); }
@@ -41,11 +41,18 @@ block entry {
   assign last: i32[1];
   assign flat: i32[T, 1];
   op gather(next, tokens) >> all;
-  op add(before, n) >> last;
-  op gather(all, last, axis=1) >> logits;
+  branch more goes_on ends;
   cache.write flat >> seen[pos..pos+T];
   cache.increment n pos;
   return logits;
+}
+block ends {
+  op add(before, n) >> last;
+  op gather(all, last, axis=1) >> logits;
+  return;
+}
+block goes_on {
+  return;
 }
 """
 DECODE = """dynamic { tokens: i32[1, 1]; }

@@ -54,6 +54,6 @@ def test_a_language_model_is_the_simulators(openinfer):
     if not (model / "decode.oi").exists():
         pytest.skip(f"{model} is not there: make models")
     run = openinfer("verify", model / "prefill.oi", model / "decode.oi", "--model", model / "model.oinf", "--target",
-                    "cpu_avx2", "--steps", 3, "--set", "tokens=random:7:1:40000", "--set", "n=32", timeout=600)  # fmt: skip
+                    "cpu_avx2", "--steps", 3, "--set", "tokens=random:7:1:40000", "--set", "n=32", "--set", "more=0", timeout=600)  # fmt: skip
     worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
     assert len(worst) == 5 and set(worst) == {"0"}, run.stdout

@@ -115,7 +115,8 @@ class Llm:
             if len(part) > 1:
                 filled = np.zeros((1, self.chunk), np.int32)
                 filled[0, : len(part)] = part
-                out = prefill.step(tokens=filled, n=np.array(len(part), np.int32))
+                more = np.array(at + len(part) < len(tokens), np.int32)
+                out = prefill.step(tokens=filled, n=np.array(len(part), np.int32), more=more)
             else:
                 out = decode.step(tokens=np.array([part], np.int32))
             at += len(part)
@@ -287,7 +288,7 @@ def read_and_say(folder, where, target, n_read):
     for step in range(1, 8):
         np.save(where / f"{step}.npy", np.array([[text[n_read - 1 + step]]], np.int32))
     graphs = [cut(folder, graph, where, target) for graph in ("prefill.oi", "decode.oi")]
-    return [*graphs, "--model", folder / "model.oinf", "--target", target, "--steps", "8", "--set", f"n={n_read}",
+    return [*graphs, "--model", folder / "model.oinf", "--target", target, "--steps", "8", "--set", f"n={n_read}", "--set", "more=0",
             "--set", f"tokens=@{where}/{{step}}.npy"]  # fmt: skip
 
 

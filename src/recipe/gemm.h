@@ -5,14 +5,15 @@
  * OI_GEMM_DEPTH rows at a time. Such a part of a panel stays in the first cache while one six of
  * rows of a after the other meets it, with twelve vectors of sums in registers; rows of a that lie
  * far apart are laid side by side when the first panel meets them. Sums run along k in order, part
- * by part, whoever computes them. */
+ * by part, whoever computes them. With 32 registers two panels are met at once: the numbers of a
+ * are loaded half as often. */
 #ifndef OI_RECIPE_GEMM_H
 #define OI_RECIPE_GEMM_H
 
 #include "kernel/scalar.h"
 #include "recipe/vec.h"
 
-enum { OI_GEMM_DEPTH = 384, OI_GEMM_WIDTH = 1024 };
+enum { OI_GEMM_DEPTH = 384, OI_GEMM_WIDTH = 1024, OI_GEMM_IS_WIDE = OI_VF == 16 };
 
 /* s += six numbers of a, `a_row` apart, times a row of a panel; row r is s[2 r] and s[2 r + 1]. */
 static inline __attribute__((always_inline)) void oi_gemm_step(const float *restrict a,
@@ -197,54 +198,87 @@ typedef struct oi_gemm_soon {
     int64_t row_step;
 } oi_gemm_soon;
 
-/* Six rows of a and a part of k times a panel; the first `done` rows of the result are not touched.
- */
-static inline __attribute__((always_inline)) void oi_gemm_tile(
-    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, oi_gemm_soon soon,
-    const float *restrict bias, float *restrict out, int64_t n, int64_t k, int64_t is_more,
-    int64_t columns, int64_t done)
+/* Rows from ... to - 1 of a panel, and of the one `apart` floats further: s + 12 are its sums. */
+static inline __attribute__((always_inline)) void oi_gemm_both(const float *restrict a,
+                                                               int64_t a_row, int64_t a_k,
+                                                               const float *restrict b,
+                                                               int64_t apart, int64_t is_wide,
+                                                               int64_t from, int64_t to, oi_vf *s)
 {
-    const int64_t most = k > 32 ? (k - 32) / 2 * 2 : 0;
-    oi_vf s[12];
-    for (int64_t r = 0; r < 12; r++)
-        s[r] = oi_vf_set(0);
-    for (int64_t i = 0; soon.rows && i < most; i += 32) {
-        for (int64_t r = 0; r < 12; r++)
-            oi_prefetch(soon.rows + r / 2 * soon.row_step + i + r % 2 * 16);
-        oi_gemm_more(a, a_row, a_k, b, i, i + 32 < most ? i + 32 : most, s);
-    }
-    for (int64_t i = 0; !soon.rows && i < most; i += 2, soon.panel += soon.step) {
-        oi_prefetch(soon.panel);
+    for (int64_t i = from; i < to; i++) {
         oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i, s);
-        oi_gemm_step(a + (i + 1) * a_k, a_row, b + 2 * OI_VF * (i + 1), s);
+        if (is_wide)
+            oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i + apart, s + 12);
     }
-    for (int64_t r = 0; r < 6; r++) { /* not earlier: the rest of k would drive it out again */
-        oi_prefetch(out + r * n);
-        oi_prefetch(out + r * n + 2 * OI_VF - 1);
-    }
-    oi_gemm_more(a, a_row, a_k, b, most, k, s);
-    if (done == 0 && columns == 2 * OI_VF) {
+}
+
+/* Six rows of results, of which the first `done` are not touched. */
+static inline __attribute__((always_inline)) void oi_gemm_put_six(const oi_vf s[12],
+                                                                  const float *restrict bias,
+                                                                  float *restrict out, int64_t n,
+                                                                  int64_t is_more, int64_t columns,
+                                                                  int64_t done)
+{
+    if (done == 0 && columns >= 2 * OI_VF) {
         for (int64_t r = 0; r < 6; r++)
             oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more, 2 * OI_VF);
         return;
     }
     for (int64_t r = done; r < 6; r++)
-        oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more, columns);
+        oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more,
+                    columns < 2 * OI_VF ? columns : 2 * OI_VF);
 }
 
-/* Rows 0 ... rows - 1 of a and a part of k times a panel, six at a time; the last six may begin
- * with rows that are done already. By the way the next panel comes nearer. */
+/* Six rows of a and a part of k times a panel, or two; the first `done` rows of the result are not
+ * touched. */
+static inline __attribute__((always_inline)) void oi_gemm_tile(
+    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, int64_t apart,
+    int64_t is_wide, oi_gemm_soon soon, const float *restrict bias, float *restrict out, int64_t n,
+    int64_t k, int64_t is_more, int64_t columns, int64_t done)
+{
+    const int64_t most = k > 32 ? (k - 32) / 2 * 2 : 0, width = is_wide ? 4 * OI_VF : 2 * OI_VF;
+    oi_vf s[24];
+    for (int64_t r = 0; r < (is_wide ? 24 : 12); r++)
+        s[r] = oi_vf_set(0);
+    for (int64_t i = 0; soon.rows && i < most; i += 32) {
+        for (int64_t r = 0; r < 12; r++)
+            oi_prefetch(soon.rows + r / 2 * soon.row_step + i + r % 2 * 16);
+        oi_gemm_both(a, a_row, a_k, b, apart, is_wide, i, i + 32 < most ? i + 32 : most, s);
+    }
+    for (int64_t i = 0; !soon.rows && !is_wide && i < most; i += 2, soon.panel += soon.step) {
+        oi_prefetch(soon.panel);
+        oi_gemm_both(a, a_row, a_k, b, 0, 0, i, i + 2, s);
+    }
+    for (int64_t i = 0; !soon.rows && is_wide && i < most; i++) { /* two would not fit registers */
+        oi_prefetch(soon.panel + i % 2 * apart);
+        soon.panel += i % 2 * soon.step;
+        oi_gemm_both(a, a_row, a_k, b, apart, 1, i, i + 1, s);
+    }
+    for (int64_t r = 0; r < 6; r++) /* not earlier: the rest of k would drive it out again */
+        for (int64_t c = 0; c < width; c += 2 * OI_VF) {
+            oi_prefetch(out + r * n + c);
+            oi_prefetch(out + r * n + c + 2 * OI_VF - 1);
+        }
+    oi_gemm_both(a, a_row, a_k, b, apart, is_wide, most, k, s);
+    oi_gemm_put_six(s, bias, out, n, is_more, columns, done);
+    if (is_wide)
+        oi_gemm_put_six(s + 12, bias ? bias + 2 * OI_VF : NULL, out + 2 * OI_VF, n, is_more,
+                        columns - 2 * OI_VF, done);
+}
+
+/* Rows 0 ... rows - 1 of a and a part of k times a panel, or two, six at a time; the last six may
+ * begin with rows that are done already. By the way what follows the panel comes nearer. */
 static inline __attribute__((always_inline)) void oi_gemm_panel(
-    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b,
-    const float *restrict next, const float *restrict bias, float *restrict out, int64_t rows,
-    int64_t n, int64_t k, int64_t is_more, int64_t columns)
+    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, int64_t apart,
+    int64_t is_wide, const float *restrict bias, float *restrict out, int64_t rows, int64_t n,
+    int64_t k, int64_t is_more, int64_t columns)
 {
     const int64_t step = (24 * OI_VF + rows - 1) / rows; /* at most a line of 64 bytes */
-    oi_gemm_soon soon = {next, step < 16 ? step : 16, NULL, 0};
+    oi_gemm_soon soon = {b + (is_wide ? 2 : 1) * apart, step < 16 ? step : 16, NULL, 0};
     for (int64_t i = 0; i < rows; i += 6, soon.panel += soon.step * (k / 2)) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
-        oi_gemm_tile(a + at * a_row, a_row, a_k, b, soon, bias, out + at * n, n, k, is_more,
-                     columns, i - at);
+        oi_gemm_tile(a + at * a_row, a_row, a_k, b, apart, is_wide, soon, bias, out + at * n, n, k,
+                     is_more, columns, i - at);
     }
 }
 
@@ -262,8 +296,8 @@ static inline __attribute__((always_inline)) void oi_gemm_far(
         if (i % some == 0)
             oi_gemm_gather(a + i * a_row, a_row, a_k, rows - i < some ? rows - i : some, k,
                            part + i * OI_GEMM_DEPTH);
-        oi_gemm_tile(part + at * OI_GEMM_DEPTH, OI_GEMM_DEPTH, 1, b, soon, bias, out + at * n, n, k,
-                     is_more, columns, i - at);
+        oi_gemm_tile(part + at * OI_GEMM_DEPTH, OI_GEMM_DEPTH, 1, b, 0, 0, soon, bias, out + at * n,
+                     n, k, is_more, columns, i - at);
     }
 }
 
@@ -362,19 +396,26 @@ static inline __attribute__((always_inline)) void oi_gemm(
                 /* a rest of less than six rows goes along */
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
                 const float *own = a + r * a_row + i0 * a_k;
-                for (int64_t j = j0; j < j1; j += 2 * OI_VF) {
+                for (int64_t j = j0, wide = 0; j < j1; j += wide) {
+                    const int64_t own_row = is_far ? OI_GEMM_DEPTH : a_row;
+                    const int64_t is_first = is_far && j == j0, own_k = is_far ? 1 : a_k;
+                    const int64_t is_wide = OI_GEMM_IS_WIDE && !is_first && j1 - j > 2 * OI_VF;
+                    const int64_t apart = 2 * OI_VF * (is_packed ? k : deep);
                     const float *panel =
                         is_packed ? b + j * k + 2 * OI_VF * i0 : room + (j - j0) * deep;
-                    const int64_t columns = j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF;
-                    if (is_far && j == j0)
-                        oi_gemm_far(own, a_row, a_k, part, panel, bias ? bias + j : NULL,
-                                    out + r * n + j, some, n, deep, i0 > 0, columns);
+                    const float *more = bias ? bias + j : NULL;
+                    float *to = out + r * n + j;
+                    wide = is_wide ? 4 * OI_VF : 2 * OI_VF;
+                    const int64_t columns = j1 - j < wide ? j1 - j : wide;
+                    if (is_first)
+                        oi_gemm_far(own, a_row, a_k, part, panel, more, to, some, n, deep, i0 > 0,
+                                    columns);
+                    else if (is_wide)
+                        oi_gemm_panel(is_far ? part : own, own_row, own_k, panel, apart, 1, more,
+                                      to, some, n, deep, i0 > 0, columns);
                     else
-                        oi_gemm_panel(is_far ? part : own, is_far ? OI_GEMM_DEPTH : a_row,
-                                      is_far ? 1 : a_k, panel,
-                                      panel + 2 * OI_VF * (is_packed ? k : deep),
-                                      bias ? bias + j : NULL, out + r * n + j, some, n, deep,
-                                      i0 > 0, columns);
+                        oi_gemm_panel(is_far ? part : own, own_row, own_k, panel, apart, 0, more,
+                                      to, some, n, deep, i0 > 0, columns);
                 }
                 if (some > rows)
                     break;

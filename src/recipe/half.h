@@ -91,8 +91,8 @@ static inline __attribute__((always_inline)) void oi_half_many(
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
                 for (int64_t j = j0; j < j1; j += 2 * OI_VF)
                     oi_gemm_panel(a + r * a_row + i0 * a_k, a_row, a_k, room + (j - j0) * deep,
-                                  room + (j - j0 + 2 * OI_VF) * deep, NULL, out + r * n + j, some,
-                                  n, deep, i0 > 0, j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
+                                  2 * OI_VF * deep, 0, NULL, out + r * n + j, some, n, deep, i0 > 0,
+                                  j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
                 if (some > rows)
                     break;
             }

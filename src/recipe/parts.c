@@ -8,7 +8,7 @@
 #define ROWS    16  /* of a tile; with less a product is not for tiles */
 #define STEP    32  /* along k */
 #define PAIRS   512 /* numbers in a tile of b */
-#define WIDTH   512 /* OI_PARTS_WIDTH */
+#define WIDTH   256 /* OI_PARTS_WIDTH */
 #define MOST    16  /* tiles of rows at once, nearly: their sums are a local of the caller */
 #define DEEPEST 48  /* steps whose sums are added before they meet others, ... */
 #define LENT    16  /* ... and of a b that is packed into a local of the caller */
@@ -157,14 +157,15 @@ static int64_t chunk_of(const call *c)
 }
 
 /* Tiles of rows that stay in the second cache, while panels stream through: half of it, a little
- * more rather than read the panels again. */
+ * more rather than read the panels again; a fifth where it also holds panels that were just packed.
+ * Parts of m are as large as each other. */
 static int64_t tiles_of(const call *c)
 {
     const int64_t l2 = (int64_t)c->p.target->cpu.cache_l2_bytes;
     const int64_t own = chunk_of(c) * ROWS * STEP * 2 * c->x_parts, all = up(c->p.m, ROWS);
-    const int64_t most = (l2 ? l2 : 1 << 20) / 2 / own / 2 * 2;
+    const int64_t most = (l2 ? l2 : 1 << 20) / (c->is_weight ? 2 : 5) / own / 2 * 2;
     const int64_t tiles = most < 2 ? 2 : most < MOST ? most : MOST;
-    return all <= tiles * 4 / 3 ? all : tiles;
+    return all <= tiles * 4 / 3 ? all : up(up(all, up(all, tiles)), 2) * 2;
 }
 
 static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t count)

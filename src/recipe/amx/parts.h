@@ -20,7 +20,7 @@
 #include "recipe/half.h"
 
 /* The bits of 2^90; columns of b that are packed at a time. */
-enum { OI_PARTS_WILD = 0x6c800000, OI_PARTS_WIDTH = 512 };
+enum { OI_PARTS_WILD = 0x6c800000, OI_PARTS_WIDTH = 256 };
 
 /* Numbers in a row of x. */
 static inline int64_t oi_parts_wide(int64_t k)

@@ -10,7 +10,8 @@ static inline oi_vf oi_vf_exp(oi_vf x)
     const oi_vf whole = oi_vf_set(12582912.0f), one = oi_vf_set(1.0f);
     const oi_vf c = oi_vf_min(oi_vf_set(89.0f), oi_vf_max(oi_vf_set(-104.0f), x)); /* NaN is kept */
     const oi_vf t = oi_vf_add(oi_vf_mul(c, oi_vf_set(1.44269504f)), whole), n = oi_vf_sub(t, whole);
-    const oi_vf r = oi_vf_sub(oi_vf_sub(c, oi_vf_mul(n, oi_vf_set(0x1.62e4p-1f))),
+    /* the first product has few enough bits to be exact, so that it may be rounded with the sum */
+    const oi_vf r = oi_vf_sub(oi_vf_fma(n, oi_vf_set(-0x1.62e4p-1f), c),
                               oi_vf_mul(n, oi_vf_set(1.42860682e-06f)));
     oi_vf q = oi_vf_set(0.00139507239f);
     q = oi_vf_add(oi_vf_mul(q, r), oi_vf_set(0.00836902505f));

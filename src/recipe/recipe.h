@@ -103,9 +103,11 @@ typedef struct oi_recipe_plan {
         int64_t count;
     } scratch[OI_RECIPE_SCRATCH];
     /* Every position of the shared axis is computed alike whoever does it. It is dim `split_dim` of
-     * every output; extent 0: one thread does all. */
+     * every output, unless parts are scattered: then they lie along no dim, and yet apart. Extent 0:
+     * one thread does all. */
     int64_t extent, unit;
     uint32_t split_dim;
+    bool is_scattered;
     int64_t streams; /* bytes of packing 0 that belong to a position; 0: they do not lie in order */
     bool reads_alike; /* it is dim `read_dim` of every input, too */
     uint32_t read_dim;

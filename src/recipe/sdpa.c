@@ -104,23 +104,27 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     if (!set_call(q, &c) || !set_mask(q, &c) || !fits(q, &c, oi_recipe_lanes(rc->target)))
         return false;
     const int64_t lanes = oi_recipe_lanes(rc->target);
-    const int64_t stride = ((c.tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes); /* of scores */
     const int64_t all = c.heads * c.tq, each = all / c.kv_heads; /* rows; those of a head of keys */
+    const bool is_many = each >= 2 * lanes;
     int64_t rows = each <= 2 * ROWS && each > ROWS ? each : ROWS;
     rows = all < rows ? all : rows;
-    int64_t space = rows * stride;
-    const int64_t most = oi_cost_sdpa_floats(rc->target);
-    space = space < most ? space : stride > most ? stride : most;
+    rows = is_many ? (rows + lanes - 1) / lanes * lanes : rows;
+    const int64_t least = is_many /* floats of scores */
+                              ? (c.tk + 6) / 6 * 6 * lanes
+                              : ((c.tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes);
+    const int64_t most = oi_cost_sdpa_floats(rc->target),
+                  wanted = least * rows / (is_many ? lanes : 1);
+    const int64_t space = wanted < most ? wanted : least > most ? least : most;
     out->function = c.mask_size ? "oi_sdpa_masked" : "oi_sdpa";
     out->n_scratch = 1;
     out->scratch[0].name = "work";
     out->scratch[0].dtype = OI_F32;
-    out->scratch[0].count = (rows + KEYS) * (c.dh + c.dv) + space;
+    out->scratch[0].count = rows * (c.dh + c.dv + 4) + KEYS * (c.dh > c.dv ? c.dh : c.dv) + space;
     for (int64_t i = 0; i < (c.mask_size ? 4 : 3); i++)
         oi_recipe_arg_add(out, OI_ARG_IN, i);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
-    const int64_t unit = c.heads_first ? 1 : c.dv;
+    const int64_t unit = is_many ? c.tq : c.heads_first ? 1 : c.dv;
     const int64_t sizes[] = {c.batches,
                              c.heads,
                              c.kv_heads,
@@ -144,8 +148,9 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->percent = 40; /* exponentials take the rest */
+    out->is_scattered = is_many;
     out->split_dim = c.heads_first ? 1 : q->out[0].rank - 1;
-    out->extent = q->out[0].dims[out->split_dim];
-    out->unit = unit;
+    out->extent = is_many ? all : q->out[0].dims[out->split_dim];
+    out->unit = is_many ? lanes : unit;
     return true;
 }

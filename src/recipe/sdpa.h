@@ -2,17 +2,22 @@
  *
  * A row is one query of one head. Some rows at a time have all their scores in scratch:
  *
- *     scores   q . k * scale (+ mask), tile by tile of keys; a tile is laid out feature by feature,
- *              once for all rows that share its head, so that a vector holds the scores of OI_VF
- *              keys and every sum runs along the features in order
+ *     scores   q . k * scale (+ mask), tile by tile of keys; every sum runs along the features in
+ *              order
  *     weights  e^(score - largest) / their sum, which runs along the keys in order
  *     sums     weights times values, tile by tile; a vector holds OI_VF features of the result and
  *              every sum runs along the keys in order
  *
+ * Few rows (a decoding step) lie one after the other, and a vector holds the scores of OI_VF keys
+ * of one row: a tile of keys is laid out feature by feature, once for all rows that share its head.
+ * Many rows that share a head of keys lie side by side: a vector holds the scores of OI_VF rows for
+ * one key. Then it is q that is laid out feature by feature, once for all keys, and nothing between
+ * scores and sums ever goes across a vector.
+ *
  * With is_exact every step is rounded as in the op's definition, products and sums apart: the
  * result is the simulator's, bit by bit. Without, a product and its sum are rounded once, and
- * weights are added up side by side. Either way a row is the same whoever computes it beside
- * whichever others. Keys that a row does not see are left out: they would add 0. */
+ * weights of few rows are added up side by side. Either way a row is the same whoever computes it
+ * beside whichever others. Keys that a row does not see are left out: they would add 0. */
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
 
@@ -21,6 +26,9 @@
 #include <math.h>
 
 enum { OI_SDPA_KEYS = 64 };
+
+/* Keys at a time for many rows: sixes of them. */
+enum { OI_SDPA_TILE = 48 };
 
 /* OI_VF numbers of a cache in f16 (size 2) or f32. */
 static inline oi_vf oi_sdpa_load(const void *restrict p, int64_t at, int64_t size)
@@ -187,12 +195,12 @@ static inline __attribute__((always_inline)) void oi_sdpa_divide(float *restrict
 
 /* -- sums -- */
 
-/* Adds n values, `step` apart, times weights to up to six rows of o; OI_VF `wide` features at a
- * time. */
+/* Adds n values, `step` apart, times weights, `w_row` from row to row and `w_key` from key to key,
+ * to up to six rows of o; OI_VF `wide` features at a time. */
 static inline __attribute__((always_inline)) void oi_sdpa_sums(
-    const float *restrict weights, int64_t stride, const void *restrict v, int64_t at, int64_t step,
-    int64_t size, float *restrict o, int64_t rows, int64_t n, int64_t dv, int64_t wide,
-    oi_sdpa_next next, int64_t is_exact)
+    const float *restrict weights, int64_t w_row, int64_t w_key, const void *restrict v,
+    int64_t step, int64_t size, float *restrict o, int64_t rows, int64_t n, int64_t dv,
+    int64_t wide, oi_sdpa_next next, int64_t is_exact)
 {
     const int64_t bytes = next.each * OI_VF / dv; /* for a vector */
     for (int64_t f = 0; f < dv; f += wide * OI_VF) {
@@ -201,13 +209,13 @@ static inline __attribute__((always_inline)) void oi_sdpa_sums(
             for (int64_t i = 0; i < wide; i++)
                 s[r * wide + i] = oi_vf_load(o + r * dv + f + i * OI_VF);
         for (int64_t j = 0; j < n; j++) {
-            const int64_t from = at + j * step + f;
+            const int64_t from = j * step + f;
             oi_sdpa_ahead(next, (f / OI_VF * OI_SDPA_KEYS + j * wide) * bytes, wide * bytes);
             oi_vf x[4];
             for (int64_t i = 0; i < wide; i++)
                 x[i] = oi_sdpa_load(v, from + i * OI_VF, size);
             for (int64_t r = 0; r < rows; r++) {
-                const oi_vf w = oi_vf_set(weights[r * stride + j]);
+                const oi_vf w = oi_vf_set(weights[r * w_row + j * w_key]);
                 for (int64_t i = 0; i < wide; i++)
                     s[r * wide + i] = oi_sdpa_add(is_exact, s[r * wide + i], w, x[i]);
             }
@@ -218,19 +226,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_sums(
     }
 }
 
-/* n values of a cache in f16 as floats, for many rows. */
-static inline void oi_sdpa_values(const void *restrict v, int64_t step, int64_t n, int64_t features,
-                                  float *restrict to)
-{
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t f = 0; f < features; f += OI_VF)
-            oi_vf_store(to + j * features + f, oi_sdpa_load(v, j * step + f, 2));
-}
-
 /* -- rows -- */
 
-/* What to do with up to six rows. */
-enum { OI_SDPA_SCORES, OI_SDPA_DIVIDE, OI_SDPA_SUMS };
+/* What to do with up to six rows; BESIDE: sums, where the scores of a key lie side by side. */
+enum { OI_SDPA_SCORES, OI_SDPA_DIVIDE, OI_SDPA_SUMS, OI_SDPA_BESIDE };
 
 /* A tile of n keys, as panels, or n values, `step` apart, and up to six rows: q and o lie together,
  * scores `stride` apart. */
@@ -243,10 +242,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_six(
         oi_sdpa_tile(q, tile, scores, stride, rows, n, dh, scale, is_exact);
     else if (what == OI_SDPA_DIVIDE)
         oi_sdpa_divide(scores, stride, rows, n, is_exact);
-    else if (rows <= 2 && dv % (4 * OI_VF) == 0)
-        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 4, next, is_exact);
     else
-        oi_sdpa_sums(scores, stride, tile, 0, step, size, o, rows, n, dv, 2, next, is_exact);
+        oi_sdpa_sums(scores, what == OI_SDPA_SUMS ? stride : 1, what == OI_SDPA_SUMS ? 1 : stride,
+                     tile, step, size, o, rows, n, dv, rows <= 2 && dv % (4 * OI_VF) == 0 ? 4 : 2,
+                     next, is_exact);
 }
 
 /* The same for any number of rows. */
@@ -316,10 +315,12 @@ typedef struct oi_sdpa_shape {
     float scale;
 } oi_sdpa_shape;
 
-/* Some rows of a batch: `from` counts from head 0. */
+/* Some rows of a batch: `from` counts from head 0. Many: `stride` is their number with those that
+ * fill up a vector, `tile` has keys or values as floats, and each row has numbers of its own. */
 typedef struct oi_sdpa_part {
-    int64_t from, rows, stride;              /* of scores */
-    float *q, *o, *panels, *values, *scores; /* scratch */
+    int64_t from, rows, stride;   /* of scores */
+    float *q, *o, *tile, *scores; /* scratch */
+    float *seen, *top, *sum, *inverse;
 } oi_sdpa_part;
 
 /* How many rows from row r on share its head of keys. */
@@ -367,11 +368,11 @@ static inline __attribute__((always_inline)) void oi_sdpa_scores(const oi_sdpa_s
             const int64_t head = (p->from + r) / (s->group * s->tq);
             const oi_sdpa_next next = oi_sdpa_after(s, p, k, s->dh, head, at);
             oi_sdpa_keys(k, (head * s->k_h + at * s->k_t) * s->dh, s->k_t * s->dh, s->size, n,
-                         s->dh, p->panels, next);
+                         s->dh, p->tile, next);
             const int64_t end = r + oi_sdpa_alike(s, p, r);
             for (int64_t i = r, rows; i < end; i += rows) {
                 i = oi_sdpa_first(s, p, at, i, end, &rows);
-                oi_sdpa_rows(OI_SDPA_SCORES, p->q + i * s->dh, p->panels, 0, 4,
+                oi_sdpa_rows(OI_SDPA_SCORES, p->q + i * s->dh, p->tile, 0, 4,
                              p->scores + i * p->stride + at, p->stride, p->o, rows, n, s->dh, s->dv,
                              s->scale, next, s->is_exact);
             }
@@ -390,24 +391,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_weights(const oi_sdpa_
         oi_sdpa_exp(p->scores + r * p->stride, oi_sdpa_seen(t, s->tq, s->len, s->is_causal),
                     p->stride);
     }
-    oi_sdpa_rows(OI_SDPA_DIVIDE, p->q, p->panels, 0, 4, p->scores, p->stride, p->o, p->rows,
+    oi_sdpa_rows(OI_SDPA_DIVIDE, p->q, p->tile, 0, 4, p->scores, p->stride, p->o, p->rows,
                  p->stride, s->dh, s->dv, s->scale, (oi_sdpa_next){0}, s->is_exact);
 }
 
-/* n values from key `at` on, `step` apart, and the rows from r on that see some of them. */
-static inline __attribute__((always_inline)) void oi_sdpa_seeing(
-    const oi_sdpa_shape *s, const oi_sdpa_part *p, const void *restrict tile, int64_t step,
-    int64_t size, int64_t at, int64_t n, int64_t r, int64_t end, oi_sdpa_next next)
-{
-    for (int64_t i = r, rows; i < end; i += rows) {
-        i = oi_sdpa_first(s, p, at, i, end, &rows);
-        oi_sdpa_rows(OI_SDPA_SUMS, p->q, tile, step, size, p->scores + i * p->stride + at,
-                     p->stride, p->o + i * s->dv, rows, n, s->dh, s->dv, s->scale, next,
-                     s->is_exact);
-    }
-}
-
-/* Values in f16 become floats once for many rows. */
 static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa_shape *s,
                                                                    const oi_sdpa_part *p,
                                                                    const void *restrict v)
@@ -416,46 +403,298 @@ static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa
         for (int64_t r = 0; r < p->rows; r += oi_sdpa_alike(s, p, r)) {
             const int64_t n = s->len - at < OI_SDPA_KEYS ? s->len - at : OI_SDPA_KEYS;
             const int64_t head = (p->from + r) / (s->group * s->tq);
-            const int64_t first = (head * s->k_h + at * s->k_t) * s->dv, step = s->k_t * s->dv;
-            const int64_t rows = oi_sdpa_alike(s, p, r);
-            const char *from = (const char *)v + first * s->size;
-            oi_sdpa_next next = oi_sdpa_after(s, p, v, s->dv, head, at);
-            if (rows > 6) { /* once for all of them */
-                oi_sdpa_ahead(next, 0, OI_SDPA_KEYS * next.each);
-                next.each = 0;
-            }
-            if (s->size == 2 && rows > 6) {
-                oi_sdpa_values(from, step, n, s->dv, p->values);
-                oi_sdpa_seeing(s, p, p->values, s->dv, 4, at, n, r, r + rows, next);
-            } else {
-                oi_sdpa_seeing(s, p, from, step, s->size, at, n, r, r + rows, next);
+            const int64_t first = (head * s->k_h + at * s->k_t) * s->dv;
+            const oi_sdpa_next next = oi_sdpa_after(s, p, v, s->dv, head, at);
+            const int64_t end = r + oi_sdpa_alike(s, p, r);
+            for (int64_t i = r, rows; i < end; i += rows) {
+                i = oi_sdpa_first(s, p, at, i, end, &rows);
+                oi_sdpa_rows(OI_SDPA_SUMS, p->q, (const char *)v + first * s->size, s->k_t * s->dv,
+                             s->size, p->scores + i * p->stride + at, p->stride, p->o + i * s->dv,
+                             rows, n, s->dh, s->dv, s->scale, next, s->is_exact);
             }
         }
+}
+
+/* -- many rows -- */
+
+/* Query by query becomes feature by feature; the last row stands in for those beyond it. */
+static inline void oi_sdpa_turn(const oi_sdpa_shape *s, const oi_sdpa_part *p,
+                                const float *restrict q)
+{
+    for (int64_t r = 0; r < p->stride; r += OI_VF)
+        for (int64_t f = 0; f < s->dh; f += OI_VF) {
+            oi_vf v[OI_VF];
+            for (int64_t i = 0; i < OI_VF; i++) {
+                const int64_t row = p->from + (r + i < p->rows ? r + i : p->rows - 1);
+                v[i] = oi_vf_load(q + oi_sdpa_place(row, s->tq, s->q_h, s->q_t) * s->dh + f);
+            }
+            oi_vf_transpose(v);
+            for (int64_t i = 0; i < OI_VF; i++)
+                oi_vf_store(p->q + (f + i) * p->stride + r, v[i]);
+        }
+}
+
+/* A tile from key `at` on as floats, the last key up to a multiple of six; the next one is asked
+ * for by the way. */
+static inline __attribute__((always_inline)) void oi_sdpa_floats(const oi_sdpa_shape *s,
+                                                                 const oi_sdpa_part *p,
+                                                                 const void *restrict cache,
+                                                                 int64_t features, int64_t at,
+                                                                 int64_t n)
+{
+    const int64_t head = p->from / (s->group * s->tq), step = s->k_t * features;
+    const int64_t first = (head * s->k_h + at * s->k_t) * features;
+    for (int64_t j = 0; j < (n + 5) / 6 * 6; j++) {
+        const int64_t from = first + (j < n ? j : n - 1) * step;
+        oi_sdpa_ahead((oi_sdpa_next){cache, 0}, (from + OI_SDPA_TILE * step) * s->size,
+                      features * s->size);
+        for (int64_t f = 0; f < features; f += OI_VF)
+            oi_vf_store(p->tile + j * features + f, oi_sdpa_load(cache, from + f, s->size));
+    }
+}
+
+/* How many keys all of n rows from row r on see, and how many any of them. */
+static inline int64_t oi_sdpa_least(const oi_sdpa_shape *s, const oi_sdpa_part *p, int64_t r,
+                                    int64_t n, int64_t *most)
+{
+    const int64_t t = (p->from + r) % s->tq;
+    const int64_t is_one = t + n <= s->tq; /* head */
+    *most = oi_sdpa_seen(is_one ? t + n - 1 : s->tq - 1, s->tq, s->len, s->is_causal);
+    return oi_sdpa_seen(is_one ? t : 0, s->tq, s->len, s->is_causal);
+}
+
+/* Scores, not scaled yet, of six keys for `wide` vectors of rows. */
+static inline __attribute__((always_inline)) void oi_sdpa_beside(const float *restrict q,
+                                                                 const float *restrict keys,
+                                                                 float *restrict scores,
+                                                                 int64_t stride, int64_t dh,
+                                                                 int64_t wide, int64_t is_exact)
+{
+    oi_vf s[12];
+    for (int64_t i = 0; i < 12; i++)
+        s[i] = oi_vf_set(0);
+    for (int64_t f = 0; f < dh; f++) {
+        oi_vf x[2];
+        for (int64_t i = 0; i < wide; i++)
+            x[i] = oi_vf_load(q + f * stride + i * OI_VF);
+        for (int64_t j = 0; j < 6; j++) {
+            const oi_vf key = oi_vf_set(keys[j * dh + f]);
+            for (int64_t i = 0; i < wide; i++)
+                s[j * wide + i] = oi_sdpa_add(is_exact, s[j * wide + i], x[i], key);
+        }
+    }
+    for (int64_t j = 0; j < 6; j++)
+        for (int64_t i = 0; i < wide; i++)
+            oi_vf_store(scores + j * stride + i * OI_VF, s[j * wide + i]);
+}
+
+/* Scores of n keys, in sixes. Not inlined: compilers would keep numbers of what surrounds it in
+ * registers that the sums need. */
+static __attribute__((noinline)) void oi_sdpa_sixes(const float *restrict q,
+                                                    const float *restrict keys,
+                                                    float *restrict scores, int64_t stride,
+                                                    int64_t dh, int64_t n, int64_t wide,
+                                                    int64_t is_exact)
+{
+    for (int64_t j = 0; j < n; j += 6, keys += 6 * dh, scores += 6 * stride)
+        if (wide == 2 && is_exact)
+            oi_sdpa_beside(q, keys, scores, stride, dh, 2, 1);
+        else if (wide == 2)
+            oi_sdpa_beside(q, keys, scores, stride, dh, 2, 0);
+        else if (is_exact)
+            oi_sdpa_beside(q, keys, scores, stride, dh, 1, 1);
+        else
+            oi_sdpa_beside(q, keys, scores, stride, dh, 1, 0);
+}
+
+/* Scores x of a key and of OI_VF rows from row r on, with the mask's part. */
+static inline oi_vf oi_sdpa_mask_beside(const oi_sdpa_shape *s, const oi_sdpa_part *p,
+                                        const void *restrict mask, int64_t key, int64_t r, oi_vf x)
+{
+    float part[OI_VF];
+    for (int64_t i = 0; i < OI_VF; i++) {
+        const int64_t row = p->from + (r + i < p->rows ? r + i : p->rows - 1);
+        const int64_t at = row / s->tq * s->mask_h + row % s->tq * s->mask_t + key * s->mask_k;
+        part[i] = s->mask_size == 4 ? ((const float *)mask)[at] : ((const uint8_t *)mask)[at];
+    }
+    const oi_vf y = oi_vf_load(part);
+    if (s->mask_size == 4)
+        return oi_vf_add(x, y);
+    return oi_vf_below(y, oi_vf_set(1), oi_vf_set(-INFINITY), x);
+}
+
+/* n scores from key `at` on, of OI_VF rows from row r on, are scaled and masked, and the largest so
+ * far that a row sees is kept: of every other key, since a maximum waits for the one before it. The
+ * last key of an odd number is followed by one that nobody sees. */
+static inline __attribute__((always_inline)) void oi_sdpa_top(const oi_sdpa_shape *s,
+                                                              const oi_sdpa_part *p,
+                                                              const void *restrict mask, int64_t at,
+                                                              int64_t n, int64_t r)
+{
+    const oi_vf by = oi_vf_set(s->scale), none = oi_vf_set(-INFINITY),
+                seen = oi_vf_load(p->seen + r);
+    oi_vf top[2] = {oi_vf_load(p->top + r), none};
+    for (int64_t j = at; j < at + n; j += 2)
+        for (int64_t i = 0; i < 2; i++) {
+            float *score = p->scores + (j + i) * p->stride + r;
+            oi_vf x = oi_vf_mul(oi_vf_load(score), by);
+            if (mask && j + i < s->len)
+                x = oi_sdpa_mask_beside(s, p, mask, j + i, r, x);
+            oi_vf_store(score, x);
+            top[i] = oi_vf_max(oi_vf_below(oi_vf_set((float)(j + i)), seen, x, none), top[i]);
+        }
+    oi_vf_store(p->top + r, oi_vf_max(top[0], top[1]));
+}
+
+/* Scores of n keys from key `at` on, and the largest so far, for `wide` vectors of rows from row r
+ * on. */
+static inline __attribute__((always_inline)) void oi_sdpa_strip(const oi_sdpa_shape *s,
+                                                                const oi_sdpa_part *p,
+                                                                const void *restrict mask,
+                                                                int64_t at, int64_t n, int64_t r,
+                                                                int64_t wide)
+{
+    oi_sdpa_sixes(p->q + r, p->tile, p->scores + at * p->stride + r, p->stride, s->dh, n, wide,
+                  s->is_exact);
+    for (int64_t i = r; i < r + wide * OI_VF; i += OI_VF)
+        oi_sdpa_top(s, p, mask, at, n, i);
+}
+
+/* Two vectors of rows at a time, where all of them see all of a tile. */
+static inline __attribute__((always_inline)) void oi_sdpa_many_scores(const oi_sdpa_shape *s,
+                                                                      const oi_sdpa_part *p,
+                                                                      const void *restrict k,
+                                                                      const void *restrict mask)
+{
+    for (int64_t at = 0, n; at < s->len; at += n) {
+        n = s->len - at < OI_SDPA_TILE ? s->len - at : OI_SDPA_TILE;
+        oi_sdpa_floats(s, p, k, s->dh, at, n);
+        for (int64_t r = 0, wide; r < p->stride; r += wide * OI_VF) {
+            int64_t most;
+            wide = p->stride - r < 2 * OI_VF || oi_sdpa_least(s, p, r, 2 * OI_VF, &most) < at + n
+                       ? 1
+                       : 2;
+            oi_sdpa_least(s, p, r, wide * OI_VF, &most);
+            const int64_t some = most - at < n ? most - at : n;
+            if (wide == 2)
+                oi_sdpa_strip(s, p, mask, at, some, r, 2);
+            else
+                oi_sdpa_strip(s, p, mask, at, some, r, 1);
+        }
+    }
+}
+
+/* A key's scores become exponentials below the largest, and the sums grow by them. Rows that do not
+ * see it have 0; some processors take hundreds of cycles for a power that is next to nothing. */
+static inline __attribute__((always_inline)) void oi_sdpa_powers(const oi_sdpa_part *p, int64_t key,
+                                                                 int64_t is_seen_by_all)
+{
+    const oi_vf at = oi_vf_set((float)key), none = oi_vf_set(0);
+    float *scores = p->scores + key * p->stride;
+    for (int64_t r = 0; r < p->stride; r += OI_VF) {
+        const oi_vf until = oi_vf_load(p->seen + r);
+        oi_vf x = oi_vf_sub(oi_vf_load(scores + r), oi_vf_load(p->top + r));
+        if (!is_seen_by_all)
+            x = oi_vf_below(at, until, x, none);
+        x = oi_vf_exp(x);
+        if (!is_seen_by_all)
+            x = oi_vf_below(at, until, x, none);
+        oi_vf_store(scores + r, x);
+        oi_vf_store(p->sum + r, oi_vf_add(oi_vf_load(p->sum + r), x));
+    }
+}
+
+/* Weights but for the division: that is done tile by tile. A sum has a 1 in it, or nothing is seen:
+ * then all weights are 0. */
+static inline __attribute__((always_inline)) void oi_sdpa_many_weights(const oi_sdpa_shape *s,
+                                                                       const oi_sdpa_part *p)
+{
+    const oi_vf one = oi_vf_set(1), finite = oi_vf_set(-0x1.fffffep127f);
+    int64_t most;
+    const int64_t least = oi_sdpa_least(s, p, 0, p->rows, &most);
+    for (int64_t r = 0; r < p->stride; r += OI_VF)
+        oi_vf_store(p->top + r, oi_vf_max(finite, oi_vf_load(p->top + r)));
+    for (int64_t j = 0; j < least; j++)
+        oi_sdpa_powers(p, j, 1);
+    for (int64_t j = least; j < s->len; j++)
+        oi_sdpa_powers(p, j, 0);
+    for (int64_t r = 0; r < p->stride; r += OI_VF) {
+        const oi_vf sum = oi_vf_max(one, oi_vf_load(p->sum + r));
+        oi_vf_store(p->sum + r, sum);
+        oi_vf_store(p->inverse + r, oi_vf_div(one, sum));
+    }
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_many_divide(const oi_sdpa_part *p,
+                                                                      float *restrict scores,
+                                                                      int64_t n, int64_t is_exact)
+{
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t r = 0; r < p->stride; r += OI_VF) {
+            const oi_vf x = oi_vf_load(scores + j * p->stride + r);
+            const oi_vf by = oi_vf_load(p->sum + r), inverse = oi_vf_load(p->inverse + r);
+            oi_vf_store(scores + j * p->stride + r,
+                        is_exact ? oi_vf_div_by(x, by, inverse) : oi_vf_mul(x, inverse));
+        }
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_many_weighted(const oi_sdpa_shape *s,
+                                                                        const oi_sdpa_part *p,
+                                                                        const void *restrict v)
+{
+    for (int64_t at = 0, n; at < s->len; at += n) {
+        n = s->len - at < OI_SDPA_TILE ? s->len - at : OI_SDPA_TILE;
+        float *scores = p->scores + at * p->stride;
+        oi_sdpa_floats(s, p, v, s->dv, at, n);
+        oi_sdpa_many_divide(p, scores, n, s->is_exact);
+        for (int64_t r = 0; r < p->rows; r += 6) {
+            const int64_t rows = p->rows - r < 6 ? p->rows - r : 6;
+            int64_t most;
+            oi_sdpa_least(s, p, r, rows, &most);
+            oi_sdpa_rows(OI_SDPA_BESIDE, p->q, p->tile, s->dv, 4, scores + r, p->stride,
+                         p->o + r * s->dv, rows, most - at < n ? most - at : n, s->dh, s->dv,
+                         s->scale, (oi_sdpa_next){0}, s->is_exact);
+        }
+    }
 }
 
 /* -- all of it -- */
 
 /* Rows of one batch, whose first row is in q and out; k and v are its caches. */
 static inline __attribute__((always_inline)) void oi_sdpa_some(
-    const oi_sdpa_shape *s, const oi_sdpa_part *p, const float *restrict q, const void *restrict k,
-    const void *restrict v, const void *restrict mask, float *restrict out)
+    const oi_sdpa_shape *s, const oi_sdpa_part *p, int64_t is_many, const float *restrict q,
+    const void *restrict k, const void *restrict v, const void *restrict mask, float *restrict out)
 {
-    for (int64_t r = 0; r < p->rows; r++)
-        memcpy(p->q + r * s->dh, q + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dh,
-               (size_t)s->dh * sizeof *q);
     memset(p->o, 0, (size_t)(p->rows * s->dv) * sizeof *out);
-    oi_sdpa_scores(s, p, k);
-    oi_sdpa_weights(s, p, mask);
-    oi_sdpa_weighted(s, p, v);
+    if (is_many) {
+        for (int64_t r = 0; r < p->stride; r++) {
+            const int64_t row = r < p->rows ? r : p->rows - 1;
+            const int64_t t = (p->from + row) % s->tq;
+            p->seen[r] = (float)oi_sdpa_seen(t, s->tq, s->len, s->is_causal);
+            p->top[r] = -INFINITY;
+            p->sum[r] = 0;
+        }
+        oi_sdpa_turn(s, p, q);
+        oi_sdpa_many_scores(s, p, k, mask);
+        oi_sdpa_many_weights(s, p);
+        oi_sdpa_many_weighted(s, p, v);
+    } else {
+        for (int64_t r = 0; r < p->rows; r++)
+            memcpy(p->q + r * s->dh, q + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dh,
+                   (size_t)s->dh * sizeof *q);
+        oi_sdpa_scores(s, p, k);
+        oi_sdpa_weights(s, p, mask);
+        oi_sdpa_weighted(s, p, v);
+    }
     for (int64_t r = 0; r < p->rows; r++)
         memcpy(out + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dv, p->o + r * s->dv,
                (size_t)s->dv * sizeof *out);
 }
 
 /* q (batches, tq, heads, dh), or (batches, heads, tq, dh) when heads come first, over k and v of
- * the same order with tk keys, of which kv_len count; the heads first / unit ... last / unit - 1.
- * At most `room` rows at a time, whose scores have `space`. The mask's numbers have mask_size
- * bytes and steps from batch to batch, head, query and key. */
+ * the same order with tk keys, of which kv_len count; the rows first ... last - 1, where tq rows,
+ * those of a head, count as `unit`. At most `room` rows at a time, whose scores have `space`. The
+ * mask's numbers have mask_size bytes and steps from batch to batch, head, query and key. */
 static inline __attribute__((always_inline)) void oi_sdpa_masked(
     const float *restrict q, const void *restrict k, const void *restrict v,
     const void *restrict mask, float *restrict out, float *restrict work, int64_t batches,
@@ -465,13 +704,17 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
     int64_t mask_h, int64_t mask_t, int64_t mask_k, int64_t first, int64_t last)
 {
     const int64_t len = kv_len < 0 ? 0 : kv_len < tk ? kv_len : tk;
+    const int64_t each = heads / kv_heads * tq, end = last * tq / unit, is_many = each >= 2 * OI_VF;
     /* not a power of two from row to row: they would meet in one place of the first cache */
     const int64_t stride = ((len + 2 * OI_VF - 1) / (2 * OI_VF) | 1) * (2 * OI_VF);
-    const int64_t each = heads / kv_heads * tq, end = last / unit * tq;
-    const int64_t most = space / stride < room ? space / stride : room;
-    /* whole heads of keys, or equal parts of one */
+    const int64_t fits = space / (is_many ? (len + 6) / 6 * 6 : stride);
+    const int64_t most =
+        (fits < room ? fits : room) / (is_many ? OI_VF : 1) * (is_many ? OI_VF : 1);
+    /* whole heads of keys, or equal parts of one; of many rows one head at a time */
     const int64_t parts = (each + most - 1) / most;
-    const int64_t fit = parts > 1 ? (each + parts - 1) / parts : most / each * each;
+    const int64_t part = is_many     ? ((each + parts - 1) / parts + OI_VF - 1) / OI_VF * OI_VF
+                         : parts > 1 ? (each + parts - 1) / parts
+                                     : most / each * each;
     const oi_sdpa_shape s = {heads / kv_heads,
                              tq,
                              len,
@@ -490,13 +733,20 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
                              mask_k,
                              scale};
     oi_sdpa_part p = {.stride = stride, .q = work, .o = work + room * dh};
-    p.panels = p.o + room * dv;
-    p.values = p.panels + OI_SDPA_KEYS * dh;
-    p.scores = p.values + OI_SDPA_KEYS * dv;
+    p.tile = p.o + room * dv;
+    p.scores = p.tile + OI_SDPA_KEYS * (dh > dv ? dh : dv);
+    p.seen = p.scores + space;
+    p.top = p.seen + room;
+    p.sum = p.top + room;
+    p.inverse = p.sum + room;
     for (int64_t b = 0; b < batches; b++)
-        for (p.from = first / unit * tq; p.from < end; p.from += fit) {
-            p.rows = end - p.from < fit ? end - p.from : fit;
-            oi_sdpa_some(&s, &p, q + b * tq * heads * dh,
+        for (p.from = first * tq / unit; p.from < end; p.from += p.rows) {
+            p.rows = end - p.from < part ? end - p.from : part;
+            if (is_many) {
+                p.rows = oi_sdpa_alike(&s, &p, 0);
+                p.stride = (p.rows + OI_VF - 1) / OI_VF * OI_VF;
+            }
+            oi_sdpa_some(&s, &p, is_many, q + b * tq * heads * dh,
                          (const char *)k + b * tk * kv_heads * dh * size,
                          (const char *)v + b * tk * kv_heads * dv * size,
                          mask ? (const char *)mask + b * mask_b * mask_size : NULL,

@@ -154,9 +154,9 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
                        t->dims[k->plan->read_dim] == k->plan->extent;
     for (size_t i = 0; k->recipe && i < k->ports.n; i++)
         if (k->ports.at[i].tensor == tensor)
-            return k->ports.at[i].is_written ? k->plan->split_dim
-                   : alike                   ? k->plan->read_dim
-                                             : OI_NO_ID;
+            return k->ports.at[i].is_written && !k->plan->is_scattered ? k->plan->split_dim
+                   : alike                                             ? k->plan->read_dim
+                                                                       : OI_NO_ID;
     for (size_t n = 0; n < k->nests.n; n++)
         for (int post = 0; post < 2; post++) {
             const oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;

@@ -101,6 +101,12 @@ static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
     return _mm256_blendv_ps(rest, v, _mm256_castsi256_ps(is_first));
 }
 
+/* The lanes of x where a < b, and those of y elsewhere. */
+static inline oi_vf oi_vf_below(oi_vf a, oi_vf b, oi_vf x, oi_vf y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

@@ -104,6 +104,12 @@ static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
     return _mm512_mask_blend_ps(is_first, rest, v);
 }
 
+/* The lanes of x where a < b, and those of y elsewhere. */
+static inline oi_vf oi_vf_below(oi_vf a, oi_vf b, oi_vf x, oi_vf y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

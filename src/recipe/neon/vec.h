@@ -100,6 +100,12 @@ static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
     return vbslq_f32(vcltq_s32(vld1q_s32(lanes), vdupq_n_s32((int32_t)n)), v, rest);
 }
 
+/* The lanes of x where a < b, and those of y elsewhere. */
+static inline oi_vf oi_vf_below(oi_vf a, oi_vf b, oi_vf x, oi_vf y)
+{
+    return vbslq_f32(vcltq_f32(a, b), x, y);
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

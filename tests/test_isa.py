@@ -52,7 +52,7 @@ block entry {
 MADE_OF = {
     "cpu_avx2": ("_mm256_maddubs_epi16", "_mm512"),
     "cpu_avx512": ("_mm512_dpbusd_epi32", "_mm512_maddubs_epi16"),
-    "cpu_amx": ("_tile_dpbf16ps", "_mm512_maddubs_epi16"),
+    "cpu_amx": ("_tile_dpbssd", "_mm512_maddubs_epi16"),
     "cpu_neon": ("vmull_s8", "vdotq_s32"),
     "cpu_neon_dotprod": ("vdotq_s32", "vmull_s8"),
 }

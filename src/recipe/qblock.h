@@ -5,6 +5,10 @@
 #include "kernel/scalar.h"
 #include "recipe/vec.h"
 
+/* What the sums of a block begin with: the bits of 1.5 * 2^23, so that a float is there once an
+ * integer within +-2^22 is added. */
+enum { OI_Q_BEGIN = 0x4b400000 };
+
 /* OI_VF scales or offsets of `size` bytes. */
 static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
 {

@@ -174,12 +174,11 @@ static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t
     oi_recipe_arg_add(out, OI_ARG_READY, i);
 }
 
-/* Instead of x, its rows in 8 bits with the scales and sums of their blocks; for tiles in bf16. */
-static void add_ready(const oi_operand *x, int64_t k, int64_t group, bool is_tiled,
-                      oi_recipe_plan *out)
+/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. */
+static void add_ready(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
 {
     oi_ready *r = &out->ready;
-    r->function = is_tiled ? "oi_q16_rows" : "oi_q8_rows";
+    r->function = "oi_q8_rows";
     r->recipe = &rounding;
     r->verb = "round";
     r->doc = "x in blocks of 8 bits, for all products that read it.";
@@ -189,7 +188,7 @@ static void add_ready(const oi_operand *x, int64_t k, int64_t group, bool is_til
             r->has_dim = true;
             r->dim = d;
         }
-    add_array(out, "q", is_tiled ? OI_BF16 : OI_I8, k);
+    add_array(out, "q", OI_I8, k);
     add_array(out, "d", OI_F32, k / group);
     add_array(out, "sums", OI_F32, k / group);
     r->sizes[r->n_sizes++] = k;
@@ -197,7 +196,7 @@ static void add_ready(const oi_operand *x, int64_t k, int64_t group, bool is_til
 }
 
 /* Whether oi_qlinear_tiles takes it: whole tiles of rows, and blocks that fill tiles or one each.
- * Their sums of 255 * 127 at most are exact in f32. */
+ */
 static bool is_for_tiles(const oi_recipe_call *c, int64_t m, int64_t group)
 {
     return oi_recipe_height(c->target, "amx") && m % 16 == 0 && group <= 256 &&
@@ -223,7 +222,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     out->function = is_tiled ? "oi_qlinear_tiles" : is_q8 ? "oi_qlinear" : "oi_qlinear_float";
     out->n_packings = 1;
     if (is_q8)
-        add_ready(&c->q->in[0], s[P_K], s[P_GROUP], is_tiled, out);
+        add_ready(&c->q->in[0], s[P_K], s[P_GROUP], out);
     else
         oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);

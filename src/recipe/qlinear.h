@@ -14,7 +14,7 @@
 #define OI_RECIPE_QLINEAR_H
 
 #include "kernel/scalar.h"
-#if defined(__AMX_BF16__)
+#if defined(__AMX_INT8__)
 #include "recipe/amx/qtiles.h"
 #endif
 #if defined(__AVX512VNNI__)

@@ -5,10 +5,6 @@
 
 #include "recipe/qblock.h"
 
-/* What the sums of a block begin with: the bits of 1.5 * 2^23, so that a float is there once an
- * integer within +-2^22 is added. */
-enum { OI_Q_BEGIN = 0x4b400000 };
-
 /* Eight rows of x, k apart, times a block of w; s[r] += row r's sums. */
 static inline __attribute__((always_inline)) void oi_q4_dot8(const uint8_t *restrict w,
                                                              const int8_t *restrict q, int64_t k,

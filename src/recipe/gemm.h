@@ -198,17 +198,15 @@ typedef struct oi_gemm_soon {
     int64_t row_step;
 } oi_gemm_soon;
 
-/* Rows from ... to - 1 of a panel, and of the one `apart` floats further: s + 12 are its sums. */
-static inline __attribute__((always_inline)) void oi_gemm_both(const float *restrict a,
-                                                               int64_t a_row, int64_t a_k,
-                                                               const float *restrict b,
-                                                               int64_t apart, int64_t is_wide,
-                                                               int64_t from, int64_t to, oi_vf *s)
+/* Rows from ... to - 1 of a panel, and of the one `apart` floats further: t are its sums. */
+static inline __attribute__((always_inline)) void oi_gemm_both(
+    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, int64_t apart,
+    int64_t is_wide, int64_t from, int64_t to, oi_vf s[12], oi_vf t[12])
 {
     for (int64_t i = from; i < to; i++) {
         oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i, s);
         if (is_wide)
-            oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i + apart, s + 12);
+            oi_gemm_step(a + i * a_k, a_row, b + 2 * OI_VF * i + apart, t);
     }
 }
 
@@ -224,8 +222,11 @@ static inline __attribute__((always_inline)) void oi_gemm_put_six(const oi_vf s[
             oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more, 2 * OI_VF);
         return;
     }
+    oi_vf kept[12]; /* s itself stays in registers: nothing finds its way in it by a variable */
+    for (int64_t i = 0; i < 12; i++)
+        kept[i] = s[i];
     for (int64_t r = done; r < 6; r++)
-        oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more,
+        oi_gemm_put(out + r * n, kept[2 * r], kept[2 * r + 1], bias, is_more,
                     columns < 2 * OI_VF ? columns : 2 * OI_VF);
 }
 
@@ -237,32 +238,34 @@ static inline __attribute__((always_inline)) void oi_gemm_tile(
     int64_t k, int64_t is_more, int64_t columns, int64_t done)
 {
     const int64_t most = k > 32 ? (k - 32) / 2 * 2 : 0, width = is_wide ? 4 * OI_VF : 2 * OI_VF;
-    oi_vf s[24];
-    for (int64_t r = 0; r < (is_wide ? 24 : 12); r++)
+    oi_vf s[12], t[12]; /* compilers keep 12 in registers, but not 24 */
+    for (int64_t r = 0; r < 12; r++)
         s[r] = oi_vf_set(0);
+    for (int64_t r = 0; r < 12; r++)
+        t[r] = oi_vf_set(0);
     for (int64_t i = 0; soon.rows && i < most; i += 32) {
         for (int64_t r = 0; r < 12; r++)
             oi_prefetch(soon.rows + r / 2 * soon.row_step + i + r % 2 * 16);
-        oi_gemm_both(a, a_row, a_k, b, apart, is_wide, i, i + 32 < most ? i + 32 : most, s);
+        oi_gemm_both(a, a_row, a_k, b, apart, is_wide, i, i + 32 < most ? i + 32 : most, s, t);
     }
     for (int64_t i = 0; !soon.rows && !is_wide && i < most; i += 2, soon.panel += soon.step) {
         oi_prefetch(soon.panel);
-        oi_gemm_both(a, a_row, a_k, b, 0, 0, i, i + 2, s);
+        oi_gemm_both(a, a_row, a_k, b, 0, 0, i, i + 2, s, t);
     }
     for (int64_t i = 0; !soon.rows && is_wide && i < most; i++) { /* two would not fit registers */
         oi_prefetch(soon.panel + i % 2 * apart);
         soon.panel += i % 2 * soon.step;
-        oi_gemm_both(a, a_row, a_k, b, apart, 1, i, i + 1, s);
+        oi_gemm_both(a, a_row, a_k, b, apart, 1, i, i + 1, s, t);
     }
     for (int64_t r = 0; r < 6; r++) /* not earlier: the rest of k would drive it out again */
         for (int64_t c = 0; c < width; c += 2 * OI_VF) {
             oi_prefetch(out + r * n + c);
             oi_prefetch(out + r * n + c + 2 * OI_VF - 1);
         }
-    oi_gemm_both(a, a_row, a_k, b, apart, is_wide, most, k, s);
+    oi_gemm_both(a, a_row, a_k, b, apart, is_wide, most, k, s, t);
     oi_gemm_put_six(s, bias, out, n, is_more, columns, done);
     if (is_wide)
-        oi_gemm_put_six(s + 12, bias ? bias + 2 * OI_VF : NULL, out + 2 * OI_VF, n, is_more,
+        oi_gemm_put_six(t, bias ? bias + 2 * OI_VF : NULL, out + 2 * OI_VF, n, is_more,
                         columns - 2 * OI_VF, done);
 }
 

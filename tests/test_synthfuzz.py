@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -67,9 +68,9 @@ def test_a_wrong_program_is_reduced(tmp_path):
     """With a compiler that turns additions into subtractions a graph is found and made small."""
     compiler = tmp_path / "bin/cc"
     compiler.parent.mkdir()
-    compiler.write_text("""#!/bin/sh
+    compiler.write_text(f"""#!/bin/sh
 for f in "$@"; do case "$f" in main.c|hal.c) ;; *.c) sed -i 's/\\(v[0-9]*\\) + \\(v[0-9]*\\)/\\1 - \\2/' "$f";; esac; done
-exec /usr/bin/cc "$@"
+exec {shutil.which("cc")} "$@"
 """)
     compiler.chmod(0o755)
     env = {**os.environ, "PATH": f"{compiler.parent}:{os.environ['PATH']}"}

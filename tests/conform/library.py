@@ -1,6 +1,7 @@
 """The library through ctypes: one op on numpy arrays, in this process."""
 
 import ctypes
+import math
 import os
 import pathlib
 
@@ -137,7 +138,7 @@ def run(op, inputs, attrs, outputs, device="cpu", threads=1, inplace=None):
         keep.append(data)
         if inplace is not None and len(strides) - 1 == inplace:
             own = data
-    results = [own if inplace is not None and i == 0 else np.full(DTYPES[t].n_bytes(int(np.prod(s, dtype=np.int64))), 0xA5, np.uint8)
+    results = [own if inplace is not None and i == 0 else np.full(DTYPES[t].n_bytes(math.prod(s)), 0xA5, np.uint8)
                for i, (t, s) in enumerate(outputs)]
     out = (Out * len(outputs))(*[
         Out(dtype=TAGS[t], rank=len(s), dims=_dims(s, keep), data=r.ctypes.data if r.size else None)

@@ -2,6 +2,7 @@
 least significant bit first, f8 is e5m2."""
 
 import dataclasses
+import math
 
 import ml_dtypes
 import numpy as np
@@ -44,13 +45,15 @@ DTYPES = {d.name: d for d in [
 
 
 def _pack(d, values):
-    flat = values.ravel().astype(np.int64)
-    bits = (flat >= 0).astype(np.int64) if d.name == "t1" else flat & ((1 << d.bits) - 1)
+    flat = values.ravel()
+    bits = (flat >= 0).astype(np.uint8) if d.name == "t1" else flat.astype(np.uint8) & np.uint8((1 << d.bits) - 1)
     per = 8 // d.bits
-    padded = np.zeros(-(-len(flat) // per) * per, np.int64)
+    padded = np.zeros(-(-len(flat) // per) * per, np.uint8)
     padded[: len(flat)] = bits
-    shifts = np.arange(per) * d.bits
-    return (padded.reshape(-1, per) << shifts).sum(axis=1).astype(np.uint8)
+    packed = padded[::per].copy()
+    for i in range(1, per):
+        packed |= padded[i::per] << np.uint8(i * d.bits)
+    return packed
 
 
 def _unpack(d, data, n):
@@ -68,16 +71,23 @@ class Tensor:
 
     def __init__(self, dtype, values, whole=None, index=None):
         self.dtype, self.values, self.whole, self.index = dtype, values, whole, index
+        self.stored = None  # every kind of instructions asks again
 
     def __repr__(self):
         return f"{self.dtype}{list(self.values.shape)}{'/' if self.whole is not None else ''}"
 
     def storage(self):
-        """Bytes, strides in elements (None: row-major) and the first element."""
+        """Bytes, a copy for each who asks, strides in elements (None: row-major) and the first element."""
+        held = self.values if self.whole is None else self.whole
+        if self.stored is None or self.stored[0] is not held:
+            self.stored = held, self.lay()
+        data, *where = self.stored[1]
+        return data.copy(), *where
+
+    def lay(self):
         d = DTYPES[self.dtype]
         held = self.values if self.whole is None else self.whole
         data = _pack(d, held) if d.packed else np.frombuffer(np.ascontiguousarray(held).tobytes(), np.uint8)
-        data = data.copy()
         if self.whole is None:
             return data, None, 0
         places = np.arange(held.size, dtype=np.int64).reshape(held.shape)[self.index]
@@ -87,6 +97,6 @@ class Tensor:
     @staticmethod
     def from_storage(dtype, shape, data):
         d = DTYPES[dtype]
-        n = int(np.prod(shape, dtype=np.int64))
+        n = math.prod(shape)
         values = _unpack(d, data, n) if d.packed else np.frombuffer(data.tobytes(), d.array)
         return Tensor(dtype, values.reshape(shape))

@@ -235,3 +235,16 @@ block entry {{
     assert len(chain["body"]) == 4 and plans[512]["certificate"]["arena_bytes"] == 0
     rings = sum(t["bytes"] for t in plans[512]["tensors"] if "ring" in t)
     assert rings <= 1 << 20
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_all_turns_are_one_run(openinfer, tmp_path, mobile, shared):
+    """What bench measures of a kernel in turns stands beside what the plan predicts for all of its rows."""
+    near = tmp_path / "near.json"
+    near.write_text(NEAR)
+    words = [*write(tmp_path, wide_chain(100)), "--target", near] if shared else [*mobile, "--target", NO_CACHE]
+    openinfer("synth", *words, "-o", tmp_path / "out")
+    assert turns(json.loads((tmp_path / "out/plan.json").read_text()))
+    found = json.loads(openinfer("bench", *words, "--kernels", "--json", "--steps", 3, "--cflags", "-O1").stdout)
+    assert found["kernels"] and all(k["runs"] == 1 and k["measured_ns"] > 0 for k in found["kernels"])
+    assert sum(k["measured_ns"] for k in found["kernels"]) <= 1.01 * found["step_ns"] + 1000

@@ -101,7 +101,7 @@ static void put_struct(oi_cprog *c, oi_out *o)
     if (c->u->timed) {
         oi_out_line(o, "/* set it before the first step: called with -1 before a kernel, with its "
                        "number after it */");
-        oi_out_line(o, "void (*mark)(int kernel);");
+        oi_out_line(o, "void (*mark)(int kernel, int begins);");
         oi_c_count(c, pointer, pointer);
     }
     oi_out_line(o, "const unsigned char *weights;");

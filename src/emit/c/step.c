@@ -250,22 +250,23 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
     c->fails = true;
 }
 
-/* Timed programs: the first thread says where it is; -1: between kernels. */
-static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel)
+/* Timed programs: the first thread says where it is; -1: between kernels. `begins`: C, whether that
+ * begins a run of the kernel; in turns the first does. */
+static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *begins)
 {
     const char *first = s->is_shared ? "if (part == 0) " : "";
     if (c->u->timed)
-        oi_out_line(&c->out, "%ss->mark(%" PRId64 ");", first, kernel);
+        oi_out_line(&c->out, "%ss->mark(%" PRId64 ", %s);", first, kernel, begins);
 }
 
-static void put_kernel(oi_cprog *c, const oi_stmt *s)
+static void put_kernel(oi_cprog *c, const oi_stmt *s, const char *begins)
 {
     int64_t number = 0;
     for (uint32_t k = 0; k < s->kernel; k++)
         number += c->u->kernels.at[k].is_used;
-    put_mark(c, s, -1);
+    put_mark(c, s, -1, "0");
     oi_c_kernel_call(c, &c->u->kernels.at[s->kernel]);
-    put_mark(c, s, number);
+    put_mark(c, s, number, begins);
 }
 
 static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared);
@@ -319,10 +320,12 @@ static const char *rows_text(oi_cprog *c, const oi_skernel *k)
     return text;
 }
 
-/* Each kernel makes the rows that the next ones need now. */
-static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type)
+/* Each kernel makes the rows that the next ones need now. `first`: the first thread's first turn.
+ */
+static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type, int64_t first)
 {
     const size_t n = s->body.n;
+    const char *begins = oi_arena_printf(c->arena, "turn == %" PRId64, first);
     oi_out_line(&c->out, "const %s need[] = { /* rows */", type);
     for (size_t i = 0; i < n; i++) {
         const char *need = need_text(c, &s->body.at[i].turn);
@@ -334,7 +337,7 @@ static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type)
     oi_out_line(&c->out, "};");
     for (size_t i = 0; i < n; i++) {
         c->rows = oi_arena_printf(c->arena, ", made[%zu], need[%zu]", i, i);
-        put_kernel(c, &s->body.at[i]);
+        put_kernel(c, &s->body.at[i], begins);
     }
     oi_out_line(&c->out, "memcpy(made, need, sizeof made);");
 }
@@ -375,7 +378,7 @@ static void put_part(oi_cprog *c, const oi_stmts *one)
                 "for (int64_t turn = begin + %" PRId64 "; begin < end && turn < end + %" PRId64
                 "; turn++)",
                 oi_turns_first(&t), oi_turns_end(&t));
-    put_turn(c, s, "int64_t");
+    put_turn(c, s, "int64_t", oi_turns_first(&t));
     oi_out_close(&c->out, "");
 }
 
@@ -407,7 +410,7 @@ static void put_turns(oi_cprog *c, const oi_stmt *s)
     }
     oi_out_open(&c->out, "for (%s turn = 0, made[%zu] = {0}; turn < %" PRId64 "; turn++)", type,
                 s->body.n, s->limit);
-    put_turn(c, s, type);
+    put_turn(c, s, type, 0);
     oi_out_close(&c->out, "");
 }
 
@@ -557,7 +560,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
         switch (s->kind) {
-        case OI_STMT_KERNEL: put_kernel(c, s); break;
+        case OI_STMT_KERNEL: put_kernel(c, s, "1"); break;
         case OI_STMT_CACHE: oi_c_cache(c, s); break;
         case OI_STMT_SET: put_set(c, s); break;
         case OI_STMT_LOOP: put_loop(c, s); break;

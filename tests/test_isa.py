@@ -23,17 +23,25 @@ np = pytest.importorskip("numpy", reason="weights are made with numpy")
 
 # one of everything that has a recipe, with rows for tiles of 16 and a rest
 GRAPH = """
-dynamic { x: f32[48, 96]; one: f32[1, 96]; image: f32[1, 4, 9, 40]; }
+dynamic { x: f32[48, 96]; one: f32[1, 96]; image: f32[1, 4, 9, 40];
+          bytes: i8[1, 20, 9, 20]; row: u8[3, 33]; }
 constant {
   u: u4[50, 96]; us: f16[50, 3]; uo: f16[50, 3];
   i: i8[33, 96]; is: f32[33, 3];
   w: f32[96, 40]; g: f32[40, 96]; gb: f32[40];
   k: f32[7, 4, 3, 3]; kb: f32[7];
+  k8: i8[40, 20, 3, 3]; k8b: i32[40, 1, 1] @init(300); factor: f32[1] @init(0.001);
+  one_scale: f32 @init(0.02); more: f32[40] @init(0.003); out_scale: f32 @init(0.4);
+  i_zero: i8 @init(-3); u_zero: u8 @init(120); u_zeros: u8[40] @init(126);
+  d8: u8[20, 1, 3, 3]; m8: u8[33, 40];
 }
 volatile { a: f32[48, 50]; b: f32[48, 33]; c: f32[1, 50]; d: f32[48, 50]; e: f32[48, 40]; f: f32[48, 40];
-           h: f32[1, 7, 9, 40]; y: f32[1, 48, 96]; z: f32[1, 33]; }
+           h: f32[1, 7, 9, 40]; y: f32[1, 48, 96]; z: f32[1, 33];
+           l: i8[1, 40, 9, 20]; m: u8[1, 20, 5, 10]; n: i8[3, 40]; o: i8[1, 40, 9, 20]; p: i32[3, 40]; }
 block entry {
   assign q: f32[1, 48, 96];
+  assign sums: i32[1, 40, 9, 20];
+  assign scaled: f32[1, 40, 9, 20];
   op qlinear(x, u, us, uo, act="q8") >> a;
   op qlinear(x, i, is, act="q8") >> b;
   op qlinear(one, u, us, uo, act="q8") >> c;
@@ -44,7 +52,17 @@ block entry {
   op conv2d(image, k, kb, pads=[1, 1, 1, 1]) >> h;
   op reshape(x, shape=[1, 48, 96]) >> q;
   op sdpa(q, q, q, heads=3, causal=true) >> y;
-  return a, b, c, d, e, f, h, y, z;
+  op conv(bytes, k8, pads=[1, 1, 1, 1], acc=[i32]) >> sums;
+  op add(sums, k8b) >> sums;
+  op cast(sums, to=f32) >> scaled;
+  op mul(scaled, factor) >> scaled;
+  op round(scaled) >> scaled;
+  op cast(scaled, to=i8) >> l;
+  op qconv(bytes, one_scale, i_zero, d8, one_scale, u_zero, out_scale, u_zero, group=20, strides=[2, 2], pads=[1, 1, 1, 1]) >> m;
+  op qmatmul(row, one_scale, u_zero, m8, more, u_zeros, out_scale, i_zero) >> n;
+  op qconv(bytes, one_scale, i_zero, k8, more, i_zero, out_scale, i_zero, pads=[1, 1, 1, 1]) >> o;
+  op matmul_integer(row, m8, u_zero, u_zeros) >> p;
+  return a, b, c, d, e, f, h, y, z, l, m, n, o, p;
 }
 """
 
@@ -77,6 +95,9 @@ def words(tmp_path_factory):
         "us": real(50, 3, kind=np.float16), "uo": real(50, 3, kind=np.float16),
         "i": TensorSpec(rng.integers(-128, 128, (33, 96)), dtype="i8"), "is": real(33, 3),
         "w": real(96, 40), "g": real(40, 96), "gb": real(40), "k": real(7, 4, 3, 3), "kb": real(7),
+        "k8": TensorSpec(rng.integers(-128, 128, (40, 20, 3, 3)), dtype="i8"),
+        "d8": TensorSpec(rng.integers(0, 256, (20, 1, 3, 3)), dtype="u8"),
+        "m8": TensorSpec(rng.integers(0, 256, (33, 40)), dtype="u8"),
     }  # fmt: skip
     write_oinf(Weights(tensors), folder / "all.oinf")
     return [str(folder / "all.oi"), "--model", str(folder / "all.oinf")]

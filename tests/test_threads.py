@@ -143,7 +143,33 @@ block entry {
 }
 """
 
-GRAPHS = {"grown": (GROWN, 4), "mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
+# products of bytes: all channels, one each, and zero points; rows, filters and columns are shared out
+BYTES = """
+dynamic { x: i8[1, 20, 13, 20]; }
+constant { w: i8[40, 20, 3, 3] @init(3); d: i8[40, 1, 3, 3] @init(-5); m: i8[40, 70] @init(7);
+           scale: f32 @init(0.05); out_scale: f32 @init(3); zero: i8 @init(2); factor: f32[1] @init(0.01); }
+volatile { y: i8[1, 40, 13, 20]; z: i8[20, 70]; }
+block entry {
+  assign s: i32[1, 40, 13, 20];
+  assign a: i8[1, 40, 13, 20];
+  assign f: f32[1, 40, 13, 20];
+  assign t: i8[1, 20, 13, 40];
+  assign r0: i8[1, 20, 1, 40];
+  assign r: i8[20, 40];
+  op conv(x, w, pads=[1, 1, 1, 1], acc=[i32]) >> s;
+  op cast(s, to=f32) >> f;
+  op mul(f, factor) >> f;
+  op round(f) >> f;
+  op cast(f, to=i8) >> a;
+  op qconv(a, scale, zero, d, scale, zero, out_scale, zero, group=40, pads=[1, 1, 1, 1]) >> y;
+  op transpose(y, perm=[0, 3, 2, 1]) >> t;
+  op slice(t, starts=[0], ends=[1], axes=[2]) >> r0;
+  op reshape(r0, shape=[20, 40]) >> r;
+  op qmatmul(r, scale, zero, m, scale, zero, out_scale, zero) >> z;
+  return y, z;
+}
+"""
+GRAPHS = {"bytes": (BYTES, 1), "grown": (GROWN, 4), "mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
           "rows": (ROUNDED.format(rows=24), 1)}  # fmt: skip
 
 
@@ -206,11 +232,11 @@ def words(tmp_path_factory):
     return of
 
 
-@pytest.mark.parametrize("name", [*NAMES, "mixed", "grown"])
+@pytest.mark.parametrize("name", [*NAMES, "mixed", "grown", "bytes"])
 def test_same_bits(words, tmp_path, name):
     if not shutil.which("gcc"):
         pytest.skip("gcc is not installed")
-    flags = RACES if name in ("mixed", "grown", "attn_cache", "kv_cache_decode", "branches", "moe_routing", "linear_attention") else "-O1"
+    flags = RACES if name in ("mixed", "grown", "bytes", "attn_cache", "kv_cache_decode", "branches", "moe_routing", "linear_attention") else "-O1"
     build(words(name), tmp_path / "out", flags, "--share-all")
     text = inputs(tmp_path / "out", 4)
     first = results(tmp_path / "out", text, 1)

@@ -34,7 +34,7 @@ typedef struct oi_recipe_arg {
     double real;
 } oi_recipe_arg;
 
-#define OI_RECIPE_ARGS    32
+#define OI_RECIPE_ARGS    48
 #define OI_RECIPE_PACKS   3
 #define OI_RECIPE_SCRATCH 6
 #define OI_PACK_INPUTS    4
@@ -188,6 +188,13 @@ bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out);            /*
 bool oi_recipe_gru(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_mac_conv(const oi_recipe_call *c, oi_recipe_plan *out); /* mac.c */
 bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
+
+bool oi_recipe_bytes_conv(const oi_recipe_call *c, oi_recipe_plan *out); /* bytes.c */
+bool oi_recipe_bytes_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_qconv(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_conv_integer(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_qmatmul(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_matmul_integer(const oi_recipe_call *c, oi_recipe_plan *out);
 
 /* conv.c: a convolution over one or two axes, or more where every window is a single place. */
 typedef struct oi_conv_call {

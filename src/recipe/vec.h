@@ -10,9 +10,11 @@
 #include "recipe/avx512/dot.h"
 #endif
 #include "recipe/avx512/quantise.h"
+#include "recipe/avx2/runs.h"
 #elif defined(__AVX2__)
 #include "recipe/avx2/dot.h"
 #include "recipe/avx2/quantise.h"
+#include "recipe/avx2/runs.h"
 #elif defined(__ARM_NEON)
 #if defined(__ARM_FEATURE_DOTPROD)
 #include "recipe/dotprod/dot.h"
@@ -20,6 +22,7 @@
 #include "recipe/neon/dot.h"
 #endif
 #include "recipe/neon/quantise.h"
+#include "recipe/neon/runs.h"
 #endif
 
 #endif

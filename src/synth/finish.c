@@ -167,6 +167,22 @@ static uint64_t n_products(const oi_snest *n)
     return all;
 }
 
+/* Parts are along a dim of the sums: threads share only what is stored in their shape. */
+static bool is_stored_so(const taking *t)
+{
+    bool is = true;
+    for (uint32_t i = 0; i < t->k->ports.n; i++) {
+        const oi_tensor *to = &t->u->tensors.at[t->k->ports.at[i].tensor];
+        const oi_operand *out = &t->k->sums->out[0];
+        if (!t->k->ports.at[i].is_written)
+            continue;
+        is = is && to->rank == out->rank;
+        for (uint32_t d = 0; is && d < out->rank; d++)
+            is = to->dims[d] == out->dims[d];
+    }
+    return is;
+}
+
 static void take(oi_unit *u, oi_skernel *k)
 {
     taking t = {.u = u, .k = k, .n = &k->nests.at[0]};
@@ -189,6 +205,7 @@ static void take(oi_unit *u, oi_skernel *k)
         return;
     }
     t.plan->macs = n_products(t.n);
+    t.plan->unit = is_stored_so(&t) ? t.plan->unit : t.plan->extent;
     set_arguments(&t, oi_recipe_pack(u, &call, &t.plan->packings[0]));
     k->recipe = t.recipe;
     k->plan = t.plan;

@@ -143,6 +143,17 @@ static inline __m512i emu_dpbusd_epi32(__m512i sum, __m512i a, __m512i b)
     return s.i;
 }
 
+static inline __m512i emu_dpwssd_epi32(__m512i sum, __m512i a, __m512i b)
+{
+    emu_wide s, x, y;
+    s.i = sum;
+    x.i = a;
+    y.i = b;
+    for (int i = 0; i < 32; i++)
+        s.u32[i / 2] += (uint32_t)((int16_t)x.u16[i] * (int16_t)y.u16[i]);
+    return s.i;
+}
+
 /* a times 2 to the whole number below b; SIMDe takes a small one for 0. */
 static inline __m512 emu_scalef_ps(__m512 a, __m512 b)
 {
@@ -269,6 +280,7 @@ static inline __m256i emu_pair(__m128i low, __m128i high)
 #undef _mm512_cvttps_epi32
 #undef _mm512_dpbf16_ps
 #undef _mm512_dpbusd_epi32
+#undef _mm512_dpwssd_epi32
 #undef _mm512_extractf32x8_ps
 #undef _mm512_extracti32x8_epi32
 #undef _mm512_i32gather_ps
@@ -314,6 +326,7 @@ static inline __m256i emu_pair(__m128i low, __m128i high)
 #define _mm512_cvttps_epi32(x)             emu_cvttps_epi32(x)
 #define _mm512_dpbf16_ps(s, a, b)          emu_dpbf16_ps(s, a, b)
 #define _mm512_dpbusd_epi32(s, a, b)       emu_dpbusd_epi32(s, a, b)
+#define _mm512_dpwssd_epi32(s, a, b)       emu_dpwssd_epi32(s, a, b)
 #define _mm512_extractf32x8_ps(x, i)       emu_half_f(x, i)
 #define _mm512_extracti32x8_epi32(x, i)    emu_half(x, i)
 #define _mm512_i32gather_ps(at, p, scale)  emu_i32gather_ps(at, p, scale)

@@ -123,6 +123,12 @@ static void test_integers(void **state)
                 sum += y.u8[j] * z.i8[j];
             assert_int_equal(r.u32[i], (uint32_t)sum);
         }
+        r.i = _mm512_dpwssd_epi32(x.i, y.i, z.i);
+        for (int i = 0; i < 16; i++) {
+            const int64_t one = (int16_t)y.u16[2 * i] * (int16_t)z.u16[2 * i];
+            const int64_t two = (int16_t)y.u16[2 * i + 1] * (int16_t)z.u16[2 * i + 1];
+            assert_int_equal(r.u32[i], (uint32_t)(x.i32[i] + one + two));
+        }
         r.i = _mm512_maddubs_epi16(x.i, y.i);
         for (int i = 0; i < 32; i++) {
             const int sum = x.u8[2 * i] * y.i8[2 * i] + x.u8[2 * i + 1] * y.i8[2 * i + 1];

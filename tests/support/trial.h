@@ -24,11 +24,11 @@ typedef void trial_body(const char *function, const trial_arg *a);
 
 typedef struct trial {
     oi_kernel_query q;
-    oi_operand in[8], out;
+    oi_operand in[10], out;
     oi_operand outs[2]; /* q.n_out of them, all alike */
     oi_op_value attrs[OI_KERNEL_ATTRS];
-    void *data[8];
-    bool is_weight[8];
+    void *data[10];
+    bool is_weight[10];
     uint64_t seed;
     int64_t reduced; /* length of the sums */
     bool is_small;   /* the target is a microcontroller */
@@ -123,8 +123,8 @@ static inline void trial_input(trial *t, bool is_weight, oi_dtype type, double s
 
 static inline void trial_reference(trial *t, void *out)
 {
-    uint64_t dims[9][OI_KERNEL_RANK];
-    oi_view in[8];
+    uint64_t dims[11][OI_KERNEL_RANK];
+    oi_view in[10];
     oi_op_arg attrs[OI_KERNEL_ATTRS];
     size_t n_attrs = 0;
     for (size_t i = 0; i <= t->q.n_in; i++)

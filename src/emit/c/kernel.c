@@ -224,8 +224,9 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
                          .kernel = k,
                          .ports = names};
     oi_out_line(&c->out, "static inline __attribute__((always_inline)) void %s_sum(", k->name);
-    oi_out_line(&c->out,
-                "    void *const *ports, int32_t i, int32_t j, int32_t k, int32_t p, int32_t acc)");
+    const char *index = lang_of(c)->index;
+    oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, int32_t acc)", index,
+                index, index, index);
     oi_out_brace(&c->out);
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];

@@ -177,6 +177,11 @@ static inline oi_vi oi_vi_load(const void *p)
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
+static inline void oi_vi_store(void *p, oi_vi v)
+{
+    _mm256_storeu_si256((__m256i *)p, v);
+}
+
 static inline oi_vi oi_vi_set(int32_t x)
 {
     return _mm256_set1_epi32(x);

@@ -43,4 +43,10 @@ static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
     return _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
 
+/* Pairs of numbers of 16 bits, none of both -32768: sum + their two products. */
+static inline oi_vi oi_vi_dot_i16(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(w, x));
+}
+
 #endif

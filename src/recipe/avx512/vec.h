@@ -190,6 +190,11 @@ static inline oi_vi oi_vi_load(const void *p)
     return _mm512_loadu_si512(p);
 }
 
+static inline void oi_vi_store(void *p, oi_vi v)
+{
+    _mm512_storeu_si512(p, v);
+}
+
 static inline oi_vi oi_vi_set(int32_t x)
 {
     return _mm512_set1_epi32(x);

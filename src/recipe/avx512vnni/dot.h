@@ -38,4 +38,10 @@ static inline oi_vi oi_vi_dot_i8(oi_vi sum, oi_vi w, oi_vi x)
     return _mm512_dpbusd_epi32(sum, _mm512_abs_epi8(w), signed_x);
 }
 
+/* Pairs of numbers of 16 bits, none of both -32768: sum + their two products. */
+static inline oi_vi oi_vi_dot_i16(oi_vi sum, oi_vi w, oi_vi x)
+{
+    return _mm512_dpwssd_epi32(sum, w, x);
+}
+
 #endif

@@ -161,6 +161,11 @@ static inline oi_vi oi_vi_load(const void *p)
     return vreinterpretq_s32_u8(vld1q_u8((const uint8_t *)p));
 }
 
+static inline void oi_vi_store(void *p, oi_vi v)
+{
+    vst1q_s32(p, v);
+}
+
 static inline oi_vi oi_vi_set(int32_t x)
 {
     return vdupq_n_s32(x);
@@ -225,6 +230,14 @@ static inline oi_vi oi_vi_four(const int8_t *p)
     int32_t four;
     memcpy(&four, p, sizeof four);
     return vdupq_n_s32(four);
+}
+
+/* Pairs of numbers of 16 bits, none of both -32768: sum + their two products. */
+static inline oi_vi oi_vi_dot_i16(oi_vi sum, oi_vi w, oi_vi x)
+{
+    const int16x8_t a = vreinterpretq_s16_s32(w), b = vreinterpretq_s16_s32(x);
+    const int32x4_t low = vmull_s16(vget_low_s16(a), vget_low_s16(b));
+    return vaddq_s32(sum, vpaddq_s32(low, vmull_high_s16(a, b)));
 }
 
 #endif

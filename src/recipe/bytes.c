@@ -1,0 +1,535 @@
+/* bytes.c: which products of bytes the bodies of bytes.h take, and how. */
+#include "recipe/recipe.h"
+
+#define PLACES  192    /* of the result that are made together: a multiple of six and of lanes */
+#define NEAR    65536  /* numbers of a strip that stay near */
+#define SCRATCH 262144 /* what a thread's stack may well hold of them */
+#define WIDEST  4096   /* places of a row */
+
+#define DEEP_NEAR    8192 /* pairs: first cache */
+#define DEEP_PERCENT 20   /* a load for every product, and of three rows' products one is 0 */
+
+static int64_t up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* -- what is multiplied -- */
+
+enum { NONE = -1 };
+
+/* Which inputs of a call are what; NONE: there is no such. */
+typedef struct task {
+    const oi_recipe_call *rc;
+    int x_zero, w, w_zero, scales, bias, y_zero; /* scales: of x; those of w and y lie 3 and 5 on */
+    int64_t kind;                                /* of oi_bytes_end; NONE: the kernel finishes */
+    oi_kernel_query q;                           /* of x and w alone */
+    oi_operand in[2];
+} task;
+
+static bool is_byte(oi_dtype t)
+{
+    return t == OI_I8 || t == OI_U8;
+}
+
+static const oi_operand *operand(const task *t, int input)
+{
+    return &t->rc->q->in[input];
+}
+
+/* What the plan packs must be weights, and the kernel's own ends are for plain i8. */
+static bool takes(task *t)
+{
+    const oi_kernel_query *q = t->rc->q;
+    const int packed[] = {t->w, t->w_zero, t->scales, t->scales == NONE ? NONE : t->scales + 3,
+                          t->scales == NONE ? NONE : t->scales + 5};
+    t->in[0] = q->in[0];
+    t->in[1] = *operand(t, t->w);
+    t->q = *q;
+    t->q.in = t->in;
+    t->q.n_in = 2;
+    for (size_t i = 0; i < OI_COUNT(packed); i++)
+        if (packed[i] != NONE && !t->rc->is_weight[packed[i]])
+            return false;
+    if (t->kind == NONE)
+        return t->in[0].dtype == OI_I8 && t->in[1].dtype == OI_I8 && q->out[0].dtype == OI_I32 &&
+               oi_kernel_accumulator(q) == OI_I32;
+    return !t->rc->rows && is_byte(t->in[0].dtype) && is_byte(t->in[1].dtype) &&
+           (t->x_zero == NONE || operand(t, t->x_zero)->dtype == t->in[0].dtype) &&
+           (t->w_zero == NONE || operand(t, t->w_zero)->dtype == t->in[1].dtype);
+}
+
+/* A call with sums of its own: op(x, w, x_zp, w_zp). */
+static task integer_task(const oi_recipe_call *rc)
+{
+    const size_t n = rc->q->n_in;
+    return (task){.rc = rc,
+                  .x_zero = n > 2 ? 2 : NONE,
+                  .w = 1,
+                  .w_zero = n > 3 ? 3 : NONE,
+                  .scales = NONE,
+                  .bias = NONE,
+                  .y_zero = NONE,
+                  .kind = 2};
+}
+
+/* op(x, x_scale, x_zp, w, w_scale, w_zp, y_scale, y_zp, b) */
+static task scaled_task(const oi_recipe_call *rc)
+{
+    return (task){.rc = rc,
+                  .x_zero = 2,
+                  .w = 3,
+                  .w_zero = 5,
+                  .scales = 1,
+                  .bias = rc->q->n_in > 8 ? 8 : NONE,
+                  .y_zero = 7,
+                  .kind = rc->q->out[0].dtype == OI_U8};
+}
+
+static task plain_task(const oi_recipe_call *rc)
+{
+    return (task){.rc = rc,
+                  .x_zero = NONE,
+                  .w = 1,
+                  .w_zero = NONE,
+                  .scales = NONE,
+                  .bias = NONE,
+                  .y_zero = NONE,
+                  .kind = NONE};
+}
+
+/* -- packed filters -- */
+
+enum {
+    GROUPS,
+    FILTERS,
+    C,
+    TAPS,
+    RUNS,
+    PAIRS,
+    LANES,
+    STEP_FILTER,
+    STEP_C,
+    UNSIGNED,
+    ZEROS /* of the filters: none, one, or one each */
+};
+
+static int32_t byte_of(const void *p, int64_t i, bool is_unsigned)
+{
+    return is_unsigned ? ((const uint8_t *)p)[i] : ((const int8_t *)p)[i];
+}
+
+/* Number i of run r of a filter, less its zero point: place by place of the window all channels. */
+static int16_t filter_number(const oi_packing *p, const void *const *in, int64_t group, int64_t f,
+                             int64_t r, int64_t i)
+{
+    const int64_t *n = p->sizes, tap = n[TAPS] / n[RUNS] * r + i / n[C], c = i % n[C];
+    const int64_t filter = group * n[FILTERS] + f;
+    if (f >= n[FILTERS] || i >= n[TAPS] / n[RUNS] * n[C])
+        return 0;
+    const int32_t zero = n[ZEROS] ? byte_of(in[1], n[ZEROS] > 1 ? filter : 0, n[UNSIGNED] != 0) : 0;
+    return (
+        int16_t)(byte_of(in[0], filter * n[STEP_FILTER] + c * n[STEP_C] + tap, n[UNSIGNED] != 0) -
+                 zero);
+}
+
+/* Two vectors of filters at a time, or one where that is all that is left: a pair of each. */
+static void pack_filters(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t *n = p->sizes;
+    int16_t *to = out;
+    for (int64_t g = 0; g < n[GROUPS]; g++)
+        for (int64_t f = 0; f < n[FILTERS]; f += 2 * n[LANES]) {
+            const int64_t wide = n[FILTERS] - f > n[LANES] ? 2 * n[LANES] : n[LANES];
+            for (int64_t r = 0; r < n[RUNS]; r++)
+                for (int64_t i = 0; i < n[PAIRS]; i++)
+                    for (int64_t k = 0; k < 2 * wide; k++)
+                        *to++ = filter_number(p, in, g, f + k / 2, r, 2 * i + k % 2);
+        }
+}
+
+/* Pairs of two rows of a filter, the last of an odd number with 0. */
+static void pack_rows(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t filters = p->sizes[0], kh = p->sizes[1], kw = p->sizes[2], zeros = p->sizes[4];
+    const bool is_unsigned = p->sizes[3] != 0;
+    int16_t *to = out;
+    for (int64_t f = 0; f < filters; f++) {
+        const int32_t zero = zeros ? byte_of(in[1], zeros > 1 ? f : 0, is_unsigned) : 0;
+        for (int64_t i = 0; i < (kh + 1) / 2 * kw * 2; i++) {
+            const int64_t y = i / (2 * kw) * 2 + i % 2, x = i / 2 % kw;
+            const int64_t at = (f * kh + y) * kw + x;
+            *to++ = y < kh ? (int16_t)(byte_of(in[0], at, is_unsigned) - zero) : 0;
+        }
+    }
+}
+
+/* x_scale * w_scale / y_scale of every filter, as the op's definition computes it. */
+static void pack_factors(const oi_packing *p, const void *const *in, void *out)
+{
+    const float *x = in[0], *w = in[1], *y = in[2];
+    for (int64_t f = 0; f < p->sizes[0]; f++) {
+        const float both = x[0] * w[p->sizes[1] > 1 ? f : 0];
+        ((float *)out)[f] = both / y[0];
+    }
+}
+
+/* How many zero points w has: of `filters` one each, one for all, or none. False: otherwise. */
+static bool count_zeros(const task *t, int64_t filters, int64_t *out)
+{
+    *out = t->w_zero == NONE ? 0 : oi_operand_count(operand(t, t->w_zero));
+    return *out == filters || *out == (t->w_zero != NONE);
+}
+
+/* The filters, and the factors of what is scaled. */
+static bool add_packings(const task *t, int64_t filters, oi_packing w, oi_recipe_plan *out)
+{
+    w.in[0] = (uint32_t)t->w;
+    w.in[1] = (uint32_t)t->w_zero;
+    w.n_in = t->w_zero == NONE ? 1 : 2;
+    out->packings[out->n_packings++] = w;
+    if (t->scales == NONE)
+        return true;
+    const uint32_t x = (uint32_t)t->scales;
+    const int64_t scales = oi_operand_count(&t->rc->q->in[x + 3]);
+    out->packings[out->n_packings++] = (oi_packing){.name = "factors of filters",
+                                                    .n_in = 3,
+                                                    .in = {x, x + 3, x + 5},
+                                                    .sizes = {filters, scales},
+                                                    .size_bytes = (uint64_t)filters * sizeof(float),
+                                                    .dtype = OI_F32,
+                                                    .pack = pack_factors};
+    return (scales == 1 || scales == filters) && oi_operand_count(operand(t, t->scales)) == 1;
+}
+
+static bool add_filters(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_recipe_plan *out)
+{
+    const int64_t filters = sizes[GROUPS] * up(sizes[FILTERS], sizes[LANES]);
+    oi_packing p = {.name = "pairs of vectors of filters",
+                    .size_bytes = (uint64_t)(filters * sizes[RUNS] * sizes[PAIRS] * 4),
+                    .dtype = OI_I16,
+                    .pack = pack_filters};
+    memcpy(p.sizes, sizes, sizeof p.sizes);
+    return count_zeros(t, sizes[GROUPS] * sizes[FILTERS], &p.sizes[ZEROS]) &&
+           add_packings(t, sizes[GROUPS] * sizes[FILTERS], p, out);
+}
+
+static bool add_rows_of_filters(const task *t, int64_t filters, int64_t kh, int64_t kw,
+                                oi_recipe_plan *out)
+{
+    oi_packing p = {.name = "pairs of rows",
+                    .sizes = {filters, kh, kw, t->in[1].dtype == OI_U8},
+                    .size_bytes = (uint64_t)(filters * ((kh + 1) / 2) * kw * 4),
+                    .dtype = OI_I32,
+                    .pack = pack_rows};
+    return count_zeros(t, filters, &p.sizes[4]) && add_packings(t, filters, p, out);
+}
+
+/* -- plans -- */
+
+static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype dtype, int64_t count)
+{
+    const uint32_t i = out->n_scratch++;
+    out->scratch[i].name = name;
+    out->scratch[i].dtype = dtype;
+    out->scratch[i].count = count;
+    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
+}
+
+/* An input, or x where there is none. */
+static void add_input(int input, oi_recipe_plan *out)
+{
+    oi_recipe_arg_add(out, OI_ARG_IN, input == NONE ? 0 : input);
+}
+
+/* The first arguments: tensors. */
+static void add_tensors(const task *t, bool has_bias, oi_recipe_plan *out)
+{
+    out->is_int8 = true;
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    if (t->kind == NONE) {
+        oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
+        oi_recipe_arg_add(out, OI_ARG_FINISH, 0);
+        return;
+    }
+    add_input(t->x_zero, out);
+    oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
+    if (t->scales == NONE)
+        add_input(NONE, out);
+    else
+        oi_recipe_arg_add(out, OI_ARG_PACKED, 1);
+    if (has_bias)
+        add_input(t->bias, out);
+    add_input(t->y_zero, out);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+}
+
+static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+}
+
+/* What the numbers are; `last`: whether there is a bias, or where zero points of rows lie. */
+static void add_kind(const task *t, int64_t last, oi_recipe_plan *out)
+{
+    const int64_t kinds[] = {t->in[0].dtype == OI_U8, t->kind, t->x_zero != NONE, last};
+    if (t->kind != NONE)
+        add_sizes(out, kinds, OI_COUNT(kinds));
+}
+
+static void add_share(oi_recipe_plan *out)
+{
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+}
+
+/* The last arguments of a convolution: which rows, and of how many. */
+static void add_rows(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe_plan *out)
+{
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->kept : c->y.in);
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows > 0);
+    oi_recipe_arg_add(out, OI_ARG_ROW, 0);
+    oi_recipe_arg_add(out, OI_ARG_ROW_END, c->out_height);
+    add_share(out);
+}
+
+/* Row r of the result is made of rows of x: who finishes sums may ask for some. */
+static void set_rows(const task *t, const oi_conv_call *c, oi_recipe_plan *out)
+{
+    if (t->kind != NONE)
+        return;
+    out->finish[0] = 1;
+    out->finish[1] = 2;
+    out->row_dim = t->in[0].rank == 4 ? 2 : 0;
+    out->row_step = c->y.stride;
+    out->row_from = -c->y.before;
+    out->row_to = (c->y.kernel - 1) * c->y.dilation - c->y.before;
+}
+
+/* A convolution whose rows are long or of one place: those of windows of one place are all of its
+ * places, and what has no height is turned, so that the body may cut it anywhere. */
+static void turn(oi_conv_call *c, uint32_t rank)
+{
+    const oi_window none = {.in = 1, .kernel = 1, .stride = 1, .dilation = 1};
+    if (c->is_points) {
+        c->y = c->x = none;
+        c->y.in = c->out_height = c->places;
+        c->out_width = 1;
+    } else if (rank == 3) {
+        c->y = c->x;
+        c->x = none;
+        c->out_height = c->out_width;
+        c->out_width = 1;
+    }
+}
+
+/* How a band is laid out. */
+typedef struct strip {
+    int64_t tall, columns, runs_y, runs_x, step_y, step_x, run, band, numbers;
+} strip;
+
+static bool set_strip(const oi_conv_call *c, int64_t groups, strip *s)
+{
+    const bool is_flat = c->x.in == 1 && c->out_width == 1 && c->x.kernel == 1 && !c->x.before;
+    const bool joins_y = groups == 1 && is_flat && c->y.dilation == 1;
+    const bool joins_x = groups == 1 && (c->x.dilation == 1 || c->x.kernel == 1);
+    s->tall = (c->y.kernel - 1) * c->y.dilation + 1;
+    s->columns = (c->out_width - 1) * c->x.stride + (c->x.kernel - 1) * c->x.dilation + 1;
+    s->runs_y = joins_y ? 1 : c->y.kernel;
+    s->runs_x = joins_x ? 1 : c->x.kernel;
+    s->run = c->c / groups * (joins_y ? c->y.kernel : 1) * (joins_x ? c->x.kernel : 1);
+    s->step_y = c->y.dilation * s->columns * c->c;
+    s->step_x = c->x.dilation * c->c;
+    s->band = c->out_width < PLACES ? PLACES / c->out_width : 1;
+    s->band = s->band < c->out_height ? s->band : c->out_height;
+    if (c->out_width > WIDEST || s->columns > SCRATCH / c->c)
+        return false;
+    const int64_t row = s->columns * c->c;
+    while (s->band > 1 && (s->band - 1) * c->y.stride + s->tall > NEAR / row)
+        s->band = (s->band + 1) / 2;
+    s->numbers = ((s->band - 1) * c->y.stride + s->tall) * row + 2;
+    return s->numbers <= SCRATCH;
+}
+
+/* Rows are shared out, or filters where there are few of those. */
+static void share(const oi_recipe_call *rc, const oi_conv_call *c, int64_t groups, int64_t lanes,
+                  oi_recipe_plan *out)
+{
+    const oi_operand *to = &rc->q->out[0];
+    const bool by_filters = groups == 1 && to->dims[2] < 8 && c->m >= 4 * lanes;
+    out->extent = by_filters ? c->m : to->dims[2];
+    out->unit = by_filters ? 2 * lanes : 1;
+    out->split_dim = by_filters ? 1 : 2;
+}
+
+static bool plan_windows(const task *t, oi_conv_call *c, int64_t groups, int64_t lanes,
+                         oi_recipe_plan *out)
+{
+    strip s;
+    if (!t->rc->rows)
+        turn(c, t->in[0].rank);
+    if (!set_strip(c, groups, &s))
+        return false;
+    const int64_t n = s.band * c->out_width, taps = c->y.kernel * c->x.kernel;
+    const int64_t each = c->c / groups, filters = c->m / groups, pairs = (s.run + 1) / 2;
+    if (!add_filters(t,
+                     (int64_t[OI_PACK_SIZES]){groups, filters, each, taps, s.runs_y * s.runs_x,
+                                              pairs, lanes, each * taps, taps,
+                                              t->in[1].dtype == OI_U8},
+                     out))
+        return false;
+    share(t->rc, c, groups, lanes, out);
+    out->function = t->kind == NONE ? "oi_bytes_conv" : "oi_bytes_qconv";
+    add_tensors(t, true, out);
+    add_scratch(out, "strip", OI_I16, s.numbers);
+    add_scratch(out, "sums", OI_I32, up(n, 3 * 16) * 2 * lanes);
+    add_scratch(out, "lines", OI_I32, up(n, lanes) * lanes);
+    add_kind(t, t->bias != NONE, out);
+    const int64_t sizes[] = {c->batches,
+                             groups,
+                             each,
+                             c->y.in,
+                             c->x.in,
+                             filters,
+                             c->out_height,
+                             c->out_width,
+                             s.tall,
+                             c->y.stride,
+                             c->x.stride,
+                             c->y.before,
+                             c->x.before,
+                             s.columns,
+                             s.runs_y,
+                             s.runs_x,
+                             s.step_y,
+                             s.step_x,
+                             pairs,
+                             s.band,
+                             c->out_height / t->q.out[0].dims[2],
+                             out->split_dim == 1};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(t->rc, c, out);
+    return true;
+}
+
+/* Every filter has a channel of its own. */
+static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_recipe_plan *out)
+{
+    const int64_t pitch = up(c->out_width, lanes) + (c->x.kernel - 1) * c->x.dilation / c->x.stride;
+    const int64_t row = c->x.stride * pitch, below = (c->y.kernel - 1) / 2 * 2 * c->y.dilation + 1;
+    int64_t band = t->rc->rows && t->rc->rows < c->out_height ? t->rc->rows : c->out_height;
+    if (c->out_width > WIDEST || c->x.stride > SCRATCH / pitch || below > SCRATCH / row)
+        return false;
+    while (band > 1 && (band - 1) * c->y.stride + below > DEEP_NEAR / row)
+        band = (band + 1) / 2;
+    const int64_t pairs = ((band - 1) * c->y.stride + below) * row;
+    if (pairs > SCRATCH / 2 || !add_rows_of_filters(t, c->m, c->y.kernel, c->x.kernel, out))
+        return false;
+    out->function = t->kind == NONE ? "oi_bytes_conv_deep" : "oi_bytes_qconv_deep";
+    out->percent = DEEP_PERCENT;
+    out->extent = c->m;
+    out->unit = 1;
+    out->split_dim = 1;
+    add_tensors(t, true, out);
+    add_scratch(out, "pairs", OI_I32, pairs);
+    add_scratch(out, "sums", OI_I32, band * c->out_width + lanes);
+    add_kind(t, t->bias != NONE, out);
+    if (t->kind != NONE)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, c->out_height);
+    const int64_t sizes[] = {c->batches,  c->c,         c->y.in,       c->x.in,
+                             c->m / c->c, c->out_width, c->y.kernel,   c->x.kernel,
+                             c->y.stride, c->x.stride,  c->y.dilation, c->x.dilation,
+                             c->y.before, c->x.before,  pitch,         band};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(t->rc, c, out);
+    return true;
+}
+
+static bool plan_conv(task t, oi_recipe_plan *out)
+{
+    const int64_t groups = oi_kernel_attr(t.rc->q, "group")->i;
+    const int64_t lanes = oi_recipe_lanes(t.rc->target);
+    oi_conv_call c;
+    if (!takes(&t) || t.in[0].rank < 3 || !oi_conv_call_set(&t.q, &c) ||
+        (t.x_zero != NONE && oi_operand_count(operand(&t, t.x_zero)) != 1))
+        return false;
+    set_rows(&t, &c, out);
+    if (groups > 1 && groups == c.c)
+        return plan_deep(&t, &c, lanes, out);
+    return plan_windows(&t, &c, groups, lanes, out);
+}
+
+/* Zero points of x: one, or one for each row of a single matrix. */
+static bool zero_step(const task *t, int64_t rows, int64_t *out)
+{
+    const int64_t n = t->x_zero == NONE ? 1 : oi_operand_count(operand(t, t->x_zero));
+    *out = n > 1;
+    return n == 1 || (n == rows && t->in[0].rank == 2);
+}
+
+static bool plan_matmul(task t, bool is_turned, oi_recipe_plan *out)
+{
+    const int64_t lanes = oi_recipe_lanes(t.rc->target);
+    int64_t rows = 1, step;
+    if (!takes(&t) || t.in[0].rank < 2 || t.in[1].rank != 2)
+        return false;
+    const oi_operand *x = &t.in[0], *w = &t.in[1];
+    const int64_t k = w->dims[is_turned], m = w->dims[!is_turned], pairs = (k + 1) / 2;
+    for (uint32_t d = 0; d + 1 < x->rank; d++)
+        rows *= x->dims[d];
+    if (rows == 0 || k == 0 || m == 0 || k > SCRATCH / 6 || !zero_step(&t, rows, &step) ||
+        !add_filters(&t,
+                     (int64_t[OI_PACK_SIZES]){1, m, k, 1, 1, pairs, lanes, is_turned ? k : 1,
+                                              is_turned ? 1 : m, w->dtype == OI_U8},
+                     out))
+        return false;
+    out->function = t.kind == NONE ? "oi_bytes_matmul" : "oi_bytes_qmatmul";
+    out->extent = m;
+    out->unit = 2 * lanes;
+    out->split_dim = t.q.out[0].rank - 1;
+    out->streams = pairs * 4;
+    out->finish[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
+    out->finish[1] = t.kind == NONE ? t.q.out[0].rank : 0;
+    add_tensors(&t, false, out);
+    add_scratch(out, "strip", OI_I16, 6 * 2 * pairs);
+    add_scratch(out, "sums", OI_I32, 6 * 2 * lanes);
+    add_kind(&t, step, out);
+    const int64_t sizes[] = {rows, k, m, pairs};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_share(out);
+    return true;
+}
+
+/* -- rows of the table -- */
+
+bool oi_recipe_bytes_conv(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan_conv(plain_task(c), out);
+}
+
+bool oi_recipe_conv_integer(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan_conv(integer_task(c), out);
+}
+
+bool oi_recipe_qconv(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan_conv(scaled_task(c), out);
+}
+
+bool oi_recipe_bytes_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return !oi_kernel_attr(c->q, "transpose_a")->b &&
+           plan_matmul(plain_task(c), oi_kernel_attr(c->q, "transpose_b")->b, out);
+}
+
+bool oi_recipe_matmul_integer(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan_matmul(integer_task(c), false, out);
+}
+
+bool oi_recipe_qmatmul(const oi_recipe_call *c, oi_recipe_plan *out)
+{
+    return plan_matmul(scaled_task(c), false, out);
+}

@@ -868,7 +868,7 @@ typedef struct oi_device_info {
         /* measured; 0 = unknown. One thread, but for the last */
         uint64_t clock_hz;
         double l1_bytes_per_s, l2_bytes_per_s, l3_bytes_per_s, memory_bytes_per_s;
-        double f32_macs_per_s, int8_macs_per_s;
+        double f32_macs_per_s, int8_macs_per_s, tile_macs_per_s;
         uint64_t meet_ns; /* all threads wait for each other */
     } cpu;
     struct { /* sizes that were found best; 0 = by the caches */

@@ -144,6 +144,17 @@ def test_tuned_file_changes_the_plan(openinfer, tmp_path):
     openinfer("verify", graph, "--target", tuned, "--steps", "2", "--cflags", "-O1")
 
 
+@pytest.mark.parametrize("rate, body", [(0, "oi_parts_two"), (1170, "oi_parts_two"), (400, "oi_gemm_two")])
+def test_tiles_that_are_slow_are_left(openinfer, tmp_path, rate, body):
+    """f32 products are made in tiles of bf16 where the device file says that they are quick enough, or nothing."""
+    graph, device = tmp_path / "g.oi", tmp_path / "mine.json"
+    graph.write_text("dynamic { a: f32[512, 512]; b: f32[512, 512]; } volatile { y: f32[512, 512]; }\n"
+                     "block entry { op matmul(a, b) >> y; return y; }\n")
+    device.write_text(f'{{"extends": "cpu_amx", "cpu": {{"f32_macs_per_s": 78e9, "tile_macs_per_s": {rate}e9}}}}')
+    openinfer("synth", graph, "--target", device, "-o", tmp_path / "out", "--name", "g")
+    assert body + "(" in (tmp_path / "out/g.c").read_text()
+
+
 def test_tune(openinfer, tmp_path):
     """A tuning run writes a device file that extends the given one and that programs can be made for."""
     out = tmp_path / "mine.json"

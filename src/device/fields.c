@@ -115,6 +115,7 @@ const oi_field oi_fields[] = {
     NUMBER("cpu.memory_bytes_per_s", ON_CPU, cpu.memory_bytes_per_s, "0", "the same for memory; memory.bandwidth_bytes_per_s is for all threads"),
     NUMBER("cpu.f32_macs_per_s", ON_CPU | ON_MCU, cpu.f32_macs_per_s, "0", "multiply-accumulates of one thread in f32; 0 = unknown"),
     NUMBER("cpu.int8_macs_per_s", ON_CPU | ON_MCU, cpu.int8_macs_per_s, "0", "the same in 8-bit integers"),
+    NUMBER("cpu.tile_macs_per_s", ON_CPU, cpu.tile_macs_per_s, "0", "the same in tiles of bf16, where there are any"),
     COUNT("cpu.meet_ns", ON_CPU, cpu.meet_ns, "0", 0, ANY, "all threads wait for each other once; 0 = unknown"),
     CHOICE("cpu.endianness", ON_CPU | ON_MCU, cpu.endianness, OI_ENDIANS, "\"little\"", "big needs embedded weights"),
     CHOICE("cpu.c_standard", ON_CPU | ON_MCU, cpu.c_standard, OI_C_STANDARDS, "\"c11\"", "the emitted C keeps to"),

@@ -3,6 +3,7 @@
 
 #define AT_RUN_TIME 2 /* threads that predictions are for when the run decides */
 #define SAVES       4
+#define TILES       16 /* 16 x 16 x 32 in 16 cycles: so many times what two vectors of floats do */
 #define ALONE       16384 /* elements of a large kernel where there is nobody to share with */
 
 static bool has(const oi_device_info *t, oi_isa isa)
@@ -50,6 +51,7 @@ static oi_machine processor(const oi_device_info *t)
         or_else(t->memory.bandwidth_bytes_per_s * 1e-9, 1.5 * m.bytes_per_ns[OI_LEVEL_MEMORY]);
     m.f32_macs_per_ns = or_else(t->cpu.f32_macs_per_s * 1e-9, pipes * v / 4 * ghz);
     m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, (v > 8 ? 2 : 0.25) * v * ghz);
+    m.tile_macs_per_ns = or_else(t->cpu.tile_macs_per_s * 1e-9, TILES * m.f32_macs_per_ns);
     m.ops_per_ns = v / 4 * ghz;
     m.scalar_ops_per_ns = ghz / 2;
     m.meet_ns = or_else((double)t->cpu.meet_ns, 256 / ghz);

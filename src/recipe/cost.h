@@ -18,8 +18,9 @@ typedef struct oi_machine {
     double bytes_per_ns[OI_LEVELS];  /* that one thread reads from there */
     double memory_bytes_per_ns;      /* that all threads together read from memory */
     double f32_macs_per_ns, int8_macs_per_ns, ops_per_ns, scalar_ops_per_ns; /* of one thread */
-    double meet_ns; /* all threads wait for each other */
-    double call_ns; /* a kernel beside its work */
+    double tile_macs_per_ns; /* of bf16; only where there are tiles */
+    double meet_ns;          /* all threads wait for each other */
+    double call_ns;          /* a kernel beside its work */
 } oi_machine;
 
 oi_machine oi_cost_machine(const oi_device_info *t);

@@ -82,6 +82,17 @@ static void test_times(void **state)
     oi_device_free(d);
 }
 
+static void test_tiles(void **state)
+{
+    (void)state;
+    oi_device *d = load("{\"extends\": \"cpu_amx\", \"cpu\": {\"f32_macs_per_s\": 50e9}}");
+    assert_float_equal(oi_cost_machine(oi_device_get(d)).tile_macs_per_ns, 800, 1e-6);
+    oi_device_free(d);
+    d = load("{\"extends\": \"cpu_amx\", \"cpu\": {\"tile_macs_per_s\": 300e9}}");
+    assert_float_equal(oi_cost_machine(oi_device_get(d)).tile_macs_per_ns, 300, 1e-6);
+    oi_device_free(d);
+}
+
 static void test_microcontroller(void **state)
 {
     (void)state;
@@ -100,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_sizes_of_profiles),
         cmocka_unit_test(test_sizes_follow_the_device),
         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_microcontroller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ extern const oi_embedded oi_probe_files[]; /* generated: probe/ */
 typedef struct tuning {
     oi_work work; /* first: the two are one */
     oi_device device;
-    double l1, l2, l3, one, all, f32, int8, meet_ns; /* GB/s, GMAC/s */
+    double l1, l2, l3, one, all, f32, int8, tile, meet_ns; /* GB/s, GMAC/s */
 } tuning;
 
 /* -- the machine -- */
@@ -51,6 +51,7 @@ static void read_figures(tuning *t, const char *text)
     t->all = t->all > t->one ? t->all : t->one;
     t->f32 = figure(text, "f32_gmac_per_s", "1");
     t->int8 = figure(text, "int8_gmac_per_s", "1");
+    t->tile = figure(text, "tile_gmac_per_s", "1");
     t->meet_ns = figure(text, "meet_ns", NULL);
 }
 
@@ -201,6 +202,7 @@ static void state_figures(tuning *t)
     info->memory.bandwidth_bytes_per_s = t->all * 1e9;
     info->cpu.f32_macs_per_s = t->f32 * 1e9;
     info->cpu.int8_macs_per_s = t->int8 * 1e9;
+    info->cpu.tile_macs_per_s = t->tile * 1e9;
     info->cpu.meet_ns = (uint64_t)(t->meet_ns + 0.5);
 }
 
@@ -222,6 +224,8 @@ static void put_file(const oi_device_info *i, const char *base, oi_jsonw *w)
     put_number(w, "l3_bytes_per_s", i->cpu.l3_bytes_per_s);
     put_number(w, "meet_ns", (double)i->cpu.meet_ns);
     put_number(w, "memory_bytes_per_s", i->cpu.memory_bytes_per_s);
+    if (i->cpu.tile_macs_per_s > 0)
+        put_number(w, "tile_macs_per_s", i->cpu.tile_macs_per_s);
     oi_jsonw_close(w, '}');
     oi_jsonw_key(w, "extends");
     oi_jsonw_str(w, base);

@@ -4,9 +4,13 @@ OPENINFER_BIN names the command (default: build/bin/openinfer). OPENINFER_SANITI
 is slow on purpose, so that tests of speed and memory can ask for less.
 """
 
+import json
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
+import tempfile
 
 import pytest
 
@@ -76,3 +80,49 @@ def openinfer():
         return result
 
     return run
+
+
+def once(folder, write):
+    """The folder that `write` fills, filled by whoever comes first; others may do so at the same time."""
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        mine = pathlib.Path(tempfile.mkdtemp(dir=folder.parent))
+        write(mine)
+        try:
+            mine.rename(folder)
+        except OSError:  # somebody else did
+            shutil.rmtree(mine)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def of_all_workers(tmp_path_factory) -> pathlib.Path:
+    """A folder that all processes of this run have in common."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+
+@pytest.fixture(scope="session")
+def example_package(of_all_workers):
+    """example_package(NAME) -> the package that examples/NAME_oinf.py writes, written once in a run; to be read only."""
+    sys.path.insert(0, str(REPO / "examples"))
+    import run_all
+
+    def path(name):
+        return once(of_all_workers / "example_packages" / name, lambda to: run_all.write_package(name, to)) / f"{name}.oinf"
+
+    return path
+
+
+@pytest.fixture(scope="session")
+def example_reference(of_all_workers, example_package):
+    """example_reference(NAME) -> (folder, run.json) of what examples/NAME_ref.py computes; to be read only."""
+    pytest.importorskip("numpy", reason="references are computed with numpy")
+    import run_all
+
+    def of(name):
+        package = example_package(name)
+        folder = once(of_all_workers / "example_references" / name, lambda to: run_all.write_reference(name, package, to))
+        return folder, json.loads((folder / "run.json").read_text())
+
+    return of

@@ -117,11 +117,8 @@ def names():
 
 
 @pytest.mark.parametrize("name", names())
-def test_examples(openinfer, tmp_path, name):
-    import run_all
-
-    package = run_all.write_package(name, tmp_path / name)
-    plan = plan_of(openinfer, tmp_path / "out", REPO / f"examples/{name}.oi", "--model", package)
+def test_examples(openinfer, example_package, tmp_path, name):
+    plan = plan_of(openinfer, tmp_path / "out", REPO / f"examples/{name}.oi", "--model", example_package(name))
     c = plan["certificate"]
     assert c["arena_bound_bytes"] <= c["arena_bytes"] <= 1.05 * c["arena_bound_bytes"]
     for blocks in blocks_of(plan):

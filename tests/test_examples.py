@@ -23,39 +23,6 @@ if os.environ.get("OPENINFER_SANITIZED"):  # the others are not watched there
     DEVICES = ["cpu:scalar", "cpu:avx2"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("examples")
-
-
-@pytest.fixture(scope="module")
-def package(folder):
-    """package(NAME) -> the package that examples/NAME_oinf.py writes, written once."""
-    written = {}
-
-    def write(name):
-        if name not in written:
-            written[name] = run_all.write_package(name, folder / name)
-        return written[name]
-
-    return write
-
-
-@pytest.fixture(scope="module")
-def reference(folder, package):
-    """reference(NAME) -> (folder, run.json) of what examples/NAME_ref.py computes."""
-    pytest.importorskip("numpy", reason="references are computed with numpy")
-    written = {}
-
-    def write(name):
-        if name not in written:
-            where = folder / name / "ref"
-            written[name] = where, run_all.write_reference(name, package(name), where)
-        return written[name]
-
-    return write
-
-
 def test_every_example_is_complete():
     """A graph, the writer of its package and its reference, all under one name."""
     assert len(NAMES) >= 20
@@ -64,42 +31,42 @@ def test_every_example_is_complete():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_package(openinfer, package, folder, name):
-    path = package(name)
+def test_package(openinfer, example_package, tmp_path, name):
+    path = example_package(name)
     assert openinfer("inspect", "--strict", path).stdout
     assert path.stat().st_size < 100_000
-    again = run_all.write_package(name, folder / "again")
+    again = run_all.write_package(name, tmp_path)
     assert again.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_package_needs_no_numpy(package, tmp_path, name):
+def test_package_needs_no_numpy(example_package, tmp_path, name):
     """The writers use only the standard library and our own package."""
     (tmp_path / "numpy.py").write_text("raise ImportError('numpy is hidden by this test')\n")
     path = os.pathsep.join([str(tmp_path), str(REPO / "python/src")])
     env = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     out = tmp_path / "model.oinf"
     subprocess.run([sys.executable, EXAMPLES / f"{name}_oinf.py", out], check=True, env=env)
-    assert out.read_bytes() == package(name).read_bytes()
+    assert out.read_bytes() == example_package(name).read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_graph(openinfer, package, name):
+def test_graph(openinfer, example_package, name):
     graph = EXAMPLES / f"{name}.oi"
     openinfer("fmt", "--check", graph)
-    for model in ([], ["--model", package(name)]):
+    for model in ([], ["--model", example_package(name)]):
         assert openinfer("check", "--strict", graph, *model).stderr == ""
     assert graph.read_text().startswith("//"), "an example says first what it shows"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_forms(openinfer, package, tmp_path, name):
+def test_forms(openinfer, example_package, tmp_path, name):
     """Text to JSON to text to JSON changes nothing, and JSON holds against the package too."""
     graph, first, text, second = EXAMPLES / f"{name}.oi", *(tmp_path / f for f in ("1.json", "2.oi", "2.json"))
     for source, form, target in ((graph, "json", first), (first, "text", text), (text, "json", second)):
         openinfer("graph", source, "--to", form, "--deterministic", "-o", target)
     assert first.read_bytes() == second.read_bytes()
-    assert openinfer("check", "--strict", first, "--model", package(name)).stderr == ""
+    assert openinfer("check", "--strict", first, "--model", example_package(name)).stderr == ""
     openinfer("fmt", "--check", text)
 
 
@@ -115,9 +82,9 @@ def test_drawing(openinfer, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_reference(openinfer, reference, name):
+def test_reference(openinfer, example_reference, name):
     """A reference gives all inputs and judges everything returned and everything that persists."""
-    _, about = reference(name)
+    _, about = example_reference(name)
     assert 3 <= about["steps"] <= 8
     graph = json.loads(openinfer("graph", EXAMPLES / f"{name}.oi", "--to", "json").stdout)
     of_kind = {kind: {n for n, v in graph["vars"].items() if v["kind"] == kind} for kind in ("Dynamic", "Persistent")}
@@ -129,11 +96,11 @@ def test_reference(openinfer, reference, name):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
-def test_run(reference, package, tmp_path, name, device):
+def test_run(example_reference, example_package, tmp_path, name, device):
     if device not in run_all.devices(BIN):
         pytest.skip(f"this machine cannot run {device}")
-    where, about = reference(name)
-    result = run_all.run(BIN, name, package(name), where, about, device, tmp_path)
+    where, about = example_reference(name)
+    result = run_all.run(BIN, name, example_package(name), where, about, device, tmp_path)
     assert result.returncode == 0, result.stderr
     rows = list(run_all.compare(where, about, tmp_path))
     assert len(rows) >= about["steps"]
@@ -142,14 +109,14 @@ def test_run(reference, package, tmp_path, name, device):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_same_bits(reference, package, tmp_path, name):
+def test_same_bits(example_reference, example_package, tmp_path, name):
     """Neither threads nor room for only the largest tensor of the model change a bit."""
-    where, about = reference(name)
-    with read_oinf(package(name)) as model:
+    where, about = example_reference(name)
+    with read_oinf(example_package(name)) as model:
         limit = max((t.nbytes for t in model.tensors.values()), default=1024)
     ways = {"plain": [], "threads": ["--threads", "4"], "limited": ["--memory-limit", str(limit)]}
     for way, options in ways.items():
-        result = run_all.run(BIN, name, package(name), where, about, "cpu", tmp_path / way, *options)
+        result = run_all.run(BIN, name, example_package(name), where, about, "cpu", tmp_path / way, *options)
         assert result.returncode == 0, result.stderr
     wanted = {p.name: p.read_bytes() for p in (tmp_path / "plain").iterdir()}
     assert len(wanted) >= about["steps"]
@@ -163,11 +130,11 @@ def c_example(name, *args):
     return subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
 
 
-def test_c_minimal(reference, package):
+def test_c_minimal(example_reference, example_package):
     import numpy as np
 
-    where, about = reference("minimal")
-    result = c_example("minimal", package("minimal"))
+    where, about = example_reference("minimal")
+    result = c_example("minimal", example_package("minimal"))
     assert result.returncode == 0 and result.stderr == ""
     lines = result.stdout.splitlines()
     for step in range(about["steps"]):  # the program draws the same inputs as the reference
@@ -177,14 +144,14 @@ def test_c_minimal(reference, package):
     assert kinds == ["[entry] Assign ", "[entry] OpExecute add", "[entry] OpExecute mul", "[entry] Return "]
 
 
-def test_c_kv_cache_decode(reference, package):
+def test_c_kv_cache_decode(example_reference, example_package):
     """Eight tokens, each fed back; then the cache is full, which is reported and harms nothing."""
-    reference("kv_cache_decode")
+    example_reference("kv_cache_decode")
     import kv_cache_decode_ref as ref
     import numpy as np
     from reference import Run
 
-    path = package("kv_cache_decode")
+    path = example_package("kv_cache_decode")
     with read_oinf(path) as model:
         run = Run(model)
         K, V = ref.empty_caches(run)

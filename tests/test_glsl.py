@@ -15,7 +15,6 @@ from conftest import REPO
 
 EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(EXAMPLES / "tiny"), str(REPO / "python/src")]
-import run_all  # noqa: E402
 import test_synth  # noqa: E402
 import tiny_oinf  # noqa: E402
 from shaders import DEVICES, REFUSED, compile_all, shaders  # noqa: E402
@@ -44,17 +43,10 @@ def judge(words, device, tmp_path):
         compile_all(files, tmp_path / "spv")
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    pytest.importorskip("numpy", reason="packages are made with numpy")
-    folder = tmp_path_factory.mktemp("glsl")
-    return lambda name: run_all.write_package(name, folder / name)
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", test_synth.NAMES)
-def test_example(package, name, device, tmp_path):
-    judge([EXAMPLES / f"{name}.oi", "--model", package(name)], device, tmp_path)
+def test_example(example_package, name, device, tmp_path):
+    judge([EXAMPLES / f"{name}.oi", "--model", example_package(name)], device, tmp_path)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -11,7 +11,6 @@ from conftest import REPO
 
 EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
-import run_all  # noqa: E402
 
 pytest.importorskip("numpy", reason="packages are made with numpy")
 
@@ -48,8 +47,8 @@ def overlap(a, b):
 
 
 @pytest.mark.parametrize("name", ["kv_cache_decode", "moe_routing", "streaming_pipeline", "minimal"])
-def test_report(openinfer, tmp_path, name):
-    package = run_all.write_package(name, tmp_path / name)
+def test_report(openinfer, example_package, tmp_path, name):
+    package = example_package(name)
     openinfer("synth", EXAMPLES / f"{name}.oi", "--model", package, "--target", "cpu_scalar", "-o", tmp_path / "out")
     text = (tmp_path / "out/report.html").read_text()
     plan = json.loads((tmp_path / "out/plan.json").read_text())

@@ -53,12 +53,7 @@ def ways_for(i):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("synth")
-
-
-@pytest.fixture(scope="module")
-def example(folder):
+def example(example_package, example_reference):
     """example(NAME) -> the words that name its graph and model, and give integers values that mean something."""
     pytest.importorskip("numpy", reason="inputs are made with numpy")
     import numpy as np
@@ -67,11 +62,10 @@ def example(folder):
 
     def write(name):
         if name not in known:
-            package = run_all.write_package(name, folder / name)
-            about = run_all.write_reference(name, package, folder / name / "ref")
-            words = [str(EXAMPLES / f"{name}.oi"), "--model", str(package)]
+            folder, about = example_reference(name)
+            words = [str(EXAMPLES / f"{name}.oi"), "--model", str(example_package(name))]
             for x in about["inputs"]:
-                first = folder / name / "ref/in" / x / "0.npy"
+                first = folder / "in" / x / "0.npy"
                 if np.load(first).dtype.kind in "iub":  # floats are random, new ones in every step
                     words += ["--set", f"{x}={first}"]
             known[name] = words

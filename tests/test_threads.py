@@ -18,7 +18,6 @@ from conftest import BIN, REPO
 
 EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
-import run_all  # noqa: E402
 from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
 from test_synth import NAMES  # noqa: E402
 
@@ -215,12 +214,12 @@ def results(out, text, threads):
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory):
+def words(tmp_path_factory, example_package):
     folder = tmp_path_factory.mktemp("threads")
 
     def of(name):
         if name not in GRAPHS:
-            return [str(EXAMPLES / f"{name}.oi"), "--model", str(run_all.write_package(name, folder / name))]
+            return [str(EXAMPLES / f"{name}.oi"), "--model", str(example_package(name))]
         text, n = GRAPHS[name]
         path, model = folder / f"{name}.oi", folder / f"{name}.oinf"
         path.write_text(text)

@@ -3,7 +3,7 @@
     python bench/conv.py [--cases WORDS] [--rounds 5]
 
 Both get the same weights and the same input. i8: bytes into sums of 32 bits, which become bytes again by a bias, a factor and
-rounding; onnxruntime does that by QLinearConv.
+rounding; onnxruntime does that by QLinearConv. u8: qconv itself, with zero points of activations. Whole models in integers: bench/tiny.py.
 """
 
 import dataclasses
@@ -14,6 +14,7 @@ import tempfile
 import emitted
 import models
 import rows
+import tiny
 
 sys.path.insert(0, str(rows.REPO / "python/src"))
 from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
@@ -51,8 +52,9 @@ CASES = {
     "mobile chain 16x512": (16, 512, [DEEP, point(32), DEEP, point(32)]),
     "dense chain 16x512": (16, 512, [Layer(16), Layer(16), Layer(16)]),
 }
-TYPES = ("f32", "i8")
-BYTES = ("depthwise 32x112", "pointwise 128-128x56", "dense 64-64x56", "mobile chain 32x112")  # of i8
+TYPES = ("f32", "i8", "u8")
+BYTES = ("depthwise 32x112", "pointwise 128-128x56", "dense 64-64x56", "mobile chain 32x112")  # of i8 and u8
+X_ZERO = 20  # of u8, and of what they become
 
 
 @dataclasses.dataclass
@@ -111,12 +113,18 @@ def graph_of(made):
             weights.append(f"w{i}: f32[{shape}]; b{i}: f32[{w.shape[0]}];")
             block.append(f"assign s{i}: f32{d}; op conv({names[i]}, w{i}, b{i}, {words}) >> s{i}; op relu(s{i}) >> {of};")
             continue
+        if made.dtype == "u8":
+            weights.append(f"w{i}: i8[{shape}]; b{i}: i32[{w.shape[0]}]; f{i}: f32;")
+            block.append(f"op qconv({names[i]}, one, zero, w{i}, f{i}, w_zero, one, zero, b{i}, {words}) >> {of};")
+            continue
         weights.append(f"w{i}: i8[{shape}]; b{i}: i32[{w.shape[0]}, 1, 1]; f{i}: f32[1];")
         block.append(f"assign s{i}: i32{d}; assign t{i}: i32{d}; assign g{i}: f32{d}; assign h{i}: f32{d};")
         block.append(f"assign r{i}: f32{d}; assign c{i}: f32{d};")
         block.append(f"op conv({names[i]}, w{i}, {words}, acc=[i32]) >> s{i}; op add(s{i}, b{i}) >> t{i};")
         block.append(f"op cast(t{i}, to=f32) >> g{i}; op mul(g{i}, f{i}) >> h{i}; op round(h{i}) >> r{i};")
         block.append(f"op clamp(r{i}, min=0, max=127) >> c{i}; op cast(c{i}, to=i8) >> {of};")
+    if made.dtype == "u8":
+        weights.append(f"one: f32 @init(1); zero: u8 @init({X_ZERO}); w_zero: i8 @init(0);")
     return "\n".join([f"dynamic {{ x: {made.dtype}{dims[0]}; }}", "constant {", *weights, "}",
                       f"volatile {{ y: {made.dtype}{dims[-1]}; }}", "block entry {", *block, "return y;", "}\n"])  # fmt: skip
 
@@ -125,9 +133,9 @@ def tensors_of(np, made):
     tensors = {}
     for i, (w, b) in enumerate(made.weights):
         tensors[f"w{i}"] = TensorSpec(w)
-        tensors[f"b{i}"] = TensorSpec(b if made.dtype == "f32" else b.reshape(-1, 1, 1))
+        tensors[f"b{i}"] = TensorSpec(b.reshape(-1, 1, 1) if made.dtype == "i8" else b)
         if made.dtype != "f32":
-            tensors[f"f{i}"] = TensorSpec(np.array([made.factors[i]], np.float32))
+            tensors[f"f{i}"] = TensorSpec(np.array([made.factors[i]] if made.dtype == "i8" else made.factors[i], np.float32))
     return tensors
 
 
@@ -145,6 +153,7 @@ def onnx_of(np, made):
     one = zero = None
     if made.dtype != "f32":
         one, zero = constant("one", np.float32(1)), constant("zero", np.int8(0))
+        x_zero = zero if made.dtype == "i8" else constant("x_zero", np.uint8(X_ZERO))
     for i, (layer, (w, b)) in enumerate(zip(made.layers, made.weights)):
         pad, of = layer.kernel // 2, names[i + 1]
         words = {"pads": [pad] * 4, "strides": [layer.stride] * 2, "group": 1 if layer.m else w.shape[0]}
@@ -153,10 +162,12 @@ def onnx_of(np, made):
             nodes.append(helper.make_node("Conv", [names[i], f"w{i}", f"b{i}"], [f"s{i}"], **words))
             nodes.append(helper.make_node("Relu", [f"s{i}"], [of]))
             continue
-        constant(f"f{i}", np.float32(1 / made.factors[i]))
-        nodes.append(helper.make_node("QLinearConv", [names[i], one, zero, f"w{i}", one, zero, f"f{i}", zero, f"b{i}"], [f"s{i}"], **words))
-        nodes.append(helper.make_node("Relu", [f"s{i}"], [of]))
-    kind = TensorProto.FLOAT if made.dtype == "f32" else TensorProto.INT8
+        constant(f"f{i}", np.float32(made.factors[i]))
+        to = f"s{i}" if made.dtype == "i8" else of
+        nodes.append(helper.make_node("QLinearConv", [names[i], one, x_zero, f"w{i}", f"f{i}", zero, one, x_zero, f"b{i}"], [to], **words))
+        if made.dtype == "i8":
+            nodes.append(helper.make_node("Relu", [to], [of]))
+    kind = {"f32": TensorProto.FLOAT, "i8": TensorProto.INT8, "u8": TensorProto.UINT8}[made.dtype]
     given = helper.make_tensor_value_info("x", kind, (1, made.channels, made.size, made.size))
     c, s = made.shapes[-1]
     graph = helper.make_graph(nodes, "g", [given], [helper.make_tensor_value_info("y", kind, (1, c, s, s))], known)
@@ -168,7 +179,7 @@ def random_input(np, made):
     shape = (1, made.channels, made.size, made.size)
     if made.dtype == "f32":
         return rng.standard_normal(shape).astype(np.float32)
-    return rng.integers(0, 127, shape).astype(np.int8)
+    return rng.integers(0, 127, shape).astype(np.int8 if made.dtype == "i8" else np.uint8)
 
 
 def compare(o, np, case, made, folder):
@@ -198,12 +209,17 @@ def measure(o):
     for dtype in TYPES:
         for name, shape in CASES.items():
             case = f"conv {dtype} {name}"
-            if dtype == "i8" and name not in BYTES:
+            if dtype != "f32" and name not in BYTES:
                 continue
             if not any(o.wants(f"{case}, {t} threads") for t in {1, o.threads}):
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 yield from compare(o, numpy, case, make(numpy, dtype, *shape), pathlib.Path(folder))
+
+    for name in tiny.INPUTS:
+        if any(o.wants(f"conv i8 {name}, {t} threads") for t in {1, o.threads}):
+            with tempfile.TemporaryDirectory() as folder:
+                yield from tiny.compare(o, numpy, name, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ static inline __attribute__((always_inline)) void oi_bytes_six(
     int64_t kh, int64_t kw, int64_t step_y, int64_t step_x, int64_t pairs, int32_t *restrict sums)
 {
     oi_vi s[2 * OI_BYTES_HIGH];
+    oi_vi_clear();
     for (int64_t i = 0; i < 2 * OI_BYTES_HIGH; i++)
         s[i] = oi_vi_zero();
     for (int64_t y = 0; y < kh; y++)

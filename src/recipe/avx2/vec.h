@@ -248,4 +248,13 @@ static inline oi_vi oi_vi_four(const int8_t *p)
     return _mm256_set1_epi32(four);
 }
 
+/* What is kept in vectors for later lies in memory from here on: a loop that needs all registers
+ * follows. */
+static inline __attribute__((always_inline)) void oi_vi_clear(void)
+{
+    __asm__ volatile("" ::
+                         : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+                           "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+
 #endif

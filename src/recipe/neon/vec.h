@@ -240,4 +240,8 @@ static inline oi_vi oi_vi_dot_i16(oi_vi sum, oi_vi w, oi_vi x)
     return vaddq_s32(sum, vpaddq_s32(low, vmull_high_s16(a, b)));
 }
 
+/* What is kept in vectors for later lies in memory from here on: a loop that needs all registers
+ * follows. */
+static inline __attribute__((always_inline)) void oi_vi_clear(void) {}
+
 #endif

@@ -144,7 +144,7 @@ def test_tuned_file_changes_the_plan(openinfer, tmp_path):
     openinfer("verify", graph, "--target", tuned, "--steps", "2", "--cflags", "-O1")
 
 
-@pytest.mark.parametrize("rate, body", [(0, "oi_parts_two"), (1170, "oi_parts_two"), (400, "oi_gemm_two")])
+@pytest.mark.parametrize("rate, body", [(0, "oi_parts_two"), (1170, "oi_parts_two"), (300, "oi_gemm_two")])
 def test_tiles_that_are_slow_are_left(openinfer, tmp_path, rate, body):
     """f32 products are made in tiles of bf16 where the device file says that they are quick enough, or nothing."""
     graph, device = tmp_path / "g.oi", tmp_path / "mine.json"

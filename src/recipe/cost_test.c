@@ -86,7 +86,7 @@ static void test_tiles(void **state)
 {
     (void)state;
     oi_device *d = load("{\"extends\": \"cpu_amx\", \"cpu\": {\"f32_macs_per_s\": 50e9}}");
-    assert_float_equal(oi_cost_machine(oi_device_get(d)).tile_macs_per_ns, 800, 1e-6);
+    assert_float_equal(oi_cost_machine(oi_device_get(d)).tile_macs_per_ns, 600, 1e-6);
     oi_device_free(d);
     d = load("{\"extends\": \"cpu_amx\", \"cpu\": {\"tile_macs_per_s\": 300e9}}");
     assert_float_equal(oi_cost_machine(oi_device_get(d)).tile_macs_per_ns, 300, 1e-6);

@@ -108,8 +108,8 @@ static inline void oi_gemm_put(float *restrict out, oi_vf left, oi_vf right,
     float *to = columns < 2 * OI_VF ? row : out;
     const float *before = is_more ? out : bias;
     if (columns < 2 * OI_VF && before) {
-        for (int64_t i = 0; i < columns && i < 2 * OI_VF; i++)
-            row[i] = before[i];
+        for (int64_t i = 0; i < 2 * OI_VF; i++)
+            row[i] = i < columns ? before[i] : 0;
         before = row;
     }
     if (before) {
@@ -118,8 +118,9 @@ static inline void oi_gemm_put(float *restrict out, oi_vf left, oi_vf right,
     }
     oi_vf_store(to, left);
     oi_vf_store(to + OI_VF, right);
-    for (int64_t i = 0; columns < 2 * OI_VF && i < columns && i < 2 * OI_VF; i++)
-        out[i] = row[i];
+    for (int64_t i = 0; columns < 2 * OI_VF && i < 2 * OI_VF; i++)
+        if (i < columns)
+            out[i] = row[i];
 }
 
 /* OI_VF vectors `from_step` apart become columns, each `to_step` from the one before. */

@@ -231,72 +231,77 @@ static inline __attribute__((always_inline)) void oi_parts_load_b(const uint16_t
     _tile_loadd(7, b + 512, 64);
 }
 
-/* The products of the tiles there are, and other rows of x after them, each as soon as there is
- * room: loads that follow each other are waited for. */
-static inline __attribute__((always_inline)) void oi_parts_turn_x(const uint16_t *x0,
-                                                                  const uint16_t *x1, int64_t bytes,
-                                                                  int64_t has_two)
-{
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(4, x0, bytes);
-    if (has_two) {
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        _tile_loadd(5, x1, bytes);
-    }
-}
-
-/* The same with other columns of b. */
-static inline __attribute__((always_inline)) void oi_parts_turn_b(const uint16_t *b,
-                                                                  int64_t has_two)
-{
-    _tile_dpbf16ps(0, 4, 6);
-    if (has_two)
-        _tile_dpbf16ps(2, 5, 6);
-    _tile_loadd(6, b, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    if (has_two)
-        _tile_dpbf16ps(3, 5, 7);
-    _tile_loadd(7, b + 512, 64);
-}
-
-/* The same with both. */
-static inline __attribute__((always_inline)) void oi_parts_turn(const uint16_t *x0,
-                                                                const uint16_t *x1, int64_t bytes,
-                                                                const uint16_t *b, int64_t has_two)
-{
-    _tile_dpbf16ps(0, 4, 6);
-    if (has_two)
-        _tile_dpbf16ps(2, 5, 6);
-    _tile_loadd(6, b, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(4, x0, bytes);
-    if (has_two)
-        _tile_dpbf16ps(3, 5, 7);
-    _tile_loadd(7, b + 512, 64);
-    _tile_loadd(5, x1, bytes);
-}
-
 /* Where a step finds its tiles: two of rows of x, or twice the same one, and b. */
 typedef struct oi_parts_at {
     const uint16_t *x0, *x1, *b;
 } oi_parts_at;
 
-/* What comes next is asked for while something is multiplied: no load may wait for another cache
- * than the first. */
-static inline __attribute__((always_inline)) void oi_parts_near_x(const uint16_t *x, int64_t bytes,
-                                                                  int64_t parts)
+/* What the next step reads, line by line: b, then the rows of x. No load may wait for another cache
+ * than the first, and lines that are asked for all at once are waited for, too: so some are asked
+ * for after each product. */
+typedef struct oi_parts_soon {
+    oi_parts_at at;
+    int64_t bytes, x_parts, b_parts, lines, each;
+} oi_parts_soon;
+
+static inline __attribute__((always_inline)) void oi_parts_near(oi_parts_soon s, int64_t product)
 {
-    for (int64_t r = 0; r < 16; r++)
-        for (int64_t i = 0; i < parts; i++)
-            _mm_prefetch((const char *)x + r * bytes + 64 * i, _MM_HINT_T0);
+    const int64_t of_b = 32 * s.b_parts, of_x = 16 * s.x_parts;
+    for (int64_t i = product * s.each; i < (product + 1) * s.each && i < s.lines; i++) {
+        const int64_t at = i - of_b;
+        const uint16_t *x = at < of_x ? s.at.x0 : s.at.x1;
+        _mm_prefetch(at < 0 ? (const char *)s.at.b + 64 * i
+                            : (const char *)x + at % of_x / s.x_parts * s.bytes +
+                                  64 * (at % s.x_parts),
+                     _MM_HINT_T0);
+    }
 }
 
-static inline __attribute__((always_inline)) void oi_parts_near_b(const uint16_t *b)
+/* The products of the tiles there are, and other rows of x after them, each as soon as there is
+ * room: loads that follow each other are waited for. `done`: products of this step before. */
+static inline __attribute__((always_inline)) void oi_parts_turn_x(const uint16_t *x0,
+                                                                  const uint16_t *x1, int64_t bytes,
+                                                                  int64_t has_two,
+                                                                  oi_parts_soon soon, int64_t done)
 {
-    for (int64_t i = 0; i < 32; i++)
-        _mm_prefetch((const char *)b + 64 * i, _MM_HINT_T0);
+    _tile_dpbf16ps(0, 4, 6);
+    oi_parts_near(soon, done);
+    _tile_dpbf16ps(1, 4, 7);
+    oi_parts_near(soon, done + 1);
+    _tile_loadd(4, x0, bytes);
+    if (has_two) {
+        _tile_dpbf16ps(2, 5, 6);
+        oi_parts_near(soon, done + 2);
+        _tile_dpbf16ps(3, 5, 7);
+        oi_parts_near(soon, done + 3);
+        _tile_loadd(5, x1, bytes);
+    }
+}
+
+/* The same with other columns of b, and of x where `more` is a step that has begun. */
+static inline __attribute__((always_inline)) void oi_parts_turn_b(const uint16_t *b,
+                                                                  const oi_parts_at *more,
+                                                                  int64_t bytes, int64_t has_two,
+                                                                  oi_parts_soon soon, int64_t done)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    oi_parts_near(soon, done);
+    if (has_two) {
+        _tile_dpbf16ps(2, 5, 6);
+        oi_parts_near(soon, done + 2);
+    }
+    _tile_loadd(6, b, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    oi_parts_near(soon, done + 1);
+    if (more)
+        _tile_loadd(4, more->x0, bytes);
+    if (has_two) {
+        _tile_dpbf16ps(3, 5, 7);
+        oi_parts_near(soon, done + 3);
+    }
+    _tile_loadd(7, b + 512, 64);
+    if (more)
+        _tile_loadd(5, more->x1, bytes);
 }
 
 /* The tiles that a step begins with. */
@@ -315,27 +320,24 @@ static inline __attribute__((always_inline)) void oi_parts_step(oi_parts_at a, o
                                                                 int64_t bytes, int64_t x_parts,
                                                                 int64_t b_parts, int64_t has_two)
 {
+    const int64_t some = has_two ? 4 : 2, turns = x_parts + b_parts == 2 ? 1
+                                                  : x_parts == b_parts   ? 6
+                                                                         : 3;
+    const int64_t lines = turns == 1 ? 0 : 32 * b_parts + (has_two ? 32 : 16) * x_parts;
+    const oi_parts_soon soon = {next,    bytes, x_parts,
+                                b_parts, lines, (lines + turns * some - 1) / (turns * some)};
     const oi_parts_at start = oi_parts_start(next, x_parts, b_parts);
-    if (b_parts == 3) {
-        oi_parts_turn_b(a.b + 1024, has_two);
-        oi_parts_near_b(next.b + 2048);
-    }
-    if (b_parts == 3 && x_parts == 3) {
-        oi_parts_turn_x(a.x0 + 32, a.x1 + 32, bytes, has_two);
-        oi_parts_near_b(next.b + 1024);
-    }
-    if (b_parts == 3) {
-        oi_parts_turn_b(a.b, has_two);
-        oi_parts_near_b(next.b);
-    }
+    if (b_parts == 3)
+        oi_parts_turn_b(a.b + 1024, NULL, bytes, has_two, soon, 0);
+    if (b_parts == 3 && x_parts == 3)
+        oi_parts_turn_x(a.x0 + 32, a.x1 + 32, bytes, has_two, soon, some);
+    if (b_parts == 3)
+        oi_parts_turn_b(a.b, NULL, bytes, has_two, soon, x_parts == 3 ? 2 * some : some);
     if (x_parts == 3) {
-        oi_parts_turn_x(a.x0 + 64, a.x1 + 64, bytes, has_two);
-        oi_parts_near_x(next.x0, bytes, 3);
-        oi_parts_turn_x(a.x0, a.x1, bytes, has_two);
-        if (has_two)
-            oi_parts_near_x(next.x1, bytes, 3);
+        oi_parts_turn_x(a.x0 + 64, a.x1 + 64, bytes, has_two, soon, (turns - 3) * some);
+        oi_parts_turn_x(a.x0, a.x1, bytes, has_two, soon, (turns - 2) * some);
     }
-    oi_parts_turn(start.x0, start.x1, bytes, start.b, has_two);
+    oi_parts_turn_b(start.b, &start, bytes, has_two, soon, (turns - 1) * some);
 }
 
 /* The sums of two tiles of rows, or of one, over some steps; the tiles of the first are there, and

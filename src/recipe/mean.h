@@ -13,9 +13,9 @@
 static inline __attribute__((always_inline)) oi_vf oi_mean_sums(const float *restrict x, int64_t n,
                                                                 int64_t rows, int is_square)
 {
+    const int64_t whole = n / OI_VF * OI_VF;
     oi_vf sum = oi_vf_set(0);
-    int64_t i = 0;
-    for (; i + OI_VF <= n; i += OI_VF) {
+    for (int64_t i = 0; i < whole; i += OI_VF) {
         oi_vf v[OI_VF];
         for (int64_t r = 0; r < OI_VF; r++)
             v[r] = oi_vf_load(x + (r < rows ? r : rows - 1) * n + i);
@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) oi_vf oi_mean_sums(const float *res
         for (int64_t r = 0; r < OI_VF; r++)
             sum = oi_vf_add(sum, is_square ? oi_vf_mul(v[r], v[r]) : v[r]);
     }
-    for (; i < n; i++) {
+    for (int64_t i = whole; i < n; i++) {
         float column[OI_VF];
         for (int64_t r = 0; r < OI_VF; r++)
             column[r] = x[(r < rows ? r : rows - 1) * n + i];

@@ -80,7 +80,7 @@ static inline void oi_q8_block(const float *restrict x, int8_t *restrict q, floa
     *sum = (float)_mm_cvtsi128_si32(s);
 }
 
-/* -- four blocks of 32 at once: what goes across lanes is done for all of them -- */
+/* -- 16 blocks of 32 at once: what goes across lanes and what divides is done for all of them -- */
 
 /* The largest lanes of four vectors, or their sums, side by side in every quarter of the result. */
 static inline __m512i oi_q8_across(__m512i a, __m512i b, int is_sum)
@@ -99,38 +99,58 @@ static inline __m512i oi_q8_of_four(const __m512i v[4], int is_sum)
     return oi_q8_across(c, _mm512_shuffle_i64x2(c, c, 0xb1), is_sum);
 }
 
-/* What oi_q8_block makes of four blocks; 0: one of them is not for this, nothing is made. */
-static inline int oi_q8_four(const float *restrict x, int8_t *restrict q, float *restrict d,
-                             float *restrict sums)
+/* The largest magnitude of each. */
+static inline __m512 oi_q8_tops(const float *restrict x)
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+    __m512i top = _mm512_setzero_si512();
+    for (int i = 0; i < 16; i += 4, x += 128) {
+        __m512i v[4];
+        for (int j = 0; j < 4; j++)
+            v[j] =
+                _mm512_max_epi32(_mm512_and_si512(_mm512_loadu_si512(x + 32 * j), magnitude),
+                                 _mm512_and_si512(_mm512_loadu_si512(x + 32 * j + 16), magnitude));
+        top = _mm512_mask_mov_epi32(top, (__mmask16)(15u << i), oi_q8_of_four(v, 0));
+    }
+    return _mm512_castsi512_ps(top);
+}
+
+/* 16 numbers; just less than a half is added and the rest cut. */
+static inline __m512i oi_q8_round(const float *restrict x, __m512 d, __m512 inverse)
+{
     const __m512 sign = _mm512_set1_ps(-0.0f), half = _mm512_set1_ps(0x1.fffffep-2f);
-    __m512i v[4];
-    for (int i = 0; i < 4; i++) {
-        const __m512i a = _mm512_loadu_si512(x + 32 * i), b = _mm512_loadu_si512(x + 32 * i + 16);
-        v[i] = _mm512_max_epi32(_mm512_and_si512(a, magnitude), _mm512_and_si512(b, magnitude));
-    }
-    const __m128 top = _mm_castsi128_ps(_mm512_castsi512_si128(oi_q8_of_four(v, 0)));
-    const __m128 by = _mm_div_ps(top, _mm_set1_ps(127.0f));
-    const __m128 inverse = _mm_div_ps(_mm_set1_ps(1.0f), by);
-    if (_mm_movemask_ps(_mm_and_ps(_mm_cmpge_ps(by, _mm_set1_ps(0x1p-100f)),
-                                   _mm_cmple_ps(by, _mm_set1_ps(0x1p+126f)))) != 15)
+    const __m512 v = oi_q8_quotient(_mm512_loadu_ps(x), d, inverse, 0);
+    return _mm512_cvttps_epi32(_mm512_add_ps(v, _mm512_or_ps(_mm512_and_ps(v, sign), half)));
+}
+
+/* What oi_q8_block makes of 16 blocks; 0: one of them is not for this, nothing is made. */
+static inline int oi_q8_sixteen(const float *restrict x, int8_t *restrict q, float *restrict d,
+                                float *restrict sums)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512 by = _mm512_div_ps(oi_q8_tops(x), _mm512_set1_ps(127.0f));
+    float inverse[16];
+    if ((_mm512_cmp_ps_mask(by, _mm512_set1_ps(0x1p-100f), _CMP_GE_OQ) &
+         _mm512_cmp_ps_mask(by, _mm512_set1_ps(0x1p+126f), _CMP_LE_OQ)) != 0xffff)
         return 0;
-    for (int i = 0; i < 4; i++) {
-        const __m512i at = _mm512_set1_epi32(i);
-        const __m512 each = _mm512_permutexvar_ps(at, _mm512_castps128_ps512(by));
-        const __m512 times = _mm512_permutexvar_ps(at, _mm512_castps128_ps512(inverse));
-        v[i] = _mm512_setzero_si512();
-        for (int j = 32 * i; j < 32 * i + 32; j += 16) {
-            const __m512 r = oi_q8_quotient(_mm512_loadu_ps(x + j), each, times, 0);
-            const __m512i n =
-                _mm512_cvttps_epi32(_mm512_add_ps(r, _mm512_or_ps(_mm512_and_ps(r, sign), half)));
-            _mm_storeu_si128((__m128i *)(void *)(q + j), _mm512_cvtepi32_epi8(n));
-            v[i] = _mm512_add_epi32(v[i], n);
+    _mm512_storeu_ps(d, by);
+    _mm512_storeu_ps(inverse, _mm512_div_ps(_mm512_set1_ps(1.0f), by));
+    for (int i = 0; i < 16; i += 4) {
+        __m512i sum[4];
+        for (int j = 0; j < 4; j += 2, x += 64, q += 64) {
+            const __m512 d0 = _mm512_set1_ps(d[i + j]), d1 = _mm512_set1_ps(d[i + j + 1]);
+            const __m512 by0 = _mm512_set1_ps(inverse[i + j]);
+            const __m512 by1 = _mm512_set1_ps(inverse[i + j + 1]);
+            const __m512i a = oi_q8_round(x, d0, by0), b = oi_q8_round(x + 16, d0, by0);
+            const __m512i e = oi_q8_round(x + 32, d1, by1), f = oi_q8_round(x + 48, d1, by1);
+            const __m512i bytes = /* four of each vector side by side */
+                _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(e, f));
+            _mm512_storeu_si512(q, _mm512_permutexvar_epi32(order, bytes));
+            sum[j] = _mm512_add_epi32(a, b);
+            sum[j + 1] = _mm512_add_epi32(e, f);
         }
+        _mm_storeu_ps(sums + i, _mm_cvtepi32_ps(_mm512_castsi512_si128(oi_q8_of_four(sum, 1))));
     }
-    _mm_storeu_ps(d, by);
-    _mm_storeu_ps(sums, _mm_cvtepi32_ps(_mm512_castsi512_si128(oi_q8_of_four(v, 1))));
     return 1;
 }
 
@@ -139,8 +159,8 @@ static inline void oi_q8_blocks(const float *restrict x, int8_t *restrict q, flo
                                 float *restrict sums, int64_t group, int64_t n)
 {
     for (int64_t b = 0; b < n; b++)
-        if (group == 32 && b + 4 <= n && oi_q8_four(x + 32 * b, q + 32 * b, d + b, sums + b))
-            b += 3;
+        if (group == 32 && b + 16 <= n && oi_q8_sixteen(x + 32 * b, q + 32 * b, d + b, sums + b))
+            b += 15;
         else
             oi_q8_block(x + b * group, q + b * group, d + b, sums + b, group);
 }

@@ -54,13 +54,12 @@ static inline float oi_signed_f32(float x, float s)
 
 /* -- exponentials -- */
 
-/* e^x = 2^n e^r with |r| <= ln2 / 2. Adding 1.5 * 2^23 rounds to a whole number, which then stands
- * in the low bits; two factors reach the subnormals. */
-static inline float oi_exp_f32(float x)
+/* e^c = 2^n e^r with |r| <= ln2 / 2, for c within -104 ... 89, beyond which it is 0 or inf.
+ * Adding 1.5 * 2^23 rounds to a whole number, which then stands in the low bits; two factors reach
+ * the subnormals. */
+static inline float oi_exp_of_f32(float c)
 {
     const float whole = 12582912.0f;
-    float c = x < -104.0f ? -104.0f : x;
-    c = c > 89.0f ? 89.0f : c;
     float t = c * 1.44269504f + whole, n = t - whole;
     float r = (c - n * 0x1.62e4p-1f) - n * 1.42860682e-06f;
     float q = 0.00139507239f;
@@ -72,6 +71,19 @@ static inline float oi_exp_f32(float x)
     int32_t k = (int32_t)(oi_bits_f32(t) - 0x4b400000u), half = k >> 1;
     return p * oi_float_f32((uint32_t)(half + 127) << 23) *
            oi_float_f32((uint32_t)(k - half + 127) << 23);
+}
+
+static inline float oi_exp_f32(float x)
+{
+    float c = x < -104.0f ? -104.0f : x;
+    return oi_exp_of_f32(c > 89.0f ? 89.0f : c);
+}
+
+/* e^-|x|; a second bound would cost compilers as much as a step of the series */
+static inline float oi_exp_below_f32(float x)
+{
+    float c = -oi_magnitude_f32(x);
+    return oi_exp_of_f32(c < -104.0f ? -104.0f : c);
 }
 
 static inline float oi_expm1_f32(float x)
@@ -89,7 +101,7 @@ static inline float oi_expm1_f32(float x)
 /* The division's own rounding is undone with what 1 + e lost. */
 static inline float oi_sigmoid_f32(float x)
 {
-    float e = oi_exp_f32(-oi_magnitude_f32(x));
+    float e = oi_exp_below_f32(x);
     float d = 1.0f + e, lost = e - (d - 1.0f);
     float q = (x < 0.0f ? e : 1.0f) / d;
     return q - q * lost;

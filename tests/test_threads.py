@@ -265,7 +265,7 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
     source = (tmp_path / "out/judged.c").read_text()
     assert "float h[384]; /* of each thread */" in source
     layer = source[source.index("/* loop layers */") :]
-    assert layer[: layer.index("    }\n")].count("meet(s, part") == 2
+    assert layer[: layer.index("\n    }\n")].count("meet(s, part") == 2
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -275,13 +275,15 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
 
 @pytest.mark.parametrize("name, meets", [("row", 2), ("rows", 4)])
 def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
-    """One row every thread rounds for itself; many are shared out as the norm before it is."""
+    """One row every thread rounds for itself; many are shared out as the norm before it is, and their products, which
+    take long, are taken in pieces."""
     build(words(name), tmp_path / "out", RACES)
     source = (tmp_path / "out/judged.c").read_text()
     layer = source[source.index("/* loop layers */") :]
-    layer = layer[: layer.index("    }\n")]
+    layer = layer[: layer.index("\n    }\n")]
     assert layer.count("    round_") == 2 and layer.count("    qlinear_") == 3
     assert layer.count("meet(s, part") == meets
+    assert layer.count("next_piece(s, part") == (2 if name == "rows" else 0)
     assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")
     assert "meet(" not in layer[layer.index("rmsnorm_h(") : layer.index("round_h(")]
     text = inputs(tmp_path / "out", 3)
@@ -298,4 +300,4 @@ def test_threads_are_used(words, tmp_path):
     """Else the test above would compare one thread with itself."""
     build(words("mixed"), tmp_path / "out", "-O1", "--share-all")
     source = (tmp_path / "out/judged.c").read_text()
-    assert "team_run" in source and "meet(s, part" in source
+    assert "team_run" in source and "meet(s, part" in source and "next_piece(s, part" in source

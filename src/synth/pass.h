@@ -67,6 +67,10 @@ const char *oi_unit_check(oi_unit *u);
 void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,
                     oi_work_size *w);
 
+/* -- pieces.c -- */
+
+void oi_graph_mark_pieces(oi_unit *u, uint32_t graph); /* where threads meet must be known */
+
 /* -- dump.c -- */
 
 void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out);

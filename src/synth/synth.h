@@ -281,6 +281,7 @@ typedef struct oi_skernel {
     oi_snest *finish; /* what its function for sums does: `post`, over two axes and the places of
                          the result, counted in two parts whose sum they are; or NULL */
     oi_sharing split;
+    bool in_pieces;  /* split: threads take pieces in turn */
     oi_sharing turn; /* extent not 0: it is called for some rows, positions of that axis */
     uint32_t graph;
     oi_cost cost;
@@ -327,7 +328,8 @@ struct oi_stmt {
     /* waits, not is_shared: whoever comes last does it, with what follows up to the next that is
      * shared or waits, while the others still wait */
     bool by_last;
-    bool has_next; /* waits: whoever does asks for the weights of kernel `next` meanwhile */
+    uint32_t pieces; /* kernels from this one on that threads run piece by piece; 0: not so */
+    bool has_next;   /* waits: whoever does asks for the weights of kernel `next` meanwhile */
     uint32_t next;
 };
 

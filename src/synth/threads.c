@@ -674,6 +674,7 @@ static void share_graph(oi_unit *u, uint32_t graph)
             mark_last(&g->blocks[b].stmts);
             mark_next(u, &g->blocks[b].stmts);
         }
+    oi_graph_mark_pieces(u, graph);
 }
 
 oi_status oi_pass_threads(oi_unit *u)

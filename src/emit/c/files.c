@@ -316,6 +316,17 @@ static void put_meet(oi_cprog *c, const char *code)
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
+    if (oi_c_is_shared(c) && strstr(code, "next_piece(s, part")) {
+        oi_out_line(&c->out, "/* The next piece of what all do before they meet; 0: there is none. "
+                             "*/");
+        oi_out_line(&c->out, "static int next_piece(%s *s, int part, team_piece *p)", c->name);
+        oi_out_brace(&c->out);
+        oi_out_line(&c->out, "if (s->team)");
+        oi_out_line(&c->out, "    return team_take(s->team, part, p);");
+        oi_out_line(&c->out, "return p->of++ == 0;");
+        oi_out_close(&c->out, "");
+        oi_out_line(&c->out, "%s", "");
+    }
     if (oi_c_is_shared(c) && strstr(code, "is_last(s, part")) {
         oi_out_line(&c->out, "/* As meet, but the last to come goes on alone, and then lets the "
                              "others go. */");

@@ -340,7 +340,7 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         if (used[i])
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
     if (k->split.extent)
-        oi_buf_puts(&text, ", part, parts");
+        oi_buf_puts(&text, k->in_pieces ? ", piece.n, piece.of" : ", part, parts");
     if (k->turn.extent)
         oi_buf_puts(&text, c->rows);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";

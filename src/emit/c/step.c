@@ -500,10 +500,10 @@ static const char *next_weights(oi_cprog *c, const oi_stmt *s)
         for (uint32_t a = 0; a < p->n_entry; a++)
             exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
                                        c->u->tensors.at[p->tensor].table[a]);
-        return exists ? oi_arena_printf(
-                            c->arena,
-                            "%s + oi_share(%" PRId64 ", %" PRId64 ", part, parts) * %" PRId64,
-                            oi_c_address(c, p), k->split.extent, k->split.unit, k->plan->streams)
+        const char *text = "%s + oi_share(%" PRId64 ", %" PRId64 ", part, %s) * %" PRId64;
+        const char *parts = k->in_pieces ? "2 * parts" : "parts"; /* the first piece: team.h */
+        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->split.extent,
+                                        k->split.unit, parts, k->plan->streams)
                       : NULL;
     }
     return NULL;
@@ -530,14 +530,25 @@ static void put_by_last(oi_cprog *c, const oi_stmts *group)
     oi_c_put_failed(c);
 }
 
+static void put_pieces(oi_cprog *c, const oi_stmts *group)
+{
+    oi_out_open(&c->out, "for (team_piece piece = {0}; next_piece(s, part, &piece);)");
+    put_all(c, group);
+    oi_out_close(&c->out, "");
+}
+
 static void put_shared(oi_cprog *c, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n;) {
-        size_t end = list->at[i].is_shared ? i + 1 : group_end(list, i);
+        size_t end = list->at[i].pieces      ? i + list->at[i].pieces
+                     : list->at[i].is_shared ? i + 1
+                                             : group_end(list, i);
         oi_stmts group = {.at = &list->at[i], .n = end - i};
         if (list->at[i].waits && !list->at[i].by_last)
             put_meeting(c, &list->at[i]);
-        if (list->at[i].is_shared)
+        if (list->at[i].pieces)
+            put_pieces(c, &group);
+        else if (list->at[i].is_shared)
             put_all(c, &group);
         else if (list->at[i].by_last)
             put_by_last(c, &group);

@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#define LOOKS 2000       /* some tens of microseconds: longer than parts of one phase differ */
-#define STACK (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
-#define AHEAD 256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
+#define LOOKS  2000       /* some tens of microseconds: longer than parts of one phase differ */
+#define STACK  (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
+#define ROUNDS 4          /* of pieces, before the last */
+#define AHEAD  256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
 
 static void pause_a_little(void)
 {
@@ -59,6 +60,7 @@ void team_go(team *t, int failed)
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
     t->failed[phase & 1] = failed;
     atomic_store_explicit(&t->arrived, 0u, memory_order_relaxed);
+    atomic_store_explicit(&t->taken[(phase + 1) & 1].n, 0u, memory_order_relaxed);
     atomic_store(&t->phase, phase + 1);
     if (atomic_load(&t->asleep)) {
         pthread_mutex_lock(&t->lock);
@@ -72,6 +74,23 @@ int team_meet(team *t, int part, int failed, const void *next)
     if (team_come(t, part, &failed, next))
         team_go(t, failed);
     return failed;
+}
+
+/* In round r = 0, 1 ... there are as many pieces as threads, which together are half of what is
+ * left; those of the last round are all of it. */
+int team_take(team *t, int part, team_piece *p)
+{
+    const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
+    const int n = t->parts;
+    int k = part;
+    if (p->of)
+        k = n + (int)atomic_fetch_add_explicit(&t->taken[phase & 1].n, 1u, memory_order_relaxed);
+    const int round = k / n;
+    if (round > ROUNDS)
+        return 0;
+    p->of = n << (round < ROUNDS ? round + 1 : ROUNDS);
+    p->n = p->of - (round < ROUNDS ? 2 : 1) * n + k % n;
+    return 1;
 }
 
 static void *work(void *seat)
@@ -110,6 +129,8 @@ int team_start(team *t, int parts)
     atomic_init(&t->arrived, 0u);
     atomic_init(&t->phase, 0u);
     atomic_init(&t->asleep, 0u);
+    atomic_init(&t->taken[0].n, 0u);
+    atomic_init(&t->taken[1].n, 0u);
     if (pthread_mutex_init(&t->lock, NULL) != 0 || pthread_cond_init(&t->woken, NULL) != 0)
         parts = 1;
     if (pthread_attr_init(&own) != 0) {

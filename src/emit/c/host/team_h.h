@@ -18,6 +18,11 @@ typedef struct team_seat {
     int part;
 } team_seat;
 
+/* What a thread does of something that all share: part n as if there were so many parts. */
+typedef struct team_piece {
+    int n, of;
+} team_piece;
+
 struct team {
     atomic_int parts;
     team_fn *run; /* NULL: the threads end */
@@ -25,6 +30,9 @@ struct team {
     _Alignas(64) atomic_uint arrived;
     _Alignas(64) atomic_uint phase;
     atomic_uint asleep;
+    struct {
+        _Alignas(64) atomic_uint n;
+    } taken[2];    /* by phase: pieces, beside those that threads begin with */
     int failed[2]; /* by phase: what the first thread came with */
     pthread_mutex_t lock;
     pthread_cond_t woken;
@@ -51,5 +59,11 @@ int team_meet(team *t, int part, int failed, const void *next);
  * 0 gave in *failed, and must let the others go; they all get what it then gives. */
 int team_come(team *t, int part, int *failed, const void *next);
 void team_go(team *t, int failed);
+
+/* Between two meetings, once: *p, {0} at first, becomes the next piece of what the parts share,
+ * until it is 0: there are none left. Each begins with half of its part; of the rest whoever comes
+ * takes pieces, half as large in every round, so that quick threads do more and all end about
+ * together. Which pieces there are depends on the number of threads alone. */
+int team_take(team *t, int part, team_piece *p);
 
 #endif

@@ -195,14 +195,15 @@ static inline __attribute__((always_inline)) void oi_bytes_windows(
     const int64_t begin = by_filters || first * each < row ? row : first * each;
     const int64_t end = by_filters || last * each > row_end ? row_end : last * each;
     const int64_t step = runs_y * runs_x * pairs * 2, down = stride_y * pitch;
+    const int64_t shared = tall > stride_y ? tall - stride_y : 0;
     for (int64_t b = 0; b < batches; b++)
-        for (int64_t y = begin, ready = 0; y < end; y += band) {
+        for (int64_t y = begin; y < end; y += band) {
             const int64_t n = y + band < end ? band : end - y, rows = (n - 1) * stride_y + tall;
-            if (ready > 0)
+            const int64_t ready = y > begin ? shared : 0; /* for the band before, too */
+            if (tall > stride_y && y > begin)
                 memmove(strip, strip + band * down, (size_t)(ready * pitch) * sizeof *strip);
             oi_bytes_rows((const char *)x + b * all * kept * width, strip, all, height, width, kept,
                           y * stride_y - top, rows, ready, left, columns, is_unsigned, zero);
-            ready = rows > n * stride_y ? rows - n * stride_y : 0;
             for (int64_t g = 0; g < groups; g++)
                 for (int64_t f = from; f < to; f += 2 * OI_VF) {
                     const int64_t filters = m - f < 2 * OI_VF ? m - f : 2 * OI_VF;

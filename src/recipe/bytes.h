@@ -143,8 +143,10 @@ static inline __attribute__((always_inline)) void oi_bytes_turn(
     for (int64_t from = 0; from < filters; from += OI_VF, sums += OI_VF) {
         for (int64_t i = 0; i < n; i += OI_VF) {
             oi_vf v[OI_VF];
-            for (int64_t k = 0; k < OI_VF; k++) /* only their bits matter */
-                v[k] = oi_vf_load((const float *)(const void *)(sums + (i + k) * 2 * OI_VF));
+            for (int64_t k = 0; k < OI_VF; k++) { /* only their bits matter */
+                const int64_t at = i + k < n ? i + k : n - 1;
+                v[k] = oi_vf_load((const float *)(const void *)(sums + at * 2 * OI_VF));
+            }
             oi_vf_transpose(v);
             for (int64_t k = 0; k < OI_VF; k++)
                 oi_vf_store((float *)(void *)(lines + k * pitch + i), v[k]);
@@ -200,8 +202,8 @@ static inline __attribute__((always_inline)) void oi_bytes_windows(
         for (int64_t y = begin; y < end; y += band) {
             const int64_t n = y + band < end ? band : end - y, rows = (n - 1) * stride_y + tall;
             const int64_t ready = y > begin ? shared : 0; /* for the band before, too */
-            if (tall > stride_y && y > begin)
-                memmove(strip, strip + band * down, (size_t)(ready * pitch) * sizeof *strip);
+            for (int64_t i = 0; i < ready * pitch; i++)
+                strip[i] = strip[band * down + i];
             oi_bytes_rows((const char *)x + b * all * kept * width, strip, all, height, width, kept,
                           y * stride_y - top, rows, ready, left, columns, is_unsigned, zero);
             for (int64_t g = 0; g < groups; g++)

@@ -422,3 +422,36 @@ def test_what_a_mask_hides_is_not_computed(openinfer, tmp_path):
     openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out")
     text = (tmp_path / "out/hidden.c").read_text()
     assert text.count("if (v0 && v2) {") == 1 and text.count("float acc = 0.0f;") == 2
+
+
+# -- bounds behind a tuned body ------------------------------------------------------------------------------
+
+BOUNDS = """
+dynamic {{ x: f32[1, {c}, 9, {w}]; }}
+constant {{ k: f32[{m}, {each}, {n}, {n}] @init(0.25); b: f32[{m}] @init(-0.5); }}
+volatile {{ y: f32[1, {m}, 9, {w}]; z: f32[1, {m}, 9, {w}]; }}
+block entry {{
+  assign s: f32[1, {m}, 9, {w}];
+  assign t: f32[1, {m}, 9, {w}];
+  op conv(x, k, b, pads=[{p}, {p}, {p}, {p}], group={group}) >> s;
+  op relu(s, clamp_max=4) >> t;
+  op clamp(t, min=0.5, max=6) >> y;
+  op conv(x, k, b, pads=[{p}, {p}, {p}, {p}], group={group}) >> z;
+  return y, z;
+}}
+"""
+
+
+@pytest.mark.parametrize("c, m, w, n, group", [(3, 13, 21, 3, 1), (5, 14, 20, 1, 1), (4, 4, 40, 3, 4), (6, 9, 5, 3, 1)])
+def test_bounds_of_a_tuned_body(openinfer, tmp_path, c, m, w, n, group):
+    """relu and clamp become the body's own; what is no number passes, infinities do not."""
+    import numpy as np
+
+    path, given = tmp_path / "bounds.oi", tmp_path / "x.npy"
+    path.write_text(BOUNDS.format(c=c, m=m, w=w, n=n, group=group, each=c // group, p=n // 2))
+    x = np.random.default_rng(1).normal(0, 8, (1, c, 9, w)).astype(np.float32)
+    x[0, 0, 4, 3], x[0, 0, 0, 0], x[0, 1, 8, 1] = np.nan, np.inf, -np.inf
+    np.save(given, x)
+    verify(openinfer, path, "--target", "cpu_avx2", "--set", f"x={given}", "--keep", tmp_path / "kept")
+    text = (tmp_path / "kept" / "bounds.c").read_text()
+    assert "conv_clamp_y(" in text and "/* least */ 0.5f, /* most */ 4.0f" in " ".join(text.split())

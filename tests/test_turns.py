@@ -232,7 +232,7 @@ block entry {{
         plans[n] = json.loads((tmp_path / str(n) / "plan.json").read_text())
     assert not turns(plans[56])
     (chain,) = turns(plans[512])
-    assert len(chain["body"]) == 4 and plans[512]["certificate"]["arena_bytes"] == 0
+    assert len(chain["body"]) == 2 and plans[512]["certificate"]["arena_bytes"] == 0
     rings = sum(t["bytes"] for t in plans[512]["tensors"] if "ring" in t)
     assert rings <= 1 << 20
 

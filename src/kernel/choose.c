@@ -208,6 +208,12 @@ const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name)
     return a ? &q->attrs[a - q->op->attrs] : NULL;
 }
 
+double oi_kernel_real(const oi_kernel_query *q, const char *name)
+{
+    const oi_op_value *v = oi_kernel_attr(q, name);
+    return v->tag == OI_VALUE_FLOAT ? v->f : v->tag == OI_VALUE_UINT ? (double)v->u : (double)v->i;
+}
+
 oi_dtype oi_kernel_accumulator(const oi_kernel_query *q)
 {
     const oi_op_value *v = oi_kernel_attr(q, "acc");

@@ -4,12 +4,6 @@
 
 #include <math.h>
 
-static double number(const oi_kernel_query *q, const char *name)
-{
-    const oi_op_value *v = oi_kernel_attr(q, name);
-    return v->tag == OI_VALUE_FLOAT ? v->f : v->tag == OI_VALUE_UINT ? (double)v->u : (double)v->i;
-}
-
 typedef struct mel {
     double low, step, n_fft, rate;
 } mel;
@@ -27,10 +21,10 @@ static bool mel_run(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
     (void)c;
     const oi_operand *out = &q->out[0];
     int64_t bins = out->dims[0], n = out->dims[1], at = io->out_at ? io->out_at[0] : 0;
-    mel m = {.n_fft = number(q, "n_fft"), .rate = number(q, "sample_rate")};
+    mel m = {.n_fft = oi_kernel_real(q, "n_fft"), .rate = oi_kernel_real(q, "sample_rate")};
     const oi_op_value *fmax = oi_kernel_attr(q, "fmax");
-    double top = fmax->tag == OI_VALUE_NONE ? m.rate / 2 : number(q, "fmax");
-    m.low = 2595 * log1p(number(q, "fmin") / 700) / log(10.0);
+    double top = fmax->tag == OI_VALUE_NONE ? m.rate / 2 : oi_kernel_real(q, "fmax");
+    m.low = 2595 * log1p(oi_kernel_real(q, "fmin") / 700) / log(10.0);
     m.step = (2595 * log1p(top / 700) / log(10.0) - m.low) / (double)(n + 2);
     for (int64_t i = 0; i < n; i++) {
         int64_t left = edge(&m, i), centre = edge(&m, i + 1), right = edge(&m, i + 2);

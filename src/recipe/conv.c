@@ -2,6 +2,8 @@
 #include "recipe/cost.h"
 #include "recipe/recipe.h"
 
+#include <math.h>
+
 #define SCRATCH 131072 /* floats: what a thread's stack may well hold */
 #define LONG    12     /* places of a row that are worth lanes of their own */
 #define SHORT   4      /* the same where there are no others: filters see few channels */
@@ -101,12 +103,22 @@ static int64_t up(int64_t n, int64_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Filters in a tile, six or four: where less of the tiles at the edges is for nothing. */
-static int64_t high_of(int64_t m, int64_t places, int64_t lanes)
+/* Vectors that so many places take, `wide` at a time; what one holds takes one. */
+static int64_t vectors_of(int64_t places, int64_t wide, int64_t lanes)
 {
+    const int64_t over = places % (wide * lanes);
+    return places / (wide * lanes) * wide + (over > lanes ? wide : over > 0);
+}
+
+/* Filters in a tile, six or four: where less of the tiles at the edges is for nothing. More places
+ * at a time take more of the first cache, which shows where windows have many. */
+static int64_t high_of(const call *c, int64_t m, int64_t places, int64_t lanes)
+{
+    const int64_t four = up(m, 4) * vectors_of(places, 3, lanes);
+    const int64_t six = up(m, 6) * vectors_of(places, 2, lanes);
     if (places < 3 * lanes)
         return 6;
-    return up(m, 4) * up(places, 3 * lanes) <= up(m, 6) * up(places, 2 * lanes) ? 4 : 6;
+    return four <= (c->is_points ? six : six * 7 / 8) ? 4 : 6;
 }
 
 /* The last arguments of bodies that can be asked for rows: of how many, and which. */
@@ -141,7 +153,7 @@ static bool plan_points(const oi_recipe_call *rc, const call *c, int64_t lanes, 
     const int64_t width = rc->rows ? c->out_width : c->places;
     if (width < 2 * lanes)
         return false;
-    const int64_t high = high_of(c->m, c->places, lanes);
+    const int64_t high = high_of(c, c->m, c->places, lanes);
     out->function = "oi_conv_points";
     pack_filters(rc, c, high, out);
     add_tensors(c, out);
@@ -182,7 +194,7 @@ static int64_t band_of(const oi_recipe_call *rc, const call *c, int64_t pitch)
 static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, bool is_deep,
                       int64_t lanes, oi_recipe_plan *out)
 {
-    const int64_t high = is_deep ? 6 : high_of(c->m / groups, c->out_width, lanes);
+    const int64_t high = is_deep ? 6 : high_of(c, c->m / groups, c->out_width, lanes);
     const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes), band = band_of(rc, c, pitch);
     const int64_t rows = is_deep ? rows_under(c, band) : c->c / groups * c->y.kernel;
     if (rows * c->x.stride > SCRATCH / pitch)
@@ -266,6 +278,9 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
     }
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->bounds = out->n_args;
+    oi_recipe_arg_real(out, -INFINITY);
+    oi_recipe_arg_real(out, INFINITY);
     out->extent = c.m;
     out->split_dim = 1;
     return true;

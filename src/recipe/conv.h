@@ -6,7 +6,8 @@
  * filter six vectors of places where it has a channel of its own. Windows of one place need no such
  * copy. These may be asked for some rows of the result only: row ... row_end - 1, where row r of x
  * lies at r % kept and row r of the result at r % out_kept; a sum is the same whoever asks. Where
- * there are few places, lanes are filters: windows become rows of a matrix product (gemm.h). */
+ * there are few places, lanes are filters: windows become rows of a matrix product (gemm.h). What
+ * comes out is kept within least ... most. */
 #ifndef OI_RECIPE_CONV_H
 #define OI_RECIPE_CONV_H
 
@@ -104,36 +105,85 @@ static inline __attribute__((always_inline)) void oi_conv_four(
         sums[i] = s[i];
 }
 
-/* The filters `at` to `last` - 1, at most `high` (six or four), at 12 / high vectors of places, of
- * which `places` are kept. w: rows of numbers, or, with is_packed, panels of `high` filters. */
+/* The same with twelve filters at OI_VF places. */
+static inline __attribute__((always_inline)) void oi_conv_twelve(
+    const float *const w[12], const float *restrict x, int64_t apart, int64_t rows, int64_t step,
+    int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
+{
+    oi_vf s[12];
+    int64_t at = 0;
+    for (int64_t i = 0; i < 12; i++)
+        s[i] = oi_vf_set(0);
+    for (int64_t r = 0; r < rows; r++, x += step, at += kw)
+        for (int64_t i = 0; i < kw; i++) {
+            const oi_vf a = oi_vf_load(x + i * dilation % stride * pitch + i * dilation / stride);
+            for (int64_t f = 0; f < 12; f++)
+                s[f] = oi_vf_fma(oi_vf_set(w[f][(at + i) * apart]), a, s[f]);
+        }
+    for (int64_t i = 0; i < 12; i++)
+        sums[i] = s[i];
+}
+
+/* A sum with its bias, within least ... most; what is not a number stays so. */
+static inline __attribute__((always_inline)) oi_vf oi_conv_end(oi_vf sum, oi_vf bias, float least,
+                                                               float most)
+{
+    oi_vf v = oi_vf_add(sum, bias);
+    if (least > -INFINITY)
+        v = oi_vf_max(oi_vf_set(least), v);
+    return most < INFINITY ? oi_vf_min(oi_vf_set(most), v) : v;
+}
+
+/* The filters `at` to `last` - 1, at most `tall` (six, four or twelve), at 12 / tall vectors of
+ * places, of which `places` are kept. w: rows of numbers, or, with is_packed, panels of `high`
+ * filters, of which all that are met are there. */
 static inline __attribute__((always_inline)) void oi_conv_tile(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t at, int64_t last, int64_t rows, int64_t step, int64_t kw,
     int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t places,
-    int64_t has_bias, int64_t high, int64_t is_packed)
+    int64_t has_bias, int64_t high, int64_t is_packed, float least, float most, int64_t tall)
 {
-    const int64_t wide = 12 / high, apart = is_packed ? high : 1;
-    const float *of[6];
+    const int64_t wide = 12 / tall, apart = is_packed ? high : 1;
+    const float *of[12];
     oi_vf s[12];
-    for (int64_t r = 0; r < high; r++) /* beyond the last, the last again */
-        of[r] = is_packed ? w + at * rows * kw + r
+    for (int64_t r = 0; r < tall; r++) /* beyond the last, the last again */
+        of[r] = is_packed ? w + (at + r / high * high) * rows * kw + r % high
                           : w + (at + r < last ? at + r : last - 1) * rows * kw;
-    if (high == 6)
+    if (tall == 12)
+        oi_conv_twelve(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
+    else if (tall == 6)
         oi_conv_six(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
     else
         oi_conv_four(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
     __asm__ volatile("" ::: "memory"); /* registers are for sums: biases are read now, not before */
-    for (int64_t r = 0; r < high && at + r < last; r++) {
+    for (int64_t r = 0; r < tall && at + r < last; r++) {
         const oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
         float *to = out + (at + r) * plane;
         for (int64_t v = 0; v < wide; v++) {
             const int64_t left = places - v * OI_VF;
             if (left >= OI_VF)
-                oi_vf_store(to + v * OI_VF, oi_vf_add(s[wide * r + v], b));
+                oi_vf_store(to + v * OI_VF, oi_conv_end(s[wide * r + v], b, least, most));
             else if (left > 0)
-                oi_vf_store_some(to + v * OI_VF, oi_vf_add(s[wide * r + v], b), left);
+                oi_vf_store_some(to + v * OI_VF, oi_conv_end(s[wide * r + v], b, least, most),
+                                 left);
         }
     }
+}
+
+/* All filters f0 ... f1 - 1 at some places; where a vector holds those, twelve at a time. */
+static inline __attribute__((always_inline)) void oi_conv_filters(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, int64_t f0, int64_t f1, int64_t rows, int64_t step, int64_t kw,
+    int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t places,
+    int64_t has_bias, int64_t high, int64_t is_packed, float least, float most)
+{
+    int64_t f = f0;
+    for (; places <= OI_VF && f + 12 <= f1; f += 12)
+        oi_conv_tile(x, w, bias, out, f, f1, rows, step, kw, stride, dilation, pitch, plane, places,
+                     has_bias, high, is_packed, least, most, 12);
+    for (; f < f1; f += high)
+        oi_conv_tile(x, w, bias, out, f, f1, rows, step, kw, stride, dilation, pitch, plane, places,
+                     has_bias, high, is_packed, least, most, high);
 }
 
 /* Where row r of those that are kept lies, of n in all. */
@@ -154,7 +204,7 @@ static inline __attribute__((always_inline)) void oi_conv_points(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t batches, int64_t c, int64_t m, int64_t height, int64_t width,
     int64_t has_bias, int64_t high, int64_t is_packed, int64_t kept, int64_t out_kept, int64_t row,
-    int64_t row_end, int64_t first, int64_t last)
+    int64_t row_end, int64_t first, int64_t last, float least, float most)
 {
     const int64_t wide = 12 / high * OI_VF, some = 4096 / c / wide;
     const int64_t block = (some > 1 ? some : 1) * wide;
@@ -166,14 +216,22 @@ static inline __attribute__((always_inline)) void oi_conv_points(
             rows = oi_conv_least(row_end - y, oi_conv_least(kept - at_x, out_kept - at_y));
             const float *from = x + b * c * step + at_x * width;
             float *to = out + b * m * plane + at_y * width;
-            const int64_t n = rows * width;
-            for (int64_t i0 = 0; i0 < n; i0 += block)
+            const int64_t n = rows * width, over = n % wide; /* a vector of places for these */
+            const int64_t whole = over > 0 && over <= OI_VF ? n - over : n;
+            for (int64_t i0 = 0; i0 < whole; i0 += block)
                 for (int64_t f = first; f < last; f += high)
-                    for (int64_t i = i0; i < i0 + block && i < n; i += wide) {
+                    for (int64_t i = i0; i < i0 + block && i < whole; i += wide) {
                         const int64_t at = i + wide <= n ? i : n - wide; /* some again */
                         oi_conv_tile(from + at, w, bias, to + at, f, last, c, step, 1, 1, 1, 0,
-                                     plane, wide, has_bias, high, is_packed);
+                                     plane, wide, has_bias, high, is_packed, least, most, high);
                     }
+            int64_t f = whole < n ? first : last;
+            for (; f + 12 <= last; f += 12)
+                oi_conv_tile(from + n - OI_VF, w, bias, to + n - OI_VF, f, last, c, step, 1, 1, 1,
+                             0, plane, OI_VF, has_bias, high, is_packed, least, most, 12);
+            for (; f < last; f += high)
+                oi_conv_tile(from + n - wide, w, bias, to + n - wide, f, last, c, step, 1, 1, 1, 0,
+                             plane, wide, has_bias, high, is_packed, least, most, high);
         }
 }
 
@@ -185,7 +243,8 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
     int64_t left, int64_t pitch, int64_t has_bias, int64_t high, int64_t is_packed, int64_t groups,
-    int64_t kept, int64_t out_kept, int64_t row, int64_t row_end, int64_t first, int64_t last)
+    int64_t kept, int64_t out_kept, int64_t row, int64_t row_end, int64_t first, int64_t last,
+    float least, float most)
 {
     const int64_t plane = out_kept * out_width, step = stride_x * pitch, lines = row_end - row;
     const int64_t rows = c / groups * kh, each = m / groups, per = (last - 1) / each - first / each;
@@ -203,9 +262,9 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
                 oi_conv_row(from, width, stride_x, p - left, strip + i * step + p * pitch, pitch);
         }
         for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
-            for (int64_t f = f0; f < f1; f += high)
-                oi_conv_tile(strip + i, w, bias, to + i, f, f1, rows, step, kw, stride_x,
-                             dilation_x, pitch, plane, out_width - i, has_bias, high, is_packed);
+            oi_conv_filters(strip + i, w, bias, to + i, f0, f1, rows, step, kw, stride_x,
+                            dilation_x, pitch, plane, out_width - i, has_bias, high, is_packed,
+                            least, most);
     }
 }
 
@@ -215,7 +274,7 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
 static inline __attribute__((always_inline)) void oi_conv_line(
     const float *restrict x, const float *restrict w, float bias, float *restrict out, int64_t kh,
     int64_t kw, int64_t stride, int64_t dilation_y, int64_t dilation, int64_t pitch,
-    int64_t vectors, int64_t places)
+    int64_t vectors, int64_t places, float least, float most)
 {
     oi_vf s[6];
     for (int64_t v = 0; v < vectors; v++)
@@ -229,7 +288,7 @@ static inline __attribute__((always_inline)) void oi_conv_line(
                 s[v] = oi_vf_fma(by, oi_vf_load(p + v * OI_VF), s[v]);
         }
     for (int64_t v = 0; v < vectors && v * OI_VF < places; v++) {
-        const oi_vf sum = oi_vf_add(s[v], oi_vf_set(bias));
+        const oi_vf sum = oi_conv_end(s[v], oi_vf_set(bias), least, most);
         if (places - v * OI_VF >= OI_VF)
             oi_vf_store(out + v * OI_VF, sum);
         else
@@ -243,7 +302,7 @@ static inline __attribute__((always_inline)) void oi_conv_band(
     const float *restrict padded, const float *restrict w, float bias, float *restrict out,
     int64_t from, int64_t y, int64_t y_end, int64_t height, int64_t out_height, int64_t out_width,
     int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y,
-    int64_t dilation_x, int64_t top, int64_t pitch, int64_t out_kept)
+    int64_t dilation_x, int64_t top, int64_t pitch, int64_t out_kept, float least, float most)
 {
     const int64_t step = stride_x * pitch, sixes = out_width / (6 * OI_VF) * (6 * OI_VF);
     for (; y < y_end; y++) {
@@ -255,10 +314,10 @@ static inline __attribute__((always_inline)) void oi_conv_band(
         float *to = out + oi_conv_at(y, out_kept, out_height) * out_width;
         for (int64_t i = 0; i < sixes; i += 6 * OI_VF)
             oi_conv_line(at + i, w + r0 * kw, bias, to + i, rows, kw, stride_x, dilation_y,
-                         dilation_x, pitch, 6, 6 * OI_VF);
+                         dilation_x, pitch, 6, 6 * OI_VF, least, most);
         for (int64_t i = sixes; i < out_width; i += 2 * OI_VF)
             oi_conv_line(at + i, w + r0 * kw, bias, to + i, rows, kw, stride_x, dilation_y,
-                         dilation_x, pitch, 2, out_width - i);
+                         dilation_x, pitch, 2, out_width - i, least, most);
     }
 }
 
@@ -270,7 +329,7 @@ static inline __attribute__((always_inline)) void oi_conv_deep(
     int64_t width, int64_t each, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
     int64_t left, int64_t pitch, int64_t has_bias, int64_t band, int64_t kept, int64_t out_kept,
-    int64_t row, int64_t row_end, int64_t first, int64_t last)
+    int64_t row, int64_t row_end, int64_t first, int64_t last, float least, float most)
 {
     for (int64_t b = 0; b < batches; b++)
         for (int64_t f = first; f < last; f++)
@@ -287,7 +346,7 @@ static inline __attribute__((always_inline)) void oi_conv_deep(
                 oi_conv_band(padded, w + f * kh * kw, has_bias ? bias[f] : 0,
                              out + (b * c * each + f) * out_kept * out_width, from, y, y_end,
                              height, out_height, out_width, kh, kw, stride_y, stride_x, dilation_y,
-                             dilation_x, top, pitch, out_kept);
+                             dilation_x, top, pitch, out_kept, least, most);
             }
 }
 
@@ -319,11 +378,13 @@ static inline void oi_conv_windows(const float *restrict x, float *restrict rows
 
 /* What comes out of a batch's sums. */
 static inline void oi_conv_turn(const float *restrict sums, float *restrict out, int64_t n,
-                                int64_t m, int64_t first, int64_t last)
+                                int64_t m, int64_t first, int64_t last, float least, float most)
 {
     for (int64_t f = first; f < last; f++)
-        for (int64_t p = 0; p < n; p++)
-            out[f * n + p] = sums[p * m + f];
+        for (int64_t p = 0; p < n; p++) {
+            const float v = sums[p * m + f] < least ? least : sums[p * m + f];
+            out[f * n + p] = v > most ? most : v;
+        }
 }
 
 /* Filters as panels of columns; windows: room for those of a batch, sums: for its results. The
@@ -333,7 +394,8 @@ static inline __attribute__((always_inline)) void oi_conv_few(
     float *restrict out, float *restrict windows, float *restrict sums, int64_t batches, int64_t c,
     int64_t height, int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh,
     int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x,
-    int64_t top, int64_t left, int64_t has_bias, int64_t first, int64_t last)
+    int64_t top, int64_t left, int64_t has_bias, int64_t first, int64_t last, float least,
+    float most)
 {
     const int64_t n = out_height * out_width, k = c * kh * kw;
     const float *w = packed;
@@ -345,7 +407,7 @@ static inline __attribute__((always_inline)) void oi_conv_few(
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, NULL, n, m, k, k, 1, 0, 0, 1, 0, n,
                     OI_GEMM_DEPTH, first, last);
-        oi_conv_turn(sums, out + b * m * n, n, m, first, last);
+        oi_conv_turn(sums, out + b * m * n, n, m, first, last, least, most);
     }
 }
 
@@ -356,7 +418,7 @@ static inline __attribute__((always_inline)) void oi_conv_few_two(
     int64_t batches, int64_t c, int64_t height, int64_t width, int64_t m, int64_t out_height,
     int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x,
     int64_t dilation_y, int64_t dilation_x, int64_t top, int64_t left, int64_t has_bias,
-    int64_t first, int64_t last)
+    int64_t first, int64_t last, float least, float most)
 {
     const int64_t n = out_height * out_width, k = c * kh * kw;
     for (int64_t b = 0; b < batches; b++) {
@@ -368,7 +430,7 @@ static inline __attribute__((always_inline)) void oi_conv_few_two(
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k, 0, 0, n,
                     OI_GEMM_DEPTH, first, last);
-        oi_conv_turn(sums, out + b * m * n, n, m, first, last);
+        oi_conv_turn(sums, out + b * m * n, n, m, first, last, least, most);
     }
 }
 

@@ -10,26 +10,26 @@ static void body(const char *function, const trial_arg *a)
     if (strcmp(function, "oi_conv_points") == 0)
         oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
                        a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
-                       a[17].n);
+                       a[17].n, a[18].real, a[19].real);
     else if (strcmp(function, "oi_conv_dense") == 0)
         oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
                       a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
                       a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n,
-                      a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n);
+                      a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].real, a[32].real);
     else if (strcmp(function, "oi_conv_deep") == 0)
         oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
                      a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n, a[25].n,
-                     a[26].n, a[27].n, a[28].n);
+                     a[26].n, a[27].n, a[28].n, a[29].real, a[30].real);
     else if (strcmp(function, "oi_conv_few") == 0)
         oi_conv_few(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
                     a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
-                    a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n);
+                    a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].real, a[25].real);
     else if (strcmp(function, "oi_conv_few_two") == 0)
         oi_conv_few_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, a[7].n,
                         a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
                         a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
-                        a[24].n);
+                        a[24].n, a[25].real, a[26].real);
     else
         fail_msg("%s is not tested", function);
 }
@@ -83,9 +83,12 @@ static void test_settings(void **state)
     static const setting settings[] = {
         /* windows of one place, on places of any number */
         {"oi_conv_points", 2, 2, 5, 7, 1, {7, 5}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+        {"oi_conv_points", 2, 2, 5, 31, 1, {7, 19}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
         {"oi_conv_points", 1, 1, 3, 13, 1, {32}, {1}, {1}, {0}, {1}, false},
         {"oi_conv_points", 2, 1, 24, 2, 1, {3, 96}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
         /* all channels */
+        {"oi_conv_dense", 2, 1, 7, 14, 1, {5, 21}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_dense", 2, 1, 9, 26, 1, {4, 50}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
         {"oi_conv_dense", 2, 1, 3, 8, 1, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
         {"oi_conv_dense", 2, 2, 4, 5, 1, {7, 13}, {3, 5}, {1, 1}, {0, 2, 1, 2}, {1, 1}, false},
         {"oi_conv_dense", 2, 1, 2, 6, 1, {5, 50}, {2, 4}, {3, 3}, {1, 1, 0, 3}, {1, 1}, true},

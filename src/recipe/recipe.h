@@ -115,6 +115,7 @@ typedef struct oi_recipe_plan {
     bool is_int8;     /* they are of 8-bit integers */
     uint16_t percent; /* of the machine's multiply-accumulates that the body reaches; 0: 85 */
     bool in_place;    /* an input may be the output: each position is read before it is written */
+    uint32_t bounds;  /* the argument, of two, within which results are kept; 0: there is none */
     /* The body hands its sums to a function, by three positions, that does what the kernel's
      * instructions after the reduction do. They are numbers over the result's dims: from 0 on, from
      * dim finish[0] on and from dim finish[1] on. Else finish[1] is 0. */

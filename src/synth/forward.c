@@ -60,28 +60,6 @@ static bool forward(oi_pair *x, bool keep)
     return fits;
 }
 
-/* A tuned body writes its elements one after the other: R must keep their order. */
-static const char *retarget(oi_pair *x)
-{
-    const oi_snest *n = &x->r->nests.at[0];
-    const oi_sop *to = &n->pre.at[1];
-    const oi_port *target = &x->r->ports.at[to->port];
-    const oi_tensor *t = &x->u->tensors.at[x->tensor], *u = &x->u->tensors.at[target->tensor];
-    if (!oi_sop_is_affine(x->u, x->r, &n->pre.at[0]) || !oi_sop_is_affine(x->u, x->r, to) ||
-        target->n_entry || t->size_bytes != u->size_bytes)
-        return "a recipe writes in its own order";
-    oi_nest_coord read = oi_sop_number(x->u, x->r, &n->pre.at[0]),
-                  wrote = oi_sop_number(x->u, x->r, to);
-    oi_radix all;
-    if (memcmp(&read, &wrote, sizeof read) != 0 ||
-        !oi_radix_of_axes(n, &read, oi_tensor_count(t), &all))
-        return "a recipe writes in its own order";
-    for (size_t i = 0; i < x->p->ports.n; i++)
-        if (x->p->ports.at[i].tensor == x->tensor)
-            x->p->ports.at[i].tensor = target->tensor;
-    return NULL;
-}
-
 /* A variable of the graph would vanish into a tensor that only a body knows: its readers take the
  * move in instead. */
 static bool loses_name(const oi_pair *x)
@@ -96,8 +74,10 @@ static const char *join(oi_pair *x)
 {
     if (!is_move(x) || loses_name(x))
         return "";
-    if (x->p->recipe)
-        return retarget(x);
+    if (x->p->recipe) {
+        const oi_sops *ops = &x->r->nests.at[0].pre;
+        return oi_pair_retarget(x, &ops->at[0], &ops->at[1]);
+    }
     for (size_t m = 0; m < x->p->nests.n; m++)
         if (x->p->nests.at[m].is_scan || x->p->nests.at[m].combines_out)
             return "the producer needs its result in place";

@@ -20,6 +20,10 @@ bool oi_pair_map_axes(const oi_pair *x, const oi_snest *n, const oi_sop *store, 
                       oi_axis_map *out);
 
 /* NULL: P does R's work too from now on. Else why not; "" when there is nothing to say. */
+/* P, a tuned body, writes what R stores of it instead: elements one after the other, so that R must
+ * keep their order. Why not, or NULL. */
+const char *oi_pair_retarget(oi_pair *x, const oi_sop *load, const oi_sop *store);
+
 typedef const char *oi_pair_fn(oi_pair *x);
 
 /* Tries all pairs of the unit; what stays apart is noted for the pass. */

@@ -426,6 +426,7 @@ oi_status oi_pass_rename(oi_unit *u);
 oi_status oi_pass_same(oi_unit *u);
 oi_status oi_pass_hoist(oi_unit *u);
 oi_status oi_pass_forward(oi_unit *u);
+oi_status oi_pass_clamp(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
 oi_status oi_pass_finish(oi_unit *u);

@@ -500,6 +500,8 @@ static void plan_body(oi_unit *u, oi_skernel *k, const oi_turn *t)
         return;
     }
     plan->macs = k->plan->macs;
+    for (uint32_t i = 0; plan->bounds && i < 2; i++)
+        plan->args[plan->bounds + i] = k->plan->args[k->plan->bounds + i];
     k->plan = plan;
     for (size_t i = 0; k->finish && i < k->finish->post.n; i++)
         renumber(u, k, &k->finish->post.at[i], &k->finish->post.at[i]);

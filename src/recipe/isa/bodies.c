@@ -11,6 +11,7 @@
 
 /* Arguments from `i` on. */
 #define N2(i) a[i].n, a[(i) + 1].n
+#define R2(i) a[i].real, a[(i) + 1].real
 #define N3(i) N2(i), a[(i) + 2].n
 #define N4(i) N2(i), N2((i) + 2)
 
@@ -56,16 +57,18 @@ static void sdpa_masked(const oi_recipe_value *a)
 static void conv_points(const oi_recipe_value *a)
 {
     if (a[10].n == 4)
-        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N2(8), 4, 0, N4(12), N2(16));
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N2(8), 4, 0, N4(12), N2(16),
+                       R2(18));
     else
-        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N2(8), 6, 0, N4(12), N2(16));
+        oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N2(8), 6, 0, N4(12), N2(16),
+                       R2(18));
 }
 
 static inline __attribute__((always_inline)) void dense(const oi_recipe_value *a, int64_t stride,
                                                         int64_t high)
 {
     oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
-                  N4(16), N2(20), high, 0, N3(24), N4(27));
+                  N4(16), N2(20), high, 0, N3(24), N4(27), R2(31));
 }
 
 static void conv_dense(const oi_recipe_value *a)
@@ -86,7 +89,7 @@ static void conv_dense(const oi_recipe_value *a)
 static inline __attribute__((always_inline)) void deep(const oi_recipe_value *a, int64_t stride)
 {
     oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
-                 N4(16), N4(20), N3(24), N2(27));
+                 N4(16), N4(20), N3(24), N2(27), R2(29));
 }
 
 static void conv_deep(const oi_recipe_value *a)
@@ -102,7 +105,7 @@ static void conv_deep(const oi_recipe_value *a)
 static void conv_few_two(const oi_recipe_value *a)
 {
     oi_conv_few_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, N4(7),
-                    N4(11), N4(15), N4(19), N2(23));
+                    N4(11), N4(15), N4(19), N2(23), R2(25));
 }
 
 /* -- means -- */

@@ -1,0 +1,49 @@
+/* clamp.c: a relu or clamp of what a tuned body made is done by the body.
+ * needs:  recipes; maps where their ops stand (before inline.c)
+ * keeps:  results: a number is the same, and what is none stays so
+ * makes:  bodies with bounds; tensors that no longer exist */
+#include "synth/pair.h"
+
+/* What R keeps its input within; false: it does something else. */
+static bool is_bound(const oi_skernel *r, double *least, double *most)
+{
+    const oi_kernel_query *q = r->query;
+    if (!q || r->scalars.n || !oi_kernel_map(r) || q->in[0].dtype != OI_F32)
+        return false;
+    if (strcmp(q->op->name, "relu") == 0 && oi_kernel_real(q, "negative_slope") == 0) {
+        const double low = oi_kernel_real(q, "clamp_min");
+        *least = low > 0 ? low : 0;
+        *most = oi_kernel_real(q, "clamp_max");
+    } else if (strcmp(q->op->name, "clamp") == 0 &&
+               strcmp(oi_kernel_attr(q, "nan")->s, "propagate") == 0) {
+        *least = oi_kernel_real(q, "min");
+        *most = oi_kernel_real(q, "max");
+    } else
+        return false;
+    return *least <= *most;
+}
+
+/* R's bounds become those of the body, which writes R's result. */
+static const char *join(oi_pair *x)
+{
+    const oi_sops *ops = &x->r->nests.at[0].pre;
+    double least, most;
+    if (!x->p->recipe || !x->p->plan->bounds || !is_bound(x->r, &least, &most))
+        return "";
+    const char *no = oi_pair_retarget(x, &ops->at[0], &ops->at[ops->n - 1]);
+    if (no)
+        return no;
+    oi_recipe_plan *own = oi_arena_alloc(x->u->arena, sizeof *own);
+    *own = *x->p->plan;
+    for (uint32_t i = own->bounds; i < own->bounds + 2; i++) {
+        const double had = own->args[i].real, low = had > least ? had : least;
+        own->args[i].real = low < most ? low : most;
+    }
+    x->p->plan = own;
+    return NULL;
+}
+
+oi_status oi_pass_clamp(oi_unit *u)
+{
+    return oi_pairs_join(u, "clamp", join);
+}

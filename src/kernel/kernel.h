@@ -132,7 +132,7 @@ bool oi_kernel_call(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
 /* The value of an attribute of the call; NULL when the op has none of that name. */
 const oi_op_value *oi_kernel_attr(const oi_kernel_query *q, const char *name);
 double oi_kernel_real(const oi_kernel_query *q,
-                        const char *name); /* of an attribute that has one */
+                      const char *name); /* of an attribute that has one */
 /* What attributes of kind number are taken in. */
 oi_dtype oi_kernel_numbers_in(const oi_kernel_query *q);
 /* acc=[a] or [a, o]; OI_NONE when it was not given. */

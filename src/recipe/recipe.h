@@ -103,8 +103,8 @@ typedef struct oi_recipe_plan {
         int64_t count;
     } scratch[OI_RECIPE_SCRATCH];
     /* Every position of the shared axis is computed alike whoever does it. It is dim `split_dim` of
-     * every output, unless parts are scattered: then they lie along no dim, and yet apart. Extent 0:
-     * one thread does all. */
+     * every output, unless parts are scattered: then they lie along no dim, and yet apart. Extent
+     * 0: one thread does all. */
     int64_t extent, unit;
     uint32_t split_dim;
     bool is_scattered;
@@ -185,7 +185,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
 bool oi_recipe_rmsnorm(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out);            /* cell.c */
+bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out); /* cell.c */
 bool oi_recipe_gru(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_mac_conv(const oi_recipe_call *c, oi_recipe_plan *out); /* mac.c */
 bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out);

@@ -26,10 +26,10 @@ static bool is_bound(const oi_skernel *r, double *least, double *most)
 /* R's bounds become those of the body, which writes R's result. */
 static const char *join(oi_pair *x)
 {
-    const oi_sops *ops = &x->r->nests.at[0].pre;
     double least, most;
     if (!x->p->recipe || !x->p->plan->bounds || !is_bound(x->r, &least, &most))
         return "";
+    const oi_sops *ops = &x->r->nests.at[0].pre;
     const char *no = oi_pair_retarget(x, &ops->at[0], &ops->at[ops->n - 1]);
     if (no)
         return no;

@@ -53,8 +53,8 @@ static inline __attribute__((always_inline)) void oi_vi_runs(const void *x, int6
 
 /* Eight places of the rows a and b, less `zero`: pairs of them, of which `keep` keeps bits. */
 static inline __attribute__((always_inline)) void oi_vi_two_rows(const void *a, const void *b,
-                                                              int64_t is_unsigned, int32_t zero,
-                                                              int32_t keep, int32_t *out)
+                                                                 int64_t is_unsigned, int32_t zero,
+                                                                 int32_t keep, int32_t *out)
 {
     const __m128i v =
         _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)a), _mm_loadl_epi64((const __m128i *)b));

@@ -20,8 +20,8 @@ static inline __attribute__((always_inline)) void oi_vi_runs(const void *x, int6
 
 /* Eight places of the rows a and b, less `zero`: pairs of them, of which `keep` keeps bits. */
 static inline __attribute__((always_inline)) void oi_vi_two_rows(const void *a, const void *b,
-                                                              int64_t is_unsigned, int32_t zero,
-                                                              int32_t keep, int32_t *out)
+                                                                 int64_t is_unsigned, int32_t zero,
+                                                                 int32_t keep, int32_t *out)
 {
     const uint8_t *p = a, *q = b;
     for (int64_t i = 0; i < 8; i++) {

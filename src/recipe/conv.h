@@ -124,14 +124,15 @@ static inline __attribute__((always_inline)) void oi_conv_twelve(
         sums[i] = s[i];
 }
 
-/* A sum with its bias, within least ... most; what is not a number stays so. */
+/* A sum with its bias, within least ... most, which `bounds` has in memory: registers are for sums.
+ * What is not a number stays so. */
 static inline __attribute__((always_inline)) oi_vf oi_conv_end(oi_vf sum, oi_vf bias, float least,
-                                                               float most)
+                                                               float most, const float bounds[2])
 {
     oi_vf v = oi_vf_add(sum, bias);
     if (least > -INFINITY)
-        v = oi_vf_max(oi_vf_set(least), v);
-    return most < INFINITY ? oi_vf_min(oi_vf_set(most), v) : v;
+        v = oi_vf_max(oi_vf_set(bounds[0]), v);
+    return most < INFINITY ? oi_vf_min(oi_vf_set(bounds[1]), v) : v;
 }
 
 /* The filters `at` to `last` - 1, at most `tall` (six, four or twelve), at 12 / tall vectors of
@@ -155,17 +156,21 @@ static inline __attribute__((always_inline)) void oi_conv_tile(
         oi_conv_six(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
     else
         oi_conv_four(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
-    __asm__ volatile("" ::: "memory"); /* registers are for sums: biases are read now, not before */
+    float bounds[2] = {least, most};
+    __asm__ volatile(""
+                     : "+m"(bounds)
+                     :
+                     : "memory"); /* biases and bounds are read now, not before */
     for (int64_t r = 0; r < tall && at + r < last; r++) {
         const oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
         float *to = out + (at + r) * plane;
         for (int64_t v = 0; v < wide; v++) {
             const int64_t left = places - v * OI_VF;
             if (left >= OI_VF)
-                oi_vf_store(to + v * OI_VF, oi_conv_end(s[wide * r + v], b, least, most));
+                oi_vf_store(to + v * OI_VF, oi_conv_end(s[wide * r + v], b, least, most, bounds));
             else if (left > 0)
-                oi_vf_store_some(to + v * OI_VF, oi_conv_end(s[wide * r + v], b, least, most),
-                                 left);
+                oi_vf_store_some(to + v * OI_VF,
+                                 oi_conv_end(s[wide * r + v], b, least, most, bounds), left);
         }
     }
 }
@@ -287,8 +292,9 @@ static inline __attribute__((always_inline)) void oi_conv_line(
             for (int64_t v = 0; v < vectors; v++)
                 s[v] = oi_vf_fma(by, oi_vf_load(p + v * OI_VF), s[v]);
         }
+    const float bounds[2] = {least, most};
     for (int64_t v = 0; v < vectors && v * OI_VF < places; v++) {
-        const oi_vf sum = oi_conv_end(s[v], oi_vf_set(bias), least, most);
+        const oi_vf sum = oi_conv_end(s[v], oi_vf_set(bias), least, most, bounds);
         if (places - v * OI_VF >= OI_VF)
             oi_vf_store(out + v * OI_VF, sum);
         else

@@ -227,15 +227,6 @@ static bool add_rows_of_filters(const task *t, int64_t filters, int64_t kh, int6
 
 /* -- plans -- */
 
-static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype dtype, int64_t count)
-{
-    const uint32_t i = out->n_scratch++;
-    out->scratch[i].name = name;
-    out->scratch[i].dtype = dtype;
-    out->scratch[i].count = count;
-    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
-}
-
 /* An input, or x where there is none. */
 static void add_input(int input, oi_recipe_plan *out)
 {
@@ -382,9 +373,9 @@ static bool plan_windows(const task *t, oi_conv_call *c, int64_t groups, int64_t
     share(t->rc, c, groups, lanes, out);
     out->function = t->kind == NONE ? "oi_bytes_conv" : "oi_bytes_qconv";
     add_tensors(t, true, out);
-    add_scratch(out, "strip", OI_I16, s.numbers);
-    add_scratch(out, "sums", OI_I32, up(n, 3 * 16) * 2 * lanes);
-    add_scratch(out, "lines", OI_I32, up(n, lanes) * lanes);
+    oi_recipe_scratch_add(out, "strip", OI_I16, s.numbers);
+    oi_recipe_scratch_add(out, "sums", OI_I32, up(n, 3 * 16) * 2 * lanes);
+    oi_recipe_scratch_add(out, "lines", OI_I32, up(n, lanes) * lanes);
     add_kind(t, t->bias != NONE, out);
     const int64_t sizes[] = {c->batches,
                              groups,
@@ -432,8 +423,8 @@ static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_re
     out->unit = 1;
     out->split_dim = 1;
     add_tensors(t, true, out);
-    add_scratch(out, "pairs", OI_I32, pairs);
-    add_scratch(out, "sums", OI_I32, band * c->out_width + lanes);
+    oi_recipe_scratch_add(out, "pairs", OI_I32, pairs);
+    oi_recipe_scratch_add(out, "sums", OI_I32, band * c->out_width + lanes);
     add_kind(t, t->bias != NONE, out);
     if (t->kind != NONE)
         oi_recipe_arg_add(out, OI_ARG_SIZE, c->out_height);
@@ -492,8 +483,8 @@ static bool plan_matmul(task t, bool is_turned, oi_recipe_plan *out)
     out->finish[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
     out->finish[1] = t.kind == NONE ? t.q.out[0].rank : 0;
     add_tensors(&t, false, out);
-    add_scratch(out, "strip", OI_I16, 6 * 2 * pairs);
-    add_scratch(out, "sums", OI_I32, 6 * 2 * lanes);
+    oi_recipe_scratch_add(out, "strip", OI_I16, 6 * 2 * pairs);
+    oi_recipe_scratch_add(out, "sums", OI_I32, 6 * 2 * lanes);
     add_kind(&t, step, out);
     const int64_t sizes[] = {rows, k, m, pairs};
     add_sizes(out, sizes, OI_COUNT(sizes));

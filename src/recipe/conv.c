@@ -83,15 +83,6 @@ static void add_tensors(const call *c, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
 }
 
-static void add_scratch(oi_recipe_plan *out, const char *name, int64_t count)
-{
-    uint32_t i = out->n_scratch++;
-    out->scratch[i].name = name;
-    out->scratch[i].dtype = OI_F32;
-    out->scratch[i].count = count;
-    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
-}
-
 static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -204,7 +195,7 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
     if (groups == 1)
         pack_filters(rc, c, high, out);
     add_tensors(c, out);
-    add_scratch(out, is_deep ? "padded" : "strip", rows * c->x.stride * pitch);
+    oi_recipe_scratch_add(out, is_deep ? "padded" : "strip", OI_F32, rows * c->x.stride * pitch);
     const int64_t sizes[] = {c->batches,
                              c->c,
                              c->y.in,
@@ -240,11 +231,12 @@ static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_pla
     if (is_weight)
         oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, 2 * lanes);
     add_tensors(c, out);
-    add_scratch(out, "windows", c->places * c->k);
-    add_scratch(out, "sums", c->places * c->m);
+    oi_recipe_scratch_add(out, "windows", OI_F32, c->places * c->k);
+    oi_recipe_scratch_add(out, "sums", OI_F32, c->places * c->m);
     if (!is_weight)
-        add_scratch(out, "room",
-                    c->places < FEWEST ? c->k * 2 * lanes : oi_recipe_room(c->m, 2 * lanes));
+        oi_recipe_scratch_add(out, "room", OI_F32,
+                              c->places < FEWEST ? c->k * 2 * lanes
+                                                 : oi_recipe_room(c->m, 2 * lanes));
     const int64_t sizes[] = {c->batches,    c->c,          c->y.in,      c->x.in,
                              c->m,          c->out_height, c->out_width, c->y.kernel,
                              c->x.kernel,   c->y.stride,   c->x.stride,  c->y.dilation,

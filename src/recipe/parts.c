@@ -169,15 +169,6 @@ static int64_t tiles_of(const call *c)
     return all <= tiles * 4 / 3 ? all : up(up(all, up(all, tiles)), 2) * 2;
 }
 
-static void add_scratch(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t count)
-{
-    const uint32_t i = out->n_scratch++;
-    out->scratch[i].name = name;
-    out->scratch[i].dtype = t;
-    out->scratch[i].count = count;
-    oi_recipe_arg_add(out, OI_ARG_SCRATCH, i);
-}
-
 static void plan_b(const call *c, oi_recipe_plan *out)
 {
     out->function = !c->is_weight   ? "oi_parts_two"
@@ -194,8 +185,8 @@ static void plan_b(const call *c, oi_recipe_plan *out)
     }
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     if (!c->is_weight)
-        add_scratch(out, "room", OI_U16, WIDTH / COLUMNS * chunk_of(c) * 3 * 2 * PAIRS);
-    add_scratch(out, "sums", OI_F32, tiles_of(c) * 2 * ROWS * 16);
+        oi_recipe_scratch_add(out, "room", OI_U16, WIDTH / COLUMNS * chunk_of(c) * 3 * 2 * PAIRS);
+    oi_recipe_scratch_add(out, "sums", OI_F32, tiles_of(c) * 2 * ROWS * 16);
 }
 
 static void plan(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)

@@ -95,6 +95,15 @@ void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n)
     p->args[p->n_args++] = (oi_recipe_arg){.kind = kind, .n = n};
 }
 
+void oi_recipe_scratch_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t count)
+{
+    const uint32_t i = p->n_scratch++;
+    p->scratch[i].name = name;
+    p->scratch[i].dtype = dtype;
+    p->scratch[i].count = count;
+    oi_recipe_arg_add(p, OI_ARG_SCRATCH, i);
+}
+
 void oi_recipe_arg_real(oi_recipe_plan *p, double real)
 {
     p->args[p->n_args++] = (oi_recipe_arg){.kind = OI_ARG_REAL, .real = real};

@@ -1,9 +1,11 @@
 /* qlinear.c: y = x . real(w)^T + b for weights in blocks of integers.
  *
- * Rows of x are made ready once (as floats, or in 8 bits); then every task takes some rows of w,
- * lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows of x. Every sum
- * is made by one task, in one order, so the result does not depend on the threads. */
+ * Rows of x are made ready once (as floats, rounded or not, or in 8 bits); then every task takes
+ * some rows of w, lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows
+ * of x. Every sum is made by one task, in one order, so the result does not depend on the threads.
+ */
 #include "kernel/kernel.h"
+#include "kernel/scalar.h"
 
 #define M_BLOCK   64    /* rows of x at a time: they and a tile of w stay in the second cache */
 #define FEW       4     /* rows of x: a tile is worth its layout */
@@ -23,7 +25,7 @@ typedef struct qlinear {
     const oi_kernel_io *io;
     const oi_qtile_fns *fns;
     size_t m, n, k;
-    bool is_q8;
+    bool is_q8, is_half;
     oi_qtile tile; /* but for what is a task's own */
     const oi_operand *x, *w, *out;
     blocks scale, offset, bias;
@@ -91,6 +93,7 @@ static void set_job(qlinear *j, const oi_kernel_query *q, const oi_choice *c)
     *j = (qlinear){.c = c, .fns = oi_qtiles[c->cpu], .x = x, .w = w, .out = out};
     set_operands(j, q, c);
     j->is_q8 = strcmp(oi_kernel_attr(q, "act")->s, "q8") == 0;
+    j->is_half = strcmp(oi_kernel_attr(q, "act")->s, "bf16") == 0;
     j->n = (size_t)w->dims[0];
     j->k = (size_t)w->dims[1];
     j->tile.n_blocks = j->scale.o ? (size_t)j->scale.o->dims[1] : 0;
@@ -201,6 +204,8 @@ static void ready_task(void *ctx, size_t row)
     float *x = j->floats + row * j->k;
     seek_row(j, j->m0 + row, at);
     load_all(&j->c->load[0], j->io->in[0], at[0], j->x->strides[j->x->rank - 1], j->k, x);
+    for (size_t i = 0; j->is_half && i < j->k; i++)
+        x[i] = oi_f32_of_bf16(oi_near_bf16_f32(x[i]));
     if (j->is_q8)
         j->fns->quantise(&j->tile, x, j->q + row * j->k, j->d + row * j->tile.n_blocks,
                          j->sums_of_q + row * j->tile.n_blocks);
@@ -229,8 +234,9 @@ static void run_tile(const qlinear *j, size_t n, const buffers *b, float (*resul
     t.offset = b->offset;
     t.room = b->room;
     t.next = w[0] == b->bytes ? 0 : (size_t)j->w->strides[0] * rows * j->tile.bits / 8;
-    const oi_qtile_x x = {j->n_rows, j->floats, j->is_q8 ? j->q : NULL, j->d, j->sums_of_q};
-    if (j->n_rows >= FEW || !j->fns->few(&t, &x, sums)) {
+    const oi_qtile_x x = {j->n_rows, j->floats,    j->is_q8 ? j->q : NULL,
+                          j->d,      j->sums_of_q, j->is_half};
+    if (j->n_rows >= FEW || j->is_half || !j->fns->few(&t, &x, sums)) {
         j->fns->pack(&t);
         j->fns->sums(&t, &x, sums);
     }
@@ -328,5 +334,7 @@ bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
         if (of[i]->o && !oi_choose_load(&c->load[i + 1], of[i]->o->dtype, OI_F32, c->cpu))
             return false;
     c->scratch_bytes = lay_out(&j, NULL);
+    if (j.is_half && j.offset.o && !oi_dtype_is_float(j.offset.o->dtype))
+        return false; /* taken off before the scale: a last bit of a weight would be 2^-9 of it */
     return j.tile.group > 0 && j.tile.group % 8 == 0 && j.tile.group <= MAX_GROUP;
 }

@@ -116,12 +116,13 @@ typedef struct oi_qtile {
     uint8_t *room;               /* (8 + bytes of a block's row) * rows for every block */
 } oi_qtile;
 
-/* Rows of x: as they are, or in 8 bits as q * d. */
+/* Rows of x: as they are, rounded to bf16, or in 8 bits as q * d. */
 typedef struct oi_qtile_x {
     size_t n;
     const float *x;        /* (n, k) */
     const int8_t *q;       /* (n, k); NULL: x as it is */
     const float *d, *sums; /* (n, n_blocks): factors, and sums of q */
+    bool is_half;          /* x is rounded, and so are the weights to be */
 } oi_qtile_x;
 
 typedef struct oi_qtile_fns {

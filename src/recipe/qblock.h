@@ -17,6 +17,19 @@ static inline oi_vf oi_q_scales(const uint8_t *restrict p, int64_t size)
     return oi_vf_load((const float *)(const void *)p);
 }
 
+/* What an integer of every row stands for: scale * w + offset, rounded after every step; it is the
+ * byte from bit `shift` on or, of nibbles, the half of one. */
+static inline __attribute__((always_inline)) oi_vf oi_q_real(oi_vi v, int shift, oi_vf scale,
+                                                             oi_vf offset, int64_t has_offset,
+                                                             int64_t bits, int64_t zero)
+{
+    oi_vi w = bits == 4 ? oi_vi_bits(v, shift, 15) : oi_vi_byte(v, shift);
+    if (zero)
+        w = oi_vi_add(w, oi_vi_set((int32_t)zero));
+    const oi_vf real = oi_vf_mul(oi_vf_of_vi(w), scale);
+    return has_offset ? oi_vf_add(real, offset) : real;
+}
+
 /* Whether an offset times a sum of q is exact, and added to something is rounded once either way:
  * 11 bits of f16, and 13 bits of so many numbers within +-127. */
 static inline int64_t oi_q_is_short(int64_t scale_size, int64_t group)

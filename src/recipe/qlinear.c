@@ -164,6 +164,7 @@ static int64_t rows_of(const oi_operand *x)
 }
 
 static const oi_recipe rounding = {"8-bit blocks", "", true, NULL};
+static const oi_recipe halving = {"bf16", "", true, NULL};
 
 static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t width)
 {
@@ -174,25 +175,43 @@ static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t
     oi_recipe_arg_add(out, OI_ARG_READY, i);
 }
 
-/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. */
-static void add_ready(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
+/* Rows of x become rows of arrays, shared by all calls that want the same. */
+static oi_ready *set_ready(const oi_operand *x, const char *function, const oi_recipe *recipe,
+                           const char *doc, oi_recipe_plan *out)
 {
     oi_ready *r = &out->ready;
-    r->function = "oi_q8_rows";
-    r->recipe = &rounding;
+    r->function = function;
+    r->recipe = recipe;
     r->verb = "round";
-    r->doc = "x in blocks of 8 bits, for all products that read it.";
+    r->doc = doc;
     r->rows = rows_of(x);
     for (uint32_t d = 0; d + 1 < x->rank; d++)
         if (x->dims[d] == r->rows && !r->has_dim) {
             r->has_dim = true;
             r->dim = d;
         }
+    return r;
+}
+
+/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. */
+static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
+{
+    oi_ready *r = set_ready(x, "oi_q8_rows", &rounding,
+                            "x in blocks of 8 bits, for all products that read it.", out);
     add_array(out, "q", OI_I8, k);
     add_array(out, "d", OI_F32, k / group);
     add_array(out, "sums", OI_F32, k / group);
     r->sizes[r->n_sizes++] = k;
     r->sizes[r->n_sizes++] = group;
+}
+
+/* Instead of x, its rows rounded to bf16: floats still. */
+static void add_halves(const oi_operand *x, int64_t k, oi_recipe_plan *out)
+{
+    oi_ready *r = set_ready(x, "oi_qh_rows", &halving,
+                            "x rounded to bf16, for all products that read it.", out);
+    add_array(out, "h", OI_F32, k);
+    r->sizes[r->n_sizes++] = k;
 }
 
 /* Whether oi_qlinear_tiles takes it: whole tiles of rows, and blocks that fill tiles or one each.
@@ -213,16 +232,22 @@ static int64_t rows_at_once(int64_t m, int64_t k, int64_t bytes)
 static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
 {
     oi_packing *p = &out->packings[0];
-    const bool is_q8 = strcmp(oi_kernel_attr(c->q, "act")->s, "q8") == 0;
+    const char *act = oi_kernel_attr(c->q, "act")->s;
+    const bool is_q8 = strcmp(act, "q8") == 0, is_half = strcmp(act, "bf16") == 0;
     const int64_t *s = p->sizes, m = rows_of(&c->q->in[0]);
     if (m == 0 || !set_packing(c, lanes, p) || !fits(c->q, p))
         return false;
     const oi_dtype t = (oi_dtype)s[P_TYPE];
     const bool is_tiled = is_q8 && is_for_tiles(c, m, s[P_GROUP]);
-    out->function = is_tiled ? "oi_qlinear_tiles" : is_q8 ? "oi_qlinear" : "oi_qlinear_float";
+    out->function = is_tiled  ? "oi_qlinear_tiles"
+                    : is_q8   ? "oi_qlinear"
+                    : is_half ? "oi_qlinear_bf16"
+                              : "oi_qlinear_float";
     out->n_packings = 1;
     if (is_q8)
-        add_ready(&c->q->in[0], s[P_K], s[P_GROUP], out);
+        add_bytes(&c->q->in[0], s[P_K], s[P_GROUP], out);
+    else if (is_half)
+        add_halves(&c->q->in[0], s[P_K], out);
     else
         oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);

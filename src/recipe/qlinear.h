@@ -13,7 +13,7 @@
 #ifndef OI_RECIPE_QLINEAR_H
 #define OI_RECIPE_QLINEAR_H
 
-#include "kernel/scalar.h"
+#include "recipe/qhalf.h"
 #if defined(__AMX_INT8__)
 #include "recipe/amx/qtiles.h"
 #endif
@@ -252,12 +252,7 @@ static inline __attribute__((always_inline)) void oi_qf_four(oi_vi v, const floa
                                                              int upper, oi_vf acc[4])
 {
     for (int i = 0; i < 4; i++) {
-        oi_vi w = bits == 4 ? oi_vi_bits(v, 8 * i + upper, 15) : oi_vi_byte(v, 8 * i);
-        if (zero)
-            w = oi_vi_add(w, oi_vi_set((int32_t)zero));
-        oi_vf real = oi_vf_mul(oi_vf_of_vi(w), scale);
-        if (has_offset)
-            real = oi_vf_add(real, offset);
+        const oi_vf real = oi_q_real(v, 8 * i + upper, scale, offset, has_offset, bits, zero);
         for (int64_t r = 0; r < rows; r++)
             acc[r] = oi_vf_add(acc[r], oi_vf_mul(oi_vf_set(x[r * k + i]), real));
     }

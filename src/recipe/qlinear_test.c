@@ -9,6 +9,15 @@ static void body(const char *function, const trial_arg *a)
                          a[9].n, a[10].n, a[11].n, a[12].n, a[13].n);
         return;
     }
+    if (strcmp(function, "oi_qlinear_bf16") == 0) {
+        oi_qlinear_bf16(a[0].in, a[1].in, a[2].out, a[3].n, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
+                        a[9].n, a[10].n, a[11].n, a[12].n, a[13].n);
+        return;
+    }
+    if (strcmp(function, "oi_qh_rows") == 0) {
+        oi_qh_rows(a[0].in, a[1].out, a[2].n, a[3].n, a[4].n);
+        return;
+    }
     if (strcmp(function, "oi_q8_rows") == 0) {
         oi_q8_rows(a[0].in, a[1].out, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n);
         return;
@@ -56,6 +65,7 @@ static void test_types_and_sizes(void **state)
 {
     (void)state;
     static const oi_dtype types[] = {OI_U4, OI_I4, OI_I8, OI_U8, OI_I2, OI_U1};
+    static const char *const acts[] = {"q8", "float", "bf16"};
     static const setting sizes[] = {
         {0, OI_F16, true, false, 1, 8, 32, 32},     {0, OI_F16, false, false, 1, 5, 64, 32},
         {0, OI_F32, true, true, 5, 19, 96, 32},     {0, OI_F16, false, true, 4, 33, 128, 16},
@@ -69,14 +79,13 @@ static void test_types_and_sizes(void **state)
             trial t;
             setting s = sizes[j];
             s.w = types[i];
-            begin(&t, &s, i * 100 + j);
-            /* sums that cancel are as near as their terms are large */
-            t.atol = 1e-6 * (double)s.k;
-            assert_true(end(&t, &s));
-            begin(&t, &s, i * 100 + j);
-            *trial_attr(&t, "act") = (oi_op_value){.tag = OI_VALUE_STRING, .s = "float"};
-            t.atol = 1e-6 * (double)s.k;
-            assert_true(end(&t, &s));
+            for (size_t a = 0; a < OI_COUNT(acts); a++) {
+                begin(&t, &s, i * 100 + j);
+                *trial_attr(&t, "act") = (oi_op_value){.tag = OI_VALUE_STRING, .s = acts[a]};
+                /* sums that cancel are as near as their terms are large */
+                t.atol = 1e-6 * (double)s.k;
+                assert_true(end(&t, &s));
+            }
         }
 }
 

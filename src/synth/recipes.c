@@ -152,14 +152,14 @@ static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool
     return to;
 }
 
-/* The op rounds its input to 8 bits, or makes integers or truths of floats. */
+/* The op rounds its inputs to few bits, or makes integers or truths of floats. */
 static bool rounds(const oi_program *p, const oi_pnode *n)
 {
     bool has_float = false, has_other = false;
     for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
         const oi_pattr *a = &n->as.op.attrs[i];
         if (strcmp(a->attr->name, "act") == 0 && a->one.value.tag == OI_VALUE_STRING &&
-            strcmp(a->one.value.s, "q8") == 0)
+            strcmp(a->one.value.s, "float") != 0)
             return true;
     }
     for (uint32_t i = 0; i < n->as.op.n_in; i++)

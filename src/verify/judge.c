@@ -30,9 +30,9 @@ oi_rule oi_rule_node(oi_dtype t, const char *op, uint64_t reduced)
                      .rtol = promise(t) * (grows && reduced > 1 ? sqrt((double)reduced) : 1)};
 }
 
-oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_q8)
+oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_coarse)
 {
-    double whole = is_q8 ? 3e-2 : 1e-3;
+    double whole = is_coarse ? 3e-2 : 1e-3;
     if (oi_dtype_is_float(t)) {
         bool is_wide = t == OI_F32 || t == OI_F64;
         return (oi_rule){.whole = is_wide || promise(t) < whole ? whole : promise(t)};

@@ -231,7 +231,7 @@ static bool take_output(stepping *s)
         return fail(s, "output %s: %llu bytes, the simulator has %llu", r->name,
                     (unsigned long long)r->size, (unsigned long long)v.size_bytes);
     size_t var = oi_sim_find_var(s->g->sim, r->name);
-    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(s->g, var), s->g->is_q8);
+    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(s->g, var), s->g->is_coarse);
     note(s, "output", r->name, v.dtype,
          oi_judge(rule, v.dtype, v.data, r->data, v.n_elements, NULL, NULL));
     return true;
@@ -287,7 +287,7 @@ static bool take_state(stepping *s)
             return fail(s, "state %s: its size along axis %u is %lld, the simulator has %llu",
                         r->name, i, (long long)r->used[i], (unsigned long long)v.dims[i]);
     size_t var = oi_sim_find_var(g->sim, r->name);
-    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(g, var), g->is_q8);
+    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(g, var), g->is_coarse);
     note(s, "state", r->name, v.dtype,
          oi_judge(rule, v.dtype, v.data, r->data, v.n_elements, place_in_room, r));
     return true;

@@ -48,7 +48,7 @@ typedef struct oi_rule {
 } oi_rule;
 
 oi_rule oi_rule_node(oi_dtype t, const char *op, uint64_t reduced);
-oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_q8);
+oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_coarse);
 
 typedef struct oi_finding {
     double worst, allowed, wanted, found; /* where the difference is greatest beside what may be */
@@ -70,7 +70,7 @@ typedef struct oi_verify_graph {
     oi_exec *exec;
     uint8_t *from_floats; /* by variable: a float had a say in it */
     void **inputs;        /* by variable: what it gets, or NULL */
-    bool is_q8;
+    bool is_coarse;
 } oi_verify_graph;
 
 typedef OI_VEC(oi_verify_row) oi_verify_rows;

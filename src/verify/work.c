@@ -24,10 +24,12 @@ static oi_status fill_standard(void *ctx, const oi_var_info *var, uint64_t step,
 
 /* -- simulators -- */
 
-static bool is_q8(const oi_graph *g)
+/* Whether something is rounded to few bits on its way. */
+static bool is_coarse(const oi_graph *g)
 {
     char *text = NULL;
-    bool yes = oi_graph_to_text(g, &text, NULL) == OI_OK && strstr(text, "act=\"q8\"") != NULL;
+    bool yes = oi_graph_to_text(g, &text, NULL) == OI_OK &&
+               (strstr(text, "act=\"q8\"") != NULL || strstr(text, "act=\"bf16\"") != NULL);
     oi_free(text);
     return yes;
 }
@@ -79,7 +81,7 @@ oi_status oi_work_simulators(oi_work *w, oi_run_on on)
     for (size_t i = 0; i < t->n_graphs; i++) {
         oi_verify_graph *g = &t->graphs[i];
         g->name = w->graphs[i].name ? w->graphs[i].name : "graph";
-        g->is_q8 = is_q8(w->graphs[i].graph);
+        g->is_coarse = is_coarse(w->graphs[i].graph);
         OI_TRY(oi_sim_new(w->model, w->graphs[i].graph, &so, &g->sim, w->diag));
         OI_TRY(i ? oi_exec_new_shared(g->sim, beside(t, i, g->sim), &g->exec, w->diag)
                  : oi_exec_new(g->sim, &g->exec, w->diag));

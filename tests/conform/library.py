@@ -1,6 +1,7 @@
 """The library through ctypes: one op on numpy arrays, in this process."""
 
 import ctypes
+import json
 import math
 import os
 import pathlib
@@ -16,6 +17,10 @@ BUILD = pathlib.Path(os.environ.get("OPENINFER_BUILD") or REPO / "build")
 TAGS = {name: i for i, name in enumerate(
     "none i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 bool bitset str ndarray bf16 f8 i4 i2 i1 u4 u2 u1 t2 t1".split())}
 NONE, INT, UINT, FLOAT, BOOL, STRING, DTYPE, INTS, FLOATS, STRINGS, DTYPE_LIST = range(11)
+
+# attributes of words, some of which are the names of element types, too
+WORDS = {(row["name"], name) for row in json.loads((REPO / "ops/ops.json").read_text())["ops"]
+         for name, a in row.get("attrs", {}).items() if isinstance(a, dict) and a["kind"] == "string"}
 
 
 class View(ctypes.Structure):
@@ -81,7 +86,7 @@ def devices():
     return names
 
 
-def _argument(name, value, keep):
+def _argument(op, name, value, keep):
     a = Arg(name=name.encode())
     if isinstance(value, (bool, np.bool_)):
         a.tag, a.value.b = BOOL, bool(value)
@@ -92,7 +97,7 @@ def _argument(name, value, keep):
             a.tag, a.value.i = INT, value
     elif isinstance(value, float):
         a.tag, a.value.f = FLOAT, value
-    elif isinstance(value, str) and value in DTYPES:
+    elif isinstance(value, str) and value in DTYPES and (op, name) not in WORDS:
         a.tag, a.value.dtype = DTYPE, TAGS[value]
     elif isinstance(value, str):
         a.tag, a.value.s = STRING, value.encode()
@@ -143,7 +148,7 @@ def run(op, inputs, attrs, outputs, device="cpu", threads=1, inplace=None):
     out = (Out * len(outputs))(*[
         Out(dtype=TAGS[t], rank=len(s), dims=_dims(s, keep), data=r.ctypes.data if r.size else None)
         for (t, s), r in zip(outputs, results)])
-    args = (Arg * max(1, len(attrs)))(*[_argument(k, v, keep) for k, v in attrs.items()])
+    args = (Arg * max(1, len(attrs)))(*[_argument(op, k, v, keep) for k, v in attrs.items()])
     options = Options(device=device.encode(), threads=threads, team=_team(threads))
     if sliced:
         table = (ctypes.c_void_p * len(strides))(*strides)

@@ -29,6 +29,13 @@ def quantise_rows(x, blocks):
     return q.astype(np.int64), np.where(bad, x.dtype.type(np.nan), d)
 
 
+def near_bf16(x):
+    """The nearest bf16, once from whatever x is."""
+    top = np.frexp(x.astype(np.float64))[1] - 8  # of eight bits, the last is worth 2^top
+    unit = np.ldexp(1.0, np.maximum(top, -133))
+    return np.round(x.astype(np.float64) / unit) * unit
+
+
 @op("qlinear")
 def _(inputs, attrs, out_dtype, out_shape):
     rest, wide = list(inputs[2:]), np.float64 if out_dtype == "f64" else np.float32
@@ -50,6 +57,8 @@ def _(inputs, attrs, out_dtype, out_shape):
         y = terms.sum(axis=2)
     else:
         real = (in_blocks(w, scale) * w.astype(wide) + in_blocks(w, offset)).astype(np.float64) if w.shape[1] else w
+        if attrs.get("act") == "bf16":
+            x, real = near_bf16(x), near_bf16(real)
         y = x.astype(np.float64) @ real.T
     return result(out_dtype, (y.astype(wide) + bias).reshape(out_shape))
 

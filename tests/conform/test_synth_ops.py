@@ -16,7 +16,7 @@ if os.environ.get("OPENINFER_SANITIZED"):
     pytest.skip("a sanitized library cannot be loaded into Python", allow_module_level=True)
 
 from cases import OPS, cases_for  # noqa: E402
-from library import REPO  # noqa: E402
+from library import REPO, WORDS  # noqa: E402
 from tensors import DTYPES, Tensor  # noqa: E402
 
 sys.path.insert(0, str(REPO / "python/src"))
@@ -85,7 +85,7 @@ def write(op, cases, folder, package, is_open=lambda k: False):
         for k, (dtype, shape) in enumerate([(case.out_dtype, case.out_shape), *case.more]):
             outs.append(f"{op}_{i}_out{k}")
             volatile.append(declaration(outs[-1], dtype, open_dims(shape) if is_open(0) else shape))
-        args = names + [f"{k}={word(v)}" for k, v in case.attrs.items() if v is not None]
+        args = names + [f'{k}="{v}"' if (op, k) in WORDS else f"{k}={word(v)}" for k, v in case.attrs.items() if v is not None]
         nodes.append(f"  op {op}({', '.join(args)}) >> {', '.join(outs)};")
     text = [f"volatile {{\n" + "\n".join(volatile) + "\n}\n"]
     if constants:

@@ -130,6 +130,10 @@ static inline __attribute__((always_inline)) void sums_of(const oi_qtile *t, con
     const uint8_t *w = t->room;
     oi_vf acc[8];
     int64_t i = 0;
+    if (x->is_half) {
+        oi_qh_tile(w, x->x, sums, n, k, group, bits, 4, has_offset, zero);
+        return;
+    }
     for (; i + 4 <= n; i += 4, sums += 4 * OI_VF) {
         if (x->q)
             oi_q_tile4(w, 0, 1, 0, x->q + i * k, x->d + i * blocks, x->sums + i * blocks, k, group,

@@ -93,6 +93,16 @@ static inline oi_vf oi_vf_load_bf16(const void *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
 }
 
+/* Rounded to bf16. */
+static inline oi_vf oi_vf_near_bf16(oi_vf v)
+{
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i cut = _mm256_and_si256(up, _mm256_set1_epi32((int32_t)0xffff0000));
+    return _mm256_blendv_ps(_mm256_castsi256_ps(cut), v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+}
+
 /* The first n lanes of v, which may be all or none, and the others of `rest`. */
 static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
 {

@@ -96,6 +96,17 @@ static inline oi_vf oi_vf_load_bf16(const void *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
 }
 
+/* Rounded to bf16. */
+static inline oi_vf oi_vf_near_bf16(oi_vf v)
+{
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i cut = _mm512_and_si512(up, _mm512_set1_epi32((int32_t)0xffff0000));
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_castsi512_ps(cut),
+                                v);
+}
+
 /* The first n lanes of v, which may be all or none, and the others of `rest`. */
 static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
 {

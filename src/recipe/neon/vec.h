@@ -93,6 +93,16 @@ static inline oi_vf oi_vf_load_bf16(const void *p)
     return vreinterpretq_f32_u32(vshll_n_u16(bits, 16));
 }
 
+/* Rounded to bf16. */
+static inline oi_vf oi_vf_near_bf16(oi_vf v)
+{
+    const uint32x4_t bits = vreinterpretq_u32_f32(v);
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t up = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd);
+    const uint32x4_t cut = vandq_u32(up, vdupq_n_u32(0xffff0000));
+    return vbslq_f32(vceqq_f32(v, v), vreinterpretq_f32_u32(cut), v);
+}
+
 /* The first n lanes of v, which may be all or none, and the others of `rest`. */
 static inline oi_vf oi_vf_first(oi_vf v, int64_t n, oi_vf rest)
 {

@@ -446,6 +446,37 @@ def sdpa_cases(op, row):
         yield Case(op, [tensor(rng, dtype, (2, 4, 30, 32), True), tensor(rng, dtype, (2, 2, 70, 32), True),
                         tensor(rng, dtype, (2, 2, 70, 32), True)], {"causal": True}, dtype, (2, 4, 30, 32), "large")
         yield Case(op, [tensor(rng, dtype, (1, 2, 3, 4), True) for _ in range(3)], {}, dtype, (1, 2, 3, 4), "in place", 0)
+    yield from sdpa_bf16_cases(op, ALL_FLOATS)
+
+
+def sdpa_bf16_cases(op, dtypes):
+    """act="bf16": heads of keys, features and keys that fill no step of 32, or several; rows that see nothing."""
+    shapes = {"one": (1, 1, 1, 1, 1, 1, 1), "odd": (2, 4, 2, 3, 33, 5, 7), "head": (1, 2, 1, 2, 40, 33, 3), "steps": (1, 6, 2, 5, 70, 80, 48),
+              "decode": (1, 9, 3, 1, 75, 64, 64), "many": (2, 4, 1, 20, 97, 32, 64), "no keys": (1, 2, 1, 3, 0, 4, 4), "no features": (1, 2, 2, 2, 3, 0, 4)}
+    for dtype in dtypes:
+        for n, (name, (b, h, hk, tq, tk, dh, dv)) in enumerate(shapes.items()):
+            for m, attrs in enumerate([{}, {"causal": True}, {"kv_len": tk * 2 // 3}, {"kv_len": min(2, tk), "causal": True, "scale": 0.3}]):
+                for kv in (dtype,) if dtype in ("f8", "f64") else (dtype, "f16"):
+                    rng = rng_for(op, dtype, kv, name, m, "bf16")
+                    attrs = {**attrs, "act": "bf16"}
+                    inputs = [tensor(rng, dtype, (b, h, tq, dh), True), tensor(rng, kv, (b, hk, tk, dh), True),
+                              tensor(rng, kv, (b, hk, tk, dv), True)]
+                    yield Case(op, inputs, attrs, dtype, (b, h, tq, dv), f"bf16, {name}")
+                    own = {**attrs, "heads": h, "kv_heads": hk}
+                    if dh:
+                        inputs = [tensor(rng, dtype, (b, tq, h * dh), True), tensor(rng, kv, (b, tk, hk * dh), True),
+                                  tensor(rng, kv, (b, tk, hk * dv), True)]
+                        yield Case(op, inputs, own, dtype, (b, tq, h * dv), f"bf16, {name}, packed")
+            for mask in ("bool", "u8", "f32"):
+                rng = rng_for(op, dtype, mask, name, "bf16 mask")
+                inputs = [tensor(rng, dtype, (b, h, tq, dh), True), tensor(rng, dtype, (b, hk, tk, dh), True), tensor(rng, dtype, (b, hk, tk, dv), True),
+                          tensor(rng, mask, ((b, h, tq, tk), (1, 1, tq, tk), (tk,))[n % 3], True)]
+                if mask == "f32" and tk:
+                    inputs[3].values[..., 0] = -np.inf
+                yield Case(op, inputs, {"act": "bf16", "causal": n % 2 == 0}, dtype, (b, h, tq, dv), f"bf16, {name}, mask")
+        rng = rng_for(op, dtype, "bf16, decode")
+        inputs = [tensor(rng, dtype, (3, 24), True), tensor(rng, dtype, (37, 3, 12), True), tensor(rng, dtype, (37, 3, 10), True)]
+        yield Case(op, inputs, {"act": "bf16", "heads": 4, "kv_heads": 2, "kv_len": [35, 0, 37]}, dtype, (3, 20), "bf16, lengths")
 
 
 def attn_cases(op, row):

@@ -611,6 +611,53 @@ def attend(q, k, v, scale, hidden=None, added=None):
     return np.einsum("bhqk,bhkd->bhqd", p, v)
 
 
+def to_bf16(x):
+    """The nearest bf16, of two the even one; x is f32 or f64 and not near the smallest numbers."""
+    m, e = np.frexp(x)
+    return np.where(np.isfinite(x), np.ldexp(np.rint(m * 256) / 256, e), x).astype(x.dtype)
+
+
+def steps_of_32(a, b):
+    """a [.., M, K] times b [.., K, N]: every step sums its even products and its odd ones apart."""
+    total = np.zeros(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), a.dtype)
+    for at in range(0, a.shape[-1], 32):
+        sums = np.zeros((2, *total.shape), a.dtype)
+        for k in range(at, min(at + 32, a.shape[-1])):
+            sums[k % 2] += a[..., :, k, None] * b[..., None, k, :]
+        total += sums[0] + sums[1]
+    return total
+
+
+def exp_f32(x):
+    """e^x step by step as src/kernel/math.h has it: where the result is rounded to bf16, a last bit counts."""
+    f = np.float32
+    c = np.clip(x, f(-104), f(89))
+    n = (c * f(1.44269504) + f(12582912)) - f(12582912)
+    r = (c - n * f(float.fromhex("0x1.62e4p-1"))) - n * f(1.42860682e-06)
+    q = np.full_like(x, 0.00139507239)
+    for a in (0.00836902505, 0.0416662023, 0.166665177, 0.5):
+        q = q * r + f(a)
+    p = f(1) + (r + r * r * q)
+    half = np.floor(np.nan_to_num(n) / 2).astype(np.int32)
+    return np.ldexp(np.ldexp(p, half), np.nan_to_num(n).astype(np.int32) - half)
+
+
+def attend_bf16(q, k, v, scale, hidden, added):
+    """attend with act="bf16", the very steps of the definition."""
+    s = steps_of_32(to_bf16(q), to_bf16(k).swapaxes(2, 3)) * q.dtype.type(scale)
+    s = np.where(hidden, -np.inf, s if added is None else s + added).astype(q.dtype)
+    if s.shape[-1] == 0:
+        return np.zeros(q.shape[:-1] + (v.shape[-1],), q.dtype)
+    top = s.max(axis=-1, keepdims=True)
+    below = s - np.where(top == -np.inf, 0, top).astype(q.dtype)
+    p = to_bf16(exp_f32(below) if q.dtype == np.float32 else np.exp(below))
+    total = np.zeros(p.shape[:-1] + (1,), q.dtype)
+    for i in range(p.shape[-1]):
+        total[..., 0] += p[..., i]
+    o = steps_of_32(p, to_bf16(v))
+    return np.where(total == 0, 0, o / total).astype(q.dtype)
+
+
 def split_heads(x, heads, time_first):
     x = x.transpose(1, 0, 2) if time_first else x
     return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
@@ -646,7 +693,11 @@ def _(inputs, attrs, out_dtype, out_shape):
         else:
             hidden = hidden | (np.broadcast_to(mask.values, (b, h, tq, tk)) == 0)
     scale = number(inputs[0].dtype, attrs["scale"]) if "scale" in attrs else wide(1) / np.sqrt(wide(dh))
-    y = attend(q, k, v, scale, hidden, added)
+    if attrs.get("act") == "bf16":
+        shown = (j < length[:, None])[:, None, :, None]  # values beyond kv_len are never looked at
+        y = attend_bf16(q, k, np.where(shown, v, 0).astype(wide), scale, hidden, added)
+    else:
+        y = attend(q, k, v, scale, hidden, added)
     if packed:
         y = y.transpose(0, 2, 1, 3).reshape(out_shape)
     return result(out_dtype, y)

@@ -135,6 +135,7 @@ OPEN_REFUSED = {
     "slice": "how long the result is follows no simple rule",  # an end that lies beyond the length, or before it
     "squeeze": "which lengths are right follows no simple rule",  # any length of 1 would go
     "split": "how long the result is follows no simple rule",  # a shorter last part
+    "sdpa": NO_LOOPS,  # how many heads share one of keys; open numbers of keys are in test_synth_graphs.py
     "roll": NO_LOOPS,  # by more than the length
     "max_pool": NO_LOOPS, "lp_pool": NO_LOOPS, "conv_integer": NO_LOOPS, "qconv": NO_LOOPS,  # padding by the remainder
     "col2im": "its greatest lengths do not go together",
@@ -145,15 +146,9 @@ OPEN_REFUSED = {
 }  # fmt: skip
 
 
-def open_cases(op):
-    """kv_len as a number beside an open number of batches is refused (NO_LOOPS)."""
-    cases = [c for c in chosen(op) if "kv_len" not in c.attrs]
-    return cases[1::6][:3] + (cases[::3][:8] if op in OPEN_REFUSED else [])
-
-
 @pytest.mark.parametrize("group", GROUPS, ids=lambda g: f"{g[0]}...{g[-1]}")
 def test_open_lengths(group, tmp_path):
-    ops = {op: open_cases(op) for op in group}
+    ops = {op: chosen(op)[1::6][:3] + (chosen(op)[::3][:8] if op in OPEN_REFUSED else []) for op in group}
     plain = {op: cases for op, cases in ops.items() if op not in OPEN_REFUSED}
     wrong = []
     if verify(plain, tmp_path, lambda k: k == 0).returncode != 0:

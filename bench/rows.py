@@ -25,6 +25,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import time
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
 SECONDS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -39,11 +40,24 @@ def enough(seconds, budget=0.4, most=400):
     return max(3, min(most, int(budget / max(seconds, 1e-9))))
 
 
+def settle(most=0.5):
+    """Waits until threads of this process are at rest: those of a peer that is called here go on looking for work when
+    theirs is done (OpenBLAS's for a tenth of a second), on a processor that the next one needs."""
+    spent, end = time.process_time(), time.monotonic() + most
+    while time.monotonic() < end:
+        time.sleep(0.005)
+        now = time.process_time()
+        if now - spent < 0.001:
+            return
+        spent = now
+
+
 def alternate(rounds, *functions):
     """Each function's results, taken in turn, so that what else the machine does meets them alike."""
     results = [[] for _ in functions]
     for _ in range(rounds):
         for result, function in zip(results, functions):
+            settle()
             result.append(function())
     return results
 

@@ -168,7 +168,12 @@ block entry {
   return y, z;
 }
 """
-GRAPHS = {"bytes": (BYTES, 1), "grown": (GROWN, 4), "mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
+PRODUCT = """
+dynamic { a: f32[131, 300]; b: f32[300, 333]; }
+volatile { y: f32[131, 333]; }
+block entry { op matmul(a, b) >> y; return y; }
+"""
+GRAPHS = {"product": (PRODUCT, 1), "bytes": (BYTES, 1), "grown": (GROWN, 4), "mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
           "rows": (ROUNDED.format(rows=24), 1)}  # fmt: skip
 
 
@@ -294,6 +299,18 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     run = openinfer("verify", *words(name), "--target", "cpu_avx2", "--steps", 2)
     worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith("output")]
     assert worst == ["0"], run.stdout
+
+
+def test_a_step_may_begin_with_pieces(words, tmp_path):
+    """All have met when it begins: what takes long there is taken in pieces, too."""
+    build(words("product"), tmp_path / "out", RACES)
+    source = (tmp_path / "out/judged.c").read_text()
+    assert source.count("next_piece(s, part") == 1 and "matmul_y(s->a, s->b, s->y, piece.n, piece.of)" in source
+    text = inputs(tmp_path / "out", 3)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
 
 
 def test_threads_are_used(words, tmp_path):

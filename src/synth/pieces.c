@@ -95,16 +95,16 @@ static void mark_group(oi_unit *u, const frame *f, size_t from, size_t end)
         u->kernels.at[f->list->at[i].kernel].in_pieces = true;
 }
 
-static void mark_list(oi_unit *u, const frame *f)
+/* has_met: all threads meet before the list, and nothing is shared between. */
+static void mark_list(oi_unit *u, const frame *f, bool has_met)
 {
-    bool has_met = false; /* and nothing was shared since */
     for (size_t i = 0, end; i < f->list->n; i = end) {
         const oi_stmt *x = &f->list->at[i];
         const frame inner = {.graph = f->graph, .list = &x->body, .outer = f, .at = i};
         has_met |= x->waits;
         end = i + 1;
         if (x->is_shared && x->kind == OI_STMT_LOOP)
-            mark_list(u, &inner);
+            mark_list(u, &inner, false);
         if (is_split(u, x)) {
             while (end < f->list->n && is_split(u, &f->list->at[end]) && !f->list->at[end].waits)
                 end++;
@@ -120,7 +120,9 @@ void oi_graph_mark_pieces(oi_unit *u, uint32_t graph)
     const oi_sgraph *g = &u->graphs.at[graph];
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_shared)
-            mark_list(u, &(frame){.graph = g,
-                                  .list = &g->blocks[b].stmts,
-                                  .ends_step = b == g->program->entry});
+            mark_list(u,
+                      &(frame){.graph = g,
+                               .list = &g->blocks[b].stmts,
+                               .ends_step = b == g->program->entry},
+                      b == g->program->entry);
 }

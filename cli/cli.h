@@ -203,7 +203,7 @@ void cli_log_event(FILE *to, const oi_event *e); /* "1 UUID [entry] -- … -- (0
 /* -- session.c: a graph that is being simulated -- */
 
 typedef struct cli_session {
-    const char *model_path, *device;
+    const char *model_path, *device, *target;
     cli_list sets, sizes;
     uint64_t threads, memory_limit;
     bool strict, deterministic;
@@ -226,6 +226,9 @@ typedef struct cli_session {
         OPT_LIST("size", 0, "NAME=N", &(s).sizes, "give a size of the model another value"),       \
         OPT_TEXT("device", 0, "D", &(s).device,                                                    \
                  "cpu (default), cpu:scalar, cpu:avx, cpu:avx2 or cpu:avx512"),                    \
+        OPT_TEXT("target", 0, "DEVICE", &(s).target,                                               \
+                 "as a program for this device profile or FILE.json computes: its "                \
+                 "default_precision"),                                                             \
         OPT_COUNT("threads", 0, "N", &(s).threads, "worker threads; results do not depend on it"), \
         OPT_SIZE("memory-limit", 0, "SIZE", &(s).memory_limit,                                     \
                  "most bytes of model tensors resident at once, e.g. 64M"),                        \

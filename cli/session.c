@@ -49,8 +49,21 @@ static oi_status open_model(cli_session *s, const char *graph)
     return status;
 }
 
+static oi_status read_target(cli_session *s)
+{
+    oi_device *device = NULL;
+    oi_status status = oi_device_load(s->target, s->strict, &device, s->diag);
+    if (status == OI_OK)
+        s->options.precision = oi_device_get(device)->preferences.default_precision;
+    oi_device_free(device);
+    return status;
+}
+
 static oi_status make_sim(cli_session *s)
 {
+    oi_status status = s->target ? read_target(s) : OI_OK;
+    if (status != OI_OK)
+        return status;
     if (s->device && !oi_run_on_find(s->device, &s->options.device))
         return cli_usage_error("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2",
                                s->device);
@@ -58,7 +71,11 @@ static oi_status make_sim(cli_session *s)
     s->options.memory_limit = s->memory_limit;
     s->options.threads = (uint32_t)s->threads;
     s->options.parallel_consumers = s->threads > 1;
-    oi_status status = oi_sim_new(s->model, s->graph, &s->options, &s->sim, s->diag);
+    status = oi_sim_new(s->model, s->graph, &s->options, &s->sim, s->diag);
+    if (status == OI_OK && oi_sim_n_lowered(s->sim))
+        cli_note("%llu ops are computed in %s: preferences.default_precision of %s",
+                 (unsigned long long)oi_sim_n_lowered(s->sim), oi_dtype_name(s->options.precision),
+                 s->target);
     return status == OI_OK ? oi_exec_new(s->sim, &s->exec, s->diag) : status;
 }
 

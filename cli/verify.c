@@ -50,6 +50,28 @@ static oi_status compare(cli_args args, oi_verify_report **report)
 
 /* -- the table -- */
 
+/* What the device's preference has changed, and how far that is from the graph. */
+static void show_lowered(const oi_verify_report *report)
+{
+    oi_verify_lowered l;
+    oi_verify_get_lowered(report, &l);
+    if (!l.n_ops)
+        return;
+    printf("precision: %s in %llu ops by preferences.default_precision; against the graph as "
+           "written: ",
+           oi_dtype_name(oi_device_get(job.device)->preferences.default_precision),
+           (unsigned long long)l.n_ops);
+    if (*l.name)
+        printf("at most %.2g of the greatest value (output %s, step %llu)", l.worst, l.name,
+               (unsigned long long)l.step);
+    else
+        printf("no output of floats");
+    if (l.n_others)
+        printf("; %llu of %llu other outputs differ", (unsigned long long)l.n_different,
+               (unsigned long long)l.n_others);
+    putchar('\n');
+}
+
 static void show(const oi_verify_report *report, size_t n_graphs)
 {
     oi_verify_row r;
@@ -75,6 +97,7 @@ static void show(const oi_verify_report *report, size_t n_graphs)
         printf(", %llu of them ended with the same error", (unsigned long long)failed);
     const char *difference = oi_verify_failure(report);
     printf(": %s%s\n", *difference ? "DIFFERENT: " : "they agree", difference);
+    show_lowered(report);
 }
 
 static oi_status run(cli_args args)

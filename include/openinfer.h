@@ -574,6 +574,9 @@ typedef struct oi_sim_options {
     uint64_t memory_limit; /* bytes of model tensors resident at once; 0 = no limit */
     const oi_size *sizes;  /* override sizes of the model */
     size_t n_sizes;
+    /* preferences.default_precision of the device that the graph is meant for: with OI_BF16 ops that
+     * know act="bf16" are computed so where their first input is f32; OI_NONE and others: as written */
+    oi_dtype precision;
 } oi_sim_options;
 
 /* Checks the graph against the model first. model may be NULL for a graph that needs none, options
@@ -581,6 +584,7 @@ typedef struct oi_sim_options {
 OI_API oi_status oi_sim_new(oi_model *model, const oi_graph *graph, const oi_sim_options *options,
                             oi_sim **out, oi_diag *diag);
 OI_API void oi_sim_free(oi_sim *s); /* executors that still live keep what they need */
+OI_API uint64_t oi_sim_n_lowered(const oi_sim *s); /* ops that options.precision has changed */
 
 typedef struct oi_sim_stats {
     uint64_t weights_peak;     /* most bytes of model tensors resident at once */
@@ -988,6 +992,8 @@ OI_API void oi_plan_free(oi_plan *p);
 OI_API const char *oi_synth_pass(size_t i);
 OI_API const char *oi_plan_dump(const oi_plan *p); /* of dump_after; NULL when that did not run */
 OI_API const char *oi_plan_name(const oi_plan *p); /* of the program: an identifier */
+/* Ops that are computed in the device's preferences.default_precision, not as written. */
+OI_API uint64_t oi_plan_n_lowered(const oi_plan *p);
 /* What a step of the graph does on paper. */
 typedef struct oi_step_cost {
     uint64_t macs;  /* multiply-accumulates */
@@ -1067,6 +1073,17 @@ OI_API bool oi_verify_row_at(const oi_verify_report *r, size_t i, oi_verify_row 
 OI_API const char *oi_verify_failure(const oi_verify_report *r); /* the first difference, or "" */
 /* Steps compared; how many of them failed, in both the same way. failed may be NULL. */
 OI_API uint64_t oi_verify_steps(const oi_verify_report *r, uint64_t *failed);
+/* What preferences.default_precision of the device has changed. Both sides of the comparison are
+ * the changed program; this is how far its outputs are from those of the graph as written. */
+typedef struct oi_verify_lowered {
+    uint64_t n_ops;   /* 0: nothing */
+    double worst;     /* the greatest difference of float outputs, as a share of ... */
+    double greatest;  /* ... the greatest value of that output in that step */
+    const char *name; /* of the output; "": no floats among them */
+    uint64_t step;
+    uint64_t n_others, n_different; /* elements of outputs that are not floats */
+} oi_verify_lowered;
+OI_API void oi_verify_get_lowered(const oi_verify_report *r, oi_verify_lowered *out);
 OI_API void oi_verify_report_free(oi_verify_report *r);
 
 /* The time of each of options->steps steps in ns, all on the inputs of step 0: of the program for

@@ -239,20 +239,17 @@ static void check_memory(oi_device_loader *x)
 
 static void check_preferences(oi_device_loader *x)
 {
-    static const struct {
-        oi_dtype t;
-        oi_feature feature;
-        const char *name;
-    } needs[] = {{OI_F16, OI_FEATURE_FP16, "fp16"},
-                 {OI_BF16, OI_FEATURE_BF16, "bf16"},
-                 {OI_F8, OI_FEATURE_FP8, "fp8"},
-                 {OI_I8, OI_FEATURE_INT8, "int8"}};
     const oi_device_info *d = &x->info;
-    for (size_t i = 0; i < OI_COUNT(needs); i++)
-        if (d->preferences.default_precision == needs[i].t && !has(x, needs[i].feature))
-            oi_device_warn(x, "W191", "/preferences/default_precision",
-                           "features.%s is false: values are stored so, but computed wider",
-                           needs[i].name);
+    const oi_dtype precision = d->preferences.default_precision;
+    if (precision == OI_BF16 && !has(x, OI_FEATURE_BF16))
+        oi_device_warn(
+            x, "W191", "/preferences/default_precision",
+            "features.bf16 is false: factors are rounded to bf16, but multiplied in f32");
+    else if (precision != OI_BF16 && precision != OI_F32)
+        oi_device_warn(x, "W191", "/preferences/default_precision",
+                       "nothing follows from %s: ops are computed as the graph says (only bf16 "
+                       "changes some)",
+                       oi_dtype_name(precision));
     bool small = d->type == OI_DEVICE_MCU || d->type == OI_DEVICE_FPGA;
     if (small && d->preferences.embed_weights == OI_EMBED_NEVER)
         oi_device_error(x, "E091", "/preferences/embed_weights",

@@ -61,6 +61,9 @@ const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skerne
 const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const oi_pnode *n);
 /* Without its folders: nothing that is emitted tells where it was made. */
 const char *oi_file_name(const char *path);
+/* Ops that the device's precision has changed, and a sentence about them. */
+uint64_t oi_unit_n_lowered(const oi_unit *u);
+const char *oi_unit_lowered_text(oi_arena *a, const oi_unit *u);
 /* By oi_fn: how the kernel's formulas are spelled in its text: a length by its name, others by a
  * constant. */
 const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k);

@@ -2,6 +2,8 @@
  * the graph they come from. */
 #include "emit/emit.h"
 
+#include <inttypes.h>
+
 /* Whether the kernel's loops count by this letter, or use it otherwise. */
 static bool is_counter(const oi_skernel *k, char letter)
 {
@@ -59,7 +61,28 @@ const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const 
         *comment = '\0';
     for (len = strlen(text); len && (text[len - 1] == ' ' || text[len - 1] == '\t');)
         text[--len] = '\0';
-    return text;
+    return n->is_lowered
+               ? oi_arena_printf(a, "%s // act=\"%s\": the device's default_precision", text,
+                                 oi_dtype_name(u->target->preferences.default_precision))
+               : text;
+}
+
+uint64_t oi_unit_n_lowered(const oi_unit *u)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < u->graphs.n; i++)
+        n += u->graphs.at[i].program->n_lowered;
+    return n;
+}
+
+const char *oi_unit_lowered_text(oi_arena *a, const oi_unit *u)
+{
+    uint64_t n = oi_unit_n_lowered(u);
+    return oi_arena_printf(a,
+                           "%" PRIu64 " op%s computed with act=\"%s\", not as the graph says: "
+                           "the device's preferences.default_precision.",
+                           n, n == 1 ? " is" : "s are",
+                           oi_dtype_name(u->target->preferences.default_precision));
 }
 
 const char *oi_file_name(const char *path)

@@ -31,6 +31,11 @@ const char *oi_plan_name(const oi_plan *p)
     return p->unit.name;
 }
 
+uint64_t oi_plan_n_lowered(const oi_plan *p)
+{
+    return oi_unit_n_lowered(&p->unit);
+}
+
 const char *oi_plan_dump(const oi_plan *p)
 {
     return p->unit.dump;
@@ -98,7 +103,9 @@ static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
 {
     oi_check_options check = {.model = model, .sizes = o->sizes, .n_sizes = o->n_sizes};
     OI_TRY(oi_graph_check(g, &check, d));
-    OI_TRY(oi_program_bind(g, model, o->sizes, o->n_sizes, &p->programs[p->n_programs], d));
+    OI_TRY(oi_program_bind(g, model, o->sizes, o->n_sizes,
+                           p->unit.target->preferences.default_precision,
+                           &p->programs[p->n_programs], d));
     p->n_programs++;
     return OI_OK;
 }

@@ -277,6 +277,33 @@ static void put_notes(oi_jsonw *w, const oi_unit *u)
     oi_jsonw_close(w, ']');
 }
 
+/* Only where there is something to say: which ops the device's preference has changed. */
+static void put_precision(oi_jsonw *w, const oi_unit *u)
+{
+    if (!oi_unit_n_lowered(u))
+        return;
+    oi_jsonw_key(w, "precision");
+    oi_jsonw_open(w, '{');
+    put_str(w, "act", oi_dtype_name(u->target->preferences.default_precision));
+    oi_jsonw_key(w, "ops");
+    oi_jsonw_open(w, '[');
+    for (size_t g = 0; g < u->graphs.n; g++) {
+        const oi_program *p = u->graphs.at[g].program;
+        for (size_t i = 0; i < p->graph->nodes.n; i++) {
+            if (!p->nodes[i].is_lowered)
+                continue;
+            oi_jsonw_open(w, '{');
+            put_u64(w, "graph", g);
+            oi_jsonw_key(w, "node");
+            put_node(w, &p->nodes[i]);
+            put_str(w, "op", p->nodes[i].as.op.op->name);
+            oi_jsonw_close(w, '}');
+        }
+    }
+    oi_jsonw_close(w, ']');
+    oi_jsonw_close(w, '}');
+}
+
 void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
 {
     oi_jsonw w = {.out = out};
@@ -297,6 +324,7 @@ void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *ou
     put_str(&w, "name", u->name);
     put_notes(&w, u);
     put_str(&w, "openinfer", oi_version());
+    put_precision(&w, u);
     oi_jsonw_key(&w, "tensors");
     oi_jsonw_open(&w, '[');
     for (size_t i = 0; i < u->tensors.n; i++)

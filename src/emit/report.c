@@ -75,6 +75,11 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
     oi_buf_printf(out, " (%s, %s) · weights <code>%016" PRIx64 "</code> · OpenInfer %s</p>",
                   oi_device_type_name(u->target->type), oi_device_api_name(u->target->api), hash,
                   oi_version());
+    if (oi_unit_n_lowered(u)) {
+        oi_buf_puts(out, "<p><b>Precision:</b> ");
+        oi_report_text(out, oi_unit_lowered_text(a, u));
+        oi_buf_puts(out, "</p>");
+    }
     oi_buf_puts(out, "<div class=\"tiles\">");
     put_tile(out, oi_report_bytes(a, c->ram_bytes), "RAM, stack included where it is reserved");
     put_tile(out, oi_report_bytes(a, c->arena_bytes), "working memory of a step");

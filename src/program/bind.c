@@ -237,13 +237,13 @@ static void run(void *ctx)
 }
 
 oi_status oi_program_bind(const oi_graph *g, oi_model *m, const oi_size *sizes, size_t n_sizes,
-                          oi_program **out, oi_diag *d)
+                          oi_dtype precision, oi_program **out, oi_diag *d)
 {
     oi_arena *a = oi_arena_new();
     oi_program *p = a ? calloc(1, sizeof *p) : NULL;
     oi_status status = OI_ERR_ENV;
     if (p) {
-        *p = (oi_program){.graph = g, .model = m, .arena = a};
+        *p = (oi_program){.graph = g, .model = m, .arena = a, .precision = precision};
         oi_typer t = {.g = g, .model = m, .given = sizes, .n_given = n_sizes, .a = a};
         t.sizes.arena = a;
         oi_binder b = {.p = p, .g = g, .m = m, .d = d};

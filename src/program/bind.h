@@ -153,6 +153,7 @@ typedef struct oi_pattr {
 
 typedef struct oi_pnode {
     oi_node_kind kind;
+    bool is_lowered; /* an op whose `act` the device's precision has replaced */
     const oi_node *source;
     union {
         struct {
@@ -198,6 +199,8 @@ typedef struct oi_program {
     oi_model *model; /* NULL: a graph that needs none */
     const oi_symbols *symbols;
     oi_arena *arena;
+    oi_dtype precision; /* that ops are computed in where they can; OI_NONE, OI_F32: as written */
+    uint32_t n_lowered; /* ops that are because of it (precision.c) */
     const oi_pvar *vars;
     uint32_t n_vars, n_indices; /* variables: as declared, then quantisation data that nodes use */
     uint32_t first_index;       /* among the symbols: as many as variables are declared */
@@ -217,13 +220,14 @@ static inline bool oi_mask_has(const uint64_t *mask, uint32_t i)
     return mask[i / 64] >> i % 64 & 1;
 }
 
-/* The graph must have passed oi_graph_check with the same model and sizes. */
+/* The graph must have passed oi_graph_check with the same model and sizes. precision:
+ * preferences.default_precision of the device that it is bound for, or OI_NONE. */
 oi_status oi_program_bind(const oi_graph *g, oi_model *m, const oi_size *sizes, size_t n_sizes,
-                          oi_program **out, oi_diag *d);
+                          oi_dtype precision, oi_program **out, oi_diag *d);
 void oi_program_free(oi_program *p);
 uint32_t oi_program_find(const oi_program *p, const char *name); /* a variable, or OI_NO_ID */
 
-/* -- for bind.c and bind_node.c only -- */
+/* -- for bind.c, bind_node.c and precision.c only -- */
 
 typedef struct oi_binder {
     oi_program *p;
@@ -241,6 +245,8 @@ typedef struct oi_binder {
 
 /* `table`: whose own index names the expression may use, or NULL. */
 oi_code oi_bind_code(oi_binder *b, const oi_node *n, const oi_symbol *table, const oi_expr *e);
+/* attrs: the node's own, with room for one more. */
+void oi_bind_precision(oi_binder *b, oi_pnode *n, oi_pattr *attrs);
 void oi_bind_nodes(oi_binder *b);
 void oi_bind_blocks(oi_binder *b);
 

@@ -306,6 +306,7 @@ static void bind_op(oi_binder *b, const oi_node *n, oi_pnode *to)
     for (size_t i = 0; i < n->as.op.attrs.n; i++)
         attrs[i] = bind_attr(b, n, op, &n->as.op.attrs.at[i]);
     to->as.op.attrs = attrs;
+    oi_bind_precision(b, to, attrs);
 }
 
 /* -- nodes -- */

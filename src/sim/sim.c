@@ -46,7 +46,7 @@ static oi_status build(oi_sim *s, oi_model *model, const oi_graph *graph, oi_dia
     oi_check_options check = {
         .strict = o->strict, .model = model, .sizes = o->sizes, .n_sizes = o->n_sizes};
     OI_TRY(oi_graph_check(graph, &check, d));
-    OI_TRY(oi_program_bind(graph, model, o->sizes, o->n_sizes, &s->program, d));
+    OI_TRY(oi_program_bind(graph, model, o->sizes, o->n_sizes, o->precision, &s->program, d));
     if (model && !(s->weights = oi_weights_new(model, o->memory_limit)))
         return oi_diag_env(d, oi_model_path(model), "out of memory");
     if (oi_arena_guard(s->arena, prepare, s) != OI_OK)
@@ -89,6 +89,11 @@ void oi_sim_free(oi_sim *s)
     oi_program_free(s->program);
     oi_arena_free(s->arena);
     free(s);
+}
+
+uint64_t oi_sim_n_lowered(const oi_sim *s)
+{
+    return s->program->n_lowered;
 }
 
 void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out)

@@ -47,8 +47,9 @@ static void put_kernel(dumping *d, const oi_skernel *k)
     oi_buf_puts(d->out, "; //");
     for (size_t i = 0; i < k->nodes.n; i++) {
         const oi_pnode *n = k->nodes.at[i];
-        oi_buf_printf(d->out, " %s",
-                      n->kind == OI_NODE_OP ? n->as.op.op->name : oi_node_table[n->kind].keyword);
+        oi_buf_printf(d->out, " %s%s",
+                      n->kind == OI_NODE_OP ? n->as.op.op->name : oi_node_table[n->kind].keyword,
+                      n->is_lowered ? " (lowered)" : "");
     }
     oi_buf_puts(d->out, ":");
     if (k->recipe)

@@ -51,7 +51,7 @@ static oi_status give_inputs(oi_work *w, bool sends)
 static oi_status time_simulator(oi_work *w)
 {
     benching *b = (benching *)w;
-    OI_TRY(oi_work_simulators(w, OI_CPU));
+    OI_TRY(oi_work_simulators(w, OI_CPU, false));
     oi_verify_graph *g = &w->trial.graphs[0];
     for (bool again = false; b->n < w->options.steps;) {
         OI_TRY(give_inputs(w, false));
@@ -87,7 +87,7 @@ static oi_status ended(oi_work *w, uint64_t n)
 static oi_status time_program(oi_work *w)
 {
     benching *b = (benching *)w;
-    OI_TRY(oi_work_simulators(w, OI_CPU)); /* for its variables */
+    OI_TRY(oi_work_simulators(w, OI_CPU, false)); /* for its variables */
     OI_TRY(oi_work_program(w));
     (void)oi_plan_cost(w->plan, 0, &b->cost);
     OI_TRY(oi_work_start(
@@ -149,7 +149,7 @@ static oi_status time_kernels(oi_work *w)
 {
     w->options.synth.timed = true;
     w->options.synth.weights = OI_EMBED_NEVER; /* else main.c has no steps to time */
-    OI_TRY(oi_work_simulators(w, OI_CPU));
+    OI_TRY(oi_work_simulators(w, OI_CPU, false));
     OI_TRY(oi_work_program(w));
     OI_TRY(oi_work_start(
         w, oi_arena_printf(w->trial.arena, "%llu", (unsigned long long)w->options.steps)));

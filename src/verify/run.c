@@ -354,6 +354,10 @@ static oi_status feed(stepping *s)
             status = oi_insert(s->g->exec, v.name,
                                &(oi_view){v.dtype, v.rank, v.dims, s->g->inputs[i], n, bytes},
                                s->t->diag);
+        if (status == OI_OK && s->g->written)
+            status = oi_insert(s->g->written, v.name,
+                               &(oi_view){v.dtype, v.rank, v.dims, s->g->inputs[i], n, bytes},
+                               s->t->diag);
         if (status != OI_OK && status != OI_NOT_FOUND) /* not found: @init serves */
             return status;
         sent = sent && oi_child_write(&s->t->child, s->g->inputs[i], (size_t)bytes);
@@ -420,6 +424,8 @@ oi_status oi_trial_run(oi_trial *t)
         status = feed(&s);
         goes_on = status == OI_OK && listen(&s, &status);
         t->n_steps += goes_on;
+        if (goes_on)
+            oi_written_step(t, s.g, s.step);
         if (!goes_on)
             oi_abandon(s.g->exec);
     }

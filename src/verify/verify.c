@@ -9,6 +9,7 @@ struct oi_verify_report {
     oi_verify_rows rows;
     const char *failure;
     uint64_t n_steps, n_failed;
+    oi_verify_lowered lowered;
 };
 
 void oi_verify_report_free(oi_verify_report *r)
@@ -39,9 +40,14 @@ uint64_t oi_verify_steps(const oi_verify_report *r, uint64_t *failed)
     return r->n_steps;
 }
 
+void oi_verify_get_lowered(const oi_verify_report *r, oi_verify_lowered *out)
+{
+    *out = r->lowered;
+}
+
 static oi_status compare(oi_work *w)
 {
-    OI_TRY(oi_work_simulators(w, OI_RUN_SCALAR));
+    OI_TRY(oi_work_simulators(w, OI_RUN_SCALAR, true));
     OI_TRY(oi_work_program(w));
     OI_TRY(oi_work_start(w, NULL));
     return oi_trial_run(&w->trial);
@@ -71,6 +77,7 @@ static oi_status verify(oi_work *w, oi_verify_report *report)
     report->failure = w->trial.failure;
     report->n_steps = w->trial.n_steps;
     report->n_failed = w->trial.n_failed;
+    report->lowered = w->trial.lowered;
     if (!report->failure)
         return OI_OK;
     oi_diag_error(w->diag, (oi_place){.file = oi_device_get(w->device)->name}, "",

@@ -68,6 +68,8 @@ typedef struct oi_verify_graph {
     const char *name;
     oi_sim *sim;
     oi_exec *exec;
+    oi_sim *written_sim; /* without the device's precision, where that has changed something */
+    oi_exec *written;
     uint8_t *from_floats; /* by variable: a float had a say in it */
     void **inputs;        /* by variable: what it gets, or NULL */
     bool is_coarse;
@@ -84,6 +86,7 @@ typedef struct oi_trial {
     oi_child child;
     oi_verify_rows rows;
     oi_map row_of; /* "graph/kind/name" */
+    oi_verify_lowered lowered;
     bool per_node;
     oi_diag *diag;              /* the caller's */
     oi_diag *step_diag;         /* what the simulator says about a failing step */
@@ -114,12 +117,21 @@ typedef struct oi_work {
 void oi_work_init(oi_work *w, const oi_device *device, oi_model *model,
                   const oi_synth_graph *graphs, size_t n_graphs, const oi_verify_options *options,
                   oi_diag *diag);
-/* Inside a guard of the trial's arena. */
-oi_status oi_work_simulators(oi_work *w, oi_run_on on);
+/* Inside a guard of the trial's arena. has_written: with what lowered precision is measured by. */
+oi_status oi_work_simulators(oi_work *w, oi_run_on on, bool has_written);
+/* Of the first n graphs, the first that has a persistent variable in common with this one; any will
+ * do when there is none. */
+const oi_verify_graph *oi_work_beside(const oi_trial *t, size_t n, const oi_sim *sim);
 oi_status oi_work_program(oi_work *w); /* synthesized, emitted, built */
 oi_status oi_work_start(oi_work *w, const char *more);
 /* Runs fn under a guard, then ends the program, the simulators and a temporary folder. */
 oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn)(oi_work *w));
+
+/* -- written.c: the graph as written beside what the device's precision makes of it -- */
+
+oi_status oi_written_new(oi_work *w, oi_sim_options options);
+/* After a step of the graph's simulator; its inputs have been inserted. */
+void oi_written_step(oi_trial *t, const oi_verify_graph *g, uint64_t step);
 
 /* -- record.c: what the program says -- */
 

@@ -55,9 +55,7 @@ static void set_inputs(oi_work *w, oi_verify_graph *g)
     }
 }
 
-/* The first of the n graphs that has a persistent variable in common with this one; any will do
- * when there is none. */
-static oi_exec *beside(const oi_trial *t, size_t n, const oi_sim *sim)
+const oi_verify_graph *oi_work_beside(const oi_trial *t, size_t n, const oi_sim *sim)
 {
     oi_var_info v;
     for (size_t g = 0; g < n; g++)
@@ -67,32 +65,37 @@ static oi_exec *beside(const oi_trial *t, size_t n, const oi_sim *sim)
                 v.kind == OI_PERSISTENT ? oi_sim_find_var(t->graphs[g].sim, v.name) : SIZE_MAX;
             if (at != SIZE_MAX && oi_sim_var(t->graphs[g].sim, at, &other) &&
                 other.kind == OI_PERSISTENT)
-                return t->graphs[g].exec;
+                return &t->graphs[g];
         }
-    return t->graphs[0].exec;
+    return &t->graphs[0];
 }
 
-oi_status oi_work_simulators(oi_work *w, oi_run_on on)
+oi_status oi_work_simulators(oi_work *w, oi_run_on on, bool has_written)
 {
     oi_trial *t = &w->trial;
     const oi_synth_options *o = &w->options.synth;
     oi_sim_options so = {.device = on, .sizes = o->sizes, .n_sizes = o->n_sizes};
+    if (w->device)
+        so.precision = oi_device_get(w->device)->preferences.default_precision;
     t->graphs = oi_arena_alloc(t->arena, (t->n_graphs + 1) * sizeof *t->graphs);
     for (size_t i = 0; i < t->n_graphs; i++) {
         oi_verify_graph *g = &t->graphs[i];
         g->name = w->graphs[i].name ? w->graphs[i].name : "graph";
         g->is_coarse = is_coarse(w->graphs[i].graph);
         OI_TRY(oi_sim_new(w->model, w->graphs[i].graph, &so, &g->sim, w->diag));
-        OI_TRY(i ? oi_exec_new_shared(g->sim, beside(t, i, g->sim), &g->exec, w->diag)
+        g->is_coarse |= oi_sim_n_lowered(g->sim) > 0;
+        OI_TRY(i ? oi_exec_new_shared(g->sim, oi_work_beside(t, i, g->sim)->exec, &g->exec, w->diag)
                  : oi_exec_new(g->sim, &g->exec, w->diag));
         set_inputs(w, g);
     }
-    return OI_OK;
+    return has_written ? oi_written_new(w, so) : OI_OK;
 }
 
 static void free_simulators(oi_trial *t)
 {
     for (size_t i = 0; t->graphs && i < t->n_graphs; i++) {
+        oi_exec_free(t->graphs[i].written);
+        oi_sim_free(t->graphs[i].written_sim);
         oi_exec_free(t->graphs[i].exec);
         oi_sim_free(t->graphs[i].sim);
     }

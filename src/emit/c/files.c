@@ -5,10 +5,13 @@
 
 static void put_banner(oi_cprog *c, oi_out *o, const char *what)
 {
+    const bool is_lowered = oi_unit_n_lowered(c->u) > 0;
     oi_out_line(o, "/* %s", what);
     oi_out_line(o,
-                " * Synthesized by openinfer %s for %s; do not edit: change the graph instead. */",
-                oi_version(), c->u->target->name);
+                " * Synthesized by openinfer %s for %s; do not edit: change the graph instead.%s",
+                oi_version(), c->u->target->name, is_lowered ? "" : " */");
+    if (is_lowered)
+        oi_out_line(o, " * %s */", oi_unit_lowered_text(c->arena, c->u));
 }
 
 /* -- NAME.h -- */

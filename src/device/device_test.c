@@ -300,7 +300,8 @@ static void precisions(void **state)
                  GPU(",\"features\":{\"fp16\":true,\"bf16\":true,\"int8\":true},"
                      "\"preferences\":{\"default_precision\":\"%s\"}"),
                  rows[i].name);
-        oi_device *device = good(text);
+        oi_device *device = load_strict(text, true, NULL); /* most of them warn */
+        assert_non_null(device);
         assert_int_equal(oi_device_get(device)->preferences.default_precision, rows[i].t);
         oi_device_free(device);
     }
@@ -475,11 +476,17 @@ static void preferences_fit(void **state)
 {
     (void)state;
     warned(GPU(",\"preferences\":{\"default_precision\":\"fp16\"}"), "W191",
-           "/preferences/default_precision", "features.fp16 is false");
+           "/preferences/default_precision", "nothing follows from f16");
     warned(GPU(",\"preferences\":{\"default_precision\":\"int8\"}"), "W191",
-           "/preferences/default_precision", "features.int8 is false");
+           "/preferences/default_precision", "nothing follows from i8");
+    warned(CPU(",\"preferences\":{\"default_precision\":\"fp64\"}"), "W191",
+           "/preferences/default_precision", "nothing follows from f64");
     warned(GPU(",\"preferences\":{\"default_precision\":\"f8\"}"), "W191",
-           "/preferences/default_precision", "features.fp8 is false");
+           "/preferences/default_precision", "nothing follows from f8");
+    warned(CPU(",\"preferences\":{\"default_precision\":\"bf16\"}"), "W191",
+           "/preferences/default_precision", "features.bf16 is false");
+    accept(CPU(",\"features\":{\"bf16\":true},\"preferences\":{\"default_precision\":\"bf16\"}"));
+    accept(CPU(",\"preferences\":{\"default_precision\":\"fp32\"}"));
     reject(MCU(",\"preferences\":{\"embed_weights\":\"never\"}"), "E091",
            "/preferences/embed_weights", "cannot load a package");
     accept(CPU(",\"preferences\":{\"embed_weights\":\"never\"}"));

@@ -82,9 +82,9 @@ static void every_profile(void **state)
 {
     (void)state;
     static const char *const wanted[] = {
-        "cortex_m4",   "cortex_m7",        "cpu_amx",        "cpu_avx2",      "cpu_avx512",
-        "cpu_neon",    "cpu_neon_dotprod", "cpu_scalar",     "cuda_generic",  "fpga_generic",
-        "mcu_generic", "rv32imac",         "vulkan_desktop", "vulkan_generic"};
+        "cortex_m4",    "cortex_m7",   "cpu_amx",          "cpu_amx_bf16",   "cpu_avx2",
+        "cpu_avx512",   "cpu_neon",    "cpu_neon_dotprod", "cpu_scalar",     "cuda_generic",
+        "fpga_generic", "mcu_generic", "rv32imac",         "vulkan_desktop", "vulkan_generic"};
     assert_int_equal(oi_device_profile_count(), OI_COUNT(wanted));
     assert_null(oi_device_profile_name(OI_COUNT(wanted)));
     for (size_t i = 0; i < OI_COUNT(wanted); i++) {
@@ -120,7 +120,13 @@ static void what_profiles_say(void **state)
 static void the_mock(void **state)
 {
     (void)state;
-    oi_device *device = good(OI_TEST_ROOT "/devices/ada_mock.json");
+    oi_device *device = NULL;
+    oi_diag *diag = oi_diag_new();
+    assert_int_equal(oi_device_load(OI_TEST_ROOT "/devices/ada_mock.json", true, &device, diag),
+                     OI_OK);
+    assert_int_equal(oi_diag_count(diag), 1);
+    assert_non_null(strstr(oi_diag_at(diag, 0).text, "nothing follows from f16"));
+    oi_diag_free(diag);
     const oi_device_info *d = oi_device_get(device);
     assert_true(d->type == OI_DEVICE_GPU && d->api == OI_DEVICE_VULKAN);
     assert_string_equal(d->driver, "555.xx");

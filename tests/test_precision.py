@@ -1,0 +1,141 @@
+"""preferences.default_precision of a device file: simulator, synthesizer and verify see one program, and say so."""
+
+import json
+
+import numpy as np
+import pytest
+
+GRAPH = """
+dynamic {{ x: f32[1, 9, 96]; }}
+persistent {{ pos: i32 @init(0); Kc(b, t): f16[32] @table @fixed(b=1, t=40); }}
+volatile {{ a: f32[1, 9, 96]; y: f32[1, 9, 64]; z: f32[1, 9, 64]; best: i64[1, 9]; }}
+constant {{ w: u4[64, 96] @init(9); scale: f16[64, 3] @init(0.01); offset: f16[64, 3] @init(-0.07); }}
+block entry {{
+  assign k: f32[1, 9, 32];
+  assign k16: f16[1, 9, 32];
+  assign ks: f16[1, 40, 32];
+  assign r: f32[1, 9, 64];
+  op slice(x, starts=[0], ends=[32], axes=[2]) >> k;
+  op cast(k, to=f16) >> k16;
+  cache.write k16 >> Kc[0..1, pos..pos+9];
+  cache.read Kc >> ks;
+  op sdpa(x, ks, ks, heads=6, kv_heads=2, causal=true, kv_len=pos+9{sdpa}) >> a;
+  op qlinear(a, w, scale, offset, act="{first}") >> y;
+  op silu(y) >> r;
+  op qlinear(a, w, scale, offset{second}) >> z;
+  op add(r, z) >> z;
+  op argmax_axis(z, axis=2) >> best;
+  cache.increment 9 pos;
+  return a, y, z, best;
+}}
+"""
+WRITTEN = GRAPH.format(sdpa="", first="q8", second="")
+BY_HAND = GRAPH.format(sdpa=', act="bf16"', first="bf16", second=', act="bf16"')
+SET = ("--set", "x=random:7:-3:3")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "m.oi").write_text(WRITTEN)
+    (tmp_path / "hand").mkdir()
+    (tmp_path / "hand" / "m.oi").write_text(BY_HAND)
+    return tmp_path
+
+
+def device(folder, base, **preferences):
+    path = folder / f"{base}_{'_'.join(preferences.values())}.json"
+    path.write_text(json.dumps({"extends": base, "features": {"bf16": True}, "preferences": preferences}))
+    return path
+
+
+def arrays(openinfer, folder, graph, *words):
+    out = folder / "out"
+    run = openinfer("run", graph, *SET, "--device", "cpu:scalar", "--out", out, *words)
+    return {n: np.load(out / f"{n}.npy") for n in ("a", "y", "z", "best")}, run.stderr
+
+
+def test_the_simulator(openinfer, files):
+    """The same bits as the graph with act="bf16" written by hand, and not those of the graph as it is."""
+    lowered, said = arrays(openinfer, files, files / "m.oi", "--target", device(files, "cpu_scalar", default_precision="bf16"))
+    assert "3 ops are computed in bf16: preferences.default_precision of" in said
+    by_hand, said = arrays(openinfer, files, files / "hand/m.oi")
+    assert "bf16" not in said
+    written, _ = arrays(openinfer, files, files / "m.oi")
+    for name, value in lowered.items():
+        assert value.dtype == written[name].dtype and value.shape == written[name].shape
+        assert value.tobytes() == by_hand[name].tobytes()
+    for name in "ayz":
+        assert 0 < np.abs(lowered[name] - written[name]).max() < 0.02 * np.abs(written[name]).max()
+
+
+@pytest.mark.parametrize("base", ["cpu_scalar", "cpu_avx2"])
+def test_the_program(openinfer, files, base):
+    """Bit by bit what the simulator gives under the same device, with outputs and state of the declared types."""
+    target = device(files, base, default_precision="bf16")
+    run = openinfer("verify", files / "m.oi", "--target", target, "--steps", 4, *SET, "--keep", files / "kept")
+    rows = [line.split() for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
+    assert {r[1]: (r[2], r[4]) for r in rows} == {
+        "a": ("f32", "0"), "y": ("f32", "0"), "z": ("f32", "0"), "best": ("i64", "0"),
+        "pos": ("i32", "0"), "Kc": ("f16", "0"),
+    }  # fmt: skip
+    line = run.stdout.splitlines()[-1]
+    assert line.startswith("precision: bf16 in 3 ops by preferences.default_precision; against the graph as written: at most ")
+    share = float(line.split("at most ")[1].split()[0])
+    assert 1e-4 < share < 0.02 and "other outputs differ" in line
+    by_hand = openinfer("verify", files / "hand/m.oi", "--target", base, "--steps", 4, *SET)
+    assert [line.split() for line in by_hand.stdout.splitlines() if line.startswith(("output", "state"))] == rows
+    assert "precision:" not in by_hand.stdout
+
+
+def emit(openinfer, folder, graph, target):
+    said = openinfer("synth", graph, "--target", target, "-o", folder).stderr
+    return said, {f.name: f.read_bytes() for f in folder.iterdir()}
+
+
+def test_it_is_reported(openinfer, files):
+    said, out = emit(openinfer, files / "out", files / "m.oi", device(files, "cpu_scalar", default_precision="bf16"))
+    assert "m: 3 ops are computed in bf16: preferences.default_precision of" in said
+    sentence = b"3 ops are computed with act=%sbf16%s, not as the graph says: the device's preferences.default_precision."
+    for name in ("m.c", "m.h"):
+        assert sentence % (b'"', b'"') in out[name][:500]
+    assert b"<b>Precision:</b> " + sentence % (b"&quot;", b"&quot;") in out["report.html"]
+    precision = json.loads(out["plan.json"])["precision"]
+    assert precision["act"] == "bf16"
+    lines = WRITTEN.splitlines()
+    assert [(o["op"], lines[o["node"]["line"] - 1].split("(")[0].strip()) for o in precision["ops"]] == [
+        ("sdpa", "op sdpa"), ("qlinear", "op qlinear"), ("qlinear", "op qlinear")]  # fmt: skip
+    assert json.loads(out["device.json"])["preferences"]["default_precision"] == "bf16"
+
+
+def test_the_code_is_that_of_the_graph_by_hand(openinfer, files):
+    """But for what is said about it."""
+    _, lowered = emit(openinfer, files / "a", files / "m.oi", device(files, "cpu_avx2", default_precision="bf16"))
+    _, by_hand = emit(openinfer, files / "b", files / "hand/m.oi", "cpu_avx2")
+
+    def code(text):
+        return [line for line in text.decode().splitlines() if not line.startswith(("/*", " *"))]
+
+    assert code(lowered["m.c"]) == code(by_hand["m.c"])
+
+
+@pytest.mark.parametrize("preference", ["fp32", "fp16", "int8", "fp64"])
+def test_nothing_else_follows(openinfer, files, preference):
+    """Without it, or with another value, the same bytes; a value without effect is said to have none."""
+    plain_said, plain = emit(openinfer, files / "a", files / "m.oi", "cpu_avx2")
+    said, out = emit(openinfer, files / "b", files / "m.oi", device(files, "cpu_avx2", default_precision=preference))
+    assert {n: t for n, t in out.items() if n != "device.json"} == {n: t for n, t in plain.items() if n != "device.json"}
+    assert "precision" not in plain_said and b"default_precision" not in plain["m.c"]
+    assert ("warning[W191]: nothing follows from" in said) == (preference != "fp32")
+
+
+def test_two_graphs(openinfer, files):
+    """As written they share one state, too."""
+    (files / "n.oi").write_text(WRITTEN)
+    run = openinfer("verify", files / "m.oi", files / "n.oi", "--target", device(files, "cpu_scalar", default_precision="bf16"),
+                    "--steps", 2, "--in-turn", *SET)  # fmt: skip
+    assert "4 steps compared: they agree" in run.stdout and "precision: bf16 in 6 ops" in run.stdout
+
+
+def test_the_profile(openinfer):
+    text = json.loads(openinfer("targets", "cpu_amx_bf16").stdout)
+    assert text["preferences"]["default_precision"] == "bf16" and "amx_bf16" in text["cpu"]["isa"]

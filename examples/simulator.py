@@ -43,7 +43,7 @@ class _Options(ctypes.Structure):
     _fields_ = [("device", ctypes.c_int), ("strict", ctypes.c_bool), ("trace", ctypes.c_bool),
                 ("trace_values", ctypes.c_bool), ("timer", ctypes.c_bool), ("threads", ctypes.c_uint32),
                 ("parallel_consumers", ctypes.c_bool), ("memory_limit", ctypes.c_uint64),
-                ("sizes", ctypes.POINTER(_Size)), ("n_sizes", ctypes.c_size_t)]
+                ("sizes", ctypes.POINTER(_Size)), ("n_sizes", ctypes.c_size_t), ("precision", ctypes.c_int)]
 
 
 class _Stats(ctypes.Structure):
@@ -70,6 +70,7 @@ _FUNCTIONS = {  # name: (result, arguments)
     "oi_exec_free": (None, [_P]), "oi_insert": (ctypes.c_int, [_P, _S, ctypes.POINTER(_View), _P]),
     "oi_step": (ctypes.c_int, [_P, _P]), "oi_fetch": (ctypes.c_int, [_P, _S, ctypes.POINTER(_View), _P]),
     "oi_output": (ctypes.c_int, [_P, ctypes.c_size_t, ctypes.POINTER(_S), ctypes.POINTER(_View), _P]),
+    "oi_sim_n_lowered": (ctypes.c_uint64, [_P]), "oi_dtype_find": (ctypes.c_int, [_S]),
     "oi_run_on_find": (ctypes.c_bool, [_S, ctypes.POINTER(ctypes.c_int)]),
 }
 
@@ -103,9 +104,10 @@ def _call(name, *args):
 
 
 class Simulator:
-    """A graph (a path, or its text) bound to a model; one serves any number of executors."""
+    """A graph (a path, or its text) bound to a model; one serves any number of executors. precision: "bf16" as
+    preferences.default_precision of a device file says it."""
 
-    def __init__(self, graph, model=None, device="cpu", threads=1, memory_limit=0, **sizes):
+    def __init__(self, graph, model=None, device="cpu", threads=1, memory_limit=0, precision=None, **sizes):
         path = None if "\n" in str(graph) else pathlib.Path(graph)
         text = (path.read_text(encoding="utf-8") if path else str(graph)).encode()
         self._model, self._graph, self._sim = (ctypes.c_void_p() for _ in range(3))
@@ -114,7 +116,7 @@ class Simulator:
             raise Error(f"there is no device {device!r}")
         given = (_Size * max(1, len(sizes)))(*[_Size(k.encode(), v) for k, v in sizes.items()])
         options = _Options(device=kind.value, threads=threads, memory_limit=memory_limit, sizes=given,
-                           n_sizes=len(sizes))
+                           n_sizes=len(sizes), precision=_lib.oi_dtype_find((precision or "").encode()))
         if model is not None:
             _call("oi_model_open", str(model).encode(), ctypes.byref(self._model))
         _call("oi_graph_parse", text, len(text), str(path or "graph").encode(), ctypes.byref(self._graph))
@@ -123,6 +125,10 @@ class Simulator:
     def executor(self, beside=None):
         """beside: an executor of another simulator whose persistent memory is shared."""
         return Executor(self, beside)
+
+    def n_lowered(self):
+        """Ops that precision has changed."""
+        return _lib.oi_sim_n_lowered(self._sim)
 
     def weights_peak(self):
         stats = _Stats()

@@ -205,21 +205,29 @@ static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_p
     r->sizes[r->n_sizes++] = group;
 }
 
-/* Instead of x, its rows rounded to bf16: floats still. */
-static void add_halves(const oi_operand *x, int64_t k, oi_recipe_plan *out)
+/* Instead of x, its rows rounded to bf16; floats still, unless tiles take them. */
+static void add_halves(const oi_operand *x, int64_t k, bool is_tiled, oi_recipe_plan *out)
 {
-    oi_ready *r = set_ready(x, "oi_qh_rows", &halving,
+    oi_ready *r = set_ready(x, is_tiled ? "oi_qt_rows" : "oi_qh_rows", &halving,
                             "x rounded to bf16, for all products that read it.", out);
-    add_array(out, "h", OI_F32, k);
+    add_array(out, "h", is_tiled ? OI_BF16 : OI_F32, is_tiled ? ((k + 31) / 32 | 1) * 32 : k);
     r->sizes[r->n_sizes++] = k;
 }
 
-/* Whether oi_qlinear_tiles takes it: whole tiles of rows, and blocks that fill tiles or one each.
- */
-static bool is_for_tiles(const oi_recipe_call *c, int64_t m, int64_t group)
+/* Whether tiles take it: whole ones of rows, and blocks that fill tiles or, of 8 bits, one each. */
+static bool is_for_tiles(const oi_recipe_call *c, int64_t m, int64_t group, bool is_q8)
 {
-    return oi_recipe_height(c->target, "amx") && m % 16 == 0 && group <= 256 &&
-           (group < 32 || group % 32 == 0);
+    return oi_recipe_height(c->target, "amx") && m % 16 == 0 &&
+           (group % 32 == 0 || (is_q8 && group < 32)) && (!is_q8 || group <= 256);
+}
+
+/* Of the machine's multiply-accumulates of floats, what the tiles of bf16 do, a third of which
+ * is gone with loads and stores, beside making them: 0.07 ns for a weight, shared by all rows. */
+static uint16_t percent_of_halves(const oi_device_info *target, int64_t m)
+{
+    const oi_machine machine = oi_cost_machine(target);
+    const double ns = 1.5 / machine.tile_macs_per_ns + 0.07 / (double)m;
+    return (uint16_t)(100 / ns / machine.f32_macs_per_ns + 0.5);
 }
 
 /* Rows of x in so many bytes; of many, a multiple of what tiles take. */
@@ -231,6 +239,11 @@ static int64_t rows_at_once(int64_t m, int64_t k, int64_t bytes)
 
 static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
 {
+    static const char *const functions[][2] = {
+        {"oi_qlinear", "oi_qlinear_tiles"},
+        {"oi_qlinear_bf16", "oi_qlinear_bf16_tiles"},
+        {"oi_qlinear_float", NULL},
+    };
     oi_packing *p = &out->packings[0];
     const char *act = oi_kernel_attr(c->q, "act")->s;
     const bool is_q8 = strcmp(act, "q8") == 0, is_half = strcmp(act, "bf16") == 0;
@@ -238,16 +251,13 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     if (m == 0 || !set_packing(c, lanes, p) || !fits(c->q, p))
         return false;
     const oi_dtype t = (oi_dtype)s[P_TYPE];
-    const bool is_tiled = is_q8 && is_for_tiles(c, m, s[P_GROUP]);
-    out->function = is_tiled  ? "oi_qlinear_tiles"
-                    : is_q8   ? "oi_qlinear"
-                    : is_half ? "oi_qlinear_bf16"
-                              : "oi_qlinear_float";
+    const bool is_tiled = (is_q8 || is_half) && is_for_tiles(c, m, s[P_GROUP], is_q8);
+    out->function = functions[is_q8 ? 0 : is_half ? 1 : 2][is_tiled];
     out->n_packings = 1;
     if (is_q8)
         add_bytes(&c->q->in[0], s[P_K], s[P_GROUP], out);
     else if (is_half)
-        add_halves(&c->q->in[0], s[P_K], out);
+        add_halves(&c->q->in[0], s[P_K], is_tiled, out);
     else
         oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
@@ -267,10 +277,10 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->extent = s[P_N];
-    out->unit = lanes;
+    out->unit = is_half && is_tiled ? 2 * lanes : lanes;
     out->streams = block_bytes(p) / lanes * (s[P_K] / s[P_GROUP]);
     out->is_int8 = is_q8;
-    out->percent = 45;
+    out->percent = is_half && is_tiled ? percent_of_halves(c->target, m) : 45;
     out->split_dim = c->q->out[0].rank - 1;
     return true;
 }

@@ -15,6 +15,7 @@
 
 #include "recipe/qhalf.h"
 #if defined(__AMX_INT8__)
+#include "recipe/amx/qhalf.h"
 #include "recipe/amx/qtiles.h"
 #endif
 #if defined(__AVX512VNNI__)

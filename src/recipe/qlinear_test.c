@@ -23,6 +23,15 @@ static void body(const char *function, const trial_arg *a)
         return;
     }
 #if defined(__AMX_INT8__)
+    if (strcmp(function, "oi_qlinear_bf16_tiles") == 0) {
+        oi_qlinear_bf16_tiles(a[0].in, a[1].in, a[2].out, a[3].n, a[4].n, a[5].n, a[6].n, a[7].n,
+                              a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n);
+        return;
+    }
+    if (strcmp(function, "oi_qt_rows") == 0) {
+        oi_qt_rows(a[0].in, a[1].out, a[2].n, a[3].n, a[4].n);
+        return;
+    }
     if (strcmp(function, "oi_qlinear_tiles") == 0) {
         oi_qlinear_tiles(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].n, a[6].n, a[7].n,
                          a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n);

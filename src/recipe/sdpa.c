@@ -75,9 +75,9 @@ static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
                                         : q->run_attrs[i].rank == 0;
     oi_dtype t = q->in[1].dtype;
     return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 && (t == OI_F16 || t == OI_F32) &&
-           q->in[2].dtype == t && strcmp(oi_kernel_attr(q, "act")->s, "float") == 0 && is_one && is_known(q, "scale") && c->batches > 0 && c->tq > 0 &&
-           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 &&
-           c->dv % (2 * lanes) == 0;
+           q->in[2].dtype == t && strcmp(oi_kernel_attr(q, "act")->s, "float") == 0 && is_one &&
+           is_known(q, "scale") && c->batches > 0 && c->tq > 0 && c->tk > 0 && c->tk <= MOST &&
+           c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 && c->dv % (2 * lanes) == 0;
 }
 
 static double scale_of(const oi_kernel_query *q, const call *c)

@@ -4,6 +4,7 @@
 #define BIT(isa) (1u << OI_ISA_##isa)
 #define AVX2     (BIT(AVX2) | BIT(FMA) | BIT(F16C))
 #define AVX512   (AVX2 | BIT(AVX512F) | BIT(AVX512BW))
+#define AMX      (BIT(AVX512BF16) | BIT(AMX_INT8) | BIT(AMX_BF16))
 #define DSP      (1u << 31) /* mcu.dsp: no word of cpu.isa */
 
 const oi_recipe_folder oi_recipe_folders[] = {
@@ -12,8 +13,7 @@ const oi_recipe_folder oi_recipe_folders[] = {
     {"avx2", NULL, "immintrin.h", AVX2, 8},
     {"avx512", "avx2", "immintrin.h", AVX512, 16},
     {"avx512vnni", "avx512", "immintrin.h", AVX512 | BIT(AVX512VNNI), 16},
-    {"amx", "avx512vnni", "immintrin.h", AVX512 | BIT(AVX512VNNI) | BIT(AMX_INT8) | BIT(AMX_BF16),
-     16},
+    {"amx", "avx512vnni", "immintrin.h", AVX512 | BIT(AVX512VNNI) | AMX, 16},
     {"neon", NULL, "arm_neon.h", BIT(NEON), 4},
     {"dotprod", "neon", "arm_neon.h", BIT(NEON) | BIT(DOTPROD), 4},
     {0},

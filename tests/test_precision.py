@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 
 GRAPH = """
-dynamic {{ x: f32[1, 9, 96]; }}
-persistent {{ pos: i32 @init(0); Kc(b, t): f16[32] @table @fixed(b=1, t=40); }}
-volatile {{ a: f32[1, 9, 96]; y: f32[1, 9, 64]; z: f32[1, 9, 64]; best: i64[1, 9]; }}
+dynamic {{ x: f32[1, 17, 96]; }}
+persistent {{ pos: i32 @init(0); Kc(b, t): f16[32] @table @fixed(b=1, t=80); }}
+volatile {{ a: f32[1, 17, 96]; y: f32[1, 17, 64]; z: f32[1, 17, 64]; best: i64[1, 17]; }}
 constant {{ w: u4[64, 96] @init(9); scale: f16[64, 3] @init(0.01); offset: f16[64, 3] @init(-0.07); }}
 block entry {{
-  assign k: f32[1, 9, 32];
-  assign k16: f16[1, 9, 32];
-  assign ks: f16[1, 40, 32];
-  assign r: f32[1, 9, 64];
+  assign k: f32[1, 17, 32];
+  assign k16: f16[1, 17, 32];
+  assign ks: f16[1, 80, 32];
+  assign r: f32[1, 17, 64];
   op slice(x, starts=[0], ends=[32], axes=[2]) >> k;
   op cast(k, to=f16) >> k16;
-  cache.write k16 >> Kc[0..1, pos..pos+9];
+  cache.write k16 >> Kc[0..1, pos..pos+17];
   cache.read Kc >> ks;
-  op sdpa(x, ks, ks, heads=6, kv_heads=2, causal=true, kv_len=pos+9{sdpa}) >> a;
+  op sdpa(x, ks, ks, heads=6, kv_heads=2, causal=true, kv_len=pos+17{sdpa}) >> a;
   op qlinear(a, w, scale, offset, act="{first}") >> y;
   op silu(y) >> r;
   op qlinear(a, w, scale, offset{second}) >> z;
   op add(r, z) >> z;
   op argmax_axis(z, axis=2) >> best;
-  cache.increment 9 pos;
+  cache.increment 17 pos;
   return a, y, z, best;
 }}
 """
@@ -126,6 +126,14 @@ def test_nothing_else_follows(openinfer, files, preference):
     assert {n: t for n, t in out.items() if n != "device.json"} == {n: t for n, t in plain.items() if n != "device.json"}
     assert "precision" not in plain_said and b"default_precision" not in plain["m.c"]
     assert ("warning[W191]: nothing follows from" in said) == (preference != "fp32")
+
+
+def test_few_rows(openinfer, files):
+    """Less than a tile has: as written, and nothing is said."""
+    (files / "few.oi").write_text(WRITTEN.replace("17", "15"))
+    _, out = emit(openinfer, files / "a", files / "few.oi", "cpu_avx2")
+    said, few = emit(openinfer, files / "b", files / "few.oi", device(files, "cpu_avx2", default_precision="bf16"))
+    assert few["few.c"] == out["few.c"] and "bf16" not in said
 
 
 def test_two_graphs(openinfer, files):

@@ -1,7 +1,9 @@
 /* precision.c: preferences.default_precision of a device. Ops that can round their factors to that
  * type are computed so, whatever the graph says: their attribute `act` gets another value where
  * the program is bound, so simulator and synthesizer see the same program. Which ops these are
- * stands in their rows: the words of `act`. Variables keep their dtypes. */
+ * stands in their rows: the words of `act`. Variables keep their dtypes. What has too few rows to
+ * fill the units that a device has for such products stays as it is written, and so does what has
+ * as many as a run says: weights would take longer to round than to multiply. */
 #include "program/bind.h"
 
 /* The attribute that says how an op's float factors take part, where it knows this word. */
@@ -14,12 +16,23 @@ static const oi_op_attr *act_of(const oi_op *op, const char *word)
     return NULL;
 }
 
+#define ROWS 16 /* of a tile */
+
+static bool has_rows(const oi_pvar *x)
+{
+    uint64_t rows = x->rank > 0;
+    for (uint32_t i = 0; i + 1 < x->rank && rows < ROWS; i++)
+        rows *= x->dims[i];
+    return rows >= ROWS && !x->has_run_dims;
+}
+
 void oi_bind_precision(oi_binder *b, oi_pnode *n, oi_pattr *attrs)
 {
     const oi_dtype want = b->p->precision;
     const oi_op_attr *act = want == OI_BF16 ? act_of(n->as.op.op, oi_dtype_name(want)) : NULL;
     const oi_pref *x = n->as.op.n_in ? &n->as.op.in[0] : NULL;
-    if (!act || !x || x->is_index || x->var == OI_NO_ID || b->vars[x->var].dtype != OI_F32)
+    if (!act || !x || x->is_index || x->var == OI_NO_ID || b->vars[x->var].dtype != OI_F32 ||
+        !has_rows(&b->vars[x->var]))
         return;
     uint32_t at = 0;
     while (at < n->as.op.n_attrs && attrs[at].attr != act)

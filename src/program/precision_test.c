@@ -5,10 +5,12 @@
 #include <cmocka.h>
 
 static const char source[] =
-    "dynamic { x: f32[2, 64]; h: f16[2, 64]; q: f32[1, 3, 32]; kv: f16[1, 3, 32]; }\n"
+    "dynamic { x: f32[2, 8, 64]; h: f16[16, 64]; q: f32[1, 17, 32]; kv: f16[1, 17, 32]; }\n"
+    "dynamic { few: f32[3, 5, 64]; }\n"
     "constant { w: i8[8, 64] @init(3); s: f32[8, 2] @init(0.5); }\n"
     "block entry {\n"
-    "  assign a: f32[2, 8]; assign b: f16[2, 8]; assign c: f32[1, 3, 32]; assign d: f32[2, 64];\n"
+    "  assign a: f32[2, 8, 8]; assign b: f16[16, 8]; assign c: f32[1, 17, 32];\n"
+    "  assign d: f32[2, 8, 64]; assign e: f32[3, 5, 8];\n"
     "  op qlinear(x, w, s) >> a;\n"
     "  op qlinear(x, w, s, act=\"q8\") >> a;\n"
     "  op qlinear(x, w, s, act=\"float\", group_size=32) >> a;\n"
@@ -16,6 +18,7 @@ static const char source[] =
     "  op qlinear(h, w, s, act=\"q8\") >> b;\n"
     "  op sdpa(q, kv, kv, causal=true) >> c;\n"
     "  op add(x, x) >> d;\n"
+    "  op qlinear(few, w, s, act=\"q8\") >> e;\n"
     "  return a;\n"
     "}\n";
 
@@ -42,7 +45,7 @@ static void expect(oi_dtype precision, const char *const *want, uint32_t n_lower
             }
         assert_string_equal(found, want[k++]);
     }
-    assert_int_equal(k, 7);
+    assert_int_equal(k, 8);
     assert_int_equal(p->n_lowered, n_lowered);
     assert_int_equal(p->vars[oi_program_find(p, "a")].dtype, OI_F32); /* interfaces stay */
     oi_program_free(p);
@@ -53,7 +56,7 @@ static void expect(oi_dtype precision, const char *const *want, uint32_t n_lower
 static void as_written(void **state)
 {
     (void)state;
-    static const char *const want[] = {"-", "q8", "float", "bf16", "q8", "-", "-"};
+    static const char *const want[] = {"-", "q8", "float", "bf16", "q8", "-", "-", "q8"};
     expect(OI_NONE, want, 0);
     expect(OI_F32, want, 0);
     expect(OI_F16, want, 0); /* nothing follows from it */
@@ -63,7 +66,8 @@ static void as_written(void **state)
 static void in_bf16(void **state)
 {
     (void)state;
-    static const char *const want[] = {"bf16*", "bf16*", "bf16*", "bf16", "q8", "bf16*", "-"};
+    static const char *const want[] = {"bf16*", "bf16*", "bf16*", "bf16", "q8",
+                                       "bf16*", "-",     "q8",    "-"};
     expect(OI_BF16, want, 4);
 }
 

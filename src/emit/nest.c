@@ -217,7 +217,7 @@ static bool is_leaf(const char *text)
 static void name_value(oi_printing *x, uint32_t id, oi_dtype form, const char *text, bool must)
 {
     x->forms[id] = form;
-    if (!must || is_leaf(text)) {
+    if (!must || (is_leaf(text) && !x->names_all)) {
         x->values[id] = text;
         return;
     }
@@ -325,9 +325,9 @@ static void print_sops(oi_printing *x, const oi_sops *ops, uint32_t base, const 
     for (size_t i = 0; i < ops->n; i++) {
         const oi_sop *op = &ops->at[i];
         uint32_t id = base + (uint32_t)i;
-        if (x->early && x->early[id] != x->is_early)
+        if ((x->early && x->early[id] != x->is_early) || (x->only && !(x->only >> op->kind & 1)))
             continue;
-        bool feeds_store = i + 1 < ops->n && ops->at[i + 1].kind == OI_SOP_STORE;
+        bool feeds_store = !x->only && i + 1 < ops->n && ops->at[i + 1].kind == OI_SOP_STORE;
         switch (op->kind) {
         case OI_SOP_LOAD: print_load(x, id, op); break;
         case OI_SOP_INDEX: print_index(x, id, op); break;
@@ -724,9 +724,41 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     close_loops(x, 0, row);
 }
 
+/* Some rows of a map at once, loads first and stores last: then compilers can put steps of one row
+ * between those of another, each of which waits for the one before. */
+static void print_abreast(oi_printing *x)
+{
+    static const unsigned turns[] = {1u << OI_SOP_LOAD | 1u << OI_SOP_CONST,
+                                     1u << OI_SOP_EVAL | 1u << OI_SOP_CONVERT, 1u << OI_SOP_STORE};
+    const uint32_t row = x->n->n_axes - 2, many = x->n->order.abreast;
+    const bool has_rest = is_split(x, row) || x->n->axes[row].extent % many;
+    const char *i = oi_place_axis(x, row), *first = is_split(x, row) ? "first" : "0";
+    const char *last = is_split(x, row) ? "last" : oi_place_number(x, x->n->axes[row].extent, 0);
+    const char **values[OI_ABREAST];
+    for (uint32_t r = 0; r < many; r++)
+        values[r] = oi_arena_alloc(x->p->arena, (x->n->pre.n + 1) * sizeof **values);
+    open_loops(x, 0, row);
+    for (uint32_t n = many; n > 0; n = n == many && has_rest ? 1 : 0) {
+        oi_out_open(x->p->out, "for (%s %s = %s; %s <= %s - %u; %s += %u)", x->p->lang->index, i,
+                    first, i, last, n, i, n);
+        open_loops(x, row + 1, x->n->n_axes);
+        for (size_t t = 0; t < OI_COUNT(turns); t++)
+            for (x->row = 0, x->only = turns[t]; x->row < n; x->row++) {
+                x->values = values[x->row];
+                print_sops(x, &x->n->pre, 0, NULL);
+            }
+        x->row = 0;
+        close_loops(x, row + 1, x->n->n_axes);
+        oi_out_close(x->p->out, "");
+        first = oi_arena_printf(x->p->arena, "%s + (%s - %s) / %u * %u", first, last, first, n, n);
+    }
+    close_loops(x, 0, row);
+}
+
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 {
-    oi_printing x = {.p = p, .n = n};
+    const bool two = n->pre.n > 1 && n->pre.at[n->pre.n - 2].kind == OI_SOP_STORE;
+    oi_printing x = {.p = p, .n = n, .names_all = two || n->order.abreast};
     size_t all = n->pre.n + n->post.n + 1;
     uint32_t n_out = 0;
     x.values = oi_arena_alloc(p->arena, all * sizeof *x.values);
@@ -740,6 +772,10 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
             print_strip(&x, n_out);
         else
             print_reduce(&x, n_out);
+        return;
+    }
+    if (n->order.abreast) {
+        print_abreast(&x);
         return;
     }
     open_loops(&x, 0, n->n_axes);

@@ -11,9 +11,12 @@ typedef struct oi_printing {
     const char **values; /* by instruction: how its value is spelled */
     oi_dtype *forms;     /* by instruction: the type it is held in */
     unsigned n_names;
-    int64_t round; /* place along the last axis, where that is spelled */
-    bool *early;   /* by instruction: it is printed before the sum is made; NULL: none is */
-    bool is_early; /* those are printed now */
+    bool names_all; /* what is loaded, too: a store may come before its use */
+    int64_t round;  /* place along the last axis, where that is spelled */
+    uint32_t row;   /* behind the first of those abreast */
+    unsigned only;  /* not 0: bit by kind of instruction, those are printed */
+    bool *early;    /* by instruction: it is printed before the sum is made; NULL: none is */
+    bool is_early;  /* those are printed now */
     /* rows of rings that have a name, where they are the same for all loops inside */
     struct {
         const char *text, *name;

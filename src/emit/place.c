@@ -6,6 +6,8 @@
 
 const char *oi_place_axis(const oi_printing *x, uint32_t a)
 {
+    if (a < sizeof OI_AXIS_LETTERS - 1 && x->row && a + 2 == x->n->n_axes)
+        return oi_arena_printf(x->p->arena, "(%c + %u)", OI_AXIS_LETTERS[a], x->row);
     if (a < sizeof OI_AXIS_LETTERS - 1)
         return oi_arena_printf(x->p->arena, "%c", OI_AXIS_LETTERS[a]);
     return oi_arena_printf(x->p->arena, "i%u", a);

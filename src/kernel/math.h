@@ -54,36 +54,39 @@ static inline float oi_signed_f32(float x, float s)
 
 /* -- exponentials -- */
 
-/* e^c = 2^n e^r with |r| <= ln2 / 2, for c within -104 ... 89, beyond which it is 0 or inf.
- * Adding 1.5 * 2^23 rounds to a whole number, which then stands in the low bits; two factors reach
- * the subnormals. */
-static inline float oi_exp_of_f32(float c)
+/* e^r with r = c - n ln2, |r| <= ln2 / 2 */
+static inline float oi_exp_rest_f32(float c, float n)
 {
-    const float whole = 12582912.0f;
-    float t = c * 1.44269504f + whole, n = t - whole;
     float r = (c - n * 0x1.62e4p-1f) - n * 1.42860682e-06f;
     float q = 0.00139507239f;
     q = q * r + 0.00836902505f;
     q = q * r + 0.0416662023f;
     q = q * r + 0.166665177f;
     q = q * r + 0.5f;
-    float p = 1.0f + (r + r * r * q);
+    return 1.0f + (r + r * r * q);
+}
+
+/* e^c = 2^n e^r, for c within -104 ... 89, beyond which it is 0 or inf. Adding 1.5 * 2^23 rounds to
+ * a whole number, which then stands in the low bits; two factors reach the subnormals. */
+static inline float oi_exp_f32(float x)
+{
+    const float whole = 12582912.0f;
+    float c = x < -104.0f ? -104.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    float t = c * 1.44269504f + whole, p = oi_exp_rest_f32(c, t - whole);
     int32_t k = (int32_t)(oi_bits_f32(t) - 0x4b400000u), half = k >> 1;
     return p * oi_float_f32((uint32_t)(half + 127) << 23) *
            oi_float_f32((uint32_t)(k - half + 127) << 23);
 }
 
-static inline float oi_exp_f32(float x)
-{
-    float c = x < -104.0f ? -104.0f : x;
-    return oi_exp_of_f32(c > 89.0f ? 89.0f : c);
-}
-
-/* e^-|x|; a second bound would cost compilers as much as a step of the series */
+/* e^-|x|, with fewer steps: n is not above 0, so that 2^(n + 64) and 2^-64 will do */
 static inline float oi_exp_below_f32(float x)
 {
+    const float whole = 12582912.0f;
     float c = -oi_magnitude_f32(x);
-    return oi_exp_of_f32(c < -104.0f ? -104.0f : c);
+    c = c < -104.0f ? -104.0f : c;
+    float t = c * 1.44269504f + whole, p = oi_exp_rest_f32(c, t - whole);
+    return p * oi_float_f32((oi_bits_f32(t) << 23) + (191u << 23)) * 0x1p-64f;
 }
 
 static inline float oi_expm1_f32(float x)

@@ -38,7 +38,7 @@ static void touch(uint64_t *touched, const oi_sops *ops, uint64_t iterations)
 }
 
 /* Arithmetic of one element: a function such as exp is two dozen plain ones. */
-static uint64_t ops_of(const oi_sops *ops)
+uint64_t oi_sops_steps(const oi_sops *ops)
 {
     static const char *const dear[] = {"exp", "log", "tanh", "erf",     "sin",     "cos",
                                        "tan", "pow", "sqrt", "sigmoid", "softplus"};
@@ -67,7 +67,8 @@ static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_wor
     touch(touched, &n->pre, all);
     touch(touched, &n->post, n->is_scan ? all : outputs);
     const bool in_vectors = n->kind == OI_NEST_MAP || n->order.lanes || n->order.strip;
-    uint64_t ops = plus(times(all, ops_of(&n->pre)), times(outputs, ops_of(&n->post)));
+    uint64_t ops =
+        plus(times(all, oi_sops_steps(&n->pre)), times(outputs, oi_sops_steps(&n->post)));
     if (n->kind == OI_NEST_CONTRACT)
         cost->macs = plus(cost->macs, all);
     uint64_t *sort = in_vectors ? &w->ops : &w->scalar_ops;

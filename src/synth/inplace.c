@@ -33,27 +33,32 @@ static bool is_candidate(const joining *j, uint32_t tensor)
            !t->ring && j->life[tensor];
 }
 
-/* The one store of the kernel, which must be the last thing that an iteration does. */
-static const oi_sop *only_store(const oi_skernel *k, const oi_sops **in)
+/* The first of the kernel's stores, all into one tensor, which must be the last that an iteration
+ * does; how many there are. */
+static size_t last_stores(const oi_skernel *k, const oi_sops **in, const oi_sop **first)
 {
     const oi_snest *n = nest_of(k);
     *in = n->kind == OI_NEST_MAP ? &n->pre : &n->post;
-    const oi_sop *last = (*in)->n ? &(*in)->at[(*in)->n - 1] : NULL;
-    unsigned stores = 0;
+    size_t at = (*in)->n, stores = 0;
+    while (at > 0 && (*in)->at[at - 1].kind == OI_SOP_STORE &&
+           (*in)->at[at - 1].port == (*in)->at[(*in)->n - 1].port)
+        at--;
     for (int post = 0; post < 2; post++)
         for (size_t i = 0; i < (post ? n->post.n : n->pre.n); i++)
             stores += (post ? n->post : n->pre).at[i].kind == OI_SOP_STORE;
-    return last && last->kind == OI_SOP_STORE && stores == 1 ? last : NULL;
+    *first = (*in)->at + at;
+    return stores == (*in)->n - at ? stores : 0;
 }
 
-/* Whether every load of the port is of the very element that is then stored. */
+/* Whether every load of the port is of the very element that is then stored, or of one of them. */
 static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
 {
     const oi_sops *in;
-    const oi_sop *store = only_store(k, &in);
+    const oi_sop *store;
+    const size_t stores = last_stores(k, &in, &store);
     const oi_snest *n = nest_of(k);
     uint32_t rank = u->tensors.at[k->ports.at[port].tensor].rank;
-    if (!store)
+    if (!stores)
         return false;
     for (int post = 0; post < 2; post++) {
         const oi_sops *ops = post ? &n->post : &n->pre;
@@ -61,7 +66,10 @@ static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
             const oi_sop *op = &ops->at[i];
             if (!op->at || op->kind == OI_SOP_PLACE || op->kind == OI_SOP_STORE || op->port != port)
                 continue;
-            if (ops != in || op->kind != OI_SOP_LOAD || !oi_sop_same_place(op, store, rank))
+            bool is_own = false;
+            for (size_t s = 0; s < stores; s++)
+                is_own |= oi_sop_same_place(op, &store[s], rank);
+            if (ops != in || op->kind != OI_SOP_LOAD || !is_own)
                 return false;
         }
     }

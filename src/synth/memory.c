@@ -130,7 +130,7 @@ static uint64_t place_best(block *blocks, size_t n, block *best, const block **n
     return least;
 }
 
-#define APART 3 /* statements */
+#define APART 3 /* statements, at most */
 
 /* What just ended is not overwritten at once where threads share the work: else they would wait for
  * each other only for that. A little more memory is allowed for it. */
@@ -140,8 +140,13 @@ static uint64_t place_all(const oi_unit *u, block *blocks, size_t n, block *best
     const uint64_t least = place_best(blocks, n, best, near, UINT64_MAX, 0);
     if (u->target->type != OI_DEVICE_CPU || u->target->cpu.threads == 1)
         return least;
-    const uint64_t room = least + least / 8, wide = place_best(blocks, n, best, near, room, APART);
-    return wide < room ? wide : least;
+    const uint64_t room = least + least / 8;
+    for (uint32_t apart = APART; apart > 0; apart--) {
+        const uint64_t wide = place_best(blocks, n, best, near, room, apart);
+        if (wide < room)
+            return wide;
+    }
+    return least;
 }
 
 static void place_graph(oi_unit *u, uint32_t graph)

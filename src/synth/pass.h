@@ -62,6 +62,8 @@ const char *oi_unit_check(oi_unit *u);
 
 /* -- cost.c -- */
 
+uint64_t oi_sops_steps(const oi_sops *ops); /* of one element's arithmetic */
+
 /* What one run of the kernel does, and the bytes that it touches of each port; where these come
  * from is left to the caller. */
 void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,

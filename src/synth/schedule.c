@@ -2,7 +2,7 @@
  * needs:  kernels as they will be
  * keeps:  kernels, their instructions
  * makes:  oi_snest.order: partial sums that fill vector registers, accumulators side by side;
- *         conditions that are asked before a sum is made
+ *         conditions that are asked before a sum is made; rows of long chains abreast
  *
  * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
@@ -166,6 +166,39 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
     n->order.parts = 1 + n->order.spells_last;
 }
 
+/* -- maps -- */
+
+#define LONG                                                                            \
+    24 /* steps of an element, from which waiting for each takes longer than doing them \
+        */
+
+/* Rows of a map that are long chains run abreast, where vectors can be filled along a row. */
+static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
+{
+    bool can = n->kind == OI_NEST_MAP && !n->is_serial && !n->order.spells_last &&
+               !k->turn.extent && n->n_axes >= k->n_shared + 2 && has_vectors(u) &&
+               oi_sops_steps(&n->pre) > LONG;
+    const uint32_t last = n->n_axes - 1;
+    can = can && is_number(n, last) && is_number(n, last - 1) &&
+          n->axes[last].extent >= 2 * LANES && n->axes[last - 1].extent >= OI_ABREAST / 2;
+    for (size_t i = 0; can && i < n->pre.n; i++) {
+        const oi_sop *op = &n->pre.at[i];
+        if (op->kind == OI_SOP_EVAL || op->kind == OI_SOP_CONVERT || op->kind == OI_SOP_CONST) {
+            can = oi_form_of(op->type) == OI_F32 &&
+                  (op->kind != OI_SOP_EVAL || op->place == OI_NO_ID);
+            continue;
+        }
+        can = (op->kind == OI_SOP_LOAD || op->kind == OI_SOP_STORE) && !op->may_leave &&
+              oi_sop_is_affine(u, k, op) && oi_form_of(op->type) == OI_F32 &&
+              !u->tensors.at[k->ports.at[op->port].tensor].ring;
+        const int64_t along = can ? stride_of(u, k, op, last) : UNKNOWN;
+        can = along == 1 || (along == 0 && op->kind == OI_SOP_LOAD);
+    }
+    n->order.abreast = !can                                         ? 0
+                       : n->axes[last - 1].extent % OI_ABREAST == 0 ? OI_ABREAST
+                                                                    : OI_ABREAST / 2;
+}
+
 /* -- sums that nobody looks at -- */
 
 #define LEAST_SAVED 16 /* elements of a sum that is worth asking for */
@@ -230,14 +263,18 @@ static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         spell_bytes(u, k, n);
     order_nest(u, k, n);
     ask_first(u, n);
-    if (!k->is_dynamic)
+    if (!k->is_dynamic) {
         add_in_parts(u, k, n);
+        run_abreast(u, k, n);
+    }
 }
 
 oi_status oi_pass_schedule(oi_unit *u)
 {
     if (u->target->type == OI_DEVICE_GPU) /* an invocation computes one element */
         return OI_OK;
+    for (size_t k = 0; k < u->kernels.n; k++)
+        oi_kernel_join_maps(u, &u->kernels.at[k]);
     for (size_t k = 0; k < u->kernels.n; k++)
         for (size_t i = 0; i < u->kernels.at[k].nests.n; i++)
             schedule_nest(u, &u->kernels.at[k], &u->kernels.at[k].nests.at[i]);

@@ -184,11 +184,13 @@ typedef OI_VEC(oi_sop) oi_sops;
 #define OI_ASKED 4
 
 /* How the loops of a nest run; schedule.c decides. */
+#define OI_ABREAST 8 /* rows of a map, at most */
 typedef struct oi_order {
     uint32_t lanes;   /* dot: partial sums along the last reduced axis; 0: one sum, in order */
     uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
     uint32_t parts;   /* with a strip: so many of the last axes are added up in 16 bits first */
     bool spells_last; /* the last axis is no loop: its few places stand one after the other */
+    uint32_t abreast; /* a map of long chains: so many rows are computed in one; 0: one by one */
     uint32_t n_asked,
         asked[OI_ASKED]; /* truths of `post`: unless all hold, nobody looks at the sum */
 } oi_order;

@@ -437,6 +437,24 @@ static void put_code(oi_cprog *c)
     oi_buf_putc(&c->out.buf, '\0');
 }
 
+/* GCC mixes steps of independent chains only where it is told to. */
+static void put_mixed(const oi_cprog *c, oi_out *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->u->kernels.n; i++)
+        any |= c->u->kernels.at[i].is_used && oi_c_is_mixed(&c->u->kernels.at[i]);
+    if (!any)
+        return;
+    oi_out_line(o, "/* of kernels whose rows run abreast: their steps are mixed */");
+    oi_out_line(o, "#if defined(__GNUC__) && !defined(__clang__)");
+    oi_out_line(o,
+                "#define MIXED __attribute__((optimize(\"schedule-insns\", \"sched-pressure\")))");
+    oi_out_line(o, "#else");
+    oi_out_line(o, "#define MIXED");
+    oi_out_line(o, "#endif");
+    oi_out_line(o, "%s", "");
+}
+
 static void put_source(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
@@ -465,6 +483,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "_Static_assert(sizeof(%s) <= %" PRIu64 ", \"the certificate holds\");",
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
+    put_mixed(c, &o);
     if (helpers.n)
         put_section(&o, "helpers");
     oi_buf_add(&o.buf, helpers.text, helpers.n);

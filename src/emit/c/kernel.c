@@ -23,6 +23,14 @@ static const char **port_names(oi_cprog *c, const oi_skernel *k)
     return names;
 }
 
+bool oi_c_is_mixed(const oi_skernel *k)
+{
+    bool is = false;
+    for (size_t i = 0; i < k->nests.n; i++)
+        is |= k->nests.at[i].order.abreast > 0;
+    return is;
+}
+
 static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names);
 
 static const oi_lang *lang_of(const oi_cprog *c)
@@ -71,8 +79,9 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     if (k->turn.extent)
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "static %s %s(%s)", k->can_fail ? "int" : "void",
-                                         k->name, list));
+    oi_out_call(&c->out,
+                oi_arena_printf(c->arena, "%sstatic %s %s(%s)", oi_c_is_mixed(k) ? "MIXED " : "",
+                                k->can_fail ? "int" : "void", k->name, list));
 }
 
 /* Rows that only this kernel uses. */

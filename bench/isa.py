@@ -1,11 +1,12 @@
 """SmolLM2 as emitted C for every kind of instructions this machine has, beside llama.cpp built for it.
 
-    python bench/isa.py --model FOLDER --peer PROGRAM --gguf MODEL.gguf [--threads 2] [--rounds 3] [--chunk 32] [--targets cpu_amx,...]
+    python bench/isa.py --model FOLDER[:T]... --peer PROGRAM --gguf MODEL.gguf [--threads 2] [--rounds 3] [--targets cpu_amx,...]
 
 FOLDER holds model.oinf, prefill.oi and decode.oi (tools/models.py; bench/random_gguf.py makes weights where there
 are none), PROGRAM is bench/peers/llama.c. Programs take turns; medians count. Prefill is 512 tokens, by us in chunks
-of --chunk, the model's T, by llama.cpp at once; decoding begins at an empty context or behind 1,024 tokens. The first chunk, which also
-touches all weights for the first time, counts as the second; llama.cpp is warm, too.
+of T (32), which the model was made with, by llama.cpp at once; decoding begins at an empty context or behind 1,024
+tokens. The first chunk, which also touches all weights for the first time, counts as the second; llama.cpp is warm,
+too.
 """
 
 import argparse
@@ -17,7 +18,8 @@ import tempfile
 
 import emitted
 
-TARGETS = {"cpu_avx2": {"avx2", "fma"}, "cpu_avx512": {"avx512bw", "avx512_vnni"}, "cpu_amx": {"amx_int8", "amx_bf16", "avx512_vnni"}}
+TARGETS = {"cpu_avx2": {"avx2", "fma"}, "cpu_avx512": {"avx512bw", "avx512_vnni"}, "cpu_amx": {"amx_int8", "amx_bf16", "avx512_vnni"},
+           "cpu_amx_bf16": {"amx_int8", "amx_bf16", "avx512_vnni", "avx512_bf16"}}  # fmt: skip
 PROMPT, LONG = 512, 1024
 CASES = ["prefill 512", "decode", "decode at 1,024"]
 
@@ -41,33 +43,37 @@ def theirs(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=pathlib.Path, required=True)
+    parser.add_argument("--model", action="append", required=True)
     parser.add_argument("--peer")
     parser.add_argument("--gguf")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--chunk", type=int, default=32)
     parser.add_argument("--targets", default=",".join(TARGETS))
     args = parser.parse_args()
     found = {}
     with tempfile.TemporaryDirectory() as temp:
-        graphs = [args.model / "prefill.oi", args.model / "decode.oi"]
         here = [t for t, needs in TARGETS.items() if needs <= emitted.isas()]
         here = [t for t in here if t in args.targets.split(",")]
         for t in sorted(set(args.targets.split(",")) - set(here)):
             print(f"left out: {t}: this machine has not its instructions")
-        programs = {t: emitted.Program(pathlib.Path(temp) / t, "llm", graphs, args.model / "model.oinf", t) for t in here}
+        programs = {}
+        for model in args.model:
+            folder, size = (model.split(":") + ["32"])[:2]
+            graphs = [pathlib.Path(folder) / g for g in ("prefill.oi", "decode.oi")]
+            for t in here:
+                program = emitted.Program(pathlib.Path(temp) / f"{t}_{size}", "llm", graphs, f"{folder}/model.oinf", t)
+                programs[f"{t}, chunks of {size}"] = (program, int(size))
         for _ in range(args.rounds):
-            for t, program in programs.items():
-                found.setdefault(t, []).append(ours(program, args.threads, args.chunk))
+            for name, (program, size) in programs.items():
+                found.setdefault(name, []).append(ours(program, args.threads, size))
             if args.peer:
                 found.setdefault("llama.cpp", []).append(theirs(args))
-    print(f"{'tokens/s, ' + str(args.threads) + ' threads':24}" + "".join(f"{c:>20}" for c in CASES))
+    print(f"{'tokens/s, ' + str(args.threads) + ' threads':32}" + "".join(f"{c:>20}" for c in CASES))
     peer = [statistics.median(v) for v in zip(*found["llama.cpp"])] if args.peer else None
     for t, rounds in found.items():
         mine = [statistics.median(v) for v in zip(*rounds)]
         ratios = [f"{m:12.1f} ({m / p:4.2f}x)" if peer else f"{m:20.1f}" for m, p in zip(mine, peer or mine)]
-        print(f"{t:24}" + "".join(f"{r:>20}" for r in ratios))
+        print(f"{t:32}" + "".join(f"{r:>20}" for r in ratios))
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ MADE_OF = {
     "cpu_avx2": ("_mm256_maddubs_epi16", "_mm512"),
     "cpu_avx512": ("_mm512_dpbusd_epi32", "_mm512_maddubs_epi16"),
     "cpu_amx": ("_tile_dpbssd", "_mm512_maddubs_epi16"),
+    "cpu_amx_bf16": ("_tile_dpbf16ps", "_tile_dpbssd"),
     "cpu_neon": ("vmull_s8", "vdotq_s32"),
     "cpu_neon_dotprod": ("vdotq_s32", "vmull_s8"),
 }
@@ -165,7 +166,7 @@ emulated = [
 
 
 @pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["steps", "nodes"])
-@pytest.mark.parametrize("target", [pytest.param(t, marks=emulated) for t in ("cpu_avx512", "cpu_amx")])
+@pytest.mark.parametrize("target", [pytest.param(t, marks=emulated) for t in ("cpu_avx512", "cpu_amx", "cpu_amx_bf16")])
 def test_results_by_emulation(openinfer, words, target, more):
     """What this processor may lack, tests/emulate does: the same text of the program, compared as any other."""
     if not machine(openinfer, "cpu_avx2")["can_run"]:

@@ -13,7 +13,12 @@
 #include "kernel/scalar.h"
 #include "recipe/vec.h"
 
-enum { OI_GEMM_DEPTH = 384, OI_GEMM_WIDTH = 1024, OI_GEMM_IS_WIDE = OI_VF == 16 };
+enum {
+    OI_GEMM_DEPTH = 384,
+    OI_GEMM_WIDTH = 1024,
+    OI_GEMM_FEW = 8 * OI_VF, /* columns */
+    OI_GEMM_IS_WIDE = OI_VF == 16
+};
 
 /* s += six numbers of a, `a_row` apart, times a row of a panel; row r is s[2 r] and s[2 r + 1]. */
 static inline __attribute__((always_inline)) void oi_gemm_step(const float *restrict a,
@@ -452,14 +457,18 @@ static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
         oi_gemm(a, b, bias, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
 }
 
-/* The same for a b that is no weight. */
+/* The same for a b that is no weight. Too few columns do not pay for laying rows of a side by side:
+ * threads that take pieces in turn have such. */
 static inline __attribute__((always_inline)) void oi_gemm_two(
     const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,
     int64_t is_far, int64_t rows, int64_t depth, int64_t first, int64_t last)
 {
-    oi_gemm(a, b, NULL, out, room, m, n, k, a_row, a_k, b_k, b_n, 0, is_far, rows, depth, first,
-            last);
+    if (is_far && a_k == 1 && last - first <= OI_GEMM_FEW)
+        oi_gemm(a, b, NULL, out, room, m, n, k, a_row, 1, b_k, b_n, 0, 0, rows, depth, first, last);
+    else
+        oi_gemm(a, b, NULL, out, room, m, n, k, a_row, a_k, b_k, b_n, 0, is_far, rows, depth, first,
+                last);
 }
 
 /* A stack of such products: `each` of them at every position from first to last - 1. */

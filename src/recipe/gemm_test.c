@@ -54,7 +54,7 @@ static const setting settings[] = {
     {6, 16, 8, false, false, false},      {13, 140, 300, false, false, true},
     {98, 4, 5, false, true, true},        {245, 131, 270, false, false, false},
     {10, 530, 1030, false, false, false}, {250, 17, 961, false, true, false},
-    {151, 37, 515, false, true, true},
+    {151, 37, 515, false, true, true},    {31, 60, 1030, false, false, false},
 };
 
 static void test_matmul(void **state)

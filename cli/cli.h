@@ -139,10 +139,12 @@ oi_status cli_usage_error(const char *fmt, ...) CLI_PRINTF(1, 2);
 /* One line on stderr; returns the status it is given. */
 oi_status cli_fail(oi_status status, const char *fmt, ...) CLI_PRINTF(2, 3);
 void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2); /* progress, on stderr */
-void cli_set_name(const char *command);               /* used by the three above */
-bool cli_set_color(const char *when);                 /* auto, always, never */
-bool cli_color(FILE *to);                             /* may this stream be coloured? */
-void cli_report(const oi_diag *d);                    /* diagnostics to stderr */
+/* How many ops a device's default_precision has changed, when there are any. */
+void cli_note_lowered(uint64_t n, oi_dtype precision, const char *device);
+void cli_set_name(const char *command); /* used by those above */
+bool cli_set_color(const char *when);   /* auto, always, never */
+bool cli_color(FILE *to);               /* may this stream be coloured? */
+void cli_report(const oi_diag *d);      /* diagnostics to stderr */
 /* Prints the diagnostics, releases them, and returns the status: `return cli_done(status, d);` */
 oi_status cli_done(oi_status status, oi_diag *d);
 /* Text to a file (all or nothing) or, when path is NULL or "-", to stdout. */

@@ -74,6 +74,13 @@ void cli_note(const char *fmt, ...)
     va_end(args);
 }
 
+void cli_note_lowered(uint64_t n, oi_dtype precision, const char *device)
+{
+    if (n)
+        cli_note("%llu op%s computed in %s: preferences.default_precision of %s",
+                 (unsigned long long)n, n == 1 ? " is" : "s are", oi_dtype_name(precision), device);
+}
+
 void cli_report(const oi_diag *d)
 {
     fflush(stdout);

@@ -72,10 +72,8 @@ static oi_status make_sim(cli_session *s)
     s->options.threads = (uint32_t)s->threads;
     s->options.parallel_consumers = s->threads > 1;
     status = oi_sim_new(s->model, s->graph, &s->options, &s->sim, s->diag);
-    if (status == OI_OK && oi_sim_n_lowered(s->sim))
-        cli_note("%llu ops are computed in %s: preferences.default_precision of %s",
-                 (unsigned long long)oi_sim_n_lowered(s->sim), oi_dtype_name(s->options.precision),
-                 s->target);
+    if (status == OI_OK)
+        cli_note_lowered(oi_sim_n_lowered(s->sim), s->options.precision, s->target);
     return status == OI_OK ? oi_exec_new(s->sim, &s->exec, s->diag) : status;
 }
 

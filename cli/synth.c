@@ -50,10 +50,9 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                                                                      : OI_EMBED_NEVER};
     if (status == OI_OK)
         status = oi_synthesize(job.device, job.model, job.graphs, job.n, &o, plan, job.diag);
-    if (status == OI_OK && oi_plan_n_lowered(*plan))
-        cli_note("%s: %llu ops are computed in %s: preferences.default_precision of %s", o.name,
-                 (unsigned long long)oi_plan_n_lowered(*plan),
-                 oi_dtype_name(oi_device_get(job.device)->preferences.default_precision), target);
+    if (status == OI_OK)
+        cli_note_lowered(oi_plan_n_lowered(*plan),
+                         oi_device_get(job.device)->preferences.default_precision, target);
     if (status == OI_OK && certify)
         status = oi_plan_certify(*plan, job.device, NULL, job.diag);
     if (status == OI_OK)

@@ -57,10 +57,10 @@ static void show_lowered(const oi_verify_report *report)
     oi_verify_get_lowered(report, &l);
     if (!l.n_ops)
         return;
-    printf("precision: %s in %llu ops by preferences.default_precision; against the graph as "
+    printf("precision: %s in %llu op%s by preferences.default_precision; against the graph as "
            "written: ",
            oi_dtype_name(oi_device_get(job.device)->preferences.default_precision),
-           (unsigned long long)l.n_ops);
+           (unsigned long long)l.n_ops, l.n_ops == 1 ? "" : "s");
     if (*l.name)
         printf("at most %.2g of the greatest value (output %s, step %llu)", l.worst, l.name,
                (unsigned long long)l.step);

@@ -97,12 +97,15 @@ def greedy(tokens, count, *args):
 
 
 class Llm:
-    """Logits by the graphs themselves, with act="q8" as they stand or with act="float"."""
+    """Logits by the graphs themselves: with act="q8" as they stand, with act="float", or as they stand for a device
+    with default_precision bf16."""
 
     def __init__(self, act):
         folder = model("smollm2")
+        precision, act = ("bf16", "q8") if act == "bf16" else (None, act)
         sims = [simulator((folder / f"{g}.oi").read_text().replace('act="q8"', f'act="{act}"'), folder / "model.oinf",
-                          threads=2) for g in ("prefill", "decode")]  # fmt: skip
+                          threads=2, precision=precision) for g in ("prefill", "decode")]  # fmt: skip
+        assert all(bool(s.n_lowered()) == bool(precision) for s in sims)
         self.sims, self.chunk = sims, 32
 
     def logits(self, tokens):
@@ -196,6 +199,44 @@ def test_smollm2_logits_against_numpy():
         worst, extent = float(np.abs(found - want).max()), float(want.max() - want.min())
         print(f"{len(tokens)} tokens: max |difference| {worst:.3g}, range {extent:.3g}: {worst / extent:.2g}")
         assert worst <= 1e-3 * extent
+
+
+def test_smollm2_bf16_is_closer_than_q8():
+    """What a device's default_precision costs: logits after a prompt, act="float" everywhere as the truth. Greatest and
+    root mean square difference as shares of the truth's range; llama.cpp, which rounds to 8 bits, too, beside it."""
+    prompts = [list(tokens_of(q)) for q in QUESTIONS[:N_QUESTIONS]]
+    if ALL:  # several chunks: attention over hundreds of keys
+        license = (REPO / "LICENSE").read_text()[:1500]
+        prompts.append(numbers(chat("--prompt", license, "--tokenize", "--raw").stdout)[:480])
+    found = {}
+    for tokens in prompts:
+        truth = llm("float").logits(tokens)
+        ways = {"q8": llm("q8").logits(tokens), "bf16": llm("bf16").logits(tokens)}
+        if ALL or importlib.util.find_spec("llama_cpp"):
+            engine = llama()
+            engine.reset()
+            engine.eval(tokens)
+            ways["llama.cpp"] = engine.scores[engine.n_tokens - 1]
+        for name, logits in ways.items():
+            off = (logits - truth) / (truth.max() - truth.min())
+            found.setdefault(name, []).append((np.abs(off).max(), np.sqrt((off**2).mean())))
+            print(f"{len(tokens)} tokens, {name}: max {found[name][-1][0]:.5f}, rms {found[name][-1][1]:.5f} of the range")
+    for name, rows in found.items():
+        print(f"{name}: worst max {max(r[0] for r in rows):.5f}, mean max {np.mean([r[0] for r in rows]):.5f}, "
+              f"mean rms {np.mean([r[1] for r in rows]):.5f}")  # fmt: skip
+    for bf16, q8 in zip(found["bf16"], found["q8"], strict=True):
+        assert bf16[0] <= q8[0] and bf16[1] <= q8[1]
+
+
+@pytest.mark.skipif(not ALL, reason="SmolLM2 in bf16 as C: OPENINFER_MODELS=all asks for it")
+def test_smollm2_in_bf16_has_the_simulators_bits(tmp_path):
+    folder, device = model("smollm2"), tmp_path / "bf16.json"
+    device.write_text('{"extends": "cpu_avx2", "features": {"bf16": true}, "preferences": {"default_precision": "bf16"}}')
+    said = verify(folder / "prefill.oi", folder / "decode.oi", "--model", folder / "model.oinf", "--target", device,
+                  "--steps", 3, "--set", "tokens=random:7:1:40000", "--set", "n=32", "--set", "more=0")  # fmt: skip
+    worst = [line.split()[4] for line in said.splitlines() if line.startswith(("output", "state"))]
+    assert len(worst) == 5 and set(worst) == {"0"}, said
+    assert "precision: bf16 in 18 ops" in said
 
 
 def count_equal(one, other):

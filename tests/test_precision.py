@@ -94,7 +94,7 @@ def emit(openinfer, folder, graph, target):
 
 def test_it_is_reported(openinfer, files):
     said, out = emit(openinfer, files / "out", files / "m.oi", device(files, "cpu_scalar", default_precision="bf16"))
-    assert "m: 3 ops are computed in bf16: preferences.default_precision of" in said
+    assert "3 ops are computed in bf16: preferences.default_precision of" in said
     sentence = b"3 ops are computed with act=%sbf16%s, not as the graph says: the device's preferences.default_precision."
     for name in ("m.c", "m.h"):
         assert sentence % (b'"', b'"') in out[name][:500]

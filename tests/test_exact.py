@@ -1,5 +1,7 @@
 """Programs whose recipes compute what the definition does, bit by bit: 8-bit activations forgive no other rounding."""
 
+import pathlib
+import platform
 import shutil
 
 import pytest
@@ -46,6 +48,45 @@ def test_attention_is_the_simulators(openinfer, tmp_path, target, t, mask, given
     worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
     assert len(worst) == 5 and set(worst) == {"0"}, run.stdout
     assert "oi_sdpa_some" in (tmp_path / "kept" / "attention.c").read_text()
+
+
+ROUNDED = """
+dynamic {{ x: f32[1, {t}, 192]; m: u8[{t}, 70]; }}
+persistent {{ pos: i32 @init(0); Kc(b, t): f16[64] @table @fixed(b=1, t=70); }}
+volatile {{ a: f32[1, {t}, 192]; }}
+block entry {{
+  assign k: f32[1, {t}, 64];
+  assign k16: f16[1, {t}, 64];
+  assign ks: f16[1, 70, 64];
+  op slice(x, starts=[64], ends=[128], axes=[2]) >> k;
+  op cast(k, to=f16) >> k16;
+  cache.write k16 >> Kc[0..1, pos..pos+{t}];
+  cache.read Kc >> ks;
+  op sdpa(x, ks, ks{given}, heads=6, kv_heads=2, causal=true, kv_len=pos+{t}, act="bf16") >> a;
+  cache.increment {t} pos;
+  return a;
+}}
+"""
+MADE_OF = {"cpu_scalar": None, "cpu_avx2": "oi_sdpa_step_sums", "cpu_neon": "oi_sdpa_step_sums", "cpu_amx": "_tile_dpbf16ps"}
+
+
+@pytest.mark.parametrize("target", ["cpu_scalar", "cpu_avx2", "cpu_neon", pytest.param("cpu_amx", marks=pytest.mark.emulated)])
+@pytest.mark.parametrize("t, given", [(1, ""), (17, ""), (17, ", m")])
+def test_attention_with_rounded_factors_is_the_simulators(openinfer, tmp_path, target, t, given):
+    """act="bf16": tiles sum as the definition does; a single query is no work for them."""
+    if target == "cpu_neon" and not (shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-gcc")):
+        pytest.skip("gcc-aarch64-linux-gnu or qemu-user is not installed")
+    if target == "cpu_amx" and not (platform.machine() == "x86_64" and pathlib.Path("/usr/include/simde").exists()):
+        pytest.skip("tiles are emulated on an x86 with libsimde-dev")
+    path = tmp_path / "attention.oi"
+    path.write_text(ROUNDED.format(t=t, given=given))
+    cc = ["--cc", REPO / "tests/emulate/cc", "--cflags", "-O1 -Werror"] if target == "cpu_amx" else []
+    run = openinfer("verify", path, "--target", target, "--steps", 4, "--set", "x=random:7:-3:3", "--set",
+                    "m=random:8:0:2", "--keep", tmp_path / "kept", *cc)  # fmt: skip
+    worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith(("output", "state"))]
+    assert len(worst) == 3 and set(worst) == {"0"}, run.stdout
+    made_of = "oi_sdpa_step_sums" if target == "cpu_amx" and t == 1 else MADE_OF[target]
+    assert made_of is None or made_of in (tmp_path / "kept" / "attention.c").read_text()
 
 
 def test_a_language_model_is_the_simulators(openinfer):

@@ -96,7 +96,7 @@ def test_every_header_compiles_alone(path):
     flags = {"avx2": ["-mavx2", "-mfma", "-mf16c"], "dotprod": ["-march=armv8.2-a+dotprod"]}
     flags["avx512"] = [*flags["avx2"], "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
     flags["avx512vnni"] = [*flags["avx512"], "-mavx512vnni"]
-    flags["amx"] = [*flags["avx512vnni"], "-mamx-tile", "-mamx-int8", "-mamx-bf16"]
+    flags["amx"] = [*flags["avx512vnni"], "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16"]
     folder = path.parts[2] if len(path.parts) > 3 and path.parts[1] == "recipe" else "avx2"
     flags["scalar"] = []
     flags["dsp"] = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft"]

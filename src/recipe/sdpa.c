@@ -4,13 +4,15 @@
 
 #include <math.h>
 
-#define ROWS 96        /* at a time: they share the work of laying out a tile of keys */
-#define KEYS 64        /* OI_SDPA_KEYS */
-#define MOST (1 << 18) /* keys: a row of scores is a local of the caller */
+#define ROWS       96        /* at a time: they share the work of laying out a tile of keys */
+#define KEYS       64        /* OI_SDPA_KEYS */
+#define MOST       (1 << 18) /* keys: a row of scores is a local of the caller */
+#define STEP       32        /* products that are summed at a time */
+#define MOST_TILED (1 << 19) /* numbers of a head's keys and values, 1 MB: again such a local */
 
 typedef struct call {
     int64_t batches, heads, kv_heads, tq, tk, dh, dv;
-    bool heads_first;
+    bool heads_first, is_bf16;
     int64_t mask_size, mask_steps[4]; /* 0: there is none */
 } call;
 
@@ -26,8 +28,8 @@ static bool set_call(const oi_kernel_query *q, call *c)
 {
     const oi_operand *x = &q->in[0], *k = &q->in[1], *v = &q->in[2];
     if (x->rank == 4) {
-        *c = (call){x->dims[0], x->dims[1], k->dims[1], x->dims[2], k->dims[2],
-                    x->dims[3], v->dims[3], true,       0,          {0}};
+        *c = (call){x->dims[0], x->dims[1], k->dims[1], x->dims[2], k->dims[2], x->dims[3],
+                    v->dims[3], true,       false,      0,          {0}};
         return c->heads > 0 && c->kv_heads > 0;
     }
     int64_t heads = integer(q, "heads", 1), width = x->dims[x->rank - 1] / heads;
@@ -41,6 +43,7 @@ static bool set_call(const oi_kernel_query *q, call *c)
                 x->rank == 2 ? k->dims[0] : k->dims[1],
                 width,
                 v->dims[2] / kv_heads,
+                false,
                 false,
                 0,
                 {0}};
@@ -75,9 +78,9 @@ static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
                                         : q->run_attrs[i].rank == 0;
     oi_dtype t = q->in[1].dtype;
     return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 && (t == OI_F16 || t == OI_F32) &&
-           q->in[2].dtype == t && strcmp(oi_kernel_attr(q, "act")->s, "float") == 0 && is_one &&
-           is_known(q, "scale") && c->batches > 0 && c->tq > 0 && c->tk > 0 && c->tk <= MOST &&
-           c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 && c->dv % (2 * lanes) == 0;
+           q->in[2].dtype == t && is_one && is_known(q, "scale") && c->batches > 0 && c->tq > 0 &&
+           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 &&
+           c->dv % (2 * lanes) == 0;
 }
 
 static double scale_of(const oi_kernel_query *q, const call *c)
@@ -97,60 +100,129 @@ static void add_length(const oi_kernel_query *q, const call *c, oi_recipe_plan *
         oi_recipe_arg_add(out, OI_ARG_ATTR, i);
 }
 
-bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
+/* -- plans -- */
+
+static void add_mask(const call *c, oi_recipe_plan *out)
+{
+    for (size_t i = 0; c->mask_size && i < OI_COUNT(c->mask_steps) + 1; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, i ? c->mask_steps[i - 1] : c->mask_size);
+}
+
+static void add_ports(const call *c, oi_recipe_plan *out)
+{
+    for (int64_t i = 0; i < (c->mask_size ? 4 : 3); i++)
+        oi_recipe_arg_add(out, OI_ARG_IN, i);
+    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+}
+
+static void add_sizes(const int64_t *sizes, size_t n, oi_recipe_plan *out)
+{
+    for (size_t i = 0; i < n; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+}
+
+/* From the scale on. */
+static void add_rest(const oi_kernel_query *q, const call *c, oi_recipe_plan *out)
+{
+    oi_recipe_arg_real(out, scale_of(q, c));
+    add_length(q, c, out);
+    add_mask(c, out);
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+}
+
+static int64_t up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+/* Tiles hold 16 rows, and all keys of a head lie in scratch: a local of the caller. The body takes
+ * the largest score before it is scaled. */
+static bool fits_tiles(const oi_recipe_call *rc, const call *c)
+{
+    return c->is_bf16 && oi_recipe_height(rc->target, "amx") &&
+           c->heads / c->kv_heads * c->tq >= 16 && scale_of(rc->q, c) > 0 &&
+           up(c->tk, STEP) * (up(c->dh, STEP) + c->dv) <= MOST_TILED;
+}
+
+static void plan_tiles(const oi_kernel_query *q, const call *c, oi_recipe_plan *out)
+{
+    const int64_t wide = up(c->dh, STEP), keys = up(c->tk, STEP);
+    const int64_t sizes[] = {c->batches,
+                             c->heads,
+                             c->kv_heads,
+                             c->tq,
+                             c->tk,
+                             c->dh,
+                             c->dv,
+                             c->heads_first,
+                             (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
+                             oi_kernel_attr(q, "causal")->b};
+    out->function = c->mask_size ? "oi_sdpa_tiles_masked" : "oi_sdpa_tiles";
+    add_ports(c, out);
+    oi_recipe_scratch_add(out, "halves", OI_U16, 16 * wide + keys * (wide + c->dv));
+    oi_recipe_scratch_add(out, "work", OI_F32, 4 * 256 + 2 * 16 * keys);
+    add_sizes(sizes, OI_COUNT(sizes), out);
+    add_rest(q, c, out);
+    out->percent = 60;
+    out->is_scattered = true;
+    out->extent = c->heads * c->tq;
+    out->unit = 16;
+}
+
+static const char *function_of(const call *c)
+{
+    if (c->is_bf16)
+        return c->mask_size ? "oi_sdpa_bf16_masked" : "oi_sdpa_bf16";
+    return c->mask_size ? "oi_sdpa_masked" : "oi_sdpa";
+}
+
+static void plan_lanes(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = rc->q;
-    call c;
-    if (!set_call(q, &c) || !set_mask(q, &c) || !fits(q, &c, oi_recipe_lanes(rc->target)))
-        return false;
-    const int64_t lanes = oi_recipe_lanes(rc->target);
-    const int64_t all = c.heads * c.tq, each = all / c.kv_heads; /* rows; those of a head of keys */
-    const bool is_many = each >= 2 * lanes;
+    const int64_t lanes = oi_recipe_lanes(rc->target), all = c->heads * c->tq; /* rows */
+    const int64_t each = all / c->kv_heads; /* those of a head of keys */
+    const bool is_many = c->is_bf16 || each >= 2 * lanes;
     int64_t rows = each <= 2 * ROWS && each > ROWS ? each : ROWS;
     rows = all < rows ? all : rows;
-    rows = is_many ? (rows + lanes - 1) / lanes * lanes : rows;
+    rows = is_many ? up(rows, lanes) : rows;
     const int64_t least = is_many /* floats of scores */
-                              ? (c.tk + 6) / 6 * 6 * lanes
-                              : ((c.tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes);
+                              ? (c->tk + 6) / 6 * 6 * lanes
+                              : ((c->tk + 2 * lanes - 1) / (2 * lanes) | 1) * (2 * lanes);
     const int64_t most = oi_cost_sdpa_floats(rc->target),
                   wanted = least * rows / (is_many ? lanes : 1);
     const int64_t space = wanted < most ? wanted : least > most ? least : most;
-    out->function = c.mask_size ? "oi_sdpa_masked" : "oi_sdpa";
-    out->n_scratch = 1;
-    out->scratch[0].name = "work";
-    out->scratch[0].dtype = OI_F32;
-    out->scratch[0].count = rows * (c.dh + c.dv + 4) + KEYS * (c.dh > c.dv ? c.dh : c.dv) + space;
-    for (int64_t i = 0; i < (c.mask_size ? 4 : 3); i++)
-        oi_recipe_arg_add(out, OI_ARG_IN, i);
-    oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
-    const int64_t unit = is_many ? c.tq : c.heads_first ? 1 : c.dv;
-    const int64_t sizes[] = {c.batches,
-                             c.heads,
-                             c.kv_heads,
-                             c.tq,
-                             c.tk,
-                             c.dh,
-                             c.dv,
-                             c.heads_first,
-                             (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
-                             rows,
-                             space,
-                             oi_kernel_attr(q, "causal")->b,
-                             unit,
-                             !rc->may_regroup};
-    for (size_t i = 0; i < OI_COUNT(sizes); i++)
-        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
-    oi_recipe_arg_real(out, scale_of(q, &c));
-    add_length(q, &c, out);
-    for (size_t i = 0; c.mask_size && i < OI_COUNT(c.mask_steps) + 1; i++)
-        oi_recipe_arg_add(out, OI_ARG_SIZE, i ? c.mask_steps[i - 1] : c.mask_size);
-    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
-    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    const int64_t unit = is_many ? c->tq : c->heads_first ? 1 : c->dv;
+    const int64_t sizes[] = {
+        c->batches, c->heads,        c->kv_heads,
+        c->tq,      c->tk,           c->dh,
+        c->dv,      c->heads_first,  (int64_t)oi_dtype_bits(q->in[1].dtype) / 8,
+        rows,       space,           oi_kernel_attr(q, "causal")->b,
+        unit,       !rc->may_regroup};
+    out->function = function_of(c);
+    add_ports(c, out);
+    oi_recipe_scratch_add(out, "work", OI_F32,
+                          rows * (c->dh + c->dv + 4) + KEYS * (c->dh > c->dv ? c->dh : c->dv) +
+                              space);
+    add_sizes(sizes, OI_COUNT(sizes) - c->is_bf16, out);
+    add_rest(q, c, out);
     out->percent = 40; /* exponentials take the rest */
     out->is_scattered = is_many;
-    out->split_dim = c.heads_first ? 1 : q->out[0].rank - 1;
+    out->split_dim = c->heads_first ? 1 : q->out[0].rank - 1;
     out->extent = is_many ? all : q->out[0].dims[out->split_dim];
     out->unit = is_many ? lanes : unit;
+}
+
+bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
+{
+    call c;
+    if (!set_call(rc->q, &c) || !set_mask(rc->q, &c) ||
+        !fits(rc->q, &c, oi_recipe_lanes(rc->target)))
+        return false;
+    c.is_bf16 = strcmp(oi_kernel_attr(rc->q, "act")->s, "bf16") == 0;
+    if (fits_tiles(rc, &c))
+        plan_tiles(rc->q, &c, out);
+    else
+        plan_lanes(rc, &c, out);
     return true;
 }

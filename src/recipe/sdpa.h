@@ -14,7 +14,9 @@
  * With is_exact every step is rounded as in the op's definition, products and sums apart: the
  * result is the simulator's, bit by bit. Without, a product and its sum are rounded once, and
  * weights of few rows are added up side by side. Either way a row is the same whoever computes it
- * beside whichever others. Keys that a row does not see are left out: they would add 0. */
+ * beside whichever others. Keys that a row does not see are left out: they would add 0.
+ *
+ * With act="bf16" rows always lie side by side, and their sums are made in steps (sdpa_steps.h). */
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
 
@@ -38,7 +40,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_some(
         oi_sdpa_turn(s, p, q);
         oi_sdpa_many_scores(s, p, k, mask);
         oi_sdpa_many_weights(s, p);
-        oi_sdpa_many_weighted(s, p, v);
+        if (s->is_bf16)
+            oi_sdpa_many_steps(s, p, v);
+        else
+            oi_sdpa_many_weighted(s, p, v);
     } else {
         for (int64_t r = 0; r < p->rows; r++)
             memcpy(p->q + r * s->dh, q + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dh,
@@ -56,16 +61,17 @@ static inline __attribute__((always_inline)) void oi_sdpa_some(
  * the same order with tk keys, of which kv_len count; the rows first ... last - 1, where tq rows,
  * those of a head, count as `unit`. At most `room` rows at a time, whose scores have `space`. The
  * mask's numbers have mask_size bytes and steps from batch to batch, head, query and key. */
-static inline __attribute__((always_inline)) void oi_sdpa_masked(
+static inline __attribute__((always_inline)) void oi_sdpa_all(
     const float *restrict q, const void *restrict k, const void *restrict v,
     const void *restrict mask, float *restrict out, float *restrict work, int64_t batches,
     int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk, int64_t dh, int64_t dv,
     int64_t heads_first, int64_t size, int64_t room, int64_t space, int64_t is_causal, int64_t unit,
-    int64_t is_exact, float scale, int64_t kv_len, int64_t mask_size, int64_t mask_b,
-    int64_t mask_h, int64_t mask_t, int64_t mask_k, int64_t first, int64_t last)
+    int64_t is_exact, int64_t is_bf16, float scale, int64_t kv_len, int64_t mask_size,
+    int64_t mask_b, int64_t mask_h, int64_t mask_t, int64_t mask_k, int64_t first, int64_t last)
 {
     const int64_t len = kv_len < 0 ? 0 : kv_len < tk ? kv_len : tk;
-    const int64_t each = heads / kv_heads * tq, end = last * tq / unit, is_many = each >= 2 * OI_VF;
+    const int64_t each = heads / kv_heads * tq, end = last * tq / unit;
+    const int64_t is_many = is_bf16 || each >= 2 * OI_VF;
     /* not a power of two from row to row: they would meet in one place of the first cache */
     const int64_t stride = ((len + 2 * OI_VF - 1) / (2 * OI_VF) | 1) * (2 * OI_VF);
     const int64_t fits = space / (is_many ? (len + 6) / 6 * 6 : stride);
@@ -84,6 +90,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
                              size,
                              is_causal,
                              is_exact,
+                             is_bf16,
                              heads_first ? tq : 1,
                              heads_first ? 1 : heads,
                              heads_first ? tk : 1,
@@ -115,6 +122,19 @@ static inline __attribute__((always_inline)) void oi_sdpa_masked(
         }
 }
 
+static inline __attribute__((always_inline)) void oi_sdpa_masked(
+    const float *restrict q, const void *restrict k, const void *restrict v,
+    const void *restrict mask, float *restrict out, float *restrict work, int64_t batches,
+    int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk, int64_t dh, int64_t dv,
+    int64_t heads_first, int64_t size, int64_t room, int64_t space, int64_t is_causal, int64_t unit,
+    int64_t is_exact, float scale, int64_t kv_len, int64_t mask_size, int64_t mask_b,
+    int64_t mask_h, int64_t mask_t, int64_t mask_k, int64_t first, int64_t last)
+{
+    oi_sdpa_all(q, k, v, mask, out, work, batches, heads, kv_heads, tq, tk, dh, dv, heads_first,
+                size, room, space, is_causal, unit, is_exact, 0, scale, kv_len, mask_size, mask_b,
+                mask_h, mask_t, mask_k, first, last);
+}
+
 static inline __attribute__((always_inline)) void oi_sdpa(
     const float *restrict q, const void *restrict k, const void *restrict v, float *restrict out,
     float *restrict work, int64_t batches, int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk,
@@ -125,6 +145,31 @@ static inline __attribute__((always_inline)) void oi_sdpa(
     oi_sdpa_masked(q, k, v, NULL, out, work, batches, heads, kv_heads, tq, tk, dh, dv, heads_first,
                    size, room, space, is_causal, unit, is_exact, scale, kv_len, 0, 0, 0, 0, 0,
                    first, last);
+}
+
+/* The same with act="bf16". */
+static inline __attribute__((always_inline)) void oi_sdpa_bf16_masked(
+    const float *restrict q, const void *restrict k, const void *restrict v,
+    const void *restrict mask, float *restrict out, float *restrict work, int64_t batches,
+    int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk, int64_t dh, int64_t dv,
+    int64_t heads_first, int64_t size, int64_t room, int64_t space, int64_t is_causal, int64_t unit,
+    float scale, int64_t kv_len, int64_t mask_size, int64_t mask_b, int64_t mask_h, int64_t mask_t,
+    int64_t mask_k, int64_t first, int64_t last)
+{
+    oi_sdpa_all(q, k, v, mask, out, work, batches, heads, kv_heads, tq, tk, dh, dv, heads_first,
+                size, room, space, is_causal, unit, 1, 1, scale, kv_len, mask_size, mask_b, mask_h,
+                mask_t, mask_k, first, last);
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_bf16(
+    const float *restrict q, const void *restrict k, const void *restrict v, float *restrict out,
+    float *restrict work, int64_t batches, int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk,
+    int64_t dh, int64_t dv, int64_t heads_first, int64_t size, int64_t room, int64_t space,
+    int64_t is_causal, int64_t unit, float scale, int64_t kv_len, int64_t first, int64_t last)
+{
+    oi_sdpa_bf16_masked(q, k, v, NULL, out, work, batches, heads, kv_heads, tq, tk, dh, dv,
+                        heads_first, size, room, space, is_causal, unit, scale, kv_len, 0, 0, 0, 0,
+                        0, first, last);
 }
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef OI_RECIPE_SDPA_MANY_H
 #define OI_RECIPE_SDPA_MANY_H
 
-#include "recipe/sdpa_part.h"
+#include "recipe/sdpa_steps.h"
 
 enum { OI_SDPA_TILE = 48 }; /* keys: sixes of them */
 
@@ -23,7 +23,7 @@ static inline void oi_sdpa_turn(const oi_sdpa_shape *s, const oi_sdpa_part *p,
             }
             oi_vf_transpose(v);
             for (int64_t i = 0; i < OI_VF; i++)
-                oi_vf_store(p->q + (f + i) * p->stride + r, v[i]);
+                oi_vf_store(p->q + (f + i) * p->stride + r, oi_sdpa_factor(s, v[i]));
         }
 }
 
@@ -42,7 +42,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_floats(const oi_sdpa_s
         oi_sdpa_ahead((oi_sdpa_next){cache, 0}, (from + OI_SDPA_TILE * step) * s->size,
                       features * s->size);
         for (int64_t f = 0; f < features; f += OI_VF)
-            oi_vf_store(p->tile + j * features + f, oi_sdpa_load(cache, from + f, s->size));
+            oi_vf_store(p->tile + j * features + f,
+                        oi_sdpa_factor(s, oi_sdpa_load(cache, from + f, s->size)));
     }
 }
 
@@ -147,8 +148,11 @@ static inline __attribute__((always_inline)) void oi_sdpa_strip(const oi_sdpa_sh
                                                                 int64_t at, int64_t n, int64_t r,
                                                                 int64_t wide)
 {
-    oi_sdpa_sixes(p->q + r, p->tile, p->scores + at * p->stride + r, p->stride, s->dh, n, wide,
-                  s->is_exact);
+    float *scores = p->scores + at * p->stride + r;
+    if (s->is_bf16)
+        oi_sdpa_steps(p->q + r, p->tile, scores, p->stride, s->dh, n, wide);
+    else
+        oi_sdpa_sixes(p->q + r, p->tile, scores, p->stride, s->dh, n, wide, s->is_exact);
     for (int64_t i = r; i < r + wide * OI_VF; i += OI_VF)
         oi_sdpa_top(s, p, mask, at, n, i);
 }
@@ -196,7 +200,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_powers(const oi_sdpa_s
         oi_vf x = oi_vf_sub(oi_vf_load(scores + r), oi_vf_load(p->top + r));
         if (!is_seen_by_all)
             x = oi_vf_below(at, until, x, none);
-        x = oi_vf_exp(x);
+        x = oi_sdpa_factor(s, oi_vf_exp(x));
         if (!is_seen_by_all)
             x = oi_vf_below(at, until, x, none);
         oi_vf_store(scores + r, x);
@@ -272,6 +276,29 @@ static inline __attribute__((always_inline)) void oi_sdpa_many_weighted(const oi
                              most - at < n ? most - at : n, s->dv, s->is_exact);
         }
     }
+}
+
+/* With act="bf16": a step at a time; what divides is left for the end. */
+static inline __attribute__((always_inline)) void oi_sdpa_many_steps(const oi_sdpa_shape *s,
+                                                                     const oi_sdpa_part *p,
+                                                                     const void *restrict v)
+{
+    for (int64_t at = 0; at < s->len; at += 32) {
+        const int64_t n = s->len - at < 32 ? s->len - at : 32;
+        oi_sdpa_floats(s, p, v, s->dv, at, n);
+        for (int64_t r = 0; r < p->rows; r += 3) {
+            const int64_t rows = p->rows - r < 3 ? p->rows - r : 3;
+            int64_t most;
+            oi_sdpa_least(s, p, r, rows, &most);
+            oi_sdpa_step_rows(p->scores + at * p->stride + r, p->stride, p->tile, p->o + r * s->dv,
+                              rows, most - at < n ? most - at : n, s->dv);
+        }
+    }
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t f = 0; f < s->dv; f += OI_VF) {
+            float *o = p->o + r * s->dv + f;
+            oi_vf_store(o, oi_vf_div(oi_vf_load(o), oi_vf_set(p->sum[r])));
+        }
 }
 
 #endif

@@ -51,7 +51,7 @@ static inline int64_t oi_sdpa_place(int64_t i, int64_t tq, int64_t step_h, int64
 
 /* A call: sizes, and steps in rows of q, out and the caches. */
 typedef struct oi_sdpa_shape {
-    int64_t group, tq, len, dh, dv, size, is_causal, is_exact;
+    int64_t group, tq, len, dh, dv, size, is_causal, is_exact, is_bf16;
     int64_t q_h, q_t, k_h, k_t; /* from head to head, from query to query or key to key */
     int64_t mask_size, mask_h, mask_t, mask_k;
     float scale;

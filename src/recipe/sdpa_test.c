@@ -2,9 +2,53 @@
 
 #include "kernel/scalar.h"
 #include "recipe/sdpa.h"
+#if defined(__AMX_BF16__)
+#include "recipe/amx/sdpa_tiles.h"
+#endif
+
+#if defined(__AMX_BF16__)
+static void body_of_tiles(const char *function, const trial_arg *a)
+{
+    if (strcmp(function, "oi_sdpa_tiles_masked") == 0) {
+        oi_sdpa_tiles_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, a[6].out,
+                             a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n,
+                             a[15].n, a[16].n, a[17].real, a[18].n, a[19].n, a[20].n, a[21].n,
+                             a[22].n, a[23].n, a[24].n, a[25].n);
+        return;
+    }
+    oi_sdpa_tiles(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
+                  a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].real, a[17].n,
+                  a[18].n, a[19].n);
+}
+#endif
+
+static void body_of_bf16(const char *function, const trial_arg *a)
+{
+#if defined(__AMX_BF16__)
+    if (strncmp(function, "oi_sdpa_tiles", 13) == 0) {
+        body_of_tiles(function, a);
+        return;
+    }
+#endif
+    if (strcmp(function, "oi_sdpa_bf16_masked") == 0) {
+        oi_sdpa_bf16_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, a[6].n, a[7].n,
+                            a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                            a[16].n, a[17].n, a[18].n, a[19].real, a[20].n, a[21].n, a[22].n,
+                            a[23].n, a[24].n, a[25].n, a[26].n, a[27].n);
+        return;
+    }
+    assert_string_equal(function, "oi_sdpa_bf16");
+    oi_sdpa_bf16(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
+                 a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
+                 a[18].real, a[19].n, a[20].n, a[21].n);
+}
 
 static void body(const char *function, const trial_arg *a)
 {
+    if (strstr(function, "_bf16") || strstr(function, "_tiles")) {
+        body_of_bf16(function, a);
+        return;
+    }
     if (strcmp(function, "oi_sdpa_masked") == 0) {
         oi_sdpa_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, a[6].n, a[7].n,
                        a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
@@ -29,10 +73,17 @@ static void number(trial *t, const char *name, int64_t n)
     *trial_attr(t, name) = (oi_op_value){.tag = OI_VALUE_INT, .i = n};
 }
 
-static void run_as(const setting *s, int rank, uint64_t seed, bool is_exact)
+static void begin(trial *t, uint64_t seed, const char *act)
+{
+    trial_begin(t, "sdpa", seed);
+    *trial_attr(t, "act") = (oi_op_value){.tag = OI_VALUE_STRING, .s = act};
+    t->is_exact = true;
+}
+
+static void run_as(const setting *s, int rank, uint64_t seed, bool is_exact, const char *act)
 {
     trial t;
-    trial_begin(&t, "sdpa", seed);
+    begin(&t, seed, act);
     t.is_exact = is_exact;
     *trial_attr(&t, "causal") = (oi_op_value){.tag = OI_VALUE_BOOL, .b = s->is_causal};
     if (s->kv_len >= 0)
@@ -62,8 +113,11 @@ static void run_as(const setting *s, int rank, uint64_t seed, bool is_exact)
 
 static void run(const setting *s, int rank, uint64_t seed)
 {
-    run_as(s, rank, seed, true);
-    run_as(s, rank, seed, false);
+    run_as(s, rank, seed, true, "float");
+    run_as(s, rank, seed, false, "float");
+    run_as(s, rank, seed, true, "bf16");
+    if (s->dv > 32) /* what a regrouped program does is the same */
+        run_as(s, rank, seed, false, "bf16");
 }
 
 static void test_settings(void **state)
@@ -85,6 +139,10 @@ static void test_settings(void **state)
         {1, 8, 2, 40, 1500, 16, 32, 1100, true, OI_F16}, /* fewer rows at a time than there are */
         {1, 3, 1, 33, 50, 16, 32, 31, true, OI_F32},     /* rows that see nothing */
         {1, 2, 1, 16, 49, 32, 64, 49, true, OI_F16},
+        {1, 6, 2, 11, 97, 80, 96, 97, true, OI_F16}, /* steps and tiles that are not full */
+        {1, 2, 2, 20, 33, 48, 160, 33, false, OI_F32},
+        {2, 4, 1, 17, 40, 128, 128, 1, false, OI_F16},
+        {1, 3, 3, 130, 260, 32, 32, 257, true, OI_F32},
     };
     for (size_t i = 0; i < OI_COUNT(settings); i++) {
         run(&settings[i], 3, i);
@@ -114,8 +172,7 @@ static void test_decode(void **state)
 {
     (void)state;
     trial t;
-    trial_begin(&t, "sdpa", 3);
-    t.is_exact = true;
+    begin(&t, 3, "float");
     number(&t, "heads", 4);
     number(&t, "kv_heads", 2);
     trial_input(&t, false, OI_F32, 1, 2, (int64_t[]){1, 64});
@@ -134,13 +191,13 @@ static void test_masks(void **state)
         {1, 1, 1, 70}, {1, 1, 9, 1},  {2, 6, 35, 70}, {1, 1, 1, 70},
     };
     static const oi_dtype types[] = {OI_F32, OI_BOOL, OI_U8};
-    for (size_t i = 0; i < OI_COUNT(shapes) * OI_COUNT(types); i++) {
+    for (size_t n = 0; n < 2 * OI_COUNT(shapes) * OI_COUNT(types); n++) {
+        const size_t i = n / 2;
         const int64_t *dims = shapes[i / OI_COUNT(types)];
         const uint32_t rank = dims[0] * dims[1] == 1 ? 2 : 4;
         const int64_t tq = i / OI_COUNT(types) < 6 ? 9 : 35; /* few rows of a head, and many */
         trial t;
-        trial_begin(&t, "sdpa", i);
-        t.is_exact = true;
+        begin(&t, i, n % 2 ? "bf16" : "float");
         trial_input(&t, false, OI_F32, 2, 4, (int64_t[]){2, 6, tq, 16});
         trial_input(&t, false, OI_F16, 2, 4, (int64_t[]){2, 3, 70, 16});
         trial_input(&t, false, OI_F16, 2, 4, (int64_t[]){2, 3, 70, 32});
@@ -160,15 +217,14 @@ static void test_specials(void **state)
 {
     (void)state;
     static const float odd[] = {1e4f, -1e4f, 0, NAN};
-    for (size_t i = 0; i < OI_COUNT(odd); i++)
+    for (size_t i = 0; i < 2 * OI_COUNT(odd); i++)
         for (int64_t tq = 1; tq < 82; tq *= 9) {
             trial t;
-            trial_begin(&t, "sdpa", i);
-            t.is_exact = true;
+            begin(&t, i, i % 2 ? "bf16" : "float");
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, tq, 16});
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
             trial_input(&t, false, OI_F32, 1, 4, (int64_t[]){1, 1, 100, 16});
-            ((float *)t.data[1])[70 * 16 + 3] = odd[i];
+            ((float *)t.data[1])[70 * 16 + 3] = odd[i / 2];
             t.reduced = 100;
             assert_true(trial_end(&t, OI_F32, 4, (int64_t[]){1, 1, tq, 16}, body));
         }

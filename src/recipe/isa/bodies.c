@@ -52,6 +52,22 @@ static void sdpa_masked(const oi_recipe_value *a)
                    a[18].n, 1, a[20].real, N4(21), N4(25));
 }
 
+static void sdpa_bf16(const oi_recipe_value *a)
+{
+    if (a[13].n == 2)
+        oi_sdpa_bf16(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 2, N4(14),
+                     a[18].real, N3(19));
+    else
+        oi_sdpa_bf16(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), 4, N4(14),
+                     a[18].real, N3(19));
+}
+
+static void sdpa_bf16_masked(const oi_recipe_value *a)
+{
+    oi_sdpa_bf16_masked(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, N4(6), N4(10),
+                        N4(14), a[18].n, a[19].real, N4(20), N4(24));
+}
+
 /* -- convolution: how many filters at once, and the stride -- */
 
 static void conv_points(const oi_recipe_value *a)
@@ -126,6 +142,8 @@ const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_gemm_stack", gemm_stack},
     {"oi_sdpa", sdpa},
     {"oi_sdpa_masked", sdpa_masked},
+    {"oi_sdpa_bf16", sdpa_bf16},
+    {"oi_sdpa_bf16_masked", sdpa_bf16_masked},
     {"oi_conv_points", conv_points},
     {"oi_conv_dense", conv_dense},
     {"oi_conv_deep", conv_deep},

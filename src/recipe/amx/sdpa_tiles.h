@@ -1,0 +1,487 @@
+/* sdpa_tiles.h: attention with act="bf16" in tiles, for many rows that share a head of keys (see
+ * sdpa.h). A product of tiles sums 32 products just as the op's definition does (ops.json).
+ *
+ *     keys    of a head, rounded once for all its rows: tiles of 16 keys times 32 features
+ *     values  the same, turned: tiles of 16 features times 32 keys
+ *     q       tiles of pairs of features, 16 rows side by side
+ *
+ * So scores come out with a lane for every row, as in sdpa_many.h: nothing goes across a vector
+ * until the end. Weights take the place of scores, pairs of keys side by side, which is how the
+ * second product wants them. While weights of 16 rows are computed, which takes most of the time,
+ * their values are summed and the scores of the next 16 rows are made. */
+#ifndef OI_RECIPE_SDPA_TILES_H
+#define OI_RECIPE_SDPA_TILES_H
+
+#include "recipe/amx/parts.h"
+#include "recipe/sdpa_part.h"
+
+/* A head of keys and rows of it. */
+typedef struct oi_sdpa_held {
+    uint16_t *keys, *values, *q;
+    float *scores[2], *sums; /* (keys, 16) of these rows and the next; what comes out of tiles */
+    int64_t from, rows;      /* the first row, how many */
+} oi_sdpa_held;
+
+/* Numbers of a head's keys, values or scores, of so many features. */
+static inline int64_t oi_sdpa_whole(int64_t n)
+{
+    return (n + 31) / 32 * 32;
+}
+
+/* -- into tiles -- */
+
+static inline __m512i oi_sdpa_halves(oi_vf low, oi_vf high)
+{
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
+/* Numbers of two keys side by side. */
+static inline __m512i oi_sdpa_side(__m512i halves)
+{
+    static const uint16_t at[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    return _mm512_permutexvar_epi16(_mm512_loadu_si512(at), halves);
+}
+
+/* Columns of 16 rows of pairs, one after the other. */
+static inline void oi_sdpa_store_turned(oi_vf pairs[16], uint16_t *restrict to)
+{
+    oi_vf_transpose(pairs);
+    for (int64_t i = 0; i < 16; i++)
+        _mm512_storeu_ps(to + 32 * i, pairs[i]);
+}
+
+/* Keys of a head, 0 up to a whole step of both keys and features. What comes later is asked for by
+ * the way. */
+static inline __attribute__((always_inline)) void oi_sdpa_tile_keys(const oi_sdpa_shape *s,
+                                                                    const void *restrict k,
+                                                                    int64_t head,
+                                                                    uint16_t *restrict to)
+{
+    const int64_t steps = oi_sdpa_whole(s->dh) / 32;
+    for (int64_t j = 0; j < oi_sdpa_whole(s->len); j++) {
+        const int64_t from = (head * s->k_h + j * s->k_t) * s->dh;
+        oi_sdpa_ahead((oi_sdpa_next){k, 0}, (from + 16 * s->k_t * s->dh) * s->size,
+                      s->dh * s->size);
+        for (int64_t i = 0; i < steps; i++) {
+            oi_vf low = oi_vf_set(0), high = low;
+            if (j < s->len)
+                low = oi_sdpa_load(k, from + 32 * i, s->size);
+            if (j < s->len && 32 * i + 16 < s->dh)
+                high = oi_sdpa_load(k, from + 32 * i + 16, s->size);
+            _mm512_storeu_si512(to + ((j / 16 * steps + i) * 16 + j % 16) * 32,
+                                oi_sdpa_halves(low, high));
+        }
+    }
+}
+
+/* Up to 32 values of a head from value `at` on, 0 for those that are not there. */
+static inline __attribute__((always_inline)) void oi_sdpa_tile_some(const oi_sdpa_shape *s,
+                                                                    const void *restrict v,
+                                                                    int64_t head, int64_t at,
+                                                                    int64_t n,
+                                                                    uint16_t *restrict to)
+{
+    const int64_t step = s->k_t * s->dv, first = (head * s->k_h + at * s->k_t) * s->dv;
+    for (int64_t f = 0; f < s->dv; f += 16) {
+        oi_vf pairs[16];
+        for (int64_t i = 0; i < 16; i++) {
+            const int64_t from = first + 2 * i * step + f;
+            oi_vf low = oi_vf_set(0), high = low;
+            oi_sdpa_ahead((oi_sdpa_next){v, 0}, (from + 32 * step) * s->size, 1);
+            oi_sdpa_ahead((oi_sdpa_next){v, 0}, (from + 33 * step) * s->size, 1);
+            if (2 * i < n)
+                low = oi_sdpa_load(v, from, s->size);
+            if (2 * i + 1 < n)
+                high = oi_sdpa_load(v, from + step, s->size);
+            pairs[i] = _mm512_castsi512_ps(oi_sdpa_side(oi_sdpa_halves(low, high)));
+        }
+        oi_sdpa_store_turned(pairs, to + 32 * f);
+    }
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_tile_values(const oi_sdpa_shape *s,
+                                                                      const void *restrict v,
+                                                                      int64_t head,
+                                                                      uint16_t *restrict to)
+{
+    const int64_t whole = s->len / 32 * 32;
+    for (int64_t at = 0; at < whole; at += 32)
+        oi_sdpa_tile_some(s, v, head, at, 32, to + at * s->dv);
+    if (whole < s->len)
+        oi_sdpa_tile_some(s, v, head, whole, s->len - whole, to + whole * s->dv);
+}
+
+/* 16 rows from row r on; the last one stands in for those beyond it. */
+static inline __attribute__((always_inline)) void oi_sdpa_tile_rows(const oi_sdpa_shape *s,
+                                                                    const oi_sdpa_held *p,
+                                                                    int64_t r,
+                                                                    const float *restrict q)
+{
+    for (int64_t f = 0; f < s->dh; f += 32) {
+        oi_vf pairs[16];
+        for (int64_t i = 0; i < 16; i++) {
+            const int64_t row = p->from + (r + i < p->rows ? r + i : p->rows - 1);
+            const float *x = q + oi_sdpa_place(row, s->tq, s->q_h, s->q_t) * s->dh + f;
+            const oi_vf high = f + 16 < s->dh ? oi_vf_load(x + 16) : oi_vf_set(0);
+            pairs[i] = _mm512_castsi512_ps(oi_sdpa_halves(oi_vf_load(x), high));
+        }
+        oi_sdpa_store_turned(pairs, p->q + f * 16);
+    }
+}
+
+/* -- products -- */
+
+/* Scores of 16 keys from key j on. */
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_scores(const oi_sdpa_shape *s,
+                                                                       const oi_sdpa_held *p,
+                                                                       float *scores, int64_t j)
+{
+    const int64_t wide = oi_sdpa_whole(s->dh);
+    const uint16_t *keys = p->keys + j * wide;
+    _tile_zero(4);
+    for (int64_t f = 0; f < wide; f += 64) {
+        _tile_loadd(5, p->q + 16 * f, 64);
+        _tile_loadd(6, keys + 16 * f, 64);
+        _tile_dpbf16ps(4, 6, 5);
+        if (f + 32 < wide) {
+            _tile_loadd(5, p->q + 16 * f + 512, 64);
+            _tile_loadd(7, keys + 16 * f + 512, 64);
+            _tile_dpbf16ps(4, 7, 5);
+        }
+    }
+    _tile_stored(4, scores + 16 * j, 64);
+}
+
+/* Weighted values of 32 keys are added: of 16 features, or of 16 more. */
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_add(const uint16_t *values,
+                                                                    int64_t i)
+{
+    switch (i) {
+    case 0:
+        _tile_loadd(6, values, 64);
+        _tile_dpbf16ps(0, 6, 5);
+        break;
+    case 1:
+        _tile_loadd(7, values + 512, 64);
+        _tile_dpbf16ps(1, 7, 5);
+        break;
+    case 2:
+        _tile_loadd(6, values + 1024, 64);
+        _tile_dpbf16ps(2, 6, 5);
+        break;
+    default:
+        _tile_loadd(7, values + 1536, 64);
+        _tile_dpbf16ps(3, 7, 5);
+        break;
+    }
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_zero(void)
+{
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_store(float *to)
+{
+    _tile_stored(0, to, 64);
+    _tile_stored(1, to + 256, 64);
+    _tile_stored(2, to + 512, 64);
+    _tile_stored(3, to + 768, 64);
+}
+
+/* The sums of up to 64 features from f on over n keys. */
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_rest(const oi_sdpa_shape *s,
+                                                                     const oi_sdpa_held *p,
+                                                                     const float *weights,
+                                                                     int64_t f, int64_t n)
+{
+    const int64_t four = s->dv - f >= 64;
+    oi_sdpa_tiles_zero();
+    for (int64_t j = 0; j < n; j += 32) {
+        const uint16_t *values = p->values + j * s->dv + 32 * f;
+        _tile_loadd(5, weights + 8 * j, 64);
+        oi_sdpa_tiles_add(values, 0);
+        oi_sdpa_tiles_add(values, 1);
+        if (four) {
+            oi_sdpa_tiles_add(values, 2);
+            oi_sdpa_tiles_add(values, 3);
+        }
+    }
+    oi_sdpa_tiles_store(p->sums);
+}
+
+/* -- between the products: 16 rows, a lane each -- */
+
+/* The rows' numbers of keys: how many each sees, all see and any. */
+typedef struct oi_sdpa_view {
+    oi_vf seen;
+    int64_t least, most;
+} oi_sdpa_view;
+
+static inline oi_sdpa_view oi_sdpa_look(const oi_sdpa_shape *s, const oi_sdpa_held *p, int64_t r)
+{
+    float seen[16];
+    oi_sdpa_view v = {.least = s->len, .most = 0};
+    for (int64_t i = 0; i < 16; i++) {
+        const int64_t row = p->from + (r + i < p->rows ? r + i : p->rows - 1);
+        const int64_t n = oi_sdpa_seen(row % s->tq, s->tq, s->len, s->is_causal);
+        v.least = n < v.least ? n : v.least;
+        v.most = n > v.most ? n : v.most;
+        seen[i] = (float)n;
+    }
+    v.seen = oi_vf_load(seen);
+    return v;
+}
+
+/* A mask's part of the scores of n keys, scaled before. */
+static inline void oi_sdpa_tiles_mask(const oi_sdpa_shape *s, const oi_sdpa_held *p, int64_t r,
+                                      int64_t n, const void *restrict mask, float *restrict scores)
+{
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < 16; i++) {
+            const int64_t row = p->from + (r + i < p->rows ? r + i : p->rows - 1);
+            const int64_t at = row / s->tq * s->mask_h + row % s->tq * s->mask_t + j * s->mask_k;
+            const float x = scores[16 * j + i] * s->scale;
+            scores[16 * j + i] = s->mask_size == 4             ? x + ((const float *)mask)[at]
+                                 : ((const uint8_t *)mask)[at] ? x
+                                                               : -INFINITY;
+        }
+}
+
+/* The largest scores that rows see: of four keys apart, as a maximum waits for the one before. */
+static inline oi_vf oi_sdpa_tiles_top(const oi_sdpa_view *v, const float *restrict scores)
+{
+    const oi_vf none = oi_vf_set(-INFINITY);
+    oi_vf top[4] = {none, none, none, none};
+    int64_t j = 0;
+    for (; j + 4 <= v->least; j += 4)
+        for (int64_t i = 0; i < 4; i++)
+            top[i] = oi_vf_max(oi_vf_load(scores + 16 * (j + i)), top[i]);
+    for (; j < v->most; j++) {
+        const oi_vf x = oi_vf_load(scores + 16 * j);
+        top[0] = oi_vf_max(oi_vf_below(oi_vf_set((float)j), v->seen, x, none), top[0]);
+    }
+    return oi_vf_max(oi_vf_max(top[0], top[1]), oi_vf_max(top[2], top[3]));
+}
+
+/* x * by - base for x that is at most that; where `by` is a power of two, the product is exact and
+ * may be rounded with the difference. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_below_top(oi_vf x, float by, oi_vf base)
+{
+    const int is_power = by == 1 || by == 0.5f || by == 0.25f || by == 0.125f || by == 0.0625f;
+    if (is_power)
+        return _mm512_fmsub_ps(x, oi_vf_set(by), base);
+    return oi_vf_sub(oi_vf_mul(x, oi_vf_set(by)), base);
+}
+
+/* Weights of keys j and j + 1 take the place of scores, and their sum grows. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_pair(float *scores, int64_t j,
+                                                                      float by, oi_vf base,
+                                                                      oi_vf sum,
+                                                                      const oi_sdpa_view *some)
+{
+    oi_vf e[2];
+    for (int64_t i = 0; i < 2; i++) {
+        const oi_vf none = oi_vf_set(0), at = oi_vf_set((float)(j + i));
+        e[i] = oi_sdpa_below_top(oi_vf_load(scores + 16 * (j + i)), by, base);
+        if (some) /* some processors take hundreds of cycles for a power next to nothing */
+            e[i] = oi_vf_below(at, some->seen, e[i], none);
+        e[i] = oi_vf_exp_below(e[i]);
+        if (some)
+            e[i] = oi_vf_below(at, some->seen, e[i], none);
+    }
+    const __m512i pair = oi_sdpa_side(oi_sdpa_halves(e[0], e[1]));
+    _mm512_storeu_si512(scores + 8 * j, pair);
+    sum = oi_vf_add(sum, _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)));
+    return oi_vf_add(
+        sum, _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32((int32_t)0xffff0000))));
+}
+
+/* Weights of eight keys from key j on. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_eight(const oi_sdpa_view *v,
+                                                                       float *scores, int64_t j,
+                                                                       float by, oi_vf base,
+                                                                       oi_vf sum)
+{
+    if (j + 8 <= v->least)
+        for (int64_t i = 0; i < 8; i += 2)
+            sum = oi_sdpa_tiles_pair(scores, j + i, by, base, sum, NULL);
+    else
+        for (int64_t i = 0; i < 8; i += 2)
+            if (j + i < v->most)
+                sum = oi_sdpa_tiles_pair(scores, j + i, by, base, sum, v);
+            else
+                oi_vf_store(scores + 8 * (j + i), oi_vf_set(0));
+    return sum;
+}
+
+/* a / b, rounded once: see oi_vf_div_by, which wants no negative numbers. */
+static inline oi_vf oi_sdpa_tiles_divide(oi_vf a, oi_vf b, oi_vf inverse)
+{
+    const oi_vf size = _mm512_abs_ps(a);
+    const __mmask16 small = _mm512_cmp_ps_mask(size, _mm512_set1_ps(0x1p-80f), _CMP_LT_OQ);
+    if (small & _mm512_cmp_ps_mask(size, _mm512_setzero_ps(), _CMP_NEQ_OQ))
+        return _mm512_div_ps(a, b);
+    oi_vf v = _mm512_mul_ps(a, inverse);
+    v = _mm512_fmadd_ps(_mm512_fnmadd_ps(v, b, a), inverse, v);
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(v, b, a), inverse, v);
+}
+
+/* Results of 16 rows and features from f on, out of a tile. A sum of weights has a 1 in it, or
+ * nothing is seen. */
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_put(
+    const oi_sdpa_shape *s, const oi_sdpa_held *p, int64_t r, int64_t f, const float *restrict sums,
+    oi_vf total, float *restrict out)
+{
+    const oi_vf none = oi_vf_set(0), one = oi_vf_set(1);
+    const __mmask16 hidden = _mm512_cmp_ps_mask(total, none, _CMP_EQ_OQ);
+    const oi_vf by = _mm512_mask_blend_ps(hidden, total, one), inverse = oi_vf_div(one, by);
+    oi_vf v[16];
+    for (int64_t i = 0; i < 16; i++)
+        v[i] = oi_sdpa_tiles_divide(_mm512_mask_blend_ps(hidden, oi_vf_load(sums + 16 * i), none),
+                                    by, inverse);
+    oi_vf_transpose(v);
+    for (int64_t i = 0; i < 16 && r + i < p->rows; i++) {
+        const int64_t place = oi_sdpa_place(p->from + r + i, s->tq, s->q_h, s->q_t);
+        oi_vf_store(out + place * s->dv + f, v[i]);
+    }
+}
+
+/* -- all of it -- */
+
+/* Weights of a vector of rows and the sums of their values, while the scores of the next are made:
+ * products take their time beside powers. NULL: there is none. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_both(
+    const oi_sdpa_shape *s, const oi_sdpa_held *p, float *scores, const oi_sdpa_view *v,
+    float *next, const oi_sdpa_view *after, float by)
+{
+    const oi_vf finite = oi_vf_set(-0x1.fffffep127f), none = oi_vf_set(0);
+    const int64_t n = v ? oi_sdpa_whole(v->most) : 0, m = after ? oi_sdpa_whole(after->most) : 0;
+    const int64_t four = s->dv >= 64;
+    oi_vf base = none, sum = none;
+    if (v) {
+        const oi_vf top = oi_sdpa_tiles_top(v, scores);
+        base = oi_vf_below(top, finite, none, oi_vf_mul(top, oi_vf_set(by)));
+        oi_sdpa_tiles_zero();
+    }
+    for (int64_t j = 0; j < n + 32 || j < m; j += 32)
+        for (int64_t i = 0; i < 4; i++) {
+            const uint16_t *values = p->values + (j - 32) * s->dv;
+            if (j > 0 && j <= n) {
+                if (i == 0)
+                    _tile_loadd(5, scores + 8 * (j - 32), 64);
+                if (i == 0 || i == 1 || four)
+                    oi_sdpa_tiles_add(values, i);
+            }
+            if (i == 3 && j < m) {
+                oi_sdpa_tiles_scores(s, p, next, j);
+                oi_sdpa_tiles_scores(s, p, next, j + 16);
+            }
+            if (j < n)
+                sum = oi_sdpa_tiles_eight(v, scores, j + 8 * i, by, base, sum);
+        }
+    if (v)
+        oi_sdpa_tiles_store(p->sums);
+    return sum;
+}
+
+/* Rows of a head of keys. */
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_some(const oi_sdpa_shape *s,
+                                                                     const oi_sdpa_held *p,
+                                                                     const float *restrict q,
+                                                                     const void *restrict mask,
+                                                                     float *restrict out)
+{
+    oi_sdpa_view views[2];
+    for (int64_t r = -16, i = 0; r < p->rows; r += 16, i ^= 1) {
+        const int64_t has_next = r + 16 < p->rows, f0 = s->dv < 64 ? s->dv : 64;
+        if (has_next) {
+            views[i ^ 1] = oi_sdpa_look(s, p, r + 16);
+            oi_sdpa_tile_rows(s, p, r + 16, q);
+        }
+        if (r >= 0 && mask)
+            oi_sdpa_tiles_mask(s, p, r, views[i].most, mask, p->scores[i]);
+        oi_parts_settle();
+        const oi_vf total =
+            oi_sdpa_tiles_both(s, p, p->scores[i], r >= 0 ? &views[i] : NULL, p->scores[i ^ 1],
+                               has_next ? &views[i ^ 1] : NULL, mask ? 1 : s->scale);
+        oi_parts_settle();
+        for (int64_t f = 0; f < s->dv && r >= 0; f += 64) {
+            if (f)
+                oi_sdpa_tiles_rest(s, p, p->scores[i], f, oi_sdpa_whole(views[i].most));
+            oi_parts_settle();
+            for (int64_t d = 0; d < f0 && f + d < s->dv; d += 16)
+                oi_sdpa_tiles_put(s, p, r, f + d, p->sums + 16 * d, total, out);
+        }
+    }
+}
+
+/* As oi_sdpa_masked, for a multiple of 16 features of keys and of 32 of values, and a scale above
+ * 0. */
+static inline __attribute__((always_inline)) void oi_sdpa_tiles_masked(
+    const float *restrict q, const void *restrict k, const void *restrict v,
+    const void *restrict mask, float *restrict out, uint16_t *restrict halves, float *restrict work,
+    int64_t batches, int64_t heads, int64_t kv_heads, int64_t tq, int64_t tk, int64_t dh,
+    int64_t dv, int64_t heads_first, int64_t size, int64_t is_causal, float scale, int64_t kv_len,
+    int64_t mask_size, int64_t mask_b, int64_t mask_h, int64_t mask_t, int64_t mask_k,
+    int64_t first, int64_t last)
+{
+    const int64_t len = kv_len < 0 ? 0 : kv_len < tk ? kv_len : tk, all = oi_sdpa_whole(tk);
+    const int64_t each = heads / kv_heads * tq;
+    const oi_sdpa_shape s = {heads / kv_heads,
+                             tq,
+                             len,
+                             dh,
+                             dv,
+                             size,
+                             is_causal,
+                             1,
+                             1,
+                             heads_first ? tq : 1,
+                             heads_first ? 1 : heads,
+                             heads_first ? tk : 1,
+                             heads_first ? 1 : kv_heads,
+                             mask_size,
+                             mask_h,
+                             mask_t,
+                             mask_k,
+                             scale};
+    oi_sdpa_held p = {.q = halves,
+                      .keys = halves + 16 * oi_sdpa_whole(dh),
+                      .sums = work,
+                      .scores = {work + 1024, work + 1024 + 16 * all}};
+    p.values = p.keys + all * oi_sdpa_whole(dh);
+    oi_parts_begin();
+    for (int64_t b = 0; b < batches; b++)
+        for (p.from = first; p.from < last; p.from += p.rows) {
+            const int64_t head = p.from / each, left = each - p.from % each;
+            const int64_t rows = left < last - p.from ? left : last - p.from;
+            if (p.from == first || p.from % each == 0) {
+                oi_sdpa_tile_keys(&s, (const char *)k + b * tk * kv_heads * dh * size, head,
+                                  p.keys);
+                oi_sdpa_tile_values(&s, (const char *)v + b * tk * kv_heads * dv * size, head,
+                                    p.values);
+            }
+            p.rows = rows;
+            oi_sdpa_tiles_some(&s, &p, q + b * tq * heads * dh,
+                               mask ? (const char *)mask + b * mask_b * mask_size : NULL,
+                               out + b * tq * heads * dv);
+        }
+    _tile_release();
+}
+
+static inline __attribute__((always_inline)) void oi_sdpa_tiles(
+    const float *restrict q, const void *restrict k, const void *restrict v, float *restrict out,
+    uint16_t *restrict halves, float *restrict work, int64_t batches, int64_t heads,
+    int64_t kv_heads, int64_t tq, int64_t tk, int64_t dh, int64_t dv, int64_t heads_first,
+    int64_t size, int64_t is_causal, float scale, int64_t kv_len, int64_t first, int64_t last)
+{
+    oi_sdpa_tiles_masked(q, k, v, NULL, out, halves, work, batches, heads, kv_heads, tq, tk, dh, dv,
+                         heads_first, size, is_causal, scale, kv_len, 0, 0, 0, 0, 0, first, last);
+}
+
+#endif

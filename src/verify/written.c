@@ -13,7 +13,9 @@ oi_status oi_written_new(oi_work *w, oi_sim_options options)
     t->lowered.name = "";
     for (size_t i = 0; t->lowered.n_ops && i < t->n_graphs; i++) {
         oi_verify_graph *g = &t->graphs[i];
-        OI_TRY(oi_sim_new(w->model, w->graphs[i].graph, &options, &g->written_sim, NULL));
+        /* what is wrong with the graph has been said: only memory can be missing */
+        if (oi_sim_new(w->model, w->graphs[i].graph, &options, &g->written_sim, NULL) != OI_OK)
+            return oi_diag_env(w->diag, g->name, "out of memory");
         OI_TRY(i ? oi_exec_new_shared(g->written_sim, oi_work_beside(t, i, g->written_sim)->written,
                                       &g->written, w->diag)
                  : oi_exec_new(g->written_sim, &g->written, w->diag));

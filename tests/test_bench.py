@@ -102,6 +102,20 @@ def test_kernels(openinfer, tmp_path):
     assert "predicted" in said and by_line[4]["name"] in said
 
 
+def test_what_threads_share_runs_once(openinfer, tmp_path):
+    """Long work that threads would take in pieces is timed as one part of it, whose size stays."""
+    if not {"avx2", "fma", "f16c"} <= emitted.isas():
+        pytest.skip("products that take long enough: this machine has no AVX2 to run them")
+    graph = tmp_path / "g.oi"
+    graph.write_text("dynamic { x: f32[300, 300]; } volatile { y: f32[300, 300]; }\nblock entry { op matmul(x, x) >> y; return y; }\n")
+    words = ["bench", graph, "--target", "cpu_avx2", "--kernels", "--steps", "5"]
+    (found,) = json.loads(openinfer(*words, "--json").stdout)["kernels"]
+    assert found["runs"] == 1
+    plan = tmp_path / "plan"
+    openinfer("synth", graph, "--target", "cpu_avx2", "-o", plan)
+    assert "next_piece(s, part" in (plan / "g.c").read_text()
+
+
 def test_lengths_of_the_run_are_marked(openinfer, tmp_path):
     """Attention over a cache counts the whole cache, which the column says; one over given lengths is as it is."""
     graph = tmp_path / "g.oi"

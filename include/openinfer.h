@@ -575,7 +575,8 @@ typedef struct oi_sim_options {
     const oi_size *sizes;  /* override sizes of the model */
     size_t n_sizes;
     /* preferences.default_precision of the device that the graph is meant for: with OI_BF16 ops that
-     * know act="bf16" are computed so where their first input is f32; OI_NONE and others: as written */
+     * know act="bf16" are computed so where their first input is f32 and has 16 rows or more; OI_NONE
+     * and others: as written */
     oi_dtype precision;
 } oi_sim_options;
 

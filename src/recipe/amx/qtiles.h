@@ -13,6 +13,7 @@
 #ifndef OI_RECIPE_QTILES_H
 #define OI_RECIPE_QTILES_H
 
+#include "recipe/amx/tiles.h"
 #include "recipe/qblock.h"
 
 /* How long a block may be; blocks at a time; rows of x whose results are kept meanwhile. */
@@ -38,12 +39,6 @@ typedef struct oi_amx_job {
 typedef struct oi_amx_shape {
     int64_t k, group, bits, scale_size, has_offset, zero;
 } oi_amx_shape;
-
-/* What lies at p is there: compilers do not know what instructions of tiles read. */
-static inline __attribute__((always_inline)) void oi_amx_fence(const void *p)
-{
-    __asm__ volatile("" : : "r"(p) : "memory");
-}
 
 /* Whether sums are within +-2^22 and their scales have so few bits that OI_Q_BEGIN times one is
  * exact. */
@@ -88,7 +83,7 @@ static inline __attribute__((always_inline)) void oi_amx_unpack(const uint8_t *r
         if (s.has_offset)
             oi_vf_store(p->offset + 16 * b, oi_q_scales(block + of_w + of_scales, s.scale_size));
     }
-    oi_amx_fence(p);
+    oi_tiles_settle(p);
 }
 
 /* -- tiles: their numbers are part of the instructions -- */
@@ -101,7 +96,7 @@ static inline void oi_amx_configure(int64_t numbers)
         shape[16 + 2 * i] = i == 2 || i == 3 ? (uint8_t)numbers : 64; /* bytes of a row */
         shape[48 + i] = i > 3 ? (uint8_t)(numbers / 4) : 16;          /* rows */
     }
-    oi_amx_fence(shape);
+    oi_tiles_settle(shape);
     _tile_loadconfig(shape);
 }
 
@@ -252,7 +247,7 @@ static inline __attribute__((always_inline)) void oi_amx_tile(
     memset(acc, 0, (size_t)(16 * rows) * sizeof *acc);
     _mm512_store_si512(begin, oi_vi_set(oi_amx_begins(s) ? OI_Q_BEGIN : 0));
     oi_amx_unpack(w, 0, s, parts);
-    oi_amx_fence(begin);
+    oi_tiles_settle(begin);
     oi_amx_begin(0, begin);
     oi_amx_begin(1, begin);
     oi_amx_load_x(0, q, s.k);

@@ -12,7 +12,7 @@
 #ifndef OI_RECIPE_SDPA_TILES_H
 #define OI_RECIPE_SDPA_TILES_H
 
-#include "recipe/amx/parts.h"
+#include "recipe/amx/tiles.h"
 #include "recipe/sdpa_part.h"
 
 /* A head of keys and rows of it. */
@@ -130,21 +130,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile_rows(const oi_sdp
     }
 }
 
-/* -- products: one at a time, in few tiles --
- *
- * Where two threads share a processor, each tile that is in use takes one from those that let
- * products overlap. 0 and 1 have sums, 2 and 3 factors. */
-
-static inline void oi_sdpa_tiles_begin(void)
-{
-    _Alignas(64) uint8_t shape[64] = {1};
-    for (int i = 0; i < 4; i++) {
-        shape[16 + 2 * i] = 64; /* bytes of a row */
-        shape[48 + i] = 16;     /* rows */
-    }
-    __asm__ volatile("" : : "r"(shape) : "memory"); /* gcc takes eight bytes of it for read */
-    _tile_loadconfig(shape);
-}
+/* -- products: one at a time; tiles 0 and 1 have sums, 2 and 3 factors -- */
 
 /* A row of products, to be done one by one: every sum is made of `steps` of them. */
 typedef struct oi_sdpa_row {
@@ -450,14 +436,14 @@ static inline __attribute__((always_inline)) void oi_sdpa_tiles_some(const oi_sd
         }
         if (is_row && mask)
             oi_sdpa_tiles_mask(s, p, r, view.most, mask, scores);
-        oi_parts_settle();
+        oi_tiles_settle(scores);
         if (is_row)
             total = oi_sdpa_tiles_weights(&view, scores, mask ? 1 : s->scale, &before, &after);
         while (before.sum < before.sums)
             oi_sdpa_row_next(&before, 1);
         while (after.sum < after.sums)
             oi_sdpa_row_next(&after, 0);
-        oi_parts_settle();
+        oi_tiles_settle(p->sums);
         for (int64_t f = 0; r >= 16 && f < s->dv; f += 16)
             oi_sdpa_tiles_put(s, p, r - 16, f, p->sums + 16 * f, last, out);
         before = oi_sdpa_row_values(s, p, scores, is_row ? oi_sdpa_whole(view.most) : 0);
@@ -501,7 +487,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_tiles_masked(
                       .scores = work + 16 * dv,
                       .stride = 16 * all};
     p.values = p.keys + all * oi_sdpa_whole(dh);
-    oi_sdpa_tiles_begin();
+    oi_tiles_begin(4);
     for (int64_t b = 0; b < batches; b++)
         for (p.from = first; p.from < last; p.from += p.rows) {
             const int64_t head = p.from / each, left = each - p.from % each;

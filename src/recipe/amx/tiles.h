@@ -1,0 +1,28 @@
+/* tiles.h: what all bodies with tiles begin with.
+ *
+ * Where the hyperthread beside is awake, every tile that is in use is one less for those that wait:
+ * a product that follows its loads takes 20 ns there with eight in use, 15 with six, 11 with four,
+ * and 6 where the other sleeps. So bodies have as few as they can, even if they load more often. */
+#ifndef OI_RECIPE_TILES_H
+#define OI_RECIPE_TILES_H
+
+/* What was written is in memory: compilers do not know that tiles are loaded from there, or stored
+ * where something is read. */
+static inline __attribute__((always_inline)) void oi_tiles_settle(const void *p)
+{
+    __asm__ volatile("" : : "r"(p) : "memory");
+}
+
+/* The first n tiles, each 16 rows of 64 bytes. */
+static inline void oi_tiles_begin(int n)
+{
+    _Alignas(64) uint8_t shape[64] = {1};
+    for (int i = 0; i < n; i++) {
+        shape[16 + 2 * i] = 64; /* bytes of a row */
+        shape[48 + i] = 16;     /* rows */
+    }
+    oi_tiles_settle(shape);
+    _tile_loadconfig(shape);
+}
+
+#endif

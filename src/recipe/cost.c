@@ -99,6 +99,13 @@ double oi_cost_time(const oi_machine *m, const oi_work_size *w)
     return m->call_ns + larger(reading, larger(multiplying, rest));
 }
 
+uint16_t oi_cost_tiles(const oi_device_info *t, double share)
+{
+    const oi_machine m = oi_cost_machine(t);
+    const double percent = 100 * share * m.tile_macs_per_ns / m.f32_macs_per_ns;
+    return percent < 1 ? 1 : percent > 10000 ? 10000 : (uint16_t)percent;
+}
+
 /* -- sizes to plan with -- */
 
 static int64_t stated_or(uint64_t stated, int64_t usual)

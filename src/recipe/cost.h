@@ -53,4 +53,8 @@ int64_t oi_cost_gemm_rows(const oi_device_info *t, int64_t depth);  /* of a at o
 int64_t oi_cost_qlinear_bytes(const oi_device_info *t);             /* of x in 8 bits at a time */
 int64_t oi_cost_sdpa_floats(const oi_device_info *t);               /* scores at a time */
 
+/* What a body with tiles of bf16 reaches, as a percentage of multiply-accumulates of floats in
+ * vectors: it multiplies for `share` of its time. */
+uint16_t oi_cost_tiles(const oi_device_info *t, double share);
+
 #endif

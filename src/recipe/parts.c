@@ -83,13 +83,10 @@ typedef struct call {
     bool is_weight, to_bf16;
 } call;
 
-/* Of the multiply-accumulates in vectors. */
 static uint16_t percent_of(const call *c)
 {
-    const oi_machine m = oi_cost_machine(c->p.target);
     const int64_t products = c->x_parts == 3 && c->b_parts == 3 ? 6 : c->x_parts * c->b_parts;
-    const double percent = 100 * m.tile_macs_per_ns / m.f32_macs_per_ns / (double)products;
-    return percent < 1 ? 1 : percent > 10000 ? 10000 : (uint16_t)percent;
+    return oi_cost_tiles(c->p.target, 1.0 / (double)products);
 }
 
 /* Reading weights from where they would all lie. */

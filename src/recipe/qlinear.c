@@ -221,13 +221,11 @@ static bool is_for_tiles(const oi_recipe_call *c, int64_t m, int64_t group, bool
            (group % 32 == 0 || (is_q8 && group < 32)) && (!is_q8 || group <= 256);
 }
 
-/* Of the machine's multiply-accumulates of floats, what the tiles of bf16 do, a third of which
- * is gone with loads and stores, beside making them: 0.07 ns for a weight, shared by all rows. */
+/* Of tiles of bf16, two thirds of the time: the rest is loads and stores, and making them of
+ * weights, which takes as long as 30 rows of x. */
 static uint16_t percent_of_halves(const oi_device_info *target, int64_t m)
 {
-    const oi_machine machine = oi_cost_machine(target);
-    const double ns = 1.5 / machine.tile_macs_per_ns + 0.07 / (double)m;
-    return (uint16_t)(100 / ns / machine.f32_macs_per_ns + 0.5);
+    return oi_cost_tiles(target, 1 / (1.5 + 30 / (double)m));
 }
 
 /* Rows of x in so many bytes; of many, a multiple of what tiles take. */

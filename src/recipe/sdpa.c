@@ -145,8 +145,9 @@ static bool fits_tiles(const oi_recipe_call *rc, const call *c)
            up(c->tk, STEP) * (up(c->dh, STEP) + c->dv) <= MOST_TILED;
 }
 
-static void plan_tiles(const oi_kernel_query *q, const call *c, oi_recipe_plan *out)
+static void plan_tiles(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
 {
+    const oi_kernel_query *q = rc->q;
     const int64_t wide = up(c->dh, STEP), keys = up(c->tk, STEP);
     const int64_t sizes[] = {c->batches,
                              c->heads,
@@ -164,7 +165,7 @@ static void plan_tiles(const oi_kernel_query *q, const call *c, oi_recipe_plan *
     oi_recipe_scratch_add(out, "work", OI_F32, 16 * c->dv + 3 * 16 * keys);
     add_sizes(sizes, OI_COUNT(sizes), out);
     add_rest(q, c, out);
-    out->percent = 60;
+    out->percent = oi_cost_tiles(rc->target, 0.3); /* exponentials take the rest */
     out->is_scattered = true;
     out->extent = c->heads * c->tq;
     out->unit = 16;
@@ -221,7 +222,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
         return false;
     c.is_bf16 = strcmp(oi_kernel_attr(rc->q, "act")->s, "bf16") == 0;
     if (fits_tiles(rc, &c))
-        plan_tiles(rc->q, &c, out);
+        plan_tiles(rc, &c, out);
     else
         plan_lanes(rc, &c, out);
     return true;

@@ -164,26 +164,27 @@ static inline float oi_softplus_f32(float x)
 
 /* -- error function -- */
 
-/* Beyond 1 it is 1 - erfc, and log erfc is nearly a parabola. */
+/* Further out it is 1 - erfc, whose eighth root is nearly a parabola. */
 static inline float oi_erf_f32(float x)
 {
     float a = oi_magnitude_f32(x), t = a > 4.0f ? 4.0f : a, z = a * a;
-    float p = 7.88911954e-05f;
-    p = p * z - 0.000802084128f;
-    p = p * z + 0.00518953534f;
-    p = p * z - 0.0268544446f;
-    p = p * z + 0.112836002f;
-    p = p * z - 0.376126271f;
-    p = p * z + 0.128379166f;
-    float g = -2.16868501e-05f;
-    g = g * t + 0.000441336379f;
-    g = g * t - 0.00420456188f;
-    g = g * t + 0.0252082568f;
-    g = g * t - 0.108418577f;
-    g = g * t - 0.633219893f;
-    g = g * t - 1.12957842f;
-    g = g * t + 0.000188040236f;
-    return oi_signed_f32(a < 1.0f ? a + a * p : 1.0f - oi_exp_f32(g), x);
+    float p = 6.49837093e-05f;
+    p = p * z - 0.000754678505f;
+    p = p * z + 0.00512832589f;
+    p = p * z - 0.0268176701f;
+    p = p * z + 0.112825952f;
+    p = p * z - 0.376125276f;
+    p = p * z + 0.128379151f;
+    float q = 0.000167806182f;
+    q = q * t - 0.00266608619f;
+    q = q * t + 0.0138021735f;
+    q = q * t - 0.0134179592f;
+    q = q * t - 0.0587947927f;
+    q = q * t - 0.146834105f;
+    q = q * t + 1.00132406f;
+    q = q * q;
+    q = q * q;
+    return oi_signed_f32(a < 1.1875f ? a + a * p : 1.0f - q * q, x);
 }
 
 /* -- angles -- */

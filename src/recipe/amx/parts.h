@@ -252,20 +252,13 @@ static inline __attribute__((always_inline)) void oi_parts_steps(
     const uint16_t *x, int64_t bytes, const uint16_t *b, const uint16_t *soon, int64_t lines,
     float *sums, int64_t steps, int64_t is_first, int64_t x_parts, int64_t b_parts)
 {
-    if (is_first) {
-        _tile_zero(0);
-        _tile_zero(1);
-    } else {
-        _tile_loadd(0, sums, 64);
-        _tile_loadd(1, sums + 256, 64);
-    }
+    oi_tiles_go_on(sums, is_first);
     for (int64_t s = 0; s < steps; s++) {
         for (int64_t i = 0; i < lines; i++)
             _mm_prefetch((const char *)(soon + 32 * (s * lines + i)), _MM_HINT_T1);
         oi_parts_step(x + 32 * x_parts * s, bytes, b + 1024 * b_parts * s, x_parts, b_parts);
     }
-    _tile_stored(0, sums, 64);
-    _tile_stored(1, sums + 256, 64);
+    oi_tiles_store(sums);
 }
 
 /* -- sums -- */

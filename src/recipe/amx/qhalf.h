@@ -118,13 +118,7 @@ static inline __attribute__((always_inline)) void oi_qt_add(const uint16_t *rest
                                                             const uint16_t *restrict w, int64_t n,
                                                             int is_first, float *restrict sums)
 {
-    if (is_first) {
-        _tile_zero(0);
-        _tile_zero(1);
-    } else {
-        _tile_loadd(0, sums, 64);
-        _tile_loadd(1, sums + 256, 64);
-    }
+    oi_tiles_go_on(sums, is_first);
     for (int64_t i = 0; i < n; i++) {
         _tile_loadd(2, x + 32 * i, 2 * row);
         _tile_loadd(3, w + 1024 * i, 64);
@@ -132,8 +126,7 @@ static inline __attribute__((always_inline)) void oi_qt_add(const uint16_t *rest
         _tile_loadd(3, w + 1024 * i + 512, 64);
         _tile_dpbf16ps(1, 2, 3);
     }
-    _tile_stored(0, sums, 64);
-    _tile_stored(1, sums + 256, 64);
+    oi_tiles_store(sums);
 }
 
 /* Up to OI_QT_ROWS rows of x times two times 16 rows of w. */

@@ -25,4 +25,23 @@ static inline void oi_tiles_begin(int n)
     _tile_loadconfig(shape);
 }
 
+/* Tiles 0 and 1 begin with 0, or go on with sums that were stored. */
+static inline __attribute__((always_inline)) void oi_tiles_go_on(const float *sums,
+                                                                 int64_t is_first)
+{
+    if (is_first) {
+        _tile_zero(0);
+        _tile_zero(1);
+    } else {
+        _tile_loadd(0, sums, 64);
+        _tile_loadd(1, sums + 256, 64);
+    }
+}
+
+static inline __attribute__((always_inline)) void oi_tiles_store(float *sums)
+{
+    _tile_stored(0, sums, 64);
+    _tile_stored(1, sums + 256, 64);
+}
+
 #endif

@@ -212,6 +212,7 @@ static void add_halves(const oi_operand *x, int64_t k, bool is_tiled, oi_recipe_
                             "x rounded to bf16, for all products that read it.", out);
     add_array(out, "h", is_tiled ? OI_BF16 : OI_F32, is_tiled ? ((k + 31) / 32 | 1) * 32 : k);
     r->sizes[r->n_sizes++] = k;
+    r->is_cast = is_tiled;
 }
 
 /* Whether tiles take it: whole ones of rows, and blocks that fill tiles or, of 8 bits, one each. */

@@ -85,6 +85,7 @@ typedef struct oi_ready {
     } arrays[OI_READY_ARRAYS];
     uint32_t n_sizes;
     int64_t sizes[OI_READY_SIZES];
+    bool is_cast; /* rows of the one array are those of x in its type, nothing else */
 } oi_ready;
 
 /* How one call is done. */
@@ -109,6 +110,7 @@ typedef struct oi_recipe_plan {
     uint32_t split_dim;
     bool is_scattered;
     int64_t streams; /* bytes of packing 0 that belong to a position; 0: they do not lie in order */
+    bool is_cast;    /* output 0 is input 0 in another type, rows (extent, width) of it */
     bool reads_alike; /* it is dim `read_dim` of every input, too */
     uint32_t read_dim;
     uint64_t macs;    /* set by who plans the program */

@@ -102,6 +102,8 @@ void oi_kernel_take_nodes(oi_unit *u, oi_skernel *to, const oi_skernel *from, bo
  * stay in place, changes what it reads or, unless only its reads matter, uses what it writes. */
 bool oi_stmts_may_pass(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t at, size_t first,
                        size_t last, bool reads_only);
+/* rounding.c: what rounds a map's result for a tuned body becomes a map */
+void oi_stmts_spell_casts(oi_unit *u, const oi_stmts *list, const oi_tally *uses);
 void oi_kernel_join_maps(oi_unit *u, oi_skernel *k); /* join.c: nests that loop alike */
 void oi_units_tidy_ports(oi_unit *u); /* dropped ports go; the instructions' numbers follow */
 

@@ -274,6 +274,7 @@ static oi_recipe_plan *ready_plan(oi_unit *u, const oi_ready *r)
     p->unit = 1;
     p->reads_alike = r->has_dim;
     p->read_dim = r->dim;
+    p->is_cast = r->is_cast;
     oi_recipe_arg_add(p, OI_ARG_IN, 0);
     for (uint32_t i = 0; i < r->n_arrays; i++)
         oi_recipe_arg_add(p, OI_ARG_OUT, i);

@@ -198,6 +198,9 @@ oi_status oi_pass_same(oi_unit *u)
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
                 share_list(&x, &u->graphs.at[g].blocks[b].stmts);
+        const oi_tally *uses = oi_graph_tally(u, g);
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
+            oi_stmts_spell_casts(u, &u->graphs.at[g].blocks[b].stmts, uses);
     }
     return OI_OK;
 }

@@ -123,6 +123,13 @@ int64_t oi_cost_share(const oi_device_info *t)
     return stated_or(t->tuning.share_elements, usual);
 }
 
+uint64_t oi_cost_elements(const oi_device_info *t, uint64_t macs, bool is_int8)
+{
+    const oi_machine m = oi_cost_machine(t);
+    const double ns = (double)macs / (is_int8 ? m.int8_macs_per_ns : m.f32_macs_per_ns);
+    return (uint64_t)(ns * m.bytes_per_ns[OI_LEVEL_L2] / sizeof(float));
+}
+
 int64_t oi_cost_unit(const oi_device_info *t)
 {
     const int64_t floats = (int64_t)(t->cpu.line_bytes / sizeof(float));

@@ -44,6 +44,7 @@ double oi_cost_time(const oi_machine *m, const oi_work_size *w);
 /* -- sizes to plan with -- */
 
 int64_t oi_cost_share(const oi_device_info *t); /* elements from which threads share a kernel */
+uint64_t oi_cost_elements(const oi_device_info *t, uint64_t macs, bool is_int8); /* as dear */
 int64_t oi_cost_unit(const oi_device_info *t);  /* floats of a cache line: they stay together */
 uint64_t oi_cost_near(const oi_device_info *t); /* bytes that may be worked on again and again */
 uint64_t oi_cost_kept(const oi_device_info *t); /* bytes that surely stay in the second cache */

@@ -179,6 +179,7 @@ static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
                !k->turn.extent && n->n_axes >= k->n_shared + 2 && has_vectors(u) &&
                oi_sops_steps(&n->pre) > LONG;
     const uint32_t last = n->n_axes - 1;
+    unsigned least = 32;
     can = can && is_number(n, last) && is_number(n, last - 1) &&
           n->axes[last].extent >= 2 * LANES && n->axes[last - 1].extent >= OI_ABREAST / 2;
     for (size_t i = 0; can && i < n->pre.n; i++) {
@@ -191,12 +192,15 @@ static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
         can = (op->kind == OI_SOP_LOAD || op->kind == OI_SOP_STORE) && !op->may_leave &&
               oi_sop_is_affine(u, k, op) && oi_form_of(op->type) == OI_F32 &&
               !u->tensors.at[k->ports.at[op->port].tensor].ring;
+        least = oi_dtype_bits(op->type) < least ? oi_dtype_bits(op->type) : least;
         const int64_t along = can ? stride_of(u, k, op, last) : UNKNOWN;
         can = along == 1 || (along == 0 && op->kind == OI_SOP_LOAD);
     }
-    n->order.abreast = !can                                         ? 0
-                       : n->axes[last - 1].extent % OI_ABREAST == 0 ? OI_ABREAST
-                                                                    : OI_ABREAST / 2;
+    if (!can)
+        return;
+    n->order.abreast = OI_ABREAST * least / 32; /* narrow elements: a vector of them is several */
+    if (n->axes[last - 1].extent % n->order.abreast != 0)
+        n->order.abreast = OI_ABREAST / 2;
 }
 
 /* -- sums that nobody looks at -- */

@@ -42,7 +42,7 @@ typedef struct sharing {
 
 static uint64_t work_of(const oi_unit *u, const oi_skernel *k)
 {
-    uint64_t all = 0;
+    uint64_t all = k->recipe ? oi_cost_elements(u->target, k->plan->macs, k->plan->is_int8) : 0;
     for (size_t i = 0; k->recipe && i < k->ports.n; i++)
         all += u->tensors.at[k->ports.at[i].tensor].size_bytes / 4;
     for (size_t i = 0; i < k->nests.n; i++) {

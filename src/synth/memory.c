@@ -113,38 +113,45 @@ static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_pos
     return (uint64_t)most;
 }
 
-/* The smallest of a few placements, if it is smaller than `most`; best: the blocks with their
- * offsets. */
-static uint64_t place_best(block *blocks, size_t n, block *best, const block **near, uint64_t most,
-                           uint32_t apart)
+#define APART 3 /* statements */
+
+/* How much lies where something else ended not long before. */
+static uint64_t closeness(const block *blocks, size_t n)
 {
-    static order_fn *const orders[] = {by_size, by_span, by_start};
-    uint64_t least = most;
-    for (size_t i = 0; i < OI_COUNT(orders); i++) {
-        uint64_t size = place(blocks, n, orders[i], near, most, apart);
-        if (size < least) {
-            least = size;
-            memcpy(best, blocks, n * sizeof *best);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            const block *a = &blocks[i], *b = &blocks[j];
+            if (b->first > a->last && b->first - a->last <= APART &&
+                a->offset < b->offset + b->size && b->offset < a->offset + a->size)
+                sum += UINT64_C(1) << 3 * (APART - (b->first - a->last));
         }
-    }
-    return least;
+    return sum;
 }
 
-#define APART 3 /* statements, at most */
-
-/* What just ended is not overwritten at once where threads share the work: else they would wait for
- * each other only for that. A little more memory is allowed for it. */
-static uint64_t place_all(const oi_unit *u, block *blocks, size_t n, block *best,
-                          const block **near)
+/* The smallest of a few placements. What just ended is not overwritten at once where threads share
+ * the work: else they would wait for each other only for that. A little more memory is allowed for
+ * it: then the placement counts of which least lies so. best: the blocks with their offsets. */
+static uint64_t place_best(const oi_unit *u, block *blocks, size_t n, block *best,
+                           const block **near)
 {
-    const uint64_t least = place_best(blocks, n, best, near, UINT64_MAX, 0);
-    if (u->target->type != OI_DEVICE_CPU || u->target->cpu.threads == 1)
-        return least;
-    const uint64_t room = least + least / 8;
-    for (uint32_t apart = APART; apart > 0; apart--) {
-        const uint64_t wide = place_best(blocks, n, best, near, room, apart);
-        if (wide < room)
-            return wide;
+    static order_fn *const orders[] = {by_size, by_span, by_start};
+    const bool is_shared = u->target->type == OI_DEVICE_CPU && u->target->cpu.threads != 1;
+    uint64_t least = UINT64_MAX, room = UINT64_MAX, close = 0;
+    for (uint32_t apart = 0; apart <= (is_shared ? APART : 0); apart++) {
+        for (size_t i = 0; i < OI_COUNT(orders); i++) {
+            const uint64_t size = place(blocks, n, orders[i], near, room, apart);
+            const uint64_t own = apart ? closeness(blocks, n) : 0;
+            if (apart ? size > room || own >= close : size >= least)
+                continue;
+            least = size;
+            close = own;
+            memcpy(best, blocks, n * sizeof *best);
+        }
+        if (apart == 0 && is_shared) {
+            room = least + least / 8;
+            close = closeness(best, n);
+        }
     }
     return least;
 }
@@ -175,7 +182,7 @@ static void place_graph(oi_unit *u, uint32_t graph)
             blocks[n++] = (block){x->tensor, x->first, x->last, aligned(oi_tensor_bytes(t)), 0};
     }
     uint64_t proved = bound(u->arena, blocks, n, live.n_positions);
-    uint64_t least = place_all(u, blocks, n, best, near);
+    uint64_t least = place_best(u, blocks, n, best, near);
     for (size_t i = 0; i < n; i++)
         u->tensors.at[best[i].tensor].offset = best[i].offset;
     for (size_t i = 0; i < u->tensors.n; i++)

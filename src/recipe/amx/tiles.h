@@ -6,6 +6,9 @@
 #ifndef OI_RECIPE_TILES_H
 #define OI_RECIPE_TILES_H
 
+#include <immintrin.h>
+#include <stdint.h>
+
 /* What was written is in memory: compilers do not know that tiles are loaded from there, or stored
  * where something is read. */
 static inline __attribute__((always_inline)) void oi_tiles_settle(const void *p)

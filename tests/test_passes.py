@@ -1,5 +1,7 @@
 """The synthesizer's passes: any one may be left out, and the program still agrees with the simulator."""
 import json
+import pathlib
+import platform
 import random
 import re
 import shutil
@@ -544,3 +546,58 @@ def test_rows_of_weights_that_are_packed(openinfer, tmp_path, dtype, shared, tar
         assert tensors[name]["offset"] == tensors["embed_packed"]["offset"]
     run = openinfer("run", path, "--model", model, "--set", "tokens=0,5,100", code=None)
     assert "E047" in run.stderr  # the same failure as the program's
+
+
+ROPE = """
+dynamic { x: f32[1, 20, 64]; p: i32[20]; }
+volatile { y: f32[1, 20, 64]; z: f32[1, 20, 64]; }
+block entry {
+  assign q: f32[1, 20, 64];
+  op relu(x) >> q;
+  op rope(q, p, heads=4, theta=100, interleaved=true) >> q;
+  op rope(q, p, heads=4, theta=100) >> y;
+  op relu(q) >> z;
+  return y, z;
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu_scalar", "cpu_avx2"])
+def test_both_halves_in_one_loop(openinfer, tmp_path, target):
+    """Maps that loop alike over the same input are one: rope reads pairs once."""
+    (tmp_path / "rope.oi").write_text(ROPE)
+
+    def maps(after):
+        dump = openinfer("synth", tmp_path / "rope.oi", "--target", target, "-o", tmp_path / "out", "--dump-after", after).stdout
+        return sum(line.count("map[20, 4, 8]") for line in dump.splitlines())
+
+    assert (maps("finish"), maps("schedule")) == (4, 2)
+    run = openinfer("verify", tmp_path / "rope.oi", "--target", target, "--steps", 3, "--set", "x=random:3:-1:1", "--set", "p=random:4:0:99")
+    assert "they agree" in run.stdout
+
+
+ROUNDED = """
+dynamic { x: f32[32, 64]; }
+constant { w: i8[48, 64] @init(3); s: f32[48, 2] @init(0.01); }
+volatile { y: f32[32, 48]; z: f32[32, 48]; }
+block entry {
+  assign h: f32[32, 64];
+  op silu(x) >> h;
+  op qlinear(h, w, s, act="bf16") >> y;
+  op qlinear(x, w, s, act="bf16") >> z;
+  return y, z;
+}
+"""
+
+
+def test_a_map_rounds_what_products_want(openinfer, tmp_path):
+    """silu's result goes to memory as bf16; an input, which no map makes, is rounded by a kernel of its own."""
+    (tmp_path / "rounded.oi").write_text(ROUNDED)
+    openinfer("synth", tmp_path / "rounded.oi", "--target", "cpu_amx", "-o", tmp_path / "out")
+    text = (tmp_path / "out/rounded.c").read_text()
+    assert set(re.findall(r"\b(?:round|silu)_\w+(?=\()", text)) == {"round_x", "silu_qlinear_y"}
+    if platform.machine() != "x86_64" or not pathlib.Path("/usr/include/simde/x86/avx512.h").exists():
+        pytest.skip("results need an x86 and libsimde-dev")
+    run = openinfer("verify", tmp_path / "rounded.oi", "--target", "cpu_amx", "--steps", 2, "--set", "x=random:3:-2:2",
+                    "--cflags", "-O1", "--cc", REPO / "tests/emulate/cc")  # fmt: skip
+    assert re.search(r"output +y +f32 +2 +0 ", run.stdout) and re.search(r"output +z +f32 +2 +0 ", run.stdout), run.stdout

@@ -877,7 +877,7 @@ typedef struct oi_device_info {
         uint64_t meet_ns; /* all threads wait for each other */
     } cpu;
     struct { /* sizes that were found best; 0 = by the caches */
-        uint64_t share_elements, gemm_depth, gemm_rows, qlinear_bytes, sdpa_floats;
+        uint64_t share_elements, gemm_depth, gemm_rows, qlinear_bytes, stream_ahead, sdpa_floats;
     } tuning;
     struct {
         oi_mcu_core core;

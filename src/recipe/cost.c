@@ -180,6 +180,12 @@ int64_t oi_cost_qlinear_bytes(const oi_device_info *t)
                      within((int64_t)t->cpu.cache_l2_bytes / 8, 16384, 262144));
 }
 
+/* Half a page: what memory takes to answer. */
+int64_t oi_cost_stream_ahead(const oi_device_info *t)
+{
+    return stated_or(t->tuning.stream_ahead, 2048);
+}
+
 /* Three quarters of the second cache, again within a stack. */
 int64_t oi_cost_sdpa_floats(const oi_device_info *t)
 {

@@ -52,6 +52,7 @@ uint64_t oi_cost_held(const oi_device_info *t); /* and in any cache at all */
 int64_t oi_cost_gemm_depth(const oi_device_info *t, int64_t width); /* rows of a panel of b */
 int64_t oi_cost_gemm_rows(const oi_device_info *t, int64_t depth);  /* of a at once */
 int64_t oi_cost_qlinear_bytes(const oi_device_info *t);             /* of x in 8 bits at a time */
+int64_t oi_cost_stream_ahead(const oi_device_info *t);              /* bytes to ask for early */
 int64_t oi_cost_sdpa_floats(const oi_device_info *t);               /* scores at a time */
 
 /* What a body with tiles of bf16 reaches, as a percentage of multiply-accumulates of floats in

@@ -270,8 +270,9 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
                              s[P_HAS_OFFSET],
                              s[P_BIAS_TYPE] != OI_NONE,
                              zero_of(t),
-                             rows_at_once(m, s[P_K], oi_cost_qlinear_bytes(c->target))};
-    for (size_t i = 0; i < OI_COUNT(sizes) - (is_tiled || !is_q8); i++)
+                             rows_at_once(m, s[P_K], oi_cost_qlinear_bytes(c->target)),
+                             oi_cost_stream_ahead(c->target)};
+    for (size_t i = 0; i < OI_COUNT(sizes) - (is_tiled || !is_q8 ? 2 : 0); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);

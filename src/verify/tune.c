@@ -128,6 +128,12 @@ static const char bytes_graph[] =
     "o: f16[1024, 32] @init(-0.07); }\n"
     "block entry { op qlinear(x, w, s, o, act=\"q8\") >> y; return y; }\n";
 
+static const char stream_graph[] =
+    "dynamic { x: f32[1, 1024]; } volatile { y: f32[1, 65536]; }\n"
+    "constant { w: u4[65536, 1024] @init(9); s: f16[65536, 32] @init(0.01); "
+    "o: f16[65536, 32] @init(-0.07); }\n"
+    "block entry { op qlinear(x, w, s, o, act=\"q8\") >> y; return y; }\n";
+
 /* The quickest of some steps, ns. */
 static oi_status quickest(const tuning *t, const oi_graph *graph, const oi_verify_options *options,
                           double *out, oi_diag *diag)
@@ -186,6 +192,10 @@ static oi_status find_sizes(tuning *t, const oi_verify_options *options, oi_diag
     const uint64_t parts[] = {bytes, bytes / 2};
     OI_TRY(try_sizes(t, &info->tuning.qlinear_bytes, parts, OI_COUNT(parts), bytes_graph, options,
                      diag));
+    const uint64_t ahead = (uint64_t)oi_cost_stream_ahead(info);
+    const uint64_t aheads[] = {ahead, ahead / 2, 2 * ahead, 4 * ahead};
+    OI_TRY(try_sizes(t, &info->tuning.stream_ahead, aheads, OI_COUNT(aheads), stream_graph, options,
+                     diag));
     info->tuning.share_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */
     return OI_OK;
 }
@@ -240,6 +250,7 @@ static void put_file(const oi_device_info *i, const char *base, oi_jsonw *w)
     put_number(w, "gemm_depth", (double)i->tuning.gemm_depth);
     put_number(w, "gemm_rows", (double)i->tuning.gemm_rows);
     put_number(w, "qlinear_bytes", (double)i->tuning.qlinear_bytes);
+    put_number(w, "stream_ahead", (double)i->tuning.stream_ahead);
     put_number(w, "sdpa_floats", (double)i->tuning.sdpa_floats);
     put_number(w, "share_elements", (double)i->tuning.share_elements);
     oi_jsonw_close(w, '}');

@@ -10,6 +10,8 @@
 #include "recipe/half.h"
 #include "recipe/qlinear.h"
 
+#define AHEAD 2048 /* bytes: as programs do that are not told otherwise */
+
 /* -- x -- */
 
 /* Of eight the even ones first. */
@@ -146,7 +148,7 @@ static inline __attribute__((always_inline)) void sums_of(const oi_qtile *t, con
     for (; i < n; i++, sums += OI_VF) {
         if (x->q)
             acc[0] = oi_q_tile(w, x->q + i * k, x->d + i * blocks, x->sums + i * blocks, k, group,
-                               bits, 4, has_offset, zero);
+                               bits, 4, has_offset, zero, AHEAD);
         else
             oi_qf_tile(w, x->x + i * k, 1, k, group, bits, 4, has_offset, zero, acc);
         oi_vf_store(sums, acc[0]);

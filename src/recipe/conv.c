@@ -192,6 +192,7 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
     out->percent = is_deep ? DEEP_PERCENT : 0;
+    out->lays_out = !is_deep;
     if (groups == 1)
         pack_filters(rc, c, high, out);
     add_tensors(c, out);
@@ -231,6 +232,7 @@ static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_pla
     if (is_weight)
         oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, 2 * lanes);
     add_tensors(c, out);
+    out->lays_out = true;
     oi_recipe_scratch_add(out, "windows", OI_F32, c->places * c->k);
     oi_recipe_scratch_add(out, "sums", OI_F32, c->places * c->m);
     if (!is_weight)

@@ -111,6 +111,7 @@ typedef struct oi_recipe_plan {
     bool is_scattered;
     int64_t streams; /* bytes of packing 0 that belong to a position; 0: they do not lie in order */
     bool is_cast;    /* output 0 is input 0 in another type, rows (extent, width) of it */
+    bool lays_out; /* every part lays its whole input out for itself: the fewer parts, the better */
     bool reads_alike; /* it is dim `read_dim` of every input, too */
     uint32_t read_dim;
     uint64_t macs;    /* set by who plans the program */

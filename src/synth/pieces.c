@@ -86,9 +86,13 @@ static double time_of(oi_unit *u, const oi_skernel *k)
 static void mark_group(oi_unit *u, const frame *f, size_t from, size_t end)
 {
     double ns = 0;
-    for (size_t i = from; i < end; i++)
-        ns += time_of(u, &u->kernels.at[f->list->at[i].kernel]);
-    if ((ns < LEAST_NS && !u->share_all) || !meet_behind(f, end))
+    bool lays_out = false;
+    for (size_t i = from; i < end; i++) {
+        const oi_skernel *k = &u->kernels.at[f->list->at[i].kernel];
+        ns += time_of(u, k);
+        lays_out |= k->recipe && k->plan->lays_out;
+    }
+    if (lays_out || (ns < LEAST_NS && !u->share_all) || !meet_behind(f, end))
         return;
     f->list->at[from].pieces = (uint32_t)(end - from);
     for (size_t i = from; i < end; i++)

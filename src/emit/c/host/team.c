@@ -76,13 +76,15 @@ int team_meet(team *t, int part, int failed, const void *next)
     return failed;
 }
 
-/* In round r = 0, 1 ... there are as many pieces as threads, which together are half of what is
- * left; those of the last round are all of it. */
+/* One thread takes all at once. In round r = 0, 1 ... there are as many pieces as threads, which
+ * together are half of what is left; those of the last round are all of it. */
 int team_take(team *t, int part, team_piece *p)
 {
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
     const int n = t->parts;
     int k = part;
+    if (n == 1)
+        return p->of++ == 0;
     if (p->of)
         k = n + (int)atomic_fetch_add_explicit(&t->taken[phase & 1].n, 1u, memory_order_relaxed);
     const int round = k / n;

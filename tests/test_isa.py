@@ -165,8 +165,11 @@ emulated = [
 ]
 
 
-@pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["steps", "nodes"])
-@pytest.mark.parametrize("target", [pytest.param(t, marks=emulated) for t in ("cpu_avx512", "cpu_amx", "cpu_amx_bf16")])
+@pytest.mark.parametrize("target, more", [
+    pytest.param(target, more, marks=emulated, id=f"{target}-{name}")
+    for target, name, more in (("cpu_avx512", "steps", []), ("cpu_avx512", "nodes", ["--per-node"]), ("cpu_amx", "steps", []),
+                               ("cpu_amx", "nodes", ["--per-node"]), ("cpu_amx_bf16", "steps", []))
+])  # fmt: skip
 def test_results_by_emulation(openinfer, words, target, more):
     """What this processor may lack, tests/emulate does: the same text of the program, compared as any other."""
     if not machine(openinfer, "cpu_avx2")["can_run"]:

@@ -129,9 +129,9 @@ static const char bytes_graph[] =
     "block entry { op qlinear(x, w, s, o, act=\"q8\") >> y; return y; }\n";
 
 static const char stream_graph[] =
-    "dynamic { x: f32[1, 1024]; } volatile { y: f32[1, 65536]; }\n"
-    "constant { w: u4[65536, 1024] @init(9); s: f16[65536, 32] @init(0.01); "
-    "o: f16[65536, 32] @init(-0.07); }\n"
+    "dynamic { x: f32[1, 1024]; } volatile { y: f32[1, 49152]; }\n"
+    "constant { w: u4[49152, 1024] @init(9); s: f16[49152, 32] @init(0.01); "
+    "o: f16[49152, 32] @init(-0.07); }\n"
     "block entry { op qlinear(x, w, s, o, act=\"q8\") >> y; return y; }\n";
 
 /* The quickest of some steps, ns. */
@@ -193,7 +193,7 @@ static oi_status find_sizes(tuning *t, const oi_verify_options *options, oi_diag
     OI_TRY(try_sizes(t, &info->tuning.qlinear_bytes, parts, OI_COUNT(parts), bytes_graph, options,
                      diag));
     const uint64_t ahead = (uint64_t)oi_cost_stream_ahead(info);
-    const uint64_t aheads[] = {ahead, ahead / 2, 2 * ahead, 4 * ahead};
+    const uint64_t aheads[] = {ahead, 2 * ahead, 4 * ahead};
     OI_TRY(try_sizes(t, &info->tuning.stream_ahead, aheads, OI_COUNT(aheads), stream_graph, options,
                      diag));
     info->tuning.share_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */

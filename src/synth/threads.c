@@ -75,18 +75,24 @@ static bool are_apart(const oi_skernel *k)
     return are;
 }
 
+/* Elements of less than a byte share it with their neighbours, which another part may write. */
+static bool writes_bytes(const oi_unit *u, const oi_skernel *k)
+{
+    bool are = true;
+    for (size_t i = 0; i < k->ports.n; i++)
+        are = are && (!k->ports.at[i].is_written ||
+                      oi_dtype_bits(u->tensors.at[k->ports.at[i].tensor].dtype) >= 8);
+    return are;
+}
+
 static bool can_split(const oi_unit *u, const oi_skernel *k)
 {
-    bool can = !k->can_fail && !k->is_dynamic && are_apart(k);
+    bool can = !k->can_fail && !k->is_dynamic && are_apart(k) && writes_bytes(u, k);
     for (size_t i = 0; i < k->nests.n; i++) {
         const oi_snest *n = &k->nests.at[i];
         can = can && !n->is_serial && !n->combines_out && !stores_by_index(u, k, &n->pre) &&
               !stores_by_index(u, k, &n->post);
     }
-    /* elements of less than a byte share it with their neighbours */
-    for (size_t i = 0; i < k->ports.n; i++)
-        can = can && (!k->ports.at[i].is_written ||
-                      oi_dtype_bits(u->tensors.at[k->ports.at[i].tensor].dtype) >= 8);
     return can;
 }
 
@@ -207,7 +213,7 @@ static void split_kernel(const oi_unit *u, oi_skernel *k)
         return;
     if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->share_all)
         return;
-    if (k->recipe)
+    if (k->recipe && writes_bytes(u, k))
         k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
     else if (k->nests.n && can_split(u, k))
         k->split = best_axis(u, k);

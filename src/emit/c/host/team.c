@@ -1,5 +1,5 @@
 /* team.c: POSIX threads. Whoever waits looks for a while, then sleeps. */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, sched_getcpu */
 #include "team.h"
 
 #include <sched.h>
@@ -20,6 +20,50 @@ static void pause_a_little(void)
 #endif
 }
 
+#if defined(__linux__)
+
+/* Where the part runs now, for the others; written only when it is news. */
+static void note_place(team *t, int part)
+{
+    const int cpu = sched_getcpu();
+    if (atomic_load_explicit(&t->seats[part].cpu, memory_order_relaxed) != cpu)
+        atomic_store_explicit(&t->seats[part].cpu, cpu, memory_order_relaxed);
+}
+
+/* Systems like to wake a thread on the processor of whoever wakes it, and then leave it there:
+ * two parts would take turns, each waiting for the other until it sleeps. Such a one goes to a
+ * processor that no part runs on, if there is one; it is not bound to it. */
+static void step_aside(team *t, int part)
+{
+    cpu_set_t own, others;
+    const int cpu = sched_getcpu();
+    int is_shared = 0;
+    if (cpu < 0 || sched_getaffinity(0, sizeof own, &own) != 0)
+        return;
+    others = own;
+    for (int i = 0; i < t->parts; i++) {
+        const int at = atomic_load_explicit(&t->seats[i].cpu, memory_order_relaxed);
+        if (i == part || at < 0 || at >= CPU_SETSIZE)
+            continue;
+        is_shared |= at == cpu;
+        CPU_CLR((unsigned)at, &others);
+    }
+    if (is_shared && CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof own, &own);
+}
+
+#else
+static void note_place(team *t, int part)
+{
+    (void)t, (void)part;
+}
+
+static void step_aside(team *t, int part)
+{
+    (void)t, (void)part;
+}
+#endif
+
 static void sleep_until(team *t, unsigned phase)
 {
     pthread_mutex_lock(&t->lock);
@@ -30,7 +74,8 @@ static void sleep_until(team *t, unsigned phase)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void wait_for(team *t, unsigned phase, const void *next)
+/* The caller's own thread, part 0, stays where it is. */
+static void wait_for(team *t, int part, unsigned phase, const void *next)
 {
     for (int i = 0; i < LOOKS; i++) {
         if (atomic_load_explicit(&t->phase, memory_order_acquire) != phase)
@@ -41,6 +86,8 @@ static void wait_for(team *t, unsigned phase, const void *next)
             pause_a_little();
     }
     sleep_until(t, phase);
+    if (part > 0)
+        step_aside(t, part);
 }
 
 int team_come(team *t, int part, int *failed, const void *next)
@@ -48,9 +95,10 @@ int team_come(team *t, int part, int *failed, const void *next)
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_acquire);
     if (part == 0)
         t->failed[phase & 1] = *failed;
+    note_place(t, part);
     const int is_last = atomic_fetch_add(&t->arrived, 1u) + 1 == (unsigned)atomic_load(&t->parts);
     if (!is_last)
-        wait_for(t, phase, next);
+        wait_for(t, part, phase, next);
     *failed = t->failed[phase & 1];
     return is_last;
 }
@@ -140,6 +188,8 @@ int team_start(team *t, int parts)
         return 1;
     }
     pthread_attr_setstacksize(&own, STACK);
+    for (int i = 0; i < TEAM_MOST; i++)
+        atomic_init(&t->seats[i].cpu, -1);
     for (; n < parts; n++) {
         t->seats[n].team = t;
         t->seats[n].part = n;

@@ -16,6 +16,7 @@ typedef struct team_seat {
     team *team;
     pthread_t thread;
     int part;
+    atomic_int cpu; /* where it came to the last meeting; -1: nobody knows */
 } team_seat;
 
 /* What a thread does of something that all share: part n as if there were so many parts. */

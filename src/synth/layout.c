@@ -1,17 +1,17 @@
 /* layout.c: rows of weights side by side, for products that no recipe takes.
  * needs:  kernels as they will be, before their loops are ordered
  * keeps:  results; every sum takes its terms in the same order
- * makes:  a last output axis of LANES places along which all that is read and written lies side by
- *         side; weights in that order, made when the program is; rows local to such a strip
+ * makes:  a last output axis of `lanes` places along which all that is read and written lies side
+ *         by side; weights in that order, made when the program is; rows local to such a strip
  *
  * A product that reads its weights row by row adds up along a row, and a sum that must keep its
- * order is one long chain. Side by side, LANES rows are that many chains, and each step of theirs
+ * order is one long chain. Side by side, `lanes` rows are that many chains, and each step of theirs
  * is a vector instruction, the unpacking of small elements and scales included. */
 #include "recipe/cost.h"
 #include "synth/compose.h"
 #include "synth/lower.h"
 
-#define LANES 32 /* bytes of a register: the smallest elements fill one */
+#define LEAST_LANES 32 /* chains at a time, where registers are narrow */
 
 /* -- the order of weights -- */
 
@@ -115,6 +115,7 @@ typedef struct laying {
     oi_unit *u;
     oi_skernel *k;
     uint32_t axis;  /* the one whose places lie side by side */
+    int64_t lanes;  /* how many of them */
     uint32_t found; /* what is read along it, other than in a strip as it is */
 } laying;
 
@@ -188,6 +189,17 @@ static bool fits_nest(laying *x, const oi_snest *n)
     return true;
 }
 
+/* As many places as a register has bytes: the smallest elements fill one. 0: they do not come out
+ * even. */
+static int64_t find_lanes(const oi_device_info *target, int64_t extent)
+{
+    int64_t lanes = oi_recipe_lanes(target) * (int64_t)sizeof(float);
+    while (lanes > LEAST_LANES && extent % lanes != 0)
+        lanes /= 2;
+    lanes = lanes < LEAST_LANES ? LEAST_LANES : lanes;
+    return extent > 0 && extent % lanes == 0 ? lanes : 0;
+}
+
 static bool fits_kernel(laying *x)
 {
     const oi_skernel *k = x->k;
@@ -202,7 +214,8 @@ static bool fits_kernel(laying *x)
     if (out == 0 || out == first->n_axes)
         return false;
     x->axis = k->n_shared ? 0 : out - 1;
-    if (first->axes[x->axis].extent % LANES != 0 || first->axes[x->axis].extent == 0)
+    x->lanes = find_lanes(x->u->target, first->axes[x->axis].extent);
+    if (x->lanes == 0)
         return false;
     for (size_t i = 0; i < k->nests.n; i++)
         if (!fits_nest(x, &k->nests.at[i]))
@@ -271,7 +284,7 @@ static bool find_common(const laying *x, uint32_t tensor, uint32_t d, uint32_t *
     return true;
 }
 
-/* The local gets a last dim of LANES places, by nest along axis `lane`. */
+/* The local gets a last dim of `lanes` places, by nest along axis `lane`. */
 static void add_lanes(laying *x, uint32_t tensor, const uint32_t *lane)
 {
     oi_tensor *t = &x->u->tensors.at[tensor];
@@ -288,7 +301,7 @@ static void add_lanes(laying *x, uint32_t tensor, const uint32_t *lane)
             op->at = at;
         }
     }
-    t->dims[t->rank++] = LANES;
+    t->dims[t->rank++] = x->lanes;
     oi_tensor_measure(t);
 }
 
@@ -356,7 +369,7 @@ static void move_weight(laying *x, const oi_snest *n, oi_sop *op, uint32_t lane)
 static uint32_t split_lanes(laying *x, oi_snest *n)
 {
     uint32_t out = 1, lane = x->axis + 1;
-    oi_nest_split_axis(x->u, x->k, n, &(oi_split){x->axis, LANES});
+    oi_nest_split_axis(x->u, x->k, n, &(oi_split){x->axis, x->lanes});
     while (out < n->n_axes && !n->axes[out].is_reduced)
         out++;
     oi_nest_bring(x->u, x->k, n, lane, out - 1);

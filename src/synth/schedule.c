@@ -13,9 +13,8 @@
 #include "kernel/meaning.h"
 #include "synth/compose.h"
 
-#define LANES      16 /* two registers of eight floats */
-#define STRIP      64
-#define LEAST_PART 4 /* products of 16 bits: to add up fewer first does not pay */
+#define LANES 16 /* two registers of eight floats */
+#define STRIP 64
 
 #define UNKNOWN INT64_MIN
 
@@ -159,7 +158,7 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
         return;
     while (inner > 1 && (n->axes[last].extent % inner != 0 || inner * each * n->most > INT16_MAX))
         inner--;
-    if (inner * each < LEAST_PART)
+    if (inner * each < 2)
         return;
     if (inner < n->axes[last].extent)
         oi_nest_split_axis(u, k, n, &(oi_split){last, inner});

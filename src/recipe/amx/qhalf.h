@@ -129,12 +129,34 @@ static inline __attribute__((always_inline)) void oi_qt_add(const uint16_t *rest
     oi_tiles_store(sums);
 }
 
-/* Up to OI_QT_ROWS rows of x times two times 16 rows of w. */
+/* Where results go: n to a row, of which the columns from `at` to `last` are asked for. */
+typedef struct oi_qt_place {
+    float *out;
+    const float *bias; /* NULL: none */
+    int64_t n, at, last;
+} oi_qt_place;
+
+/* 16 rows of sums, from row `row` of the results on. */
+static inline __attribute__((always_inline)) void oi_qt_put(const float *restrict sums, int64_t row,
+                                                            oi_qt_place to)
+{
+    oi_tiles_settle(sums);
+    for (int64_t i = 0; i < 16; i++) {
+        float *out = to.out + (row + i) * to.n;
+        oi_q_put(out, oi_qt_ordered(oi_vf_load(sums + 16 * i)), to.bias, to.at, to.n);
+        if (to.at + 16 < to.last)
+            oi_q_put(out, oi_qt_ordered(oi_vf_load(sums + 16 * i + 256)), to.bias, to.at + 16,
+                     to.n);
+    }
+}
+
+/* Up to OI_QT_ROWS rows of x times two times 16 rows of w. Results are written while the next 16
+ * rows are multiplied: they often have to be fetched from another cache first. */
 static inline __attribute__((always_inline)) void oi_qt_panel(const uint16_t *restrict x,
                                                               const uint8_t *restrict w0,
                                                               const uint8_t *restrict w1,
                                                               float *restrict sums, int64_t rows,
-                                                              oi_qt_shape s)
+                                                              oi_qt_shape s, oi_qt_place to)
 {
     _Alignas(64) uint16_t w[OI_QT_STEPS * 1024];
     const int64_t steps = s.k / 32, row = oi_qt_row(s.k);
@@ -147,9 +169,13 @@ static inline __attribute__((always_inline)) void oi_qt_panel(const uint16_t *re
             oi_qt_unpack(w1, from + i, s, w + 1024 * i + 512);
         }
         oi_tiles_settle(w);
-        for (int64_t r = 0; r < rows; r += 16)
+        for (int64_t r = 0; r < rows; r += 16) {
             oi_qt_add(x + r * row + 32 * from, row, w, n, from == 0, sums + 32 * r);
+            if (from + n == steps && r > 0)
+                oi_qt_put(sums + 32 * (r - 16), r - 16, to);
+        }
     }
+    oi_qt_put(sums + 32 * (rows - 16), rows - 16, to);
 }
 
 /* oi_qlinear_bf16 for a multiple of 16 rows of x, which oi_qt_rows has rounded, and blocks of a
@@ -168,15 +194,8 @@ static inline __attribute__((always_inline)) void oi_qlinear_bf16_tiles(
         const int64_t rows = m - r < OI_QT_ROWS ? m - r : OI_QT_ROWS;
         for (int64_t at = first; at < last; at += 32) {
             const uint8_t *w0 = w + at / 16 * tile, *w1 = at + 16 < last ? w0 + tile : w0;
-            oi_qt_panel(x + r * oi_qt_row(k), w0, w1, sums, rows, s);
-            oi_tiles_settle(sums);
-            for (int64_t i = 0; i < 2 * rows; i++) { /* of 16 rows of x: w's first, its others */
-                const int64_t column = at + i / 16 % 2 * 16;
-                if (column < last)
-                    oi_q_put(out + (r + i / 32 * 16 + i % 16) * n,
-                             oi_qt_ordered(oi_vf_load(sums + 16 * i)), has_bias ? bias : NULL,
-                             column, n);
-            }
+            const oi_qt_place to = {out + r * n, has_bias ? bias : NULL, n, at, last};
+            oi_qt_panel(x + r * oi_qt_row(k), w0, w1, sums, rows, s, to);
         }
     }
     _tile_release();

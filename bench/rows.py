@@ -68,7 +68,7 @@ def row(case, unit, ours, peer=None, peer_name=None, bar=None, **work):
 
     work, all of it optional: `bytes` that an item (a token, a step, a product) has to read from memory and `macs`
     it has to multiply; `per_item`, how much of the unit one item is (1; 2 * n**3 / 1e9 for GFLOP/s); `arithmetic`,
-    "f32" or "int8"; `threads`; `touches`, bytes that may stay in caches and so do not limit. From it comes the row's `limit`: what this machine could do at most. `limit` itself
+    "f32", "int8" or "tile"; `threads`; `touches`, bytes that may stay in caches and so do not limit. From it comes the row's `limit`: what this machine could do at most. `limit` itself
     may be given where the machine is another. `note` is kept."""
     ours, peer = (v if isinstance(v, list) or v is None else [v] for v in (ours, peer))
     mine, theirs = (statistics.median(v) if v else None for v in (ours, peer))
@@ -111,7 +111,7 @@ def limit(row, machine):
     if work.get("bytes"):
         seconds = work["bytes"] / (machine["read_gb_per_s"][threads] * 1e9)
     if work.get("macs"):
-        peak = machine["int8_gmac_per_s" if work.get("arithmetic") == "int8" else "f32_gmac_per_s"][threads]
+        peak = machine[f"{work.get('arithmetic', 'f32')}_gmac_per_s"][threads]
         seconds = max(seconds, work["macs"] / (peak * 1e9))
     if not seconds:
         return row.get("limit")

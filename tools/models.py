@@ -104,10 +104,9 @@ def extract(name, model):
     return {short: folder / short for short in wanted}
 
 
-def convert(name, model):
+def convert(name, model, target):
     files = extract(name, model)
     first = next(iter(files.values()))
-    target = OUT / name / "model.oinf"
     if "script" in model:
         command = [EXAMPLES / name / model["script"], first, target]
     else:
@@ -115,16 +114,20 @@ def convert(name, model):
         command = ["-m", "openinfer_oinf", "convert", first, "-o", target, "--unmatched", "error",
                    "--rename", EXAMPLES / name / "names.txt", "-q", *given]
     path = os.pathsep.join(filter(None, [str(REPO / "python/src"), os.environ.get("PYTHONPATH")]))
-    print(f"models: converting {first.name}", flush=True)
     subprocess.run([sys.executable, *map(str, command)], check=True, env={**os.environ, "PYTHONPATH": path})
 
 
-def make(name):
-    model, folder = MODELS[name], OUT / name
-    stamp, wanted = folder / "recipe", recipe(name, MODELS[name])
+def make(name, folder, others):
+    """others: sizes instead of the usual ones, as NAME=VALUE."""
+    model = dict(MODELS[name])
+    if others:
+        model["convert"] = model["convert"] + [x for size in others for x in ("--sizevar", size)]
+    stamp, wanted = folder / "recipe", recipe(name, model)
     extract(name, model)
     if not (folder / "model.oinf").exists() or not stamp.exists() or stamp.read_text() != wanted:
-        convert(name, model)
+        print(f"models: converting {pathlib.PurePosixPath(model['files'][0]).name}", flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        convert(name, model, folder / "model.oinf")
         stamp.write_text(wanted)
     for graph in model["graphs"]:
         shutil.copyfile(EXAMPLES / name / graph, folder / graph)
@@ -136,15 +139,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MODELS))
+    parser.add_argument("--folder", type=pathlib.Path, help="where the one NAME goes, instead of a folder of its name")
+    parser.add_argument("--size", action="append", default=[], metavar="NAME=VALUE", help="a size instead of the usual: T=128")
     args = parser.parse_args()
     OUT = args.out
+    if (args.folder or args.size) and not (args.folder and len(args.names) == 1):
+        parser.error("--size and --folder go together, with one NAME")
     unknown = [n for n in args.names if n not in MODELS]
     if unknown:
         parser.error(f"there is no {unknown[0]}; there are {', '.join(MODELS)}")
     status = 0
     for name in args.names or MODELS:
         try:
-            make(name)
+            make(name, args.folder or OUT / name, args.size)
         except Missing as e:
             print(f"models: {name}: {e}", file=sys.stderr)
             status = 3

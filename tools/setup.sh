@@ -111,7 +111,9 @@ install_pip() {
         [ -n "$missing" ] || return
     fi
     echo "setup: installing into $venv:" $missing
-    local name
+    # llama.cpp is compiled here; bench/peers/tiles.h says why it is included
+    local name tiles="-include $PWD/bench/peers/tiles.h"
+    export CMAKE_ARGS="-DCMAKE_C_FLAGS='$tiles' -DCMAKE_CXX_FLAGS='$tiles' ${CMAKE_ARGS:-}"
     for name in $missing; do
         "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
             "$name" >> "$quiet" 2>&1 || echo "setup: could not install $name, see $quiet"

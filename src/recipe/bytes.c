@@ -6,8 +6,12 @@
 #define SCRATCH 262144 /* what a thread's stack may well hold of them */
 #define WIDEST  4096   /* places of a row */
 
-#define DEEP_NEAR    8192 /* pairs: first cache */
-#define DEEP_PERCENT 20   /* a load for every product, and of three rows' products one is 0 */
+#define FOURS_PLACES  256  /* of the result that are made together */
+#define FOURS_NEAR    8192 /* fours of a strip that stay near */
+#define FOURS_PERCENT 70
+#define TILES_PERCENT 200  /* of what vectors multiply */
+#define DEEP_NEAR     8192 /* pairs: first cache */
+#define DEEP_PERCENT  20   /* a load for every product, and of three rows' products one is 0 */
 
 static int64_t up(int64_t n, int64_t to)
 {
@@ -148,6 +152,47 @@ static void pack_filters(const oi_packing *p, const void *const *in, void *out)
         }
 }
 
+/* Of every filter the sum less its zero point, the zero point with a sign, and whether one is not
+ * 0. */
+static void pack_totals(const oi_packing *p, const void *const *in, int32_t *to)
+{
+    const int64_t *n = p->sizes, filters = n[GROUPS] * n[FILTERS];
+    to[2 * filters] = 0;
+    for (int64_t f = 0; f < filters; f++) {
+        const int32_t zero = n[ZEROS] ? byte_of(in[1], n[ZEROS] > 1 ? f : 0, n[UNSIGNED] != 0) : 0;
+        int32_t sum = 0;
+        for (int64_t i = 0; i < n[C] * n[TAPS]; i++) {
+            const int64_t at = f * n[STEP_FILTER] + i / n[TAPS] * n[STEP_C] + i % n[TAPS];
+            sum += byte_of(in[0], at, n[UNSIGNED] != 0) - zero;
+        }
+        to[f] = sum;
+        to[filters + f] = n[UNSIGNED] ? zero - 128 : zero;
+        to[2 * filters] |= to[filters + f];
+    }
+}
+
+/* For 16 filters the fours of `sizes[PAIRS]` planes at a time, tap by tap, as the instruction has
+ * them, with signs; filters side by side, or with tiles planes.
+ * Then their totals. */
+static void pack_fours(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t *n = p->sizes, deep = n[PAIRS], planes = n[RUNS] * deep;
+    uint8_t *to = out;
+    for (int64_t f = 0; f < n[GROUPS] * up(n[FILTERS], 16); f += 16)
+        for (int64_t i = 0; i < planes * n[TAPS] * 16 * 4; i++) {
+            const int64_t k = n[LANES] ? i / (4 * 16) % deep : i / 4 % deep;
+            const int64_t each =
+                f % up(n[FILTERS], 16) + (n[LANES] ? i / 4 % 16 : i / (4 * deep) % 16);
+            const int64_t tap = i / (4 * deep * 16) % n[TAPS];
+            const int64_t c = 4 * (i / (4 * deep * 16 * n[TAPS]) * deep + k) + i % 4;
+            const int64_t filter = f / up(n[FILTERS], 16) * n[FILTERS] + each;
+            const int64_t at = filter * n[STEP_FILTER] + c * n[STEP_C] + tap;
+            const bool is_there = each < n[FILTERS] && c < n[C];
+            *to++ = is_there ? ((const uint8_t *)in[0])[at] ^ (n[UNSIGNED] ? 128 : 0) : 0;
+        }
+    pack_totals(p, in, (int32_t *)(void *)to);
+}
+
 /* Pairs of two rows of a filter, the last of an odd number with 0. */
 static void pack_rows(const oi_packing *p, const void *const *in, void *out)
 {
@@ -212,6 +257,18 @@ static bool add_filters(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_re
     memcpy(p.sizes, sizes, sizeof p.sizes);
     return count_zeros(t, sizes[GROUPS] * sizes[FILTERS], &p.sizes[ZEROS]) &&
            add_packings(t, sizes[GROUPS] * sizes[FILTERS], p, out);
+}
+
+static bool add_fours(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_recipe_plan *out)
+{
+    const int64_t filters = sizes[GROUPS] * sizes[FILTERS];
+    const int64_t fours = sizes[GROUPS] * up(sizes[FILTERS], 16) * sizes[RUNS] * sizes[PAIRS];
+    oi_packing p = {.name = "fours of 16 filters",
+                    .size_bytes = (uint64_t)(fours * sizes[TAPS] + 2 * filters + 1) * 4,
+                    .dtype = OI_I32,
+                    .pack = pack_fours};
+    memcpy(p.sizes, sizes, sizeof p.sizes);
+    return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
 
 static bool add_rows_of_filters(const task *t, int64_t filters, int64_t kh, int64_t kw,
@@ -404,6 +461,102 @@ static bool plan_windows(const task *t, oi_conv_call *c, int64_t groups, int64_t
     return true;
 }
 
+/* -- where four bytes are multiplied at once -- */
+
+/* How a band is laid out: fours.h. */
+typedef struct fours {
+    int64_t each, phases, pitch, blocks, deep, plane, band, line, is_flat;
+} fours;
+
+/* Vectors of a band's places. */
+static int64_t vectors_of(const oi_conv_call *c, const fours *s)
+{
+    const int64_t side = s->is_flat ? (s->band - 1) * s->pitch + c->out_width : c->out_width;
+    return up(side, 16) / 16 * (s->is_flat ? 1 : s->band);
+}
+
+/* False: there is no room, or lanes and fours would be empty half of the time. */
+static bool set_fours(const oi_conv_call *c, int64_t groups, fours *s)
+{
+    const int64_t planes = (c->c / groups + 3) / 4, tall = (c->y.kernel - 1) * c->y.dilation + 1;
+    const int64_t wide = (c->x.kernel - 1) * c->x.dilation + 1;
+    s->each = c->c / groups;
+    s->blocks = (planes + 15) / 16;
+    s->deep = (planes + s->blocks - 1) / s->blocks;
+    s->phases = c->x.stride < wide ? c->x.stride : wide;
+    s->pitch = c->out_width + (wide - 1) / c->x.stride;
+    s->is_flat = c->x.stride == 1 && c->y.stride == 1;
+    s->band = c->out_width < FOURS_PLACES ? FOURS_PLACES / c->out_width : 1;
+    s->band = s->band < c->out_height ? s->band : c->out_height;
+    const int64_t all = groups * s->blocks * s->deep, row = s->phases * s->pitch;
+    if (c->out_width > WIDEST || row > SCRATCH / all)
+        return false;
+    while (s->band > 1 && ((s->band - 1) * c->y.stride + tall) * row > FOURS_NEAR / all)
+        s->band = (s->band + 1) / 2;
+    s->plane = (up(((s->band - 1) * c->y.stride + tall) * row, 16) / 32 * 2 + 3) * 16;
+    s->line = vectors_of(c, s) * 16;
+    return s->plane * all <= SCRATCH / 2 &&
+           s->line * s->blocks * s->deep * 4 <= 2 * s->band * c->out_width * s->each;
+}
+
+static bool plan_fours(const task *t, oi_conv_call c, int64_t groups, oi_recipe_plan *out)
+{
+    fours s;
+    const int64_t filters = c.m / groups;
+    const bool has_tiles = oi_recipe_height(t->rc->target, "amx") > 0;
+    if (!oi_recipe_height(t->rc->target, "avx512vnni"))
+        return false;
+    if (!t->rc->rows)
+        turn(&c, t->in[0].rank);
+    const int64_t taps = c.y.kernel * c.x.kernel;
+    if (!set_fours(&c, groups, &s) ||
+        !add_fours(t,
+                   (int64_t[OI_PACK_SIZES]){groups, filters, s.each, taps, s.blocks, s.deep,
+                                            !has_tiles, s.each * taps, taps,
+                                            t->in[1].dtype == OI_U8},
+                   out))
+        return false;
+    out->percent = has_tiles ? TILES_PERCENT : FOURS_PERCENT;
+    share(t->rc, &c, groups, 16, out);
+    out->function = t->kind == NONE ? "oi_fours_conv" : "oi_fours_qconv";
+    add_tensors(t, true, out);
+    oi_recipe_scratch_add(out, "strip", OI_I32, s.plane * groups * s.blocks * s.deep + 32);
+    oi_recipe_scratch_add(out, "line", OI_I32, c.x.stride * s.pitch + 16);
+    oi_recipe_scratch_add(out, "sums", OI_I32, 17 * s.line + 64);
+    oi_recipe_scratch_add(out, "taps", OI_I32, s.blocks * s.deep * taps);
+    add_kind(t, t->bias != NONE, out);
+    if (t->kind != NONE)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, c.out_height);
+    const int64_t sizes[] = {c.batches,
+                             groups,
+                             s.each,
+                             c.y.in,
+                             c.x.in,
+                             filters,
+                             c.out_width,
+                             c.y.kernel,
+                             c.x.kernel,
+                             c.y.stride,
+                             c.x.stride,
+                             c.y.dilation,
+                             c.x.dilation,
+                             c.y.before,
+                             c.x.before,
+                             s.pitch,
+                             s.phases,
+                             s.blocks,
+                             s.deep,
+                             s.plane,
+                             s.line,
+                             s.is_flat,
+                             s.band,
+                             c.out_height / t->q.out[0].dims[2],
+                             out->split_dim == 1};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(t->rc, &c, out);
+    return true;
+}
+
 /* Every filter has a channel of its own. */
 static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_recipe_plan *out)
 {
@@ -448,6 +601,11 @@ static bool plan_conv(task t, oi_recipe_plan *out)
     set_rows(&t, &c, out);
     if (groups > 1 && groups == c.c)
         return plan_deep(&t, &c, lanes, out);
+    oi_recipe_plan other = *out;
+    if (plan_fours(&t, c, groups, &other)) {
+        *out = other;
+        return true;
+    }
     return plan_windows(&t, &c, groups, lanes, out);
 }
 

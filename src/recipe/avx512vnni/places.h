@@ -1,0 +1,63 @@
+/* places.h: places of four channels become lanes, and sums bytes. */
+#ifndef OI_RECIPE_PLACES_H
+#define OI_RECIPE_PLACES_H
+
+#include "recipe/avx512vnni/dot.h"
+
+/* The first n of 16 bytes, or all. */
+static inline __attribute__((always_inline)) __m128i oi_vi_some(const void *p, int64_t n)
+{
+    if (n >= 16)
+        return _mm_loadu_si128((const __m128i *)p);
+    return _mm512_castsi512_si128(_mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, p));
+}
+
+/* 16 places of four channels, n of them where there are no more: a lane has those of a place.
+ * Bytes with signs are 128 more than they were. */
+static inline __attribute__((always_inline)) oi_vi oi_vi_fours(const void *a, const void *b,
+                                                               const void *c, const void *d,
+                                                               int64_t n, int64_t is_unsigned)
+{
+    const __m512i quarters = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i bytes =
+        _mm512_broadcast_i32x4(_mm_set_epi8(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0));
+    __m512i v = _mm512_castsi128_si512(oi_vi_some(a, n));
+    v = _mm512_inserti32x4(v, oi_vi_some(b, n), 1);
+    v = _mm512_inserti32x4(v, oi_vi_some(c, n), 2);
+    v = _mm512_inserti32x4(v, oi_vi_some(d, n), 3);
+    v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), bytes);
+    return is_unsigned ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)-128));
+}
+
+/* 16 sums, each with `add`, times a factor within +-1, to the nearest whole number. */
+static inline __attribute__((always_inline)) oi_vi oi_vi_scaled(const int32_t *sums, oi_vi add,
+                                                                oi_vf factor)
+{
+    return _mm512_cvtps_epi32(oi_vf_mul(oi_vf_of_vi(oi_vi_add(oi_vi_load(sums), add)), factor));
+}
+
+/* n such numbers become bytes, `zero` more. The room behind the sums may be read. */
+static inline __attribute__((always_inline)) void oi_vi_bytes(const int32_t *sums, int64_t n,
+                                                              int32_t add, float factor,
+                                                              int32_t zero, int64_t is_unsigned,
+                                                              void *out)
+{
+    const __m512i quarters = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const oi_vi more = oi_vi_set(add), z = _mm512_set1_epi16((short)zero);
+    const oi_vf by = oi_vf_set(factor);
+    for (int64_t i = 0; i < n; i += 64) {
+        const oi_vi a = _mm512_packs_epi32(oi_vi_scaled(sums + i, more, by),
+                                           oi_vi_scaled(sums + i + 16, more, by));
+        const oi_vi b = _mm512_packs_epi32(oi_vi_scaled(sums + i + 32, more, by),
+                                           oi_vi_scaled(sums + i + 48, more, by));
+        const oi_vi c = _mm512_adds_epi16(a, z), d = _mm512_adds_epi16(b, z);
+        const oi_vi v = _mm512_permutexvar_epi32(quarters, is_unsigned ? _mm512_packus_epi16(c, d)
+                                                                       : _mm512_packs_epi16(c, d));
+        if (n - i >= 64)
+            oi_vi_store((char *)out + i, v);
+        else
+            _mm512_mask_storeu_epi8((char *)out + i, ((__mmask64)1 << (n - i)) - 1, v);
+    }
+}
+
+#endif

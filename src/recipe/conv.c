@@ -11,6 +11,11 @@
 
 #define DEEP_PERCENT 40 /* a load for every product */
 
+#define ACROSS      8  /* lanes from which on filters may be lanes */
+#define FEW         4  /* rows or panels for each thread: hard to share evenly */
+#define TURNING     16 /* products that a vector of sums is worth which becomes places of filters */
+#define NEAR_FLOATS 8192 /* numbers of a tile's places, above which they leave the first cache */
+
 typedef oi_conv_call call;
 
 static int64_t item(const oi_kernel_query *q, const char *name, size_t i, int64_t otherwise)
@@ -112,14 +117,37 @@ static int64_t high_of(const call *c, int64_t m, int64_t places, int64_t lanes)
     return four <= (c->is_points ? six : six * 7 / 8) ? 4 : 6;
 }
 
-/* The last arguments of bodies that can be asked for rows: of how many, and which. */
-static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, int64_t out_height,
-                     oi_recipe_plan *out)
+/* Rows that a thread takes at a time, at least so many places; 0: threads share filters. All read
+ * what is not shared, so that is the smaller of x and w. */
+static int64_t shared_rows(const oi_recipe_call *rc, const call *c, int64_t places)
 {
+    const int64_t threads = oi_cost_machine(rc->target).threads;
+    const int64_t unit = (places + c->out_width - 1) / c->out_width;
+    return !rc->rows && rc->q->in[0].rank == 4 && c->out_height >= FEW * threads * unit &&
+                   c->out_height % unit == 0 && c->c * c->y.in * c->x.in > c->m * c->k
+               ? unit
+               : 0;
+}
+
+/* The last arguments of bodies that can be asked for rows: of how many, and which, and which
+ * filters. One of both is what is shared out. */
+static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, int64_t out_height,
+                     int64_t shared, oi_recipe_plan *out)
+{
+    const bool by_rows = shared > 0;
     oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->kept : height);
     oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->out_kept : out_height);
-    oi_recipe_arg_add(out, OI_ARG_ROW, 0);
-    oi_recipe_arg_add(out, OI_ARG_ROW_END, out_height);
+    oi_recipe_arg_add(out, by_rows ? OI_ARG_FIRST : OI_ARG_ROW, 0);
+    oi_recipe_arg_add(out, by_rows ? OI_ARG_LAST : OI_ARG_ROW_END, out_height);
+    oi_recipe_arg_add(out, by_rows ? OI_ARG_SIZE : OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, by_rows ? OI_ARG_SIZE : OI_ARG_LAST, c->m);
+    if (by_rows) {
+        out->split_dim = 2;
+        out->extent = out_height;
+        out->unit = shared;
+        out->streams = 0;
+        out->lays_out = false;
+    }
     out->row_dim = rc->q->in[0].rank == 4 ? 2 : 0;
     out->row_step = c->y.stride;
     out->row_from = -c->y.before;
@@ -140,18 +168,19 @@ static void pack_filters(const oi_recipe_call *rc, const call *c, int64_t high, 
 /* All places in a row, unless rows are asked for: those must be a tile wide then. */
 static bool plan_points(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
 {
-    const int64_t height = rc->rows ? c->out_height : 1;
-    const int64_t width = rc->rows ? c->out_width : c->places;
-    if (width < 2 * lanes)
-        return false;
     const int64_t high = high_of(c, c->m, c->places, lanes);
+    const int64_t shared = shared_rows(rc, c, 12 / high * lanes);
+    const int64_t height = rc->rows || shared ? c->out_height : 1;
+    const int64_t width = c->places / height;
+    if (width * (shared ? shared : 1) < 2 * lanes)
+        return false;
     out->function = "oi_conv_points";
     pack_filters(rc, c, high, out);
     add_tensors(c, out);
     const int64_t sizes[] = {c->batches, c->c,        c->m, height,
                              width,      c->has_bias, high, out->n_packings};
     add_sizes(out, sizes, OI_COUNT(sizes));
-    add_rows(rc, c, height, height, out);
+    add_rows(rc, c, height, height, shared, out);
     if (c->out_width < 12 / high * lanes)
         out->row_dim = 0;
     return true;
@@ -218,7 +247,92 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
                              out->n_packings,
                              groups};
     add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 2 : 0));
-    add_rows(rc, c, c->y.in, c->out_height, out);
+    add_rows(rc, c, c->y.in, c->out_height, is_deep ? 0 : shared_rows(rc, c, 1), out);
+    return true;
+}
+
+/* -- lanes are filters -- */
+
+/* Places that a panel meets together: rows are taken in parts as long as each other. */
+static int64_t together(int64_t places, int64_t lanes)
+{
+    const int64_t most = lanes == 16 ? 14 : 6; /* OI_CONV_PLACES */
+    const int64_t parts = (places + most - 1) / most;
+    return (places + parts - 1) / parts;
+}
+
+/* Products of vectors for a row of places, where lanes are places and where they are filters. A
+ * vector of places meets twelve filters, with a load for each, where it is the only one; numbers
+ * that leave the first cache are waited for. */
+static bool pays_across(const call *c, int64_t width, int64_t lanes)
+{
+    const int64_t high = high_of(c, c->m, width, lanes), wide = 12 / high,
+                  own = together(width, lanes);
+    int64_t along = up(c->m, high) * vectors_of(width, wide, lanes) * (c->k + TURNING / 4) * 6;
+    if (!c->is_points && width <= lanes)
+        along = along / 6 * 7;
+    if (c->is_points && c->c * wide * lanes > NEAR_FLOATS)
+        along = along / 6 * 8;
+    return up(c->m, 2 * lanes) / lanes * up(width, own) * (c->k + TURNING) * 6 < along / 20 * 19;
+}
+
+static bool is_across(const oi_recipe_call *rc, const call *c, int64_t lanes)
+{
+    return lanes >= ACROSS && rc->is_weight[1] &&
+           pays_across(c, c->is_points ? c->places : c->out_width, lanes);
+}
+
+static bool plan_points_across(const oi_recipe_call *rc, const call *c, int64_t lanes,
+                               oi_recipe_plan *out)
+{
+    const int64_t shared = shared_rows(rc, c, together(c->places, lanes));
+    const int64_t height = rc->rows || shared ? c->out_height : 1;
+    const int64_t width = c->places / height;
+    const int64_t places = together(width * (shared ? shared : 1), lanes);
+    if (c->c > SCRATCH / lanes)
+        return false;
+    out->function = "oi_conv_points_across";
+    out->lays_out = true;
+    pack_filters(rc, c, 2 * lanes, out);
+    add_tensors(c, out);
+    oi_recipe_scratch_add(out, "strip", OI_F32, c->c * lanes);
+    const int64_t sizes[] = {c->batches, c->c, c->m, height, width, c->has_bias, places};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, height, height, shared, out);
+    return true;
+}
+
+/* Channels with their padding, as far as they are under `band` rows: an odd number of lines apart,
+ * so that they do not share the same places of the first cache. */
+static int64_t apart_of(const call *c, int64_t pitch, int64_t band)
+{
+    const int64_t under = (band - 1) * c->y.stride + (c->y.kernel - 1) * c->y.dilation + 1;
+    return (up(under * c->x.stride * pitch, 16) / 16 | 1) * 16;
+}
+
+static bool plan_across(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
+{
+    const int64_t pitch = c->out_width + (c->x.kernel - 1) * c->x.dilation / c->x.stride;
+    int64_t band = rc->rows && rc->rows < c->out_height ? rc->rows : c->out_height;
+    while (band > 1 && c->c > SCRATCH / apart_of(c, pitch, band))
+        band = (band + 1) / 2;
+    const int64_t apart = apart_of(c, pitch, band);
+    if (c->c > SCRATCH / apart)
+        return false;
+    out->function = "oi_conv_dense_across";
+    out->lays_out = true;
+    pack_filters(rc, c, 2 * lanes, out);
+    add_tensors(c, out);
+    oi_recipe_scratch_add(out, "strip", OI_F32, c->c * apart);
+    const int64_t sizes[] = {c->batches,    c->c,        c->y.in,
+                             c->x.in,       c->m,        c->out_height,
+                             c->out_width,  c->y.kernel, c->x.kernel,
+                             c->y.stride,   c->x.stride, c->y.dilation,
+                             c->x.dilation, c->y.before, c->x.before,
+                             pitch,         c->has_bias, together(c->out_width, lanes),
+                             band,          apart};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, c->y.in, c->out_height, shared_rows(rc, c, 1), out);
     return true;
 }
 
@@ -244,7 +358,27 @@ static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_pla
                              c->x.kernel,   c->y.stride,   c->x.stride,  c->y.dilation,
                              c->x.dilation, c->y.before,   c->x.before,  c->has_bias};
     add_sizes(out, sizes, OI_COUNT(sizes));
+    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
+    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->unit = 2 * lanes;
     return true;
+}
+
+static bool plan_body(const oi_recipe_call *rc, const call *c, int64_t group, int64_t lanes,
+                      oi_recipe_plan *out)
+{
+    const bool is_points = c->is_points && c->places >= 2 * lanes;
+    const bool is_long = c->out_width >= LONG;
+    if (group > 1)
+        return c->out_width >= SHORT && plan_rows(rc, c, group, group == c->c, lanes, out);
+    if (is_points && is_across(rc, c, lanes) && plan_points_across(rc, c, lanes, out))
+        return true;
+    if (is_points)
+        return plan_points(rc, c, lanes, out);
+    if (is_long && is_across(rc, c, lanes) && plan_across(rc, c, lanes, out))
+        return true;
+    return (is_long && plan_rows(rc, c, 1, false, lanes, out)) ||
+           plan_few(c, rc->is_weight[1], lanes, out);
 }
 
 static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
@@ -259,24 +393,13 @@ static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
         !oi_conv_call_set(q, &c))
         return false;
     out->unit = 1;
-    if (group > 1) {
-        if (c.out_width < SHORT || !plan_rows(rc, &c, group, group == c.c, lanes, out))
-            return false;
-    } else if (c.is_points && c.places >= 2 * lanes) {
-        if (!plan_points(rc, &c, lanes, out))
-            return false;
-    } else if (c.out_width < LONG || !plan_rows(rc, &c, 1, false, lanes, out)) {
-        if (!plan_few(&c, rc->is_weight[1], lanes, out))
-            return false;
-        out->unit = 2 * lanes;
-    }
-    oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
-    oi_recipe_arg_add(out, OI_ARG_LAST, 0);
+    out->extent = c.m;
+    out->split_dim = 1;
+    if (!plan_body(rc, &c, group, lanes, out))
+        return false;
     out->bounds = out->n_args;
     oi_recipe_arg_real(out, -INFINITY);
     oi_recipe_arg_real(out, INFINITY);
-    out->extent = c.m;
-    out->split_dim = 1;
     return true;
 }
 

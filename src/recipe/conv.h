@@ -6,8 +6,9 @@
  * filter six vectors of places where it has a channel of its own. Windows of one place need no such
  * copy. These may be asked for some rows of the result only: row ... row_end - 1, where row r of x
  * lies at r % kept and row r of the result at r % out_kept; a sum is the same whoever asks. Where
- * there are few places, lanes are filters: windows become rows of a matrix product (gemm.h). What
- * comes out is kept within least ... most. */
+ * vectors would not be full of places, lanes are filters, and as many places as registers hold sums
+ * of meet a panel of 2 OI_VF; where there are few places, windows become rows of a matrix product
+ * (gemm.h). What comes out is kept within least ... most. */
 #ifndef OI_RECIPE_CONV_H
 #define OI_RECIPE_CONV_H
 
@@ -240,6 +241,21 @@ static inline __attribute__((always_inline)) void oi_conv_points(
         }
 }
 
+/* The rows of x under a row of the result, kh of every channel from row `above` on. */
+static inline void oi_conv_lay(const float *restrict x, float *restrict strip, int64_t rows,
+                               int64_t kept, int64_t height, int64_t width, int64_t kh,
+                               int64_t above, int64_t stride, int64_t dilation_y, int64_t left,
+                               int64_t pitch)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t at = above + i % kh * dilation_y;
+        const float *from = x + i / kh * kept * width;
+        from = at < 0 || at >= height ? NULL : from + oi_conv_at(at, kept, height) * width;
+        for (int64_t p = 0; p < stride; p++)
+            oi_conv_row(from, width, stride, p - left, strip + (i * stride + p) * pitch, pitch);
+    }
+}
+
 /* Windows (kh, kw) over the channels of a filter's group; strip: rows of x under a row of the
  * result, of pitch each. The filters first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_dense(
@@ -259,18 +275,163 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
         const int64_t f0 = g * each > first ? g * each : first;
         const int64_t f1 = (g + 1) * each < last ? (g + 1) * each : last;
         float *to = out + b * m * plane + oi_conv_at(y, out_kept, out_height) * out_width;
-        for (int64_t i = 0; i < rows; i++) {
-            const int64_t at = y * stride_y + i % kh * dilation_y - top;
-            const float *from = x + (b * c + g * (c / groups) + i / kh) * kept * width;
-            from = at < 0 || at >= height ? NULL : from + oi_conv_at(at, kept, height) * width;
-            for (int64_t p = 0; p < stride_x; p++)
-                oi_conv_row(from, width, stride_x, p - left, strip + i * step + p * pitch, pitch);
-        }
+        oi_conv_lay(x + (b * c + g * (c / groups)) * kept * width, strip, rows, kept, height, width,
+                    kh, y * stride_y - top, stride_x, dilation_y, left, pitch);
         for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
             oi_conv_filters(strip + i, w, bias, to + i, f0, f1, rows, step, kw, stride_x,
                             dilation_x, pitch, plane, out_width - i, has_bias, high, is_packed,
                             least, most);
     }
+}
+
+/* -- lanes are filters -- */
+
+/* Places that a panel of 2 OI_VF filters meets together: sums, filters and a place fill the
+ * registers. */
+enum { OI_CONV_PLACES = OI_VF == 16 ? 14 : 6 };
+
+/* What comes out of the sums of OI_VF filters, of which `filters` exist, at `places` places. */
+static inline __attribute__((always_inline)) void oi_conv_put(const oi_vf s[OI_CONV_PLACES],
+                                                              const float *restrict bias,
+                                                              float *restrict out, int64_t plane,
+                                                              int64_t filters, int64_t places,
+                                                              float least, float most)
+{
+    const oi_vf b = oi_vf_load(bias);
+    const float bounds[2] = {least, most};
+    oi_vf v[OI_VF];
+    for (int64_t i = 0; i < OI_VF; i++)
+        v[i] = i < places ? oi_conv_end(s[i], b, least, most, bounds) : oi_vf_set(0);
+    oi_vf_transpose(v);
+    if (filters >= OI_VF) {
+        for (int64_t f = 0; f < OI_VF; f++)
+            oi_vf_store_some(out + f * plane, v[f], places);
+        return;
+    }
+    oi_vf kept[OI_VF]; /* v itself stays in registers */
+    for (int64_t f = 0; f < OI_VF; f++)
+        kept[f] = v[f];
+    for (int64_t f = 0; f < filters; f++)
+        oi_vf_store_some(out + f * plane, kept[f], places);
+}
+
+/* A panel w of filters, of which `filters` exist, at `places` places: x is c channels `apart`, each
+ * kh rows `step` apart, and those as oi_conv_six has them. */
+static inline __attribute__((always_inline)) void oi_conv_panel(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, int64_t c, int64_t apart, int64_t kh, int64_t step, int64_t kw,
+    int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t filters, int64_t places,
+    float least, float most)
+{
+    oi_vf s[OI_CONV_PLACES], t[OI_CONV_PLACES];
+    for (int64_t i = 0; i < OI_CONV_PLACES; i++)
+        s[i] = t[i] = oi_vf_set(0);
+    for (int64_t n = 0; n < c; n++, x += apart)
+        for (int64_t i = 0; i < kh * kw; i++, w += 2 * OI_VF) {
+            const float *p =
+                x + i / kw * step + i % kw * dilation % stride * pitch + i % kw * dilation / stride;
+            __asm__("" : "+r"(p)); /* places are read anew: registers are for sums */
+            const oi_vf a = oi_vf_load(w), b = oi_vf_load(w + OI_VF);
+            for (int64_t q = 0; q < places; q++) {
+                const oi_vf v = oi_vf_set(p[q]);
+                s[q] = oi_vf_fma(v, a, s[q]);
+                t[q] = oi_vf_fma(v, b, t[q]);
+            }
+        }
+    oi_conv_put(s, bias, out, plane, filters, places, least, most);
+    if (filters > OI_VF)
+        oi_conv_put(t, bias + OI_VF, out + OI_VF * plane, plane, filters - OI_VF, places, least,
+                    most);
+}
+
+/* The biases of a panel, or 0. */
+static inline void oi_conv_biases(const float *restrict bias, int64_t filters, int64_t has_bias,
+                                  float *restrict own)
+{
+    for (int64_t i = 0; i < 2 * OI_VF; i++)
+        own[i] = has_bias && i < filters ? bias[i] : 0;
+}
+
+/* As oi_conv_points does, with panels of filters; strip: c times OI_VF numbers. */
+static inline __attribute__((always_inline)) void oi_conv_points_across(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t m,
+    int64_t height, int64_t width, int64_t has_bias, int64_t places, int64_t kept, int64_t out_kept,
+    int64_t row, int64_t row_end, int64_t first, int64_t last, float least, float most)
+{
+    const int64_t step = kept * width, plane = out_kept * width;
+    float own[2 * OI_VF];
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t y = row, rows; y < row_end; y += rows) {
+            const int64_t at_x = oi_conv_at(y, kept, height),
+                          at_y = oi_conv_at(y, out_kept, height);
+            rows = oi_conv_least(row_end - y, oi_conv_least(kept - at_x, out_kept - at_y));
+            const float *from = x + b * c * step + at_x * width;
+            float *to = out + b * m * plane + at_y * width;
+            for (int64_t i = 0; i < rows * width; i += places) {
+                const int64_t at = oi_conv_least(i, rows * width - places); /* some again */
+                for (int64_t j = 0; j < c; j++)
+                    for (int64_t p = 0; p < places; p++)
+                        strip[j * OI_VF + p] = from[j * step + at + p];
+                for (int64_t f = first; f < last; f += 2 * OI_VF) {
+                    oi_conv_biases(bias + f, m - f, has_bias, own);
+                    oi_conv_panel(strip, w + f * c, own, to + f * plane + at, c, OI_VF, 1, 0, 1, 1,
+                                  1, 0, plane, m - f, places, least, most);
+                }
+            }
+        }
+}
+
+/* Rows from ... to - 1 of channels that lie `apart`, each with its padding: zeros are rows, too. */
+static inline void oi_conv_pad(const float *restrict x, float *restrict strip, int64_t c,
+                               int64_t apart, int64_t kept, int64_t height, int64_t width,
+                               int64_t from, int64_t to, int64_t stride, int64_t left,
+                               int64_t pitch)
+{
+    for (int64_t n = 0; n < c; n++)
+        for (int64_t y = from; y < to; y++)
+            for (int64_t p = 0; p < stride; p++)
+                oi_conv_row(y < 0 || y >= height
+                                ? NULL
+                                : x + (n * kept + oi_conv_at(y, kept, height)) * width,
+                            width, stride, p - left,
+                            strip + n * apart + ((y - from) * stride + p) * pitch, pitch);
+}
+
+/* As oi_conv_dense does, with panels of filters; strip: the channels of x, `apart`, as far as they
+ * are under `band` rows of the result. */
+static inline __attribute__((always_inline)) void oi_conv_dense_across(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
+    int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
+    int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
+    int64_t left, int64_t pitch, int64_t has_bias, int64_t places, int64_t band, int64_t apart,
+    int64_t kept, int64_t out_kept, int64_t row, int64_t row_end, int64_t first, int64_t last,
+    float least, float most)
+{
+    const int64_t plane = out_kept * out_width, step = stride_x * pitch;
+    float own[2 * OI_VF];
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t y0 = row; y0 < row_end; y0 += band) {
+            const int64_t y1 = oi_conv_least(y0 + band, row_end), above = y0 * stride_y - top;
+            oi_conv_pad(x + b * c * kept * width, strip, c, apart, kept, height, width, above,
+                        above + (y1 - y0 - 1) * stride_y + (kh - 1) * dilation_y + 1, stride_x,
+                        left, pitch);
+            for (int64_t f = first; f < last; f += 2 * OI_VF) {
+                oi_conv_biases(bias + f, m - f, has_bias, own);
+                for (int64_t y = y0; y < y1; y++) {
+                    const float *from = strip + (y - y0) * stride_y * step;
+                    float *to =
+                        out + (b * m + f) * plane + oi_conv_at(y, out_kept, out_height) * out_width;
+                    for (int64_t i = 0; i < out_width; i += places) {
+                        const int64_t at = oi_conv_least(i, out_width - places); /* some again */
+                        oi_conv_panel(from + at, w + f * c * kh * kw, own, to + at, c, apart, kh,
+                                      dilation_y * step, kw, stride_x, dilation_x, pitch, plane,
+                                      m - f, places, least, most);
+                    }
+                }
+            }
+        }
 }
 
 /* -- a channel of its own for every filter -- */

@@ -100,7 +100,8 @@ def _(inputs, attrs, out_dtype, out_shape):
     if len(inputs) > 2:
         c, s = [wide(t)[p] for t in inputs[2:]]
     else:
-        rate = np.power(f(attrs.get("theta", 10000)), np.arange(half).astype(f) * f(-2.0 / max(dim, 1)))
+        exponent = np.arange(half).astype(f) * f(-2.0 / max(dim, 1))
+        rate = np.power(np.float64(f(attrs.get("theta", 10000))), exponent.astype(np.float64)).astype(f)  # in f32 numpy errs by processor
         angle = (p.astype(f) * f(attrs.get("scale", 1)))[..., None] * rate
         c, s = np.cos(angle.astype(np.float64)), np.sin(angle.astype(np.float64))
     if len(shape) == 4 and p.ndim == 2:

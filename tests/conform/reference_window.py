@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from reference_ops import accumulate, given_out, numbers, op, result
+from reference_ops import REFERENCE, accumulate, given_out, numbers, op, result
 from tensors import Tensor
 
 
@@ -158,11 +158,7 @@ def _(inputs, attrs, out_dtype, out_shape):
 
 @op("global_max_pool")
 def _(inputs, attrs, out_dtype, out_shape):
-    x = inputs[0].values
-    if x.dtype.kind in "iu":
-        return Tensor(out_dtype, x.max(axis=tuple(range(2, x.ndim)), keepdims=True, initial=np.iinfo(x.dtype).min))
-    wide = x.astype(np.float64)
-    return Tensor(out_dtype, np.maximum.reduce(wide, axis=tuple(range(2, x.ndim)), keepdims=True, initial=-np.inf).astype(x.dtype))
+    return REFERENCE["max_axis"](inputs, {"axes": list(range(2, inputs[0].values.ndim))}, out_dtype, out_shape)
 
 
 @op("col2im")

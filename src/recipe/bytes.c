@@ -209,6 +209,22 @@ static void pack_rows(const oi_packing *p, const void *const *in, void *out)
     }
 }
 
+/* Rows of every filter in fours, with signs; those of a filter of ones; then totals. */
+static void pack_deep_fours(const oi_packing *p, const void *const *in, void *out)
+{
+    const int64_t *n = p->sizes, kw = n[LANES], wide = up(kw, 4);
+    uint8_t *to = out;
+    for (int64_t f = 0; f <= n[FILTERS]; f++)
+        for (int64_t i = 0; i < n[TAPS] / kw * wide; i++) {
+            const int64_t at = f * n[TAPS] + i / wide * kw + i % wide;
+            const bool is_one = f == n[FILTERS];
+            *to++ = i % wide >= kw ? 0
+                    : is_one       ? 1
+                                   : ((const uint8_t *)in[0])[at] ^ (n[UNSIGNED] ? 128 : 0);
+        }
+    pack_totals(p, in, (int32_t *)(void *)to);
+}
+
 /* x_scale * w_scale / y_scale of every filter, as the op's definition computes it. */
 static void pack_factors(const oi_packing *p, const void *const *in, void *out)
 {
@@ -268,6 +284,18 @@ static bool add_fours(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_reci
                     .dtype = OI_I32,
                     .pack = pack_fours};
     memcpy(p.sizes, sizes, sizeof p.sizes);
+    return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
+}
+
+static bool add_deep_fours(const task *t, int64_t filters, int64_t kh, int64_t kw,
+                           oi_recipe_plan *out)
+{
+    oi_packing p = {
+        .name = "fours of rows",
+        .sizes = {1, filters, 1, kh * kw, 1, 1, kw, kh * kw, kh * kw, t->in[1].dtype == OI_U8},
+        .size_bytes = (uint64_t)((filters + 1) * kh * up(kw, 4) + (2 * filters + 1) * 4),
+        .dtype = OI_I32,
+        .pack = pack_deep_fours};
     return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
 
@@ -557,6 +585,47 @@ static bool plan_fours(const task *t, oi_conv_call c, int64_t groups, oi_recipe_
     return true;
 }
 
+/* The same where every filter has a channel of its own. */
+static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan *out)
+{
+    const int64_t across = (c->x.kernel + 3) / 4, tall = (c->y.kernel - 1) * c->y.dilation + 1;
+    const int64_t phases = c->y.stride < tall ? c->y.stride : tall;
+    const int64_t pitch = up(up(c->out_width, 16) * c->x.stride + 4 * across + 64, 64);
+    int64_t band = t->rc->rows && t->rc->rows < c->out_height ? t->rc->rows : c->out_height;
+    if (!oi_recipe_height(t->rc->target, "avx512vnni") || c->out_width > WIDEST ||
+        (c->x.kernel > 1 && c->x.dilation > 1) || c->x.stride > 4 || tall > SCRATCH / pitch ||
+        across * phases > 64)
+        return false;
+    while (band > 1 && ((band - 1) * c->y.stride + tall) * across * c->out_width > DEEP_NEAR)
+        band = (band + 1) / 2;
+    const int64_t rows = (band - 1) * c->y.stride + tall;
+    const int64_t deep = (rows + c->y.stride - 1) / c->y.stride;
+    const int64_t numbers = across * phases * deep * c->out_width + 64;
+    if (rows * pitch > SCRATCH || numbers > SCRATCH / 2 ||
+        !add_deep_fours(t, c->m, c->y.kernel, c->x.kernel, out))
+        return false;
+    out->function = t->kind == NONE ? "oi_fours_conv_deep" : "oi_fours_qconv_deep";
+    out->percent = DEEP_PERCENT;
+    out->extent = c->m;
+    out->unit = 1;
+    out->split_dim = 1;
+    add_tensors(t, true, out);
+    oi_recipe_scratch_add(out, "bytes", OI_I8, rows * pitch);
+    oi_recipe_scratch_add(out, "strip", OI_I32, numbers);
+    oi_recipe_scratch_add(out, "sums", OI_I32, 2 * up(band * c->out_width, 64) + 64);
+    oi_recipe_scratch_add(out, "taps", OI_I32, c->y.kernel * across);
+    add_kind(t, t->bias != NONE, out);
+    if (t->kind != NONE)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, c->out_height);
+    const int64_t sizes[] = {c->batches,    c->c,        c->y.in,     c->x.in,     c->m / c->c,
+                             c->out_width,  c->y.kernel, c->x.kernel, c->y.stride, c->x.stride,
+                             c->y.dilation, c->y.before, c->x.before, across,      phases,
+                             deep,          pitch,       band};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(t->rc, c, out);
+    return true;
+}
+
 /* Every filter has a channel of its own. */
 static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_recipe_plan *out)
 {
@@ -599,14 +668,13 @@ static bool plan_conv(task t, oi_recipe_plan *out)
         (t.x_zero != NONE && oi_operand_count(operand(&t, t.x_zero)) != 1))
         return false;
     set_rows(&t, &c, out);
-    if (groups > 1 && groups == c.c)
-        return plan_deep(&t, &c, lanes, out);
+    const bool is_deep = groups > 1 && groups == c.c;
     oi_recipe_plan other = *out;
-    if (plan_fours(&t, c, groups, &other)) {
+    if (is_deep ? plan_deep_fours(&t, &c, &other) : plan_fours(&t, c, groups, &other)) {
         *out = other;
         return true;
     }
-    return plan_windows(&t, &c, groups, lanes, out);
+    return is_deep ? plan_deep(&t, &c, lanes, out) : plan_windows(&t, &c, groups, lanes, out);
 }
 
 /* Zero points of x: one, or one for each row of a single matrix. */

@@ -2,7 +2,7 @@
 
 #include "recipe/bytes.h"
 #if defined(__AVX512VNNI__)
-#include "recipe/avx512vnni/fours.h"
+#include "recipe/avx512vnni/fdeep.h"
 #define HAS_FOURS true
 #else
 #define HAS_FOURS false
@@ -53,6 +53,13 @@ static bool fours_body(const char *function, const trial_arg *a)
         oi_fours_qconv(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
                        a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23), N4(27),
                        N4(31), N4(35), N4(39), a[43].n, a[44].n, a[45].n, a[46].n);
+    else if (strcmp(function, "oi_fours_conv_deep") == 0)
+        oi_fours_conv_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out,
+                           a[6].out, N4(7), N4(11), N4(15), N4(19), N4(23), N4(27));
+    else if (strcmp(function, "oi_fours_qconv_deep") == 0)
+        oi_fours_qconv_deep(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out,
+                            a[7].out, a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23),
+                            N4(27), N4(31), N4(35), a[39].n);
     else
         return false;
     return true;
@@ -248,11 +255,14 @@ static void test_fours(void **state)
         {NULL, 2, 1, 12, 20, 2, {9, 16}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
         {NULL, 1, 1, 8, 17, 1, {300}, {5}, {1}, {2, 2}, 1, true},
         {NULL, 2, 1, 32, 40, 1, {4, 7}, {1, 1}, {1, 1}, {0}, 1, true},
+        {NULL, 2, 1, 3, 3, 3, {140, 61}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
+        {NULL, 2, 2, 3, 6, 3, {19, 40}, {5, 6}, {2, 3}, {1, 0, 1, 1}, 1, false},
+        {NULL, 2, 1, 4, 4, 4, {9, 9}, {3, 3}, {3, 4}, {2, 2, 2, 2}, 1, true},
     };
     for (size_t i = 0; i < OI_COUNT(settings); i++)
         for (int kind = 0; kind < 16; kind++) {
             run_scaled(&settings[i], kind, kind & 1 ? 5e-5f : 2.5f, i);
-            assert_true(!HAS_FOURS || strcmp(last_body, "oi_fours_qconv") == 0);
+            assert_true(!HAS_FOURS || strncmp(last_body, "oi_fours_", 9) == 0);
             if (!(kind & 4))
                 run_integer(&settings[i], kind, i);
         }

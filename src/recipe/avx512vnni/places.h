@@ -1,4 +1,4 @@
-/* places.h: places of four channels become lanes, and sums bytes. */
+/* places.h: places of four channels or columns become lanes, and sums bytes. */
 #ifndef OI_RECIPE_PLACES_H
 #define OI_RECIPE_PLACES_H
 
@@ -27,6 +27,31 @@ static inline __attribute__((always_inline)) oi_vi oi_vi_fours(const void *a, co
     v = _mm512_inserti32x4(v, oi_vi_some(d, n), 3);
     v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), bytes);
     return is_unsigned ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)-128));
+}
+
+/* 64 bytes, n of them where there are no more, those with signs 128 more than they were. */
+static inline __attribute__((always_inline)) oi_vi oi_vi_unsigned(const void *p, int64_t n,
+                                                                  int64_t is_unsigned)
+{
+    const oi_vi v = n >= 64 ? oi_vi_load(p) : _mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, p);
+    return is_unsigned ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)-128));
+}
+
+/* 16 places, one to four bytes apart, of the 64 at p: a lane has four bytes from its place on. */
+static inline __attribute__((always_inline)) oi_vi oi_vi_along(const void *p, int64_t stride)
+{
+    const int s = (int)stride;
+    const __m512i parts =
+        _mm512_add_epi32(_mm512_set_epi32(3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0),
+                         _mm512_set_epi32(3 * s, 3 * s, 3 * s, 3 * s, 2 * s, 2 * s, 2 * s, 2 * s, s,
+                                          s, s, s, 0, 0, 0, 0)); /* 16 bytes for four places */
+    const __m128i bytes =
+        _mm_add_epi8(_mm_set_epi8(3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0),
+                     _mm_set_epi8((char)(3 * s), (char)(3 * s), (char)(3 * s), (char)(3 * s),
+                                  (char)(2 * s), (char)(2 * s), (char)(2 * s), (char)(2 * s),
+                                  (char)s, (char)s, (char)s, (char)s, 0, 0, 0, 0));
+    return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(parts, oi_vi_load(p)),
+                               _mm512_broadcast_i32x4(bytes));
 }
 
 /* 16 sums, each with `add`, times a factor within +-1, to the nearest whole number. */

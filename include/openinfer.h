@@ -878,6 +878,7 @@ typedef struct oi_device_info {
     } cpu;
     struct { /* sizes that were found best; 0 = by the caches */
         uint64_t share_elements, gemm_depth, gemm_rows, qlinear_bytes, stream_ahead, sdpa_floats;
+        uint64_t read_together; /* 0 = not at all */
     } tuning;
     struct {
         oi_mcu_core core;

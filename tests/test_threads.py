@@ -182,8 +182,8 @@ class Weights:
     tensors: dict
 
 
-def build(words, out, flags, *more):
-    run = subprocess.run([str(BIN), "synth", *words, "--target", "cpu_avx2", "-o", str(out), "--name", "judged", *more],
+def build(words, out, flags, *more, target="cpu_avx2"):
+    run = subprocess.run([str(BIN), "synth", *words, "--target", target, "-o", str(out), "--name", "judged", *more],
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     made = subprocess.run(["make", "-s", "-C", str(out), "CC=gcc"], capture_output=True, text=True,
@@ -311,6 +311,25 @@ def test_a_step_may_begin_with_pieces(words, tmp_path):
     assert first
     for threads in COUNTS[1:]:
         assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+
+
+def test_weights_are_read_together(words, tmp_path):
+    """Where the device asks for it; not where weights stay in the second caches."""
+    device = {"extends": "cpu_avx2", "cpu": {"cache_l2_bytes": 1024}, "tuning": {"read_together": 3}}
+    (tmp_path / "device.json").write_text(json.dumps(device))
+    build(words("layers"), tmp_path / "out", RACES, target=str(tmp_path / "device.json"))
+    source = (tmp_path / "out/judged.c").read_text()
+    size = (tmp_path / "out/weights.bin").stat().st_size
+    assert f"team_read(s->team, part, s->weights, {size}, 3);" in source
+    text = inputs(tmp_path / "out", 5)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+    device["cpu"]["cache_l2_bytes"] = size
+    (tmp_path / "device.json").write_text(json.dumps(device))
+    build(words("layers"), tmp_path / "few", "-O1", target=str(tmp_path / "device.json"))
+    assert "team_read" not in (tmp_path / "few/judged.c").read_text()
 
 
 def test_threads_are_used(words, tmp_path):

@@ -127,6 +127,7 @@ const oi_field oi_fields[] = {
     COUNT("tuning.gemm_rows", ON_CPU, tuning.gemm_rows, "0", 0, 4096, "the same, rows at a time"),
     COUNT("tuning.qlinear_bytes", ON_CPU, tuning.qlinear_bytes, "0", 0, 1 << 20, "weights in blocks: bytes of rows at a time"),
     COUNT("tuning.stream_ahead", ON_CPU, tuning.stream_ahead, "0", 0, 1 << 16, "weights that a single row reads: bytes to ask for early"),
+    COUNT("tuning.read_together", ON_CPU, tuning.read_together, "0", 0, 1 << 16, "weights that do not fit the second caches: threads read one in so many parts of them together at every step, so that the third cache has them as shared; 0 = none"),
     COUNT("tuning.sdpa_floats", ON_CPU, tuning.sdpa_floats, "0", 0, 1 << 18, "attention: scores at a time"),
 
     CHOICE("mcu.core", ON_MCU, mcu.core, OI_MCU_CORES, "\"generic32\"", "processor core"),

@@ -196,6 +196,9 @@ static oi_status find_sizes(tuning *t, const oi_verify_options *options, oi_diag
     const uint64_t aheads[] = {ahead, 2 * ahead, 4 * ahead};
     OI_TRY(try_sizes(t, &info->tuning.stream_ahead, aheads, OI_COUNT(aheads), stream_graph, options,
                      diag));
+    const uint64_t together[] = {0, 64};
+    OI_TRY(try_sizes(t, &info->tuning.read_together, together, OI_COUNT(together), stream_graph,
+                     options, diag));
     info->tuning.share_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */
     return OI_OK;
 }
@@ -250,6 +253,7 @@ static void put_file(const oi_device_info *i, const char *base, oi_jsonw *w)
     put_number(w, "gemm_depth", (double)i->tuning.gemm_depth);
     put_number(w, "gemm_rows", (double)i->tuning.gemm_rows);
     put_number(w, "qlinear_bytes", (double)i->tuning.qlinear_bytes);
+    put_number(w, "read_together", (double)i->tuning.read_together);
     put_number(w, "stream_ahead", (double)i->tuning.stream_ahead);
     put_number(w, "sdpa_floats", (double)i->tuning.sdpa_floats);
     put_number(w, "share_elements", (double)i->tuning.share_elements);

@@ -292,6 +292,13 @@ static void put_save(oi_cprog *c)
     oi_out_close(o, "");
 }
 
+/* Weights that do not stay in the second caches, where the device says so. */
+static int are_read_together(const oi_cprog *c)
+{
+    const oi_device_info *t = c->u->target;
+    return t->tuning.read_together && c->u->weights_bytes > 4 * t->cpu.cache_l2_bytes;
+}
+
 /* What a thread of the team runs. */
 static void put_part(oi_cprog *c)
 {
@@ -300,6 +307,11 @@ static void put_part(oi_cprog *c)
         return;
     oi_out_line(&c->out, "static int %s_part(void *ctx, int part, int parts)", g->name);
     oi_out_brace(&c->out);
+    if (are_read_together(c)) {
+        oi_out_line(&c->out, "const %s *s = ctx;", c->name);
+        oi_out_line(&c->out, "team_read(s->team, part, s->weights, %" PRIu64 ", %" PRIu64 ");",
+                    c->u->weights_bytes, c->u->target->tuning.read_together);
+    }
     oi_out_line(&c->out, "return %s(ctx, part, parts);", oi_c_block_name(c, g->program->entry));
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");

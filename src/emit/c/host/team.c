@@ -10,6 +10,7 @@
 #define STACK  (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
 #define ROUNDS 4          /* of pieces, before the last */
 #define AHEAD  256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
+#define BLOCK  1024       /* lines to read together */
 
 static void pause_a_little(void)
 {
@@ -143,6 +144,24 @@ int team_take(team *t, int part, team_piece *p)
     return 1;
 }
 
+/* A block at a time, so that the second still finds in the other's cache what it reads. */
+void team_read(team *t, int part, const void *p, size_t size, size_t of)
+{
+    const size_t call = t->seats[part].reads++, slices = call ? of : 1;
+    const size_t pairs = (size_t)t->parts / 2, lines = (size + 63) / 64;
+    const size_t pair = (size_t)part / 2 < pairs ? (size_t)part / 2 : pairs - 1;
+    if (pairs == 0)
+        return;
+    const size_t all = slices * pairs, own = call % slices * pairs + pair;
+    const size_t end = lines * (own + 1) / all;
+    size_t at = lines * own / all;
+    for (size_t n = 0; n <= lines / all; n += BLOCK) { /* for all pairs as often */
+        team_meet(t, part, 0, NULL);
+        for (const size_t stop = at + BLOCK < end ? at + BLOCK : end; at < stop; at++)
+            (void)*((const volatile char *)p + 64 * at);
+    }
+}
+
 static void *work(void *seat)
 {
     const team_seat *own = seat;
@@ -188,8 +207,10 @@ int team_start(team *t, int parts)
         return 1;
     }
     pthread_attr_setstacksize(&own, STACK);
-    for (int i = 0; i < TEAM_MOST; i++)
+    for (int i = 0; i < TEAM_MOST; i++) {
+        t->seats[i].reads = 0;
         atomic_init(&t->seats[i].cpu, -1);
+    }
     for (; n < parts; n++) {
         t->seats[n].team = t;
         t->seats[n].part = n;

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #define TEAM_MOST 64 /* threads */
 
@@ -16,6 +17,7 @@ typedef struct team_seat {
     team *team;
     pthread_t thread;
     int part;
+    size_t reads;   /* calls of team_read */
     atomic_int cpu; /* where it came to the last meeting; -1: nobody knows */
 } team_seat;
 
@@ -60,6 +62,12 @@ int team_meet(team *t, int part, int failed, const void *next);
  * 0 gave in *failed, and must let the others go; they all get what it then gives. */
 int team_come(team *t, int part, int *failed, const void *next);
 void team_go(team *t, int failed);
+
+/* Called by all parts: they read what lies at p, two of them the same, at first all of it and from
+ * then on one of `of` slices at every call. What two processors have read, the third cache keeps as
+ * shared, and some (Intel's servers) then give it to one of them up to a quarter faster: it need
+ * not come back from the second cache. It is forgotten with time, hence the slices. */
+void team_read(team *t, int part, const void *p, size_t size, size_t of);
 
 /* Between two meetings, once: *p, {0} at first, becomes the next piece of what the parts share,
  * until it is 0: there are none left. Each begins with half of its part; of the rest whoever comes

@@ -6,12 +6,13 @@
 #define SCRATCH 262144 /* what a thread's stack may well hold of them */
 #define WIDEST  4096   /* places of a row */
 
-#define FOURS_PLACES  256  /* of the result that are made together */
-#define FOURS_NEAR    8192 /* fours of a strip that stay near */
-#define FOURS_PERCENT 70
-#define TILES_PERCENT 200  /* of what vectors multiply */
-#define DEEP_NEAR     8192 /* pairs: first cache */
-#define DEEP_PERCENT  20   /* a load for every product, and of three rows' products one is 0 */
+#define FOURS_PLACES       256  /* of the result that are made together */
+#define FOURS_NEAR         8192 /* fours of a strip that stay near */
+#define FOURS_PERCENT      70
+#define TILES_PERCENT      200  /* of what vectors multiply */
+#define DEEP_FOURS_PERCENT 9    /* a four of three numbers, and all that is not a product */
+#define DEEP_NEAR          8192 /* pairs: first cache */
+#define DEEP_PERCENT       20   /* a load for every product, and of three rows' products one is 0 */
 
 static int64_t up(int64_t n, int64_t to)
 {
@@ -605,7 +606,7 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
         !add_deep_fours(t, c->m, c->y.kernel, c->x.kernel, out))
         return false;
     out->function = t->kind == NONE ? "oi_fours_conv_deep" : "oi_fours_qconv_deep";
-    out->percent = DEEP_PERCENT;
+    out->percent = DEEP_FOURS_PERCENT;
     out->extent = c->m;
     out->unit = 1;
     out->split_dim = 1;

@@ -21,14 +21,10 @@ static inline __attribute__((always_inline)) void oi_fdeep_row(const char *row, 
                                                                int64_t n, char *out,
                                                                oi_fdeep_shape s)
 {
-    int64_t begin = from < 0 ? -from : 0, end = s.width - from < n ? s.width - from : n;
-    end = row && begin < end ? end : 0;
-    begin = begin < end ? begin : end;
-    for (int64_t i = 0; i < end - begin; i += 4 * OI_VF)
-        oi_vi_store(out + begin + i,
-                    oi_vi_unsigned(row + from + begin + i, end - begin - i, s.is_unsigned));
-    memset(out, (int)s.zero, (size_t)begin);
-    memset(out + end, (int)s.zero, (size_t)(n - end));
+    const int64_t begin = from < 0 ? -from : 0, end = row ? s.width - from : 0;
+    for (int64_t i = 0; i < n; i += 4 * OI_VF)
+        oi_vi_store(out + i, oi_vi_padded(row + from + i, begin - i, end - i, (int32_t)s.zero,
+                                          s.is_unsigned));
 }
 
 /* Rows from row `row` of a channel on, for n rows of the result. */
@@ -85,9 +81,9 @@ static inline __attribute__((always_inline)) void oi_fdeep_sums(const int32_t *s
     }
 }
 
-/* As oi_bytes_deep. packed: of every filter kh rows of fours; those of a filter of ones; totals as
- * in fours.h. bytes: the rows of x under `band` rows; strip: their fours; sums: of a filter, and of
- * x; taps: room for the fours of a window. */
+/* As oi_bytes_deep. packed: of every filter kh rows
+ * of fours; those of a filter of ones; totals as in fours.h. bytes: the rows of x under `band`
+ * rows; strip: their fours; sums: of a filter, and of x; taps: room for the fours of a window. */
 static inline __attribute__((always_inline)) void oi_fdeep_windows(
     const char *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports, char *bytes,
     int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c, int64_t of,

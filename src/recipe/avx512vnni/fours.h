@@ -28,19 +28,12 @@ static inline __attribute__((always_inline)) void oi_fours_row(const void *row, 
                                                                int64_t is_unsigned, int32_t fill,
                                                                int32_t *out)
 {
-    int64_t begin = from < 0 ? -from : 0, end = width - from < n ? width - from : n;
-    end = row && begin < end ? end : 0;
-    begin = begin < end ? begin : end;
-    const char *p = (const char *)row + (begin < end ? from + begin : 0);
+    const int64_t begin = from < 0 ? -from : 0, end = row ? width - from : 0;
     const int64_t second = c > 1 ? plane : 0, third = c > 2 ? 2 * plane : 0; /* or any: times 0 */
     const int64_t last = c > 3 ? 3 * plane : 0;
-    for (int64_t i = 0; i < begin; i++)
-        out[i] = fill;
-    for (int64_t i = 0; i < end - begin; i += OI_VF)
-        oi_vi_store(out + begin + i, oi_vi_fours(p + i, p + second + i, p + third + i, p + last + i,
-                                                 end - begin - i, is_unsigned));
-    for (int64_t i = end; i < n; i++)
-        out[i] = fill;
+    for (int64_t i = 0; i < n; i += OI_VF)
+        oi_vi_store(out + i, oi_vi_fours((const char *)row + from + i, second, third, last,
+                                         begin - i, end - i, fill, is_unsigned));
 }
 
 /* Such a row in parts, each `pitch` long: columns that are a stride apart lie side by side. */
@@ -151,7 +144,14 @@ static inline __attribute__((always_inline)) void oi_fours_line(const int32_t *s
         }
         finish = oi_bytes_end(kind);
     }
-    for (int64_t i = 0; i < n; i++)
+    int64_t i = 0;
+    for (; i + 4 * OI_VF <= n; i += 4 * OI_VF) /* loops of which compilers make vectors alone */
+        for (int64_t k = 0; k < 4 * OI_VF; k++)
+            finish(ports, batch, filter, place, i + k, (int32_t)((uint32_t)sums[i + k] + add));
+    for (; i + OI_VF <= n; i += OI_VF)
+        for (int64_t k = 0; k < OI_VF; k++)
+            finish(ports, batch, filter, place, i + k, (int32_t)((uint32_t)sums[i + k] + add));
+    for (; i < n; i++)
         finish(ports, batch, filter, place, i, (int32_t)((uint32_t)sums[i] + add));
 }
 

@@ -4,37 +4,52 @@
 
 #include "recipe/avx512vnni/dot.h"
 
-/* The first n of 16 bytes, or all. */
-static inline __attribute__((always_inline)) __m128i oi_vi_some(const void *p, int64_t n)
+/* A bit for each of 64 places that are there: from ... to - 1. */
+static inline __attribute__((always_inline)) __mmask64 oi_vi_there(int64_t from, int64_t to)
 {
-    if (n >= 16)
-        return _mm_loadu_si128((const __m128i *)p);
-    return _mm512_castsi512_si128(_mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, p));
+    const __mmask64 all = ~(__mmask64)0;
+    from = from < 0 ? 0 : from;
+    to = to < 64 ? to : 64;
+    return from < to ? all << from & all >> (64 - to) : 0;
 }
 
-/* 16 places of four channels, n of them where there are no more: a lane has those of a place.
- * Bytes with signs are 128 more than they were. */
-static inline __attribute__((always_inline)) oi_vi oi_vi_fours(const void *a, const void *b,
-                                                               const void *c, const void *d,
-                                                               int64_t n, int64_t is_unsigned)
+/* 16 bytes, or those of a mask. */
+static inline __attribute__((always_inline)) __m128i oi_vi_some(const void *p, __mmask64 mask)
 {
+    return mask == 0xffff ? _mm_loadu_si128((const __m128i *)p)
+                          : _mm512_castsi512_si128(_mm512_maskz_loadu_epi8(mask, p));
+}
+
+/* 16 places of four channels, of which those from ... to - 1 are there and the others are `fill`: a
+ * lane has the four of a place. Bytes with signs are 128 more than they were. */
+static inline __attribute__((always_inline)) oi_vi oi_vi_fours(const char *a, int64_t second,
+                                                               int64_t third, int64_t last,
+                                                               int64_t from, int64_t to,
+                                                               int32_t fill, int64_t is_unsigned)
+{
+    const __mmask64 mask = from <= 0 && to >= 16 ? 0xffff : oi_vi_there(from, to) & 0xffff;
     const __m512i quarters = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     const __m512i bytes =
         _mm512_broadcast_i32x4(_mm_set_epi8(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0));
-    __m512i v = _mm512_castsi128_si512(oi_vi_some(a, n));
-    v = _mm512_inserti32x4(v, oi_vi_some(b, n), 1);
-    v = _mm512_inserti32x4(v, oi_vi_some(c, n), 2);
-    v = _mm512_inserti32x4(v, oi_vi_some(d, n), 3);
+    __m512i v = _mm512_castsi128_si512(oi_vi_some(a, mask));
+    v = _mm512_inserti32x4(v, oi_vi_some(a + second, mask), 1);
+    v = _mm512_inserti32x4(v, oi_vi_some(a + third, mask), 2);
+    v = _mm512_inserti32x4(v, oi_vi_some(a + last, mask), 3);
     v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(quarters, v), bytes);
-    return is_unsigned ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)-128));
+    v = is_unsigned ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)-128));
+    return _mm512_mask_blend_epi32((__mmask16)mask, oi_vi_set(fill), v);
 }
 
-/* 64 bytes, n of them where there are no more, those with signs 128 more than they were. */
-static inline __attribute__((always_inline)) oi_vi oi_vi_unsigned(const void *p, int64_t n,
-                                                                  int64_t is_unsigned)
+/* 64 bytes, of which those from ... to - 1 are there and the others are `fill`, those with signs
+ * 128 more than they were. */
+static inline __attribute__((always_inline)) oi_vi oi_vi_padded(const char *p, int64_t from,
+                                                                int64_t to, int32_t fill,
+                                                                int64_t is_unsigned)
 {
-    const oi_vi v = n >= 64 ? oi_vi_load(p) : _mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, p);
-    return is_unsigned ? v : _mm512_xor_si512(v, _mm512_set1_epi8((char)-128));
+    const int32_t flip = is_unsigned ? 0 : 128;
+    const oi_vi v =
+        _mm512_mask_loadu_epi8(_mm512_set1_epi8((char)(fill ^ flip)), oi_vi_there(from, to), p);
+    return _mm512_xor_si512(v, _mm512_set1_epi8((char)flip));
 }
 
 /* 16 places, one to four bytes apart, of the 64 at p: a lane has four bytes from its place on. */

@@ -3,7 +3,9 @@
     python bench/page.py [build/bench.json] [-o docs]
 
 Lines of the text that start with @ are replaced: @machine, @table WORDS (rows whose case starts with one of them),
-@section WORDS (what follows, up to the next heading's end, only where there are such rows), @left_out.
+@section WORDS (what follows, up to the next heading's end, only where there are such rows), @left_out, @others (what
+other machines measured, of rows that have a bar). Figures stay in FOLDER/performance.json; those of a machine that
+programs are made for in another way go to FOLDER/performance_TARGET.json before they are replaced.
 """
 
 import argparse
@@ -21,11 +23,11 @@ def of(data, words):
     return [r for r in data["rows"] if r["case"].startswith(tuple(words))]
 
 
-def table(data, words):
-    if not of(data, words):
+def table(selected):
+    if not selected:
         return "Not measured in this run."
     lines = ["| case | unit | ours | spread | peer | | ratio | of the best runs | wanted | limit |", "|---|---|---|---|---|---|---|---|---|---|"]
-    for r in of(data, words):
+    for r in selected:
         n = rows.number
         ratio = f"{r['ratio']:.2f} | {rows.best_ratio(r):.2f}" if r["ratio"] else " | "
         wanted = f"{r['bar']:g}" + (" (not met)" if rows.is_met(r) is False else "") if r.get("bar") is not None else ""
@@ -48,7 +50,15 @@ def left_out(data):
     return "\n".join(f"Left out: {r['case']}: {r['left_out']}: {r['why']}." for r in data["left_out"])
 
 
-def page(data, text):
+def other(data):
+    return machine(data).replace("The machine", "Another machine", 1) + "\n\n" + table([r for r in data["rows"] if r.get("bar") is not None])
+
+
+def others(folder):
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("performance_*.json"))]
+
+
+def page(data, text, more=()):
     out, skips = [], False
     for line in text.splitlines():
         word, *rest = line.split() or [""]
@@ -60,18 +70,30 @@ def page(data, text):
         if skips:
             continue
         if word == "@table":
-            line = table(data, rest)
+            line = table(of(data, rest))
         elif word == "@machine":
             line = machine(data)
         elif word == "@left_out":
             line = left_out(data)
+        elif word == "@others":
+            line = "\n\n".join(map(other, more))
         out.append(line.replace("@rounds", str(data["rounds"])))
     return "\n".join(out).rstrip() + "\n"
 
 
+def keep(data, folder):
+    """data becomes performance.json; figures for another target that are there are kept beside it."""
+    newest = folder / "performance.json"
+    if newest.exists():
+        target = json.loads(newest.read_text())["machine"]["target"]
+        newest.rename(folder / f"performance_{target}.json")
+    newest.write_text(json.dumps(data, indent=1) + "\n")
+    (folder / f"performance_{data['machine']['target']}.json").unlink(missing_ok=True)
+
+
 def write(data, folder):
-    (folder / "performance.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "performance.md").write_text(page(data, (HERE / "performance.md").read_text()))
+    keep(data, folder)
+    (folder / "performance.md").write_text(page(data, (HERE / "performance.md").read_text(), others(folder)))
     (folder / "performance_ratios.svg").write_text(charts.ratios(data["rows"]))
     (folder / "performance_roofline.svg").write_text(charts.roofline(data["rows"], data["machine"], data["threads"]))
 

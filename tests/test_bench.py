@@ -75,10 +75,22 @@ def test_page(measured):
         assert "tiny product" in {t.text for t in drawn.iter("{http://www.w3.org/2000/svg}text")}
 
 
+def test_figures_of_another_machine_stay(measured, tmp_path):
+    data = json.loads((measured / "bench.json").read_text())
+    one, two = ({**data, "machine": {**data["machine"], "cpu": cpu, "target": cpu}} for cpu in ("one", "two"))
+    one["rows"] = [{**r, "bar": 2} for r in one["rows"]]
+    for made in (one, two, one, two):
+        page.write(made, tmp_path)
+    assert {p.name for p in tmp_path.glob("*.json")} == {"performance.json", "performance_one.json"}
+    assert page.others(tmp_path) == [one] and json.loads((tmp_path / "performance.json").read_text()) == two
+    text = page.page(two, "@machine\n\n@others\n", page.others(tmp_path))
+    assert text.index("The machine: two") < text.index("Another machine: one") < text.index("| tiny product | ms |")
+
+
 def test_page_is_what_was_measured():
     """docs/performance.md is not written by hand."""
     data = json.loads((REPO / "docs/performance.json").read_text())
-    assert (REPO / "docs/performance.md").read_text() == page.page(data, (REPO / "bench/performance.md").read_text())
+    assert (REPO / "docs/performance.md").read_text() == page.page(data, (REPO / "bench/performance.md").read_text(), page.others(REPO / "docs"))
     assert (REPO / "docs/performance_ratios.svg").read_text() == charts.ratios(data["rows"])
 
 

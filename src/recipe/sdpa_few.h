@@ -9,6 +9,27 @@
 
 /* -- scores -- */
 
+/* OI_VF features of as many keys: v[i] has feature i. The last of n keys stands in for those
+ * beyond; where there is none, the one before them. */
+static inline __attribute__((always_inline)) void oi_sdpa_columns(const void *restrict k,
+                                                                  int64_t at, int64_t step,
+                                                                  int64_t size, int64_t n,
+                                                                  oi_vf v[OI_VF])
+{
+    const uint16_t *halves[OI_VF];
+    for (int64_t i = 0; i < OI_VF; i++) {
+        const int64_t from = at + (i < n ? i : n - 1) * step;
+        if (size == 2)
+            halves[i] = (const uint16_t *)k + from;
+        else
+            v[i] = oi_vf_load((const float *)k + from);
+    }
+    if (size == 2)
+        oi_vf_columns_f16(halves, v);
+    else
+        oi_vf_transpose(v);
+}
+
 /* Up to 2 OI_VF keys, `step` apart, feature by feature. A last key stands in for those beyond n. */
 static inline __attribute__((always_inline)) void oi_sdpa_panel(const void *restrict k, int64_t at,
                                                                 int64_t step, int64_t size,
@@ -21,11 +42,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_panel(const void *rest
         for (int64_t half = 0; half < 2 * OI_VF; half += OI_VF) {
             oi_vf v[OI_VF];
             oi_sdpa_ahead(next, (2 * f + half) / OI_VF * bytes, bytes);
-            for (int64_t i = 0; i < OI_VF; i++) {
-                const int64_t key = half + i < n ? half + i : n - 1;
-                v[i] = oi_sdpa_load(k, at + key * step + f, size);
-            }
-            oi_vf_transpose(v);
+            oi_sdpa_columns(k, at + half * step + f, step, size, n - half, v);
             for (int64_t i = 0; i < OI_VF; i++)
                 oi_vf_store(panel + (f + i) * 2 * OI_VF + half, v[i]);
         }

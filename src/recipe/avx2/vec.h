@@ -168,6 +168,14 @@ static inline void oi_vf_transpose(oi_vf v[OI_VF])
     }
 }
 
+/* Column j of rows of OI_VF halves: v[j] has number j of each. */
+static inline void oi_vf_columns_f16(const uint16_t *const rows[OI_VF], oi_vf v[OI_VF])
+{
+    for (int i = 0; i < OI_VF; i++)
+        v[i] = oi_vf_load_f16(rows[i]);
+    oi_vf_transpose(v);
+}
+
 /* What lies there will be read soon; it need not exist. Inlined at once: gcc drops calls of a
  * function that gives nothing and changes nothing. */
 static inline __attribute__((always_inline)) void oi_prefetch(const void *p)

@@ -458,7 +458,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     const char *plain = lent.plain.n ? oi_buf_to_arena(&lent.plain, c->arena) : "";
     oi_out_line(&c->aside, "static int %s(%s%s)", name, parameters(c, mask, false, true), typed);
     oi_out_brace(&c->aside);
-    if (strstr(text, "failed = ")) /* declared only where it is used */
+    if (oi_text_has_word(text, "failed")) /* declared only where it is used */
         oi_out_line(&c->aside, "int failed;");
     oi_out_text(&c->aside, oi_c_place_lines(c));
     oi_out_text(&c->aside, text);
@@ -619,13 +619,13 @@ static void put_block(oi_cprog *c, uint32_t block)
     oi_out_brace(&c->out);
     if (is_shared)
         oi_out_line(&c->out, "int failed = 0;");
-    else if (strstr(rest, "failed = ")) /* declared only where it is used */
+    else if (oi_text_has_word(rest, "failed")) /* declared only where it is used */
         oi_out_line(&c->out, "int failed;");
-    if (!strstr(rest, "s->") && !strstr(rest, "(s"))
+    if (!oi_text_has_word(rest, "s"))
         oi_out_line(&c->out, "(void)s;");
-    if (is_shared && !strstr(rest, "part,") && !strstr(rest, "part =="))
+    if (is_shared && !oi_text_has_word(rest, "part"))
         oi_out_line(&c->out, "(void)part;");
-    if (is_shared && !strstr(rest, "parts"))
+    if (is_shared && !oi_text_has_word(rest, "parts"))
         oi_out_line(&c->out, "(void)parts;");
     oi_out_text(&c->out, rest);
     oi_out_line(&c->out, is_shared ? "return failed;" : "return 0;");

@@ -82,6 +82,20 @@ def openinfer():
     return run
 
 
+@pytest.fixture(scope="session")
+def needs_target(openinfer):
+    """needs_target(NAME) leaves a test out whose programs cannot be built or run here."""
+    profiles = {p["name"]: p for p in json.loads(openinfer("targets", "--json").stdout)["profiles"]}
+
+    def check(target):
+        if not profiles[target]["can_run"]:
+            pytest.skip(f"this machine cannot run programs for {target}")
+        if not profiles[target]["can_build"]:
+            pytest.skip(f"no compiler for {target} here")
+
+    return check
+
+
 def once(folder, write):
     """The folder that `write` fills, filled by whoever comes first; others may do so at the same time."""
     if not folder.exists():

@@ -149,11 +149,8 @@ def test_examples_compile_for_what_cannot_run_here(openinfer, example_package, t
 
 @pytest.mark.parametrize("more", [[], ["--per-node"]], ids=["steps", "nodes"])
 @pytest.mark.parametrize("target", MADE_OF)
-def test_results(openinfer, words, target, more):
-    if not machine(openinfer, target)["can_run"]:
-        pytest.skip(f"this machine cannot run programs for {target}")
-    if not machine(openinfer, target)["can_build"]:
-        pytest.skip(f"no compiler for {target} here")
+def test_results(openinfer, needs_target, words, target, more):
+    needs_target(target)
     result = openinfer("verify", *words, "--target", target, "--steps", "2", "--cflags", "-O2", *more)
     assert "they agree" in result.stdout
 

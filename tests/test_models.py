@@ -274,14 +274,15 @@ def test_smollm2_as_emitted_program_says_the_same():
 # Every model on every target, free-running and node by node, what lasts included. Without tuned bodies, or under
 # qemu, a token takes seconds: there graphs are cut to eight tokens at once, in all their layers.
 WAYS = [[], ["--per-node"]]
-TARGETS = ["cpu_avx2", "cpu_scalar", "cpu_neon"] if ALL else ["cpu_avx2"]
+QUICK = ["cpu_avx2", "cpu_avx512", "cpu_amx", "cpu_amx_bf16"]  # where the processor has the instructions
+TARGETS = [*QUICK, "cpu_scalar", "cpu_neon"] if ALL else ["cpu_avx2"]
 VERIFIED = {"silero": ("vad.oi", []), "ocr": ("direction.oi", []),
             "minilm": ("embed.oi", ["--set", "n=7", "--set", "tokens=random:1:0:20000"])}  # fmt: skip
 
 
 def cut(folder, graph, where, target):
     """The graph as it is, or a copy for eight tokens at once."""
-    if target == "cpu_avx2":
+    if target in QUICK:
         return folder / graph
     (where / graph).write_text(re.sub(r"\bT\b", "8", (folder / graph).read_text()))
     return where / graph
@@ -339,7 +340,7 @@ def read_and_say(folder, where, target, n_read):
 def test_smollm2_emitted_does_what_the_simulator_does(target, way, tmp_path):
     """Tuned bodies, and plain loops where there are no vectors, give the simulator's bits: free-running, too, logits
     and caches are equal after eight steps."""
-    words = read_and_say(model("smollm2"), tmp_path, target, 32 if target == "cpu_avx2" else 8)
+    words = read_and_say(model("smollm2"), tmp_path, target, 32 if target in QUICK else 8)
     said = verify(*words, *way, *no_memory(target))
     rows = [line.split() for line in said.splitlines() if line.startswith(("output", "state"))]
     assert len(rows) == 5 and all(float(row[4]) == 0 for row in rows), said

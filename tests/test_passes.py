@@ -456,9 +456,10 @@ def test_what_a_consumer_hides(openinfer, tmp_path, body):
 
 @pytest.mark.parametrize("rows, greatest", [(1, False), (5, False), (1, True)])
 @pytest.mark.parametrize("target, strips, parts", [("cpu_avx2", {32: 5}, {32: 2}), ("cpu_avx512", {32: 3, 64: 2}, {32: 1, 64: 1})])
-def test_rows_of_weights_side_by_side(openinfer, tmp_path, rows, greatest, target, strips, parts):
+def test_rows_of_weights_side_by_side(openinfer, needs_target, tmp_path, rows, greatest, target, strips, parts):
     """Products without a recipe read as many rows of their weights at once as a register has bytes, if they come out
     even, and the weights file has them in that order; sums that begin in 16 bits hold the greatest that there can be."""
+    needs_target(target)
     rng = numpy.random.default_rng(7)
     with PackageWriter(tmp_path / "m.oinf") as package:
         for layer in range(2):
@@ -491,9 +492,7 @@ block entry {{
 }}
 """)
     common = [path, "--model", tmp_path / "m.oinf", "--target", target, "--without", "recipes"]
-    profiles = json.loads(openinfer("targets", "--json").stdout)["profiles"]
-    can_run = next(p for p in profiles if p["name"] == target)["can_run"]
-    for without in ([], ["--without", "layout"], ["--without", "rows"], ["--without", "shorts"]) if can_run else ():
+    for without in [], ["--without", "layout"], ["--without", "rows"], ["--without", "shorts"]:
         words = ["--steps", 3, "--cflags", "-O1 -Wall -Wextra -Werror", "--set", "x=1" if greatest else "x=random:3:-1:1"]
         run = openinfer("verify", *common, *without, *words)
         assert "they agree" in run.stdout

@@ -36,6 +36,8 @@ WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), mor
     "avx2-gcc-sanitized": ("cpu_avx2", "gcc", SANITIZED, []),
     "neon": ("cpu_neon", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", []),
     "neon-nodes": ("cpu_neon", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", ["--per-node"]),
+    "avx512-gcc-nodes": ("cpu_avx512", "gcc", f"-O2 {STRICT}", ["--per-node"]),
+    "amx-gcc": ("cpu_amx", "gcc", f"-O2 {STRICT}", []),
     "dotprod": ("cpu_neon_dotprod", "aarch64-linux-gnu-gcc", f"-O2 {STRICT}", []),
 }
 if os.environ.get("OPENINFER_SANITIZED"):  # what is emitted was judged already: now it is about who emits it
@@ -81,16 +83,11 @@ def tool_is_here(compiler):
         pytest.skip("qemu-user is not installed")
 
 
-def has_avx2():
-    return "cpu:avx2" in run_all.devices(BIN)
-
-
 @pytest.mark.parametrize("name, way", [(name, way) for i, name in enumerate(NAMES) for way in ways_for(i)])
-def test_example(openinfer, example, name, way):
+def test_example(openinfer, needs_target, example, name, way):
     target, compiler, flags, more = WAYS[way]
     tool_is_here(compiler)
-    if target == "cpu_avx2" and not has_avx2():
-        pytest.skip("this machine has no AVX2")
+    needs_target(target)
     flagged = [] if flags is None else ["--cflags", flags]
     result = openinfer("verify", *example(name), "--target", target, "--cc", compiler, *flagged, *more)
     assert "8 steps compared" in result.stdout and "they agree" in result.stdout

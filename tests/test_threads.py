@@ -169,9 +169,9 @@ block entry {
 }
 """
 PRODUCT = """
-dynamic { a: f32[131, 300]; b: f32[300, 333]; }
+dynamic { a_parts: f32[131, 300]; b: f32[300, 333]; }
 volatile { y: f32[131, 333]; }
-block entry { op matmul(a, b) >> y; return y; }
+block entry { op matmul(a_parts, b) >> y; return y; }
 """
 GRAPHS = {"product": (PRODUCT, 1), "bytes": (BYTES, 1), "grown": (GROWN, 4), "mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
           "rows": (ROUNDED.format(rows=24), 1)}  # fmt: skip
@@ -249,6 +249,18 @@ def test_same_bits(words, tmp_path, name):
         assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
 
 
+@pytest.mark.parametrize("target", ["cpu_avx512", "cpu_amx", "cpu_amx_bf16"])
+@pytest.mark.parametrize("name", ["bytes", "mixed", "product", "rows"])
+def test_same_bits_of_wide_bodies(words, needs_target, tmp_path, name, target):
+    needs_target(target)
+    build(words(name), tmp_path / "out", RACES, "--share-all", target=target)
+    text = inputs(tmp_path / "out", 3)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+
+
 @pytest.mark.parametrize("name", ["silero", "ocr"])
 def test_same_bits_of_models(tmp_path, name):
     folder = REPO / "build/models" / name
@@ -305,7 +317,7 @@ def test_a_step_may_begin_with_pieces(words, tmp_path):
     """All have met when it begins: what takes long there is taken in pieces, too."""
     build(words("product"), tmp_path / "out", RACES)
     source = (tmp_path / "out/judged.c").read_text()
-    assert source.count("next_piece(s, part") == 1 and "matmul_y(s->a, s->b, s->y, piece.n, piece.of)" in source
+    assert source.count("next_piece(s, part") == 1 and "matmul_y(s->a_parts, s->b, s->y, piece.n, piece.of)" in source
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first

@@ -22,10 +22,10 @@ static const cli_option options[] = {
     OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
     OPT_FLAG("device-only", 0, &device_only,
              "only what runs on the device itself: the shaders of a Vulkan device"),
-    OPT_TEXT(
-        "dump-after", 0, "PASS", &dump_after,
-        "print what this pass made: fold, dead, rename, same, hoist, forward, clamp, inline, "
-        "fuse, finish, rows, narrow, shorts, lend, layout, schedule, inplace, memory or threads"),
+    OPT_TEXT("dump-after", 0, "PASS", &dump_after,
+             "print what this pass made: fold, dead, rename, same, hoist, forward, clamp, inline, "
+             "fuse, finish, rows, narrow, shorts, whole, lend, layout, schedule, inplace, memory "
+             "or threads"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_END,
 };

@@ -505,6 +505,54 @@ block entry {{
         assert tuple(collections.Counter(map(int, f)) for f in found) == wanted
 
 
+WHOLE = """
+dynamic { ta: i32[6]; tb: i32[6]; tc: i32[6]; te: i32[6]; f: f32[6]; }
+constant { half: f32 @init(0.5); third: f32 @init(0.3); quarter: f32 @init(0.25); four: f32 @init(4); }
+volatile { a: i8[6]; b: u8[6]; c: i8[6]; d: i8[6]; e: i16[6]; }
+block entry {
+  assign r: f32[6];
+  op cast(ta, to=f32) >> r;
+  op mul(r, quarter) >> r;
+  op round(r) >> r;
+  op clamp(r, min=-3, max=100) >> r;
+  op cast(r, to=i8) >> a;
+  op cast(tb, to=f32) >> r;
+  op mul(r, third) >> r;
+  op cast(r, to=u8) >> b;
+  op cast(tc, to=f32) >> r;
+  op mul(r, four) >> r;
+  op round(r) >> r;
+  op clamp(r, min=-3, max=100) >> r;
+  op cast(r, to=i8) >> c;
+  op round(f) >> r;
+  op clamp(r, min=-3, max=100) >> r;
+  op cast(r, to=i8) >> d;
+  op cast(te, to=f32) >> r;
+  op mul(r, half) >> r;
+  op clamp(r, min=-2.5, max=100000) >> r;
+  op cast(r, to=i16) >> e;
+  return a, b, c, d, e;
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="for x86")
+def test_floats_are_cut_to_32_bits_where_they_fit(openinfer, tmp_path):
+    """A quarter of an i32 does, four times one only within limits, a float that nobody knows never; what is none is 0."""
+    path = tmp_path / "g.oi"
+    path.write_text(WHOLE)
+    numpy.save(tmp_path / "t.npy", numpy.array([-(2**31), 2**31 - 1, -9, 10, 1021, 0], numpy.int32))
+    numpy.save(tmp_path / "f.npy", numpy.array([numpy.nan, numpy.inf, -numpy.inf, 0.5, -1.5, 99.5], numpy.float32))
+    openinfer("synth", path, "--target", "cpu_avx2", "-o", tmp_path / "out")
+    code = (tmp_path / "out/g.c").read_text()
+    assert len(re.findall(r"= \(int32_t\)v\d;", code)) == 4  # not what nobody knows
+    assert len(re.findall(r"oi_max_i32\(\w+, -3\)", code)) == 1 and len(re.findall(r"oi_max_f32\(\w+, -3.0f\)", code)) == 2
+    for without in [], ["--without", "whole"]:
+        words = [w for name in "abce" for w in ("--set", f"t{name}={tmp_path / 't.npy'}")] + ["--set", f"f={tmp_path / 'f.npy'}", "--steps", 1]
+        run = openinfer("verify", path, "--target", "cpu_avx2", *without, *words, "--cflags", "-O3 -Wall -Wextra -Werror")
+        assert "they agree" in run.stdout
+
+
 TIED = """
 dynamic {{ tokens: i32[3]; }}
 constant {{

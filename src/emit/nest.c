@@ -136,9 +136,10 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
 {
     static const oi_op_value no = {.tag = OI_VALUE_BOOL},
                              trunc = {.tag = OI_VALUE_STRING, .s = "trunc"};
-    const oi_op *cast = oi_op_find("cast");
     const char *v = x->values[op->args[0]];
     oi_arena *a = x->p->arena;
+    if (op->fits)
+        return oi_arena_printf(a, "(%s)%s", type_text(x, op->type), v);
     if (oi_form_of(op->from) != op->from) /* narrower than what it is held in: round first */
         v = oi_arena_printf(a, "oi_f32_of_%s(oi_near_%s_f32(%s))", oi_dtype_name(op->from),
                             oi_dtype_name(op->from), v);
@@ -146,13 +147,12 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
         if (oi_form_of(op->type) == op->type)
             return v;
     oi_op_value attrs[3] = {{.tag = OI_VALUE_DTYPE, .dtype = op->type}, trunc, no};
-    oi_scall call = {.op = cast, .attrs = attrs, .in0 = op->from};
+    oi_scall call = {.op = oi_op_find("cast"), .attrs = attrs, .in0 = op->from};
     binding b = {.n = 0};
-    oi_dtype source = oi_form_source(op->from);
+    const oi_dtype source = oi_form_source(op->from), to = op->type;
     bind_name(&b, "x", source, v);
     bind_attrs(x, &b, &call);
-    return widen(x, op->type,
-                 expression(x, part_text(&call, OI_PART_EXPR, source, op->type), &b, op->type));
+    return widen(x, to, expression(x, part_text(&call, OI_PART_EXPR, source, to), &b, to));
 }
 
 /* A cast to a float that the value is held in already: f16 to f32. */

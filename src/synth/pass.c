@@ -15,17 +15,18 @@ static oi_status done_already(oi_unit *u)
 /* Recipes are picked while graphs become statements: what they take is never taken apart. Those
  * that hand over their sums are picked by finish, when it is known what becomes of a sum. */
 static const pass passes[] = {
-    {"recipes", done_already, false},      {"fold", oi_pass_fold, false},
-    {"dead", oi_pass_dead, false},         {"rename", oi_pass_rename, false},
-    {"same", oi_pass_same, false},         {"hoist", oi_pass_hoist, false},
-    {"forward", oi_pass_forward, false},   {"clamp", oi_pass_clamp, false},
-    {"inline", oi_pass_inline, false},     {"fuse", oi_pass_fuse, false},
-    {"finish", oi_pass_finish, false},     {"rows", oi_pass_rows, false},
-    {"narrow", oi_pass_narrow, false},     {"shorts", oi_pass_shorts, false},
-    {"lend", oi_pass_lend, false},         {"layout", oi_pass_layout, false},
-    {"schedule", oi_pass_schedule, false}, {"turns", oi_pass_turns, false},
-    {"inplace", oi_pass_inplace, false},   {"memory", oi_pass_memory, true},
-    {"threads", oi_pass_threads, false},   {"cost", oi_pass_cost, true},
+    {"recipes", done_already, false},    {"fold", oi_pass_fold, false},
+    {"dead", oi_pass_dead, false},       {"rename", oi_pass_rename, false},
+    {"same", oi_pass_same, false},       {"hoist", oi_pass_hoist, false},
+    {"forward", oi_pass_forward, false}, {"clamp", oi_pass_clamp, false},
+    {"inline", oi_pass_inline, false},   {"fuse", oi_pass_fuse, false},
+    {"finish", oi_pass_finish, false},   {"rows", oi_pass_rows, false},
+    {"narrow", oi_pass_narrow, false},   {"shorts", oi_pass_shorts, false},
+    {"whole", oi_pass_whole, false},     {"lend", oi_pass_lend, false},
+    {"layout", oi_pass_layout, false},   {"schedule", oi_pass_schedule, false},
+    {"turns", oi_pass_turns, false},     {"inplace", oi_pass_inplace, false},
+    {"memory", oi_pass_memory, true},    {"threads", oi_pass_threads, false},
+    {"cost", oi_pass_cost, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

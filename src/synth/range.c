@@ -18,8 +18,11 @@ oi_range oi_range_of_type(oi_dtype t)
 
 /* -- what weights hold -- */
 
-static void look_at(const oi_tensor *t, const void *data, oi_range *r)
+typedef void look_fn(const oi_tensor *t, const void *data, void *ctx);
+
+static void look_at(const oi_tensor *t, const void *data, void *ctx)
 {
+    oi_range *r = ctx;
     for (int64_t e = 0; e < oi_tensor_count(t); e++) {
         int64_t v = oi_element_i64(t->dtype, data, (uint64_t)e);
         r->from = v < r->from ? v : r->from;
@@ -27,36 +30,64 @@ static void look_at(const oi_tensor *t, const void *data, oi_range *r)
     }
 }
 
-static oi_range range_of_contents(const oi_tensor *t)
+static void look_at_reals(const oi_tensor *t, const void *data, void *ctx)
 {
-    oi_range all = oi_range_of_type(t->dtype), r = {INT64_MAX, INT64_MIN};
+    double *r = ctx; /* from, to; both are none as soon as an element is */
+    for (int64_t e = 0; e < oi_tensor_count(t); e++) {
+        double v = oi_element_f64(t->dtype, data, (uint64_t)e);
+        r[0] = !isfinite(v) ? -INFINITY : v < r[0] ? v : r[0];
+        r[1] = !isfinite(v) ? INFINITY : v > r[1] ? v : r[1];
+    }
+}
+
+/* Looks at all that weights hold; false: it is not known. */
+static bool look_through(const oi_tensor *t, look_fn *look, void *ctx)
+{
     int64_t n = oi_tensor_count(t);
-    if (t->space != OI_SPACE_WEIGHTS || t->packing || oi_dtype_is_float(t->dtype) ||
-        t->dtype == OI_U64 || t->dtype == OI_BOOL || n < 1 ||
+    if (t->space != OI_SPACE_WEIGHTS || t->packing || n < 1 ||
         t->n_entries > MOST_READ / (uint64_t)n)
-        return all;
+        return false;
     if (t->bytes) {
-        if (t->n_table)
-            return all;
-        look_at(t, t->bytes, &r);
-        return r;
+        if (!t->n_table)
+            look(t, t->bytes, ctx);
+        return !t->n_table;
     }
-    if (!t->sources) {
-        uint64_t bits = t->init;
-        int64_t v = oi_element_i64(t->dtype, &bits, 0);
-        return (oi_range){v, v};
-    }
-    for (uint64_t e = 0; e < t->n_entries; e++) {
+    for (uint64_t e = 0; t->sources && e < t->n_entries; e++) {
         oi_view view;
         if (t->sources[e] == OI_NO_SOURCE)
             continue;
         const char *name = t->model->tensors[t->sources[e]].name;
         if (oi_model_tensor(t->model, name, &view, NULL) != OI_OK)
-            return all;
-        look_at(t, view.data, &r);
+            return false;
+        look(t, view.data, ctx);
         oi_model_release(t->model, name);
     }
+    return true;
+}
+
+static oi_range range_of_contents(const oi_tensor *t)
+{
+    oi_range all = oi_range_of_type(t->dtype), r = {INT64_MAX, INT64_MIN};
+    if (oi_dtype_is_float(t->dtype) || t->dtype == OI_U64 || t->dtype == OI_BOOL ||
+        !look_through(t, look_at, &r))
+        return all;
+    if (!t->bytes && !t->sources) {
+        uint64_t bits = t->init;
+        int64_t v = oi_element_i64(t->dtype, &bits, 0);
+        return (oi_range){v, v};
+    }
     return r.from <= r.to ? r : all;
+}
+
+bool oi_reals_of_tensor(const oi_unit *u, uint32_t tensor, double *from, double *to)
+{
+    const oi_tensor *t = &u->tensors.at[tensor];
+    double r[2] = {INFINITY, -INFINITY};
+    if (t->dtype != OI_F32 || (!t->bytes && !t->sources) || !look_through(t, look_at_reals, r))
+        return false;
+    *from = r[0];
+    *to = r[1];
+    return isfinite(r[0]) && isfinite(r[1]);
 }
 
 oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor)

@@ -1,5 +1,5 @@
 /* range.h: between which numbers the values of kernels lie. Private to the passes that make
- * integers smaller. */
+ * numbers smaller. */
 #ifndef OI_RANGE_H
 #define OI_RANGE_H
 
@@ -20,6 +20,8 @@ typedef struct oi_ranges {
 oi_ranges oi_ranges_new(oi_unit *u);
 oi_range oi_range_of_type(oi_dtype t);
 oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor);
+/* Between which numbers weights of f32 are; false: that is not known, or one is none. */
+bool oi_reals_of_tensor(const oi_unit *u, uint32_t tensor, double *from, double *to);
 /* Of an instruction, given those of the instructions before it. */
 oi_range oi_range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op, const oi_range *in);
 

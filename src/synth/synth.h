@@ -164,6 +164,7 @@ typedef struct oi_sop {
     const oi_coord_fns *fns; /* beside them, or NULL: all are numbers */
     bool is_raw;             /* LOAD, STORE: the bits themselves */
     oi_dtype from;           /* CONVERT */
+    bool fits;               /* CONVERT: it is a number of the type, once its fraction is cut off */
     bool is_flat;            /* LOAD, STORE: at[0] alone, the row-major number of the element */
     bool may_leave;          /* LOAD: `fill` where a coordinate leaves; INDEX: -1 */
     int64_t length;          /* INDEX: of the dim it is for */
@@ -435,6 +436,7 @@ oi_status oi_pass_finish(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_narrow(oi_unit *u);
 oi_status oi_pass_shorts(oi_unit *u);
+oi_status oi_pass_whole(oi_unit *u);
 oi_status oi_pass_lend(oi_unit *u);
 oi_status oi_pass_layout(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);

@@ -1,8 +1,9 @@
-/* sat.h: casts to bytes, and limits that are literals, as compilers see vectors in them. They take
- * the place of the helpers of the same names in plain C. */
+/* sat.h: casts to bytes, halves, and limits that are literals, as compilers see vectors in them.
+ * They take the place of the helpers of the same names in plain C. */
 #ifndef OI_RECIPE_AVX2_SAT_H
 #define OI_RECIPE_AVX2_SAT_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,6 +18,12 @@ static inline uint8_t oi_sat_u8_f32(float v)
 {
     const float low = v > 0.0f ? v : 0.0f; /* of a NaN, too */
     return (uint8_t)(int32_t)(low < 255.0f ? low : 255.0f);
+}
+
+/* What is short of a half by the last bit reaches the next whole number from a half on. */
+static inline float oi_round_away_f32(float x)
+{
+    return truncf(x + copysignf(0x1.fffffep-2f, x));
 }
 
 /* The bits of both, or of either. */

@@ -1,4 +1,5 @@
 /* bytes.c: which products of bytes the bodies of bytes.h take, and how. */
+#include "recipe/pack.h"
 #include "recipe/recipe.h"
 
 #define PLACES  192    /* of the result that are made together: a multiple of six and of lanes */
@@ -13,11 +14,6 @@
 #define DEEP_FOURS_PERCENT 9    /* a four of three numbers, and all that is not a product */
 #define DEEP_NEAR          8192 /* pairs: first cache */
 #define DEEP_PERCENT       20   /* a load for every product, and of three rows' products one is 0 */
-
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
 
 /* -- what is multiplied -- */
 
@@ -105,137 +101,6 @@ static task plain_task(const oi_recipe_call *rc)
 
 /* -- packed filters -- */
 
-enum {
-    GROUPS,
-    FILTERS,
-    C,
-    TAPS,
-    RUNS,
-    PAIRS,
-    LANES,
-    STEP_FILTER,
-    STEP_C,
-    UNSIGNED,
-    ZEROS /* of the filters: none, one, or one each */
-};
-
-static int32_t byte_of(const void *p, int64_t i, bool is_unsigned)
-{
-    return is_unsigned ? ((const uint8_t *)p)[i] : ((const int8_t *)p)[i];
-}
-
-/* Number i of run r of a filter, less its zero point: place by place of the window all channels. */
-static int16_t filter_number(const oi_packing *p, const void *const *in, int64_t group, int64_t f,
-                             int64_t r, int64_t i)
-{
-    const int64_t *n = p->sizes, tap = n[TAPS] / n[RUNS] * r + i / n[C], c = i % n[C];
-    const int64_t filter = group * n[FILTERS] + f;
-    if (f >= n[FILTERS] || i >= n[TAPS] / n[RUNS] * n[C])
-        return 0;
-    const int32_t zero = n[ZEROS] ? byte_of(in[1], n[ZEROS] > 1 ? filter : 0, n[UNSIGNED] != 0) : 0;
-    return (
-        int16_t)(byte_of(in[0], filter * n[STEP_FILTER] + c * n[STEP_C] + tap, n[UNSIGNED] != 0) -
-                 zero);
-}
-
-/* Two vectors of filters at a time, or one where that is all that is left: a pair of each. */
-static void pack_filters(const oi_packing *p, const void *const *in, void *out)
-{
-    const int64_t *n = p->sizes;
-    int16_t *to = out;
-    for (int64_t g = 0; g < n[GROUPS]; g++)
-        for (int64_t f = 0; f < n[FILTERS]; f += 2 * n[LANES]) {
-            const int64_t wide = n[FILTERS] - f > n[LANES] ? 2 * n[LANES] : n[LANES];
-            for (int64_t r = 0; r < n[RUNS]; r++)
-                for (int64_t i = 0; i < n[PAIRS]; i++)
-                    for (int64_t k = 0; k < 2 * wide; k++)
-                        *to++ = filter_number(p, in, g, f + k / 2, r, 2 * i + k % 2);
-        }
-}
-
-/* Of every filter the sum less its zero point, the zero point with a sign, and whether one is not
- * 0. */
-static void pack_totals(const oi_packing *p, const void *const *in, int32_t *to)
-{
-    const int64_t *n = p->sizes, filters = n[GROUPS] * n[FILTERS];
-    to[2 * filters] = 0;
-    for (int64_t f = 0; f < filters; f++) {
-        const int32_t zero = n[ZEROS] ? byte_of(in[1], n[ZEROS] > 1 ? f : 0, n[UNSIGNED] != 0) : 0;
-        int32_t sum = 0;
-        for (int64_t i = 0; i < n[C] * n[TAPS]; i++) {
-            const int64_t at = f * n[STEP_FILTER] + i / n[TAPS] * n[STEP_C] + i % n[TAPS];
-            sum += byte_of(in[0], at, n[UNSIGNED] != 0) - zero;
-        }
-        to[f] = sum;
-        to[filters + f] = n[UNSIGNED] ? zero - 128 : zero;
-        to[2 * filters] |= to[filters + f];
-    }
-}
-
-/* For 16 filters the fours of `sizes[PAIRS]` planes at a time, tap by tap, as the instruction has
- * them, with signs; filters side by side, or with tiles planes.
- * Then their totals. */
-static void pack_fours(const oi_packing *p, const void *const *in, void *out)
-{
-    const int64_t *n = p->sizes, deep = n[PAIRS], planes = n[RUNS] * deep;
-    uint8_t *to = out;
-    for (int64_t f = 0; f < n[GROUPS] * up(n[FILTERS], 16); f += 16)
-        for (int64_t i = 0; i < planes * n[TAPS] * 16 * 4; i++) {
-            const int64_t k = n[LANES] ? i / (4 * 16) % deep : i / 4 % deep;
-            const int64_t each =
-                f % up(n[FILTERS], 16) + (n[LANES] ? i / 4 % 16 : i / (4 * deep) % 16);
-            const int64_t tap = i / (4 * deep * 16) % n[TAPS];
-            const int64_t c = 4 * (i / (4 * deep * 16 * n[TAPS]) * deep + k) + i % 4;
-            const int64_t filter = f / up(n[FILTERS], 16) * n[FILTERS] + each;
-            const int64_t at = filter * n[STEP_FILTER] + c * n[STEP_C] + tap;
-            const bool is_there = each < n[FILTERS] && c < n[C];
-            *to++ = is_there ? ((const uint8_t *)in[0])[at] ^ (n[UNSIGNED] ? 128 : 0) : 0;
-        }
-    pack_totals(p, in, (int32_t *)(void *)to);
-}
-
-/* Pairs of two rows of a filter, the last of an odd number with 0. */
-static void pack_rows(const oi_packing *p, const void *const *in, void *out)
-{
-    const int64_t filters = p->sizes[0], kh = p->sizes[1], kw = p->sizes[2], zeros = p->sizes[4];
-    const bool is_unsigned = p->sizes[3] != 0;
-    int16_t *to = out;
-    for (int64_t f = 0; f < filters; f++) {
-        const int32_t zero = zeros ? byte_of(in[1], zeros > 1 ? f : 0, is_unsigned) : 0;
-        for (int64_t i = 0; i < (kh + 1) / 2 * kw * 2; i++) {
-            const int64_t y = i / (2 * kw) * 2 + i % 2, x = i / 2 % kw;
-            const int64_t at = (f * kh + y) * kw + x;
-            *to++ = y < kh ? (int16_t)(byte_of(in[0], at, is_unsigned) - zero) : 0;
-        }
-    }
-}
-
-/* Rows of every filter in fours, with signs; those of a filter of ones; then totals. */
-static void pack_deep_fours(const oi_packing *p, const void *const *in, void *out)
-{
-    const int64_t *n = p->sizes, kw = n[LANES], wide = up(kw, 4);
-    uint8_t *to = out;
-    for (int64_t f = 0; f <= n[FILTERS]; f++)
-        for (int64_t i = 0; i < n[TAPS] / kw * wide; i++) {
-            const int64_t at = f * n[TAPS] + i / wide * kw + i % wide;
-            const bool is_one = f == n[FILTERS];
-            *to++ = i % wide >= kw ? 0
-                    : is_one       ? 1
-                                   : ((const uint8_t *)in[0])[at] ^ (n[UNSIGNED] ? 128 : 0);
-        }
-    pack_totals(p, in, (int32_t *)(void *)to);
-}
-
-/* x_scale * w_scale / y_scale of every filter, as the op's definition computes it. */
-static void pack_factors(const oi_packing *p, const void *const *in, void *out)
-{
-    const float *x = in[0], *w = in[1], *y = in[2];
-    for (int64_t f = 0; f < p->sizes[0]; f++) {
-        const float both = x[0] * w[p->sizes[1] > 1 ? f : 0];
-        ((float *)out)[f] = both / y[0];
-    }
-}
-
 /* How many zero points w has: of `filters` one each, one for all, or none. False: otherwise. */
 static bool count_zeros(const task *t, int64_t filters, int64_t *out)
 {
@@ -260,17 +125,17 @@ static bool add_packings(const task *t, int64_t filters, oi_packing w, oi_recipe
                                                     .sizes = {filters, scales},
                                                     .size_bytes = (uint64_t)filters * sizeof(float),
                                                     .dtype = OI_F32,
-                                                    .pack = pack_factors};
+                                                    .pack = oi_pack_factors};
     return (scales == 1 || scales == filters) && oi_operand_count(operand(t, t->scales)) == 1;
 }
 
 static bool add_filters(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_recipe_plan *out)
 {
-    const int64_t filters = sizes[GROUPS] * up(sizes[FILTERS], sizes[LANES]);
+    const int64_t filters = sizes[GROUPS] * oi_pack_up(sizes[FILTERS], sizes[LANES]);
     oi_packing p = {.name = "pairs of vectors of filters",
                     .size_bytes = (uint64_t)(filters * sizes[RUNS] * sizes[PAIRS] * 4),
                     .dtype = OI_I16,
-                    .pack = pack_filters};
+                    .pack = oi_pack_filters};
     memcpy(p.sizes, sizes, sizeof p.sizes);
     return count_zeros(t, sizes[GROUPS] * sizes[FILTERS], &p.sizes[ZEROS]) &&
            add_packings(t, sizes[GROUPS] * sizes[FILTERS], p, out);
@@ -279,11 +144,12 @@ static bool add_filters(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_re
 static bool add_fours(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_recipe_plan *out)
 {
     const int64_t filters = sizes[GROUPS] * sizes[FILTERS];
-    const int64_t fours = sizes[GROUPS] * up(sizes[FILTERS], 16) * sizes[RUNS] * sizes[PAIRS];
+    const int64_t fours =
+        sizes[GROUPS] * oi_pack_up(sizes[FILTERS], 16) * sizes[RUNS] * sizes[PAIRS];
     oi_packing p = {.name = "fours of 16 filters",
                     .size_bytes = (uint64_t)(fours * sizes[TAPS] + 2 * filters + 1) * 4,
                     .dtype = OI_I32,
-                    .pack = pack_fours};
+                    .pack = oi_pack_fours};
     memcpy(p.sizes, sizes, sizeof p.sizes);
     return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
@@ -294,9 +160,9 @@ static bool add_deep_fours(const task *t, int64_t filters, int64_t kh, int64_t k
     oi_packing p = {
         .name = "fours of rows",
         .sizes = {1, filters, 1, kh * kw, 1, 1, kw, kh * kw, kh * kw, t->in[1].dtype == OI_U8},
-        .size_bytes = (uint64_t)((filters + 1) * kh * up(kw, 4) + (2 * filters + 1) * 4),
+        .size_bytes = (uint64_t)((filters + 1) * kh * oi_pack_up(kw, 4) + (2 * filters + 1) * 4),
         .dtype = OI_I32,
-        .pack = pack_deep_fours};
+        .pack = oi_pack_deep_fours};
     return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
 
@@ -307,7 +173,7 @@ static bool add_rows_of_filters(const task *t, int64_t filters, int64_t kh, int6
                     .sizes = {filters, kh, kw, t->in[1].dtype == OI_U8},
                     .size_bytes = (uint64_t)(filters * ((kh + 1) / 2) * kw * 4),
                     .dtype = OI_I32,
-                    .pack = pack_rows};
+                    .pack = oi_pack_rows};
     return count_zeros(t, filters, &p.sizes[4]) && add_packings(t, filters, p, out);
 }
 
@@ -460,8 +326,8 @@ static bool plan_windows(const task *t, oi_conv_call *c, int64_t groups, int64_t
     out->function = t->kind == NONE ? "oi_bytes_conv" : "oi_bytes_qconv";
     add_tensors(t, true, out);
     oi_recipe_scratch_add(out, "strip", OI_I16, s.numbers);
-    oi_recipe_scratch_add(out, "sums", OI_I32, up(n, 3 * 16) * 2 * lanes);
-    oi_recipe_scratch_add(out, "lines", OI_I32, up(n, lanes) * lanes);
+    oi_recipe_scratch_add(out, "sums", OI_I32, oi_pack_up(n, 3 * 16) * 2 * lanes);
+    oi_recipe_scratch_add(out, "lines", OI_I32, oi_pack_up(n, lanes) * lanes);
     add_kind(t, t->bias != NONE, out);
     const int64_t sizes[] = {c->batches,
                              groups,
@@ -501,7 +367,7 @@ typedef struct fours {
 static int64_t vectors_of(const oi_conv_call *c, const fours *s)
 {
     const int64_t side = s->is_flat ? (s->band - 1) * s->pitch + c->out_width : c->out_width;
-    return up(side, 16) / 16 * (s->is_flat ? 1 : s->band);
+    return oi_pack_up(side, 16) / 16 * (s->is_flat ? 1 : s->band);
 }
 
 /* False: there is no room, or lanes and fours would be empty half of the time. */
@@ -522,7 +388,7 @@ static bool set_fours(const oi_conv_call *c, int64_t groups, fours *s)
         return false;
     while (s->band > 1 && ((s->band - 1) * c->y.stride + tall) * row > FOURS_NEAR / all)
         s->band = (s->band + 1) / 2;
-    s->plane = (up(((s->band - 1) * c->y.stride + tall) * row, 16) / 32 * 2 + 3) * 16;
+    s->plane = (oi_pack_up(((s->band - 1) * c->y.stride + tall) * row, 16) / 32 * 2 + 3) * 16;
     s->line = vectors_of(c, s) * 16;
     return s->plane * all <= SCRATCH / 2 &&
            s->line * s->blocks * s->deep * 4 <= 2 * s->band * c->out_width * s->each;
@@ -591,7 +457,8 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
 {
     const int64_t across = (c->x.kernel + 3) / 4, tall = (c->y.kernel - 1) * c->y.dilation + 1;
     const int64_t phases = c->y.stride < tall ? c->y.stride : tall;
-    const int64_t pitch = up(up(c->out_width, 16) * c->x.stride + 4 * across + 64, 64);
+    const int64_t pitch =
+        oi_pack_up(oi_pack_up(c->out_width, 16) * c->x.stride + 4 * across + 64, 64);
     int64_t band = t->rc->rows && t->rc->rows < c->out_height ? t->rc->rows : c->out_height;
     if (!oi_recipe_height(t->rc->target, "avx512vnni") || c->out_width > WIDEST ||
         (c->x.kernel > 1 && c->x.dilation > 1) || c->x.stride > 4 || tall > SCRATCH / pitch ||
@@ -613,7 +480,7 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
     add_tensors(t, true, out);
     oi_recipe_scratch_add(out, "bytes", OI_I8, rows * pitch);
     oi_recipe_scratch_add(out, "strip", OI_I32, numbers);
-    oi_recipe_scratch_add(out, "sums", OI_I32, 2 * up(band * c->out_width, 64) + 64);
+    oi_recipe_scratch_add(out, "sums", OI_I32, 2 * oi_pack_up(band * c->out_width, 64) + 64);
     oi_recipe_scratch_add(out, "taps", OI_I32, c->y.kernel * across);
     add_kind(t, t->bias != NONE, out);
     if (t->kind != NONE)
@@ -630,7 +497,8 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
 /* Every filter has a channel of its own. */
 static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_recipe_plan *out)
 {
-    const int64_t pitch = up(c->out_width, lanes) + (c->x.kernel - 1) * c->x.dilation / c->x.stride;
+    const int64_t pitch =
+        oi_pack_up(c->out_width, lanes) + (c->x.kernel - 1) * c->x.dilation / c->x.stride;
     const int64_t row = c->x.stride * pitch, below = (c->y.kernel - 1) / 2 * 2 * c->y.dilation + 1;
     int64_t band = t->rc->rows && t->rc->rows < c->out_height ? t->rc->rows : c->out_height;
     if (c->out_width > WIDEST || c->x.stride > SCRATCH / pitch || below > SCRATCH / row)
@@ -686,6 +554,41 @@ static bool zero_step(const task *t, int64_t rows, int64_t *out)
     return n == 1 || (n == rows && t->in[0].rank == 2);
 }
 
+/* Where four bytes are multiplied at once, and rows are so many that eight of them pay. */
+static bool plan_dense_fours(const task *t, int64_t rows, int64_t k, int64_t m, int64_t step,
+                             bool is_turned, oi_recipe_plan *out)
+{
+    const int64_t planes = (k + 3) / 4, blocks = (planes + 15) / 16;
+    const int64_t deep = (planes + blocks - 1) / blocks, steps = blocks * deep;
+    int64_t chunk = FOURS_NEAR * 2 / steps / 16 * 16;
+    if (!oi_recipe_height(t->rc->target, "avx512vnni") || rows < 8 || m < 16 ||
+        steps > SCRATCH / 2 / 16)
+        return false;
+    chunk = chunk < 16 ? 16 : chunk < oi_pack_up(rows, 16) ? chunk : oi_pack_up(rows, 16);
+    oi_packing p = {.name = "fours of 32 columns",
+                    .sizes = {1, m, k, 1, 1, steps, 0, is_turned ? k : 1, is_turned ? 1 : m,
+                              t->in[1].dtype == OI_U8},
+                    .size_bytes = (uint64_t)(oi_pack_up(m, 32) * steps + 2 * m + 1) * 4,
+                    .dtype = OI_I32,
+                    .pack = oi_pack_dense_fours};
+    if (!count_zeros(t, m, &p.sizes[ZEROS]) || !add_packings(t, m, p, out))
+        return false;
+    out->function = t->kind == NONE ? "oi_fours_matmul" : "oi_fours_qmatmul";
+    out->percent = oi_recipe_height(t->rc->target, "amx") ? TILES_PERCENT : FOURS_PERCENT;
+    out->unit = 32;
+    out->streams = steps * 4;
+    add_tensors(t, false, out);
+    oi_recipe_scratch_add(out, "strip", OI_I32, chunk * steps + 16);
+    oi_recipe_scratch_add(out, "sums", OI_I32, 16 * 32);
+    oi_recipe_scratch_add(out, "taps", OI_I32, steps);
+    oi_recipe_scratch_add(out, "of_x", OI_I32, chunk);
+    add_kind(t, step, out);
+    const int64_t sizes[] = {rows, k, m, blocks, deep, chunk};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_share(out);
+    return true;
+}
+
 static bool plan_matmul(task t, bool is_turned, oi_recipe_plan *out)
 {
     const int64_t lanes = oi_recipe_lanes(t.rc->target);
@@ -696,19 +599,25 @@ static bool plan_matmul(task t, bool is_turned, oi_recipe_plan *out)
     const int64_t k = w->dims[is_turned], m = w->dims[!is_turned], pairs = (k + 1) / 2;
     for (uint32_t d = 0; d + 1 < x->rank; d++)
         rows *= x->dims[d];
-    if (rows == 0 || k == 0 || m == 0 || k > SCRATCH / 6 || !zero_step(&t, rows, &step) ||
-        !add_filters(&t,
+    if (rows == 0 || k == 0 || m == 0 || k > SCRATCH / 6 || !zero_step(&t, rows, &step))
+        return false;
+    out->extent = m;
+    out->split_dim = t.q.out[0].rank - 1;
+    out->finish[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
+    out->finish[1] = t.kind == NONE ? t.q.out[0].rank : 0;
+    oi_recipe_plan other = *out;
+    if (plan_dense_fours(&t, rows, k, m, step, is_turned, &other)) {
+        *out = other;
+        return true;
+    }
+    if (!add_filters(&t,
                      (int64_t[OI_PACK_SIZES]){1, m, k, 1, 1, pairs, lanes, is_turned ? k : 1,
                                               is_turned ? 1 : m, w->dtype == OI_U8},
                      out))
         return false;
     out->function = t.kind == NONE ? "oi_bytes_matmul" : "oi_bytes_qmatmul";
-    out->extent = m;
     out->unit = 2 * lanes;
-    out->split_dim = t.q.out[0].rank - 1;
     out->streams = pairs * 4;
-    out->finish[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
-    out->finish[1] = t.kind == NONE ? t.q.out[0].rank : 0;
     add_tensors(&t, false, out);
     oi_recipe_scratch_add(out, "strip", OI_I16, 6 * 2 * pairs);
     oi_recipe_scratch_add(out, "sums", OI_I32, 6 * 2 * lanes);

@@ -69,4 +69,18 @@ static inline __attribute__((always_inline)) void oi_fours_block(const int32_t *
     oi_tiles_settle(sums);
 }
 
+/* n rows of k bytes, up to 16, in the place of filters, with signs. What is behind `out` may be
+ * written, too. */
+static inline __attribute__((always_inline)) void oi_fours_rows(const char *x, int64_t n, int64_t k,
+                                                                int64_t is_unsigned, int32_t *out,
+                                                                oi_fours_shape s)
+{
+    for (int64_t i = 0; i < s.blocks; i++)
+        for (int64_t r = 0; r < 16; r++) {
+            const int64_t at = i * s.deep * 4, left = r < n ? k - at : 0;
+            _mm512_storeu_si512(out + (i * 16 + r) * s.deep,
+                                oi_vi_padded(x + r * k + at, 0, left, 0, !is_unsigned));
+        }
+}
+
 #endif

@@ -3,6 +3,8 @@
 #define OI_RECIPE_FBLOCK_H
 
 #include "recipe/avx512vnni/places.h"
+
+#include <string.h>
 #include "recipe/avx512vnni/fshape.h"
 
 /* Filters and vectors of places whose sums stay in registers. */
@@ -121,6 +123,29 @@ static inline __attribute__((always_inline)) void oi_fours_block(const int32_t *
             else
                 oi_fours_tile_1(p, w + f, at, steps, to, s.line);
         }
+}
+
+/* n rows of k bytes, up to 16, in the place of filters, with signs: a four of each, side by side.
+ */
+static inline __attribute__((always_inline)) void oi_fours_rows(const char *x, int64_t n, int64_t k,
+                                                                int64_t is_unsigned, int32_t *out,
+                                                                oi_fours_shape s)
+{
+    const uint32_t flip = is_unsigned ? 0x80808080u : 0;
+    const int64_t rest = k % 4;
+    for (int64_t i = 0; i < 16 * s.blocks * s.deep; i++)
+        out[i] = 0;
+    for (int64_t r = 0; r < n; r++) {
+        uint32_t four;
+        for (int64_t i = 0; i < k / 4; i++) {
+            memcpy(&four, x + r * k + 4 * i, sizeof four);
+            out[i * 16 + r] = (int32_t)(four ^ flip);
+        }
+        four = flip;
+        memcpy(&four, x + r * k + k - rest, (size_t)rest);
+        if (rest)
+            out[k / 4 * 16 + r] = (int32_t)(four ^ flip);
+    }
 }
 
 #endif

@@ -100,4 +100,19 @@ static inline __attribute__((always_inline)) void oi_vi_bytes(const int32_t *sum
     }
 }
 
+/* n sums of a row of columns, up to 16, each times a factor of its own within +-1, become bytes. */
+static inline __attribute__((always_inline)) void oi_vi_byte_row(const int32_t *sums, int64_t n,
+                                                                 const float *factors, int32_t zero,
+                                                                 int64_t is_unsigned, void *out)
+{
+    const __mmask64 there = oi_vi_there(0, n);
+    const __m512 by = _mm512_maskz_loadu_ps((__mmask16)there, factors);
+    const oi_vi v = oi_vi_add(_mm512_cvtps_epi32(oi_vf_mul(oi_vf_of_vi(oi_vi_load(sums)), by)),
+                              oi_vi_set(zero));
+    const oi_vi low = _mm512_max_epi32(v, oi_vi_set(is_unsigned ? 0 : -128));
+    const oi_vi byte = _mm512_min_epi32(low, oi_vi_set(is_unsigned ? 255 : 127));
+    const __m512i wide = _mm512_castsi128_si512(_mm512_cvtepi32_epi8(byte));
+    _mm512_mask_storeu_epi8(out, there & 0xffff, wide);
+}
+
 #endif

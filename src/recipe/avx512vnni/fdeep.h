@@ -15,13 +15,13 @@ typedef struct oi_fdeep_shape {
     uint32_t zero; /* of x */
 } oi_fdeep_shape;
 
-/* A row of x with its padding: n numbers of which the first is `from`; row NULL: all is padding.
+/* A row of x with its padding: n numbers of which the first is `from`; width 0: all is padding.
  * What is behind it may be written, too. */
-static inline __attribute__((always_inline)) void oi_fdeep_row(const char *row, int64_t from,
-                                                               int64_t n, char *out,
+static inline __attribute__((always_inline)) void oi_fdeep_row(const char *row, int64_t width,
+                                                               int64_t from, int64_t n, char *out,
                                                                oi_fdeep_shape s)
 {
-    const int64_t begin = from < 0 ? -from : 0, end = row ? s.width - from : 0;
+    const int64_t begin = from < 0 ? -from : 0, end = width - from;
     for (int64_t i = 0; i < n; i += 4 * OI_VF)
         oi_vi_store(out + i, oi_vi_padded(row + from + i, begin - i, end - i, (int32_t)s.zero,
                                           s.is_unsigned));
@@ -34,8 +34,8 @@ static inline __attribute__((always_inline)) void oi_fdeep_strip(const char *x, 
 {
     const int64_t rows = (n - 1) * s.stride_y + (s.kh - 1) * s.dilation + 1;
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t y = row + r;
-        oi_fdeep_row(y < 0 || y >= s.height ? NULL : x + y % s.kept * s.width, -s.left,
+        const int64_t y = row + r, width = y < 0 || y >= s.height ? 0 : s.width;
+        oi_fdeep_row(x + (width ? y % s.kept * width : 0), width, -s.left,
                      (s.out_width - 1) * s.stride_x + s.kw, bytes + r * s.pitch, s);
     }
     for (int64_t k = 0; k < s.across; k++)

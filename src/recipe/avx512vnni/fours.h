@@ -21,14 +21,14 @@
 /* -- layout -- */
 
 /* A row of up to four channels, `plane` bytes apart, with its padding: n columns of which the first
- * is `from`; row NULL: all is padding. Up to 15 numbers behind it are written, too. */
+ * is `from`; width 0: all is padding. Up to 15 numbers behind it are written, too. */
 static inline __attribute__((always_inline)) void oi_fours_row(const void *row, int64_t plane,
                                                                int64_t c, int64_t width,
                                                                int64_t from, int64_t n,
                                                                int64_t is_unsigned, int32_t fill,
                                                                int32_t *out)
 {
-    const int64_t begin = from < 0 ? -from : 0, end = row ? width - from : 0;
+    const int64_t begin = from < 0 ? -from : 0, end = width - from;
     const int64_t second = c > 1 ? plane : 0, third = c > 2 ? 2 * plane : 0; /* or any: times 0 */
     const int64_t last = c > 3 ? 3 * plane : 0;
     for (int64_t i = 0; i < n; i += OI_VF)
@@ -38,15 +38,16 @@ static inline __attribute__((always_inline)) void oi_fours_row(const void *row, 
 
 /* Such a row in parts, each `pitch` long: columns that are a stride apart lie side by side. */
 static inline __attribute__((always_inline)) void oi_fours_phases(const void *row, int64_t plane,
-                                                                  int64_t c, int32_t *line,
-                                                                  int32_t *out, oi_fours_shape s)
+                                                                  int64_t c, int64_t width,
+                                                                  int32_t *line, int32_t *out,
+                                                                  oi_fours_shape s)
 {
     const int32_t fill = (int32_t)(s.zero * 0x01010101);
     if (s.stride_x == 1) {
-        oi_fours_row(row, plane, c, s.width, -s.left, s.pitch, s.is_unsigned, fill, out);
+        oi_fours_row(row, plane, c, width, -s.left, s.pitch, s.is_unsigned, fill, out);
         return;
     }
-    oi_fours_row(row, plane, c, s.width, -s.left, s.stride_x * s.pitch, s.is_unsigned, fill, line);
+    oi_fours_row(row, plane, c, width, -s.left, s.stride_x * s.pitch, s.is_unsigned, fill, line);
     for (int64_t k = 0; k < s.phases; k++)
         for (int64_t i = 0; i < s.pitch; i++)
             out[k * s.pitch + i] = line[i * s.stride_x + k];
@@ -72,9 +73,9 @@ static inline __attribute__((always_inline)) void oi_fours_strip(const char *x, 
             continue;
         }
         for (int64_t r = ready; r < rows; r++) {
-            const int64_t y = row + r;
-            oi_fours_phases(y < 0 || y >= s.height ? NULL : from + y % s.kept * s.width, plane,
-                            s.c - at, line, to + r * wide, s);
+            const int64_t y = row + r, width = y < 0 || y >= s.height ? 0 : s.width;
+            oi_fours_phases(from + (width ? y % s.kept * width : 0), plane, s.c - at, width, line,
+                            to + r * wide, s);
         }
     }
 }

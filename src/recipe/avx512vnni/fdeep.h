@@ -18,7 +18,7 @@ typedef struct oi_fdeep_shape {
 /* A row of x with its padding: n numbers of which the first is `from`; width 0: all is padding.
  * What is behind it may be written, too. */
 static inline __attribute__((always_inline)) void oi_fdeep_row(const char *row, int64_t width,
-                                                               int64_t from, int64_t n, char *out,
+                                                               int64_t from, int64_t n, int8_t *out,
                                                                oi_fdeep_shape s)
 {
     const int64_t begin = from < 0 ? -from : 0, end = width - from;
@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void oi_fdeep_row(const char *row, 
 }
 
 /* Rows from row `row` of a channel on, for n rows of the result. */
-static inline __attribute__((always_inline)) void oi_fdeep_strip(const char *x, char *bytes,
+static inline __attribute__((always_inline)) void oi_fdeep_strip(const char *x, int8_t *bytes,
                                                                  int32_t *strip, int64_t row,
                                                                  int64_t n, oi_fdeep_shape s)
 {
@@ -85,10 +85,10 @@ static inline __attribute__((always_inline)) void oi_fdeep_sums(const int32_t *s
  * of fours; those of a filter of ones; totals as in fours.h. bytes: the rows of x under `band`
  * rows; strip: their fours; sums: of a filter, and of x; taps: room for the fours of a window. */
 static inline __attribute__((always_inline)) void oi_fdeep_windows(
-    const char *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports, char *bytes,
-    int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c, int64_t of,
-    int64_t band, int64_t in_turns, int64_t row, int64_t row_end, int64_t first, int64_t last,
-    oi_fdeep_shape s)
+    const char *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
+    int8_t *bytes, int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c,
+    int64_t of, int64_t band, int64_t in_turns, int64_t row, int64_t row_end, int64_t first,
+    int64_t last, oi_fdeep_shape s)
 {
     const int64_t step = s.kh * s.across;
     const int32_t *ones = packed + c * of * step, *totals = ones + step, *zeros = totals + c * of;
@@ -114,12 +114,12 @@ static inline __attribute__((always_inline)) void oi_fdeep_windows(
 
 /* Bytes without zero points, whose sums the kernel finishes. */
 static inline __attribute__((always_inline)) void oi_fours_conv_deep(
-    const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports, char *bytes,
-    int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c, int64_t height,
-    int64_t width, int64_t of, int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y,
-    int64_t stride_x, int64_t dilation, int64_t top, int64_t left, int64_t across, int64_t phases,
-    int64_t deep, int64_t pitch, int64_t band, int64_t kept, int64_t in_turns, int64_t row,
-    int64_t row_end, int64_t first, int64_t last)
+    const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
+    int8_t *bytes, int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c,
+    int64_t height, int64_t width, int64_t of, int64_t out_width, int64_t kh, int64_t kw,
+    int64_t stride_y, int64_t stride_x, int64_t dilation, int64_t top, int64_t left, int64_t across,
+    int64_t phases, int64_t deep, int64_t pitch, int64_t band, int64_t kept, int64_t in_turns,
+    int64_t row, int64_t row_end, int64_t first, int64_t last)
 {
     const oi_fdeep_shape s = {height,   width,    kept,     out_width, kh,   kw,
                               stride_y, stride_x, dilation, top,       left, across,
@@ -131,7 +131,7 @@ static inline __attribute__((always_inline)) void oi_fours_conv_deep(
 /* With zero points; x_zero, bias and y_zero are there or not. */
 static inline __attribute__((always_inline)) void oi_fours_qconv_deep(
     const void *x, const void *x_zero, const int32_t *packed, const void *factors, const void *bias,
-    const void *y_zero, void *out, char *bytes, int32_t *strip, int32_t *sums, int32_t *taps,
+    const void *y_zero, void *out, int8_t *bytes, int32_t *strip, int32_t *sums, int32_t *taps,
     int64_t is_unsigned, int64_t kind, int64_t has_zero, int64_t has_bias, int64_t out_height,
     int64_t batches, int64_t c, int64_t height, int64_t width, int64_t of, int64_t out_width,
     int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation, int64_t top,

@@ -124,8 +124,8 @@ static inline __attribute__((always_inline)) void oi_fours_conv_deep(
     const oi_fdeep_shape s = {height,   width,    kept,     out_width, kh,   kw,
                               stride_y, stride_x, dilation, top,       left, across,
                               phases,   deep,     pitch,    0,         128};
-    oi_fdeep_windows(x, packed, finish, ports, (char *)bytes, strip, sums, taps, batches, c, of,
-                     band, in_turns, row, row_end, first, last, s);
+    oi_fdeep_windows(x, packed, finish, ports, bytes, strip, sums, taps, batches, c, of, band,
+                     in_turns, row, row_end, first, last, s);
 }
 
 /* With zero points; x_zero, bias and y_zero are there or not. */
@@ -160,8 +160,8 @@ static inline __attribute__((always_inline)) void oi_fours_qconv_deep(
                               pitch,
                               is_unsigned,
                               (uint32_t)(is_unsigned ? of_x : of_x + 128)};
-    oi_fdeep_windows(x, packed, kind == 2 ? oi_bytes_end_i32 : NULL, ports, (char *)bytes, strip,
-                     sums, taps, batches, c, of, band, in_turns, row, row_end, first, last, s);
+    oi_fdeep_windows(x, packed, kind == 2 ? oi_bytes_end_i32 : NULL, ports, bytes, strip, sums,
+                     taps, batches, c, of, band, in_turns, row, row_end, first, last, s);
 }
 
 #endif

@@ -44,6 +44,19 @@ static bool is_point(const oi_window *w)
     return w->kernel == 1 && w->stride == 1 && w->before == 0 && w->after == 0;
 }
 
+bool oi_conv_is_f32(const oi_kernel_query *q)
+{
+    bool is = q->out[0].dtype == OI_F32 && oi_kernel_accumulator(q) == OI_NONE;
+    for (size_t i = 0; i < q->n_in; i++)
+        is = is && q->in[i].dtype == OI_F32;
+    return is;
+}
+
+int64_t oi_conv_group(const oi_kernel_query *q)
+{
+    return item(q, "group", 0, 1);
+}
+
 bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c)
 {
     const oi_operand *x = &q->in[0], *w = &q->in[1], *out = &q->out[0];
@@ -117,9 +130,8 @@ static int64_t high_of(const call *c, int64_t m, int64_t places, int64_t lanes)
     return four <= (c->is_points ? six : six * 7 / 8) ? 4 : 6;
 }
 
-/* Rows that a thread takes at a time, at least so many places; 0: threads share filters. All read
- * what is not shared, so that is the smaller of x and w. */
-static int64_t shared_rows(const oi_recipe_call *rc, const call *c, int64_t places)
+/* All read what is not shared, so that is the smaller of x and w. */
+int64_t oi_conv_shared_rows(const oi_recipe_call *rc, const oi_conv_call *c, int64_t places)
 {
     const int64_t threads = oi_cost_machine(rc->target).threads;
     const int64_t unit = (places + c->out_width - 1) / c->out_width;
@@ -129,25 +141,29 @@ static int64_t shared_rows(const oi_recipe_call *rc, const call *c, int64_t plac
                : 0;
 }
 
-/* The last arguments of bodies that can be asked for rows: of how many, and which, and which
- * filters. One of both is what is shared out. */
-static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, int64_t out_height,
-                     int64_t shared, oi_recipe_plan *out)
+void oi_conv_add_share(oi_recipe_plan *out, int64_t rows, int64_t m, int64_t shared)
 {
     const bool by_rows = shared > 0;
-    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->kept : height);
-    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->out_kept : out_height);
     oi_recipe_arg_add(out, by_rows ? OI_ARG_FIRST : OI_ARG_ROW, 0);
-    oi_recipe_arg_add(out, by_rows ? OI_ARG_LAST : OI_ARG_ROW_END, out_height);
+    oi_recipe_arg_add(out, by_rows ? OI_ARG_LAST : OI_ARG_ROW_END, rows);
     oi_recipe_arg_add(out, by_rows ? OI_ARG_SIZE : OI_ARG_FIRST, 0);
-    oi_recipe_arg_add(out, by_rows ? OI_ARG_SIZE : OI_ARG_LAST, c->m);
+    oi_recipe_arg_add(out, by_rows ? OI_ARG_SIZE : OI_ARG_LAST, m);
     if (by_rows) {
         out->split_dim = 2;
-        out->extent = out_height;
+        out->extent = rows;
         out->unit = shared;
         out->streams = 0;
         out->lays_out = false;
     }
+}
+
+/* The last arguments of bodies that can be asked for rows: of how many, and which. */
+static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, int64_t out_height,
+                     int64_t shared, oi_recipe_plan *out)
+{
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->kept : height);
+    oi_recipe_arg_add(out, OI_ARG_SIZE, rc->rows ? rc->out_kept : out_height);
+    oi_conv_add_share(out, out_height, c->m, shared);
     out->row_dim = rc->q->in[0].rank == 4 ? 2 : 0;
     out->row_step = c->y.stride;
     out->row_from = -c->y.before;
@@ -169,7 +185,7 @@ static void pack_filters(const oi_recipe_call *rc, const call *c, int64_t high, 
 static bool plan_points(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t high = high_of(c, c->m, c->places, lanes);
-    const int64_t shared = shared_rows(rc, c, 12 / high * lanes);
+    const int64_t shared = oi_conv_shared_rows(rc, c, 12 / high * lanes);
     const int64_t height = rc->rows || shared ? c->out_height : 1;
     const int64_t width = c->places / height;
     if (width * (shared ? shared : 1) < 2 * lanes)
@@ -247,7 +263,7 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
                              out->n_packings,
                              groups};
     add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 2 : 0));
-    add_rows(rc, c, c->y.in, c->out_height, is_deep ? 0 : shared_rows(rc, c, 1), out);
+    add_rows(rc, c, c->y.in, c->out_height, is_deep ? 0 : oi_conv_shared_rows(rc, c, 1), out);
     return true;
 }
 
@@ -285,7 +301,7 @@ static bool is_across(const oi_recipe_call *rc, const call *c, int64_t lanes)
 static bool plan_points_across(const oi_recipe_call *rc, const call *c, int64_t lanes,
                                oi_recipe_plan *out)
 {
-    const int64_t shared = shared_rows(rc, c, together(c->places, lanes));
+    const int64_t shared = oi_conv_shared_rows(rc, c, together(c->places, lanes));
     const int64_t height = rc->rows || shared ? c->out_height : 1;
     const int64_t width = c->places / height;
     const int64_t places = together(width * (shared ? shared : 1), lanes);
@@ -332,7 +348,7 @@ static bool plan_across(const oi_recipe_call *rc, const call *c, int64_t lanes, 
                              pitch,         c->has_bias, together(c->out_width, lanes),
                              band,          apart};
     add_sizes(out, sizes, OI_COUNT(sizes));
-    add_rows(rc, c, c->y.in, c->out_height, shared_rows(rc, c, 1), out);
+    add_rows(rc, c, c->y.in, c->out_height, oi_conv_shared_rows(rc, c, 1), out);
     return true;
 }
 
@@ -383,19 +399,13 @@ static bool plan_body(const oi_recipe_call *rc, const call *c, int64_t group, in
 
 static bool plan(const oi_recipe_call *rc, int64_t lanes, oi_recipe_plan *out)
 {
-    const oi_kernel_query *q = rc->q;
-    const int64_t group = item(q, "group", 0, 1);
     call c;
-    for (size_t i = 0; i < q->n_in; i++)
-        if (q->in[i].dtype != OI_F32)
-            return false;
-    if (q->out[0].dtype != OI_F32 || oi_kernel_accumulator(q) != OI_NONE ||
-        !oi_conv_call_set(q, &c))
+    if (!oi_conv_is_f32(rc->q) || !oi_conv_call_set(rc->q, &c))
         return false;
     out->unit = 1;
     out->extent = c.m;
     out->split_dim = 1;
-    if (!plan_body(rc, &c, group, lanes, out))
+    if (!plan_body(rc, &c, oi_conv_group(rc->q), lanes, out))
         return false;
     out->bounds = out->n_args;
     oi_recipe_arg_real(out, -INFINITY);

@@ -24,7 +24,7 @@ static int64_t up(int64_t x, int64_t to)
 /* -- packing -- */
 
 /* As oi_parts_one does it. */
-static bool split(float x, int64_t parts, uint16_t to[3])
+bool oi_parts_split(float x, int64_t parts, uint16_t to[3])
 {
     const uint32_t size = oi_bits_f32(x) & 0x7fffffffu;
     const uint32_t bits = oi_bits_f32(x) | (size > 0 && size < 0x10000u ? 0x10000u : 0);
@@ -54,7 +54,7 @@ static void pack(const oi_packing *p, const void *const *in, void *out)
     for (int64_t j = 0; j < panels * COLUMNS; j++)
         for (int64_t i = 0; i < steps * STEP; i++) {
             uint16_t one[3], *to = (uint16_t *)out;
-            wild[j / COLUMNS] |= split(element(p, in[0], i, j), parts, one);
+            wild[j / COLUMNS] |= oi_parts_split(element(p, in[0], i, j), parts, one);
             to += (j / COLUMNS * steps + i / STEP) * parts * 2 * PAIRS;
             to += j % COLUMNS / 16 * PAIRS + i % STEP / 2 * 32 + j % 16 * 2 + i % 2;
             for (int64_t part = 0; part < parts; part++)

@@ -41,7 +41,7 @@ typedef struct oi_recipe_arg {
 #define OI_PACK_SIZES     16
 #define OI_PLACE_SIZES    4
 #define OI_READY_ARRAYS   3
-#define OI_READY_SIZES    4
+#define OI_READY_SIZES    8
 
 /* Weights in the order in which the body streams them: made from some inputs when the program is
  * synthesized. Equal packings of equal tensors are made once. */
@@ -186,6 +186,7 @@ bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out); /* g
 bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_parts(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_conv_parts(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
 bool oi_recipe_rmsnorm(const oi_recipe_call *c, oi_recipe_plan *out);
@@ -209,6 +210,16 @@ typedef struct oi_conv_call {
     bool has_bias, is_points; /* windows of one place */
 } oi_conv_call;
 bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c); /* false: it is none, or empty */
+bool oi_conv_is_f32(const oi_kernel_query *q);                    /* and its sums are, too */
+int64_t oi_conv_group(const oi_kernel_query *q);
+/* Rows of the result that a thread takes at a time, at least so many places; 0: threads share
+ * filters. */
+int64_t oi_conv_shared_rows(const oi_recipe_call *rc, const oi_conv_call *c, int64_t places);
+/* Four arguments: which rows are wanted, and which of m filters. One of both is shared out. */
+void oi_conv_add_share(oi_recipe_plan *out, int64_t rows, int64_t m, int64_t shared);
+
+/* parts.c: a float as bf16, as amx/parts.h has them; whether it is wild. */
+bool oi_parts_split(float x, int64_t parts, uint16_t to[3]);
 
 /* gemm.c: a product of matrices, a . b (+ a row), and each with its sizes and steps after what
  * transposes it, however it is stored. */

@@ -27,6 +27,7 @@ const oi_recipe oi_recipes[] = {
     {"matmul with weights of 16 bits", "matmul", true, oi_recipe_matmul_halves},
     {"gemm in tiles", "gemm", true, oi_recipe_gemm},
     {"sdpa in tiles of keys", "sdpa", true, oi_recipe_sdpa},
+    {"conv in tiles of parts", "conv", true, oi_recipe_conv_parts},
     {"conv in tiles", "conv", true, oi_recipe_conv},
     {"conv of bytes in tiles", "conv", true, oi_recipe_bytes_conv},
     {"matmul of bytes in tiles", "matmul", true, oi_recipe_bytes_matmul},

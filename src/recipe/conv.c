@@ -10,6 +10,7 @@
 #define FEWEST  6      /* rows of a tile of gemm.h */
 
 #define DEEP_PERCENT 40 /* a load for every product */
+#define TALL         11 /* OI_CONV_TALL */
 
 #define ACROSS      8  /* lanes from which on filters may be lanes */
 #define FEW         4  /* rows or panels for each thread: hard to share evenly */
@@ -267,6 +268,22 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
     return true;
 }
 
+/* Two rows of the result at a time. */
+static bool plan_two(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
+{
+    if (c->y.stride != 1 || c->x.stride != 1 || c->y.dilation != 1 || c->y.kernel > TALL)
+        return false;
+    out->function = "oi_conv_deep_two";
+    out->percent = DEEP_PERCENT;
+    add_tensors(c, out);
+    const int64_t sizes[] = {c->batches,    c->c,         c->y.in,     c->x.in,     c->m / c->c,
+                             c->out_height, c->out_width, c->y.kernel, c->x.kernel, c->x.dilation,
+                             c->y.before,   c->x.before,  c->has_bias};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, c->y.in, c->out_height, 0, out);
+    return true;
+}
+
 /* -- lanes are filters -- */
 
 /* Places that a panel meets together: rows are taken in parts as long as each other. */
@@ -386,7 +403,8 @@ static bool plan_body(const oi_recipe_call *rc, const call *c, int64_t group, in
     const bool is_points = c->is_points && c->places >= 2 * lanes;
     const bool is_long = c->out_width >= LONG;
     if (group > 1)
-        return c->out_width >= SHORT && plan_rows(rc, c, group, group == c->c, lanes, out);
+        return c->out_width >= SHORT && ((group == c->c && plan_two(rc, c, out)) ||
+                                         plan_rows(rc, c, group, group == c->c, lanes, out));
     if (is_points && is_across(rc, c, lanes) && plan_points_across(rc, c, lanes, out))
         return true;
     if (is_points)

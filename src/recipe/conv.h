@@ -517,6 +517,107 @@ static inline __attribute__((always_inline)) void oi_conv_deep(
             }
 }
 
+/* Without strides, two rows of the result share those of x, which are read where they lie. */
+
+enum { OI_CONV_TALL = 11, OI_CONV_WIDE = 4 }; /* rows of a window at most; vectors at a time */
+
+/* One filter at `vectors` vectors of places from place `at` on: of the row out, and of the one
+ * after it, which is next to it or NULL. rows: those under both, or NULL. is_edge: windows may
+ * reach beyond the row's n numbers. */
+static inline __attribute__((always_inline)) void oi_conv_lines(
+    const float *const rows[OI_CONV_TALL + 1], const float *restrict w, float bias,
+    float *restrict out, float *restrict next, int64_t kh, int64_t kw, int64_t dilation,
+    int64_t left, int64_t n, int64_t at, int64_t vectors, int64_t places, int64_t is_edge,
+    float least, float most)
+{
+    oi_vf s[OI_CONV_WIDE], t[OI_CONV_WIDE];
+    for (int64_t v = 0; v < vectors; v++)
+        s[v] = t[v] = oi_vf_set(0);
+    for (int64_t r = 0; r <= kh; r++)
+        for (int64_t i = 0; rows[r] && i < kw; i++) {
+            const int64_t from = at + i * dilation - left;
+            const oi_vf own = oi_vf_set(r < kh ? w[r * kw + i] : 0);
+            const oi_vf above = oi_vf_set(r > 0 ? w[(r - 1) * kw + i] : 0);
+            for (int64_t v = 0; v < vectors; v++) {
+                const int64_t first = from + v * OI_VF;
+                const oi_vf x =
+                    is_edge ? oi_vf_load_within(rows[r] + first, first < 0 ? -first : 0, n - first)
+                            : oi_vf_load(rows[r] + first);
+                if (r < kh)
+                    s[v] = oi_vf_fma(own, x, s[v]);
+                if (r > 0)
+                    t[v] = oi_vf_fma(above, x, t[v]);
+            }
+        }
+    const float bounds[2] = {least, most};
+    for (int64_t v = 0; v < vectors; v++) {
+        const oi_vf a = oi_conv_end(s[v], oi_vf_set(bias), least, most, bounds);
+        const oi_vf b = oi_conv_end(t[v], oi_vf_set(bias), least, most, bounds);
+        if (places >= OI_VF) {
+            oi_vf_store(out + at + v * OI_VF, a);
+            if (next)
+                oi_vf_store(next + at + v * OI_VF, b);
+            continue;
+        }
+        oi_vf_store_some(out + at, a, places);
+        if (next)
+            oi_vf_store_some(next + at, b, places);
+    }
+}
+
+/* All places of a row, and of the next: vectors at the ends may be done in part again. */
+static inline __attribute__((always_inline)) void oi_conv_both(
+    const float *const rows[OI_CONV_TALL + 1], const float *restrict w, float bias,
+    float *restrict out, float *restrict next, int64_t kh, int64_t kw, int64_t dilation,
+    int64_t left, int64_t width, int64_t out_width, float least, float most)
+{
+    const int64_t last = out_width > OI_VF ? out_width - OI_VF : 0;
+    const int64_t inner = /* the last that is no edge */
+        oi_conv_least(width - (kw - 1) * dilation + left, out_width) - OI_VF;
+    int64_t at = left > 0 ? OI_VF : 0;
+    if (left > 0)
+        oi_conv_lines(rows, w, bias, out, next, kh, kw, dilation, left, width, 0, 1, out_width, 1,
+                      least, most);
+    for (; left <= OI_VF && at + (OI_CONV_WIDE - 1) * OI_VF <= inner; at += OI_CONV_WIDE * OI_VF)
+        oi_conv_lines(rows, w, bias, out, next, kh, kw, dilation, left, width, at, OI_CONV_WIDE,
+                      OI_VF, 0, least, most);
+    for (; left <= OI_VF && at <= inner; at += OI_VF)
+        oi_conv_lines(rows, w, bias, out, next, kh, kw, dilation, left, width, at, 1, OI_VF, 0,
+                      least, most);
+    for (; at < out_width; at += OI_VF)
+        oi_conv_lines(rows, w, bias, out, next, kh, kw, dilation, left, width,
+                      at < last ? at : last, 1, out_width, 1, least, most);
+}
+
+/* As oi_conv_deep does, where strides are 1 and rows of a window have no gaps. */
+static inline __attribute__((always_inline)) void oi_conv_deep_two(
+    const float *restrict x, const float *restrict w, const float *restrict bias,
+    float *restrict out, int64_t batches, int64_t c, int64_t height, int64_t width, int64_t each,
+    int64_t out_height, int64_t out_width, int64_t kh, int64_t kw, int64_t dilation_x, int64_t top,
+    int64_t left, int64_t has_bias, int64_t kept, int64_t out_kept, int64_t row, int64_t row_end,
+    int64_t first, int64_t last, float least, float most)
+{
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t f = first; f < last; f++) {
+            const float *channel = x + (b * c + f / each) * kept * width;
+            float *plane = out + (b * c * each + f) * out_kept * out_width;
+            for (int64_t y = row; y < row_end; y += 2) {
+                const float *rows[OI_CONV_TALL + 1];
+                for (int64_t r = 0; r <= kh; r++) {
+                    const int64_t at = y + r - top;
+                    const int is_there = at >= 0 && at < height && (r < kh || y + 1 < row_end);
+                    rows[r] = is_there ? channel + oi_conv_at(at, kept, height) * width : NULL;
+                }
+                oi_conv_both(rows, w + f * kh * kw, has_bias ? bias[f] : 0,
+                             plane + oi_conv_at(y, out_kept, out_height) * out_width,
+                             y + 1 < row_end
+                                 ? plane + oi_conv_at(y + 1, out_kept, out_height) * out_width
+                                 : NULL,
+                             kh, kw, dilation_x, left, width, out_width, least, most);
+            }
+        }
+}
+
 /* -- few places -- */
 
 /* The windows of a batch as rows: place by place all numbers under it. */

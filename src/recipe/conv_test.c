@@ -26,6 +26,11 @@ static void body(const char *function, const trial_arg *a)
                              a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
                              a[24].n, a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n,
                              a[31].real, a[32].real);
+    else if (strcmp(function, "oi_conv_deep_two") == 0)
+        oi_conv_deep_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n,
+                         a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                         a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].real,
+                         a[24].real);
     else if (strcmp(function, "oi_conv_deep") == 0)
         oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
@@ -120,6 +125,10 @@ static void test_settings(void **state)
         {"oi_conv_deep", 2, 2, 3, 3, 3, {6, 61}, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, false},
         {"oi_conv_deep", 2, 1, 4, 8, 4, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
         {"oi_conv_deep", 2, 1, 4, 4, 4, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, false},
+        {"oi_conv_deep_two", 2, 2, 3, 3, 3, {7, 150}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_deep_two", 2, 1, 3, 6, 3, {8, 33}, {4, 5}, {1, 1}, {0, 0, 3, 9}, {1, 2}, true},
+        {"oi_conv_deep_two", 2, 1, 3, 3, 3, {1, 30}, {5, 9}, {1, 1}, {2, 40, 2, 20}, {1, 3}, false},
+        {"oi_conv_deep_two", 2, 1, 2, 2, 2, {6, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
         /* windows with gaps */
         {"oi_conv_dense", 2, 1, 4, 3, 1, {9, 40}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
         {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 10}, {3, 3}, {1, 1}, {1, 3, 1, 3}, {1, 3}, true},

@@ -117,6 +117,15 @@ static inline oi_vf oi_vf_below(oi_vf a, oi_vf b, oi_vf x, oi_vf y)
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 
+/* The floats from ... to - 1 of those at p, and 0 in the other lanes: nothing is read there. */
+static inline oi_vf oi_vf_load_within(const float *p, int64_t from, int64_t to)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i before = _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)from), lane);
+    const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)to), lane);
+    return _mm256_maskload_ps(p, _mm256_andnot_si256(before, below));
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

@@ -121,6 +121,14 @@ static inline oi_vf oi_vf_below(oi_vf a, oi_vf b, oi_vf x, oi_vf y)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
 }
 
+/* The floats from ... to - 1 of those at p, and 0 in the other lanes: nothing is read there. */
+static inline oi_vf oi_vf_load_within(const float *p, int64_t from, int64_t to)
+{
+    const uint32_t below = to < 0 ? 0 : to < 16 ? (1u << to) - 1 : 0xffff;
+    const uint32_t before = from < 16 ? (1u << from) - 1 : 0xffff;
+    return _mm512_maskz_loadu_ps((__mmask16)(below & ~before), p);
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

@@ -118,6 +118,16 @@ static void conv_deep(const oi_recipe_value *a)
         deep(a, a[15].n);
 }
 
+static void conv_deep_two(const oi_recipe_value *a)
+{
+    if (a[11].n == 3 && a[12].n == 3)
+        oi_conv_deep_two(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N3(8), 3, 3, N4(13), N4(17),
+                         N2(21), R2(23));
+    else
+        oi_conv_deep_two(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N4(8), N4(12), N4(16), N3(20),
+                         R2(23));
+}
+
 static void conv_few_two(const oi_recipe_value *a)
 {
     oi_conv_few_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, N4(7),
@@ -147,6 +157,7 @@ const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_conv_points", conv_points},
     {"oi_conv_dense", conv_dense},
     {"oi_conv_deep", conv_deep},
+    {"oi_conv_deep_two", conv_deep_two},
     {"oi_conv_few_two", conv_few_two},
     {"oi_mean_rows", mean_rows},
     {"oi_rmsnorm_rows", rmsnorm_rows},

@@ -116,6 +116,15 @@ static inline oi_vf oi_vf_below(oi_vf a, oi_vf b, oi_vf x, oi_vf y)
     return vbslq_f32(vcltq_f32(a, b), x, y);
 }
 
+/* The floats from ... to - 1 of those at p, and 0 in the other lanes: nothing is read there. */
+static inline oi_vf oi_vf_load_within(const float *p, int64_t from, int64_t to)
+{
+    float all[OI_VF] = {0};
+    for (int64_t i = from; i < to && i < OI_VF; i++)
+        all[i] = p[i];
+    return vld1q_f32(all);
+}
+
 /* The first n floats. */
 static inline void oi_vf_store_some(float *p, oi_vf v, int64_t n)
 {

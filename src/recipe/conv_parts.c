@@ -11,8 +11,13 @@
 #define GROUP   32                 /* places that meet a panel together */
 #define ROOM    (64 * 1024 * 1024) /* bytes: of parts of x, at most */
 
-/* Steps in vectors for each number that is split, and for each that comes out. */
+#define SCRATCH 131072 /* numbers: what a thread's stack may well hold */
+#define PLANE   48     /* OI_CONV_PARTS_PLANE */
+
+/* Steps in vectors for each number that is split, or just before it is met, and for each that comes
+ * out. */
 #define SPLITTING 40
+#define SPLIT_NOW 16
 #define PUTTING   10
 
 enum { P_M, P_C, P_PLACES };
@@ -119,12 +124,18 @@ static double time_of(const oi_device_info *t, uint64_t macs, uint64_t ops, doub
     return oi_cost_time(&m, &w);
 }
 
+/* Weights stay near while x streams by, rather than the other way round. */
+static bool is_small(const call *c)
+{
+    return c->m * c->k < c->c * c->y.in * c->x.in;
+}
+
 static bool pays(const oi_device_info *t, const call *c)
 {
+    const int64_t steps = c->is_points && is_small(c) ? SPLIT_NOW : SPLITTING;
     const int64_t places = up(c->out_height * pitch_of(c), 16) * 16;
     const int64_t k = up(c->c, STEP) * STEP * c->y.kernel * c->x.kernel;
-    const uint64_t ops =
-        (uint64_t)(SPLITTING * c->c * c->y.in * c->x.in + PUTTING * c->m * c->places);
+    const uint64_t ops = (uint64_t)(steps * c->c * c->y.in * c->x.in + PUTTING * c->m * c->places);
     return time_of(t, (uint64_t)(up(c->m, FILTERS) * FILTERS * k * places), 0,
                    oi_cost_tiles(t, 1.0 / 6)) +
                time_of(t, 0, ops, 100) <
@@ -141,28 +152,61 @@ static bool fits(const call *c)
 
 /* -- plans -- */
 
-static void plan(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
+static void add_sizes(oi_recipe_plan *out, const int64_t *sizes, size_t n)
 {
-    const int64_t shared = oi_conv_shared_rows(rc, c, GROUP + pitch_of(c) - c->out_width);
-    const int64_t groups = up(c->out_height * pitch_of(c), GROUP);
-    const bool is_small = c->m * c->k < c->c * c->y.in * c->x.in; /* w stays near, rather than x */
-    out->function = "oi_conv_parts";
-    out->n_packings = 1;
-    set_packing(c, &out->packings[0]);
-    add_ready(c, out);
+    for (size_t i = 0; i < n; i++)
+        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+}
+
+static void add_tensors(const call *c, oi_recipe_plan *out)
+{
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
     oi_recipe_arg_add(out, OI_ARG_IN, c->has_bias ? 2 : 0);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
+}
+
+static void plan_points(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
+{
+    const int64_t shared = oi_conv_shared_rows(rc, c, GROUP);
+    const int64_t height = shared ? c->out_height : 1;
+    out->function = "oi_conv_parts_points";
+    out->lays_out = true;
+    oi_recipe_arg_add(out, OI_ARG_IN, 0);
+    add_tensors(c, out);
+    oi_recipe_scratch_add(out, "pairs", OI_U32, pairs_of(c) * 3 * PLANE);
     oi_recipe_scratch_add(out, "sums", OI_F32, FILTERS * GROUP);
-    const int64_t sizes[] = {c->c,        c->m,        c->out_height, c->out_width,
-                             c->y.kernel, c->x.kernel, c->y.dilation, c->x.dilation,
-                             pitch_of(c), plane_of(c), c->has_bias,   is_small ? 1 : groups};
-    for (size_t i = 0; i < OI_COUNT(sizes); i++)
-        oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+    const int64_t sizes[] = {c->c, c->m, height, c->places / height, c->has_bias};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    oi_conv_add_share(out, height, c->m, shared);
+}
+
+static void plan_ready(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
+{
+    const int64_t shared = oi_conv_shared_rows(rc, c, GROUP + pitch_of(c) - c->out_width);
+    out->function = "oi_conv_parts";
+    add_ready(c, out);
+    add_tensors(c, out);
+    oi_recipe_scratch_add(out, "sums", OI_F32, FILTERS * GROUP);
+    const int64_t sizes[] = {
+        c->c,          c->m,          c->out_height,
+        c->out_width,  c->y.kernel,   c->x.kernel,
+        c->y.dilation, c->x.dilation, pitch_of(c),
+        plane_of(c),   c->has_bias,   is_small(c) ? 1 : up(c->out_height * pitch_of(c), GROUP)};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    oi_conv_add_share(out, c->out_height, c->m, shared);
+}
+
+static void plan(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
+{
+    out->n_packings = 1;
+    set_packing(c, &out->packings[0]);
     out->extent = c->m;
     out->split_dim = 1;
     out->unit = FILTERS;
-    oi_conv_add_share(out, c->out_height, c->m, shared);
+    if (c->is_points && is_small(c) && pairs_of(c) * 3 * PLANE <= SCRATCH)
+        plan_points(rc, c, out);
+    else
+        plan_ready(rc, c, out);
     out->bounds = out->n_args;
     oi_recipe_arg_real(out, -INFINITY);
     oi_recipe_arg_real(out, INFINITY);

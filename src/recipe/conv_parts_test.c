@@ -12,6 +12,12 @@ static void body(const char *function, const trial_arg *a)
         return;
     }
     was_called = true;
+    if (strcmp(function, "oi_conv_parts_points") == 0) {
+        oi_conv_parts_points(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n,
+                             a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n,
+                             a[15].real, a[16].real);
+        return;
+    }
     assert_string_equal(function, "oi_conv_parts");
     oi_conv_parts(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
                   a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
@@ -55,6 +61,9 @@ static const setting settings[] = {
     {61, 50, {56, 30}, {3, 3}, {1, 1, 1, 1}, {1, 1}, false},
     {250, 230, {14, 14}, {1, 1}, {0}, {1, 1}, true},
     {190, 250, {25, 23}, {1, 1}, {0}, {1, 1}, true},
+    {95, 90, {41, 37}, {1, 1}, {0}, {1, 1}, true},
+    {128, 95, {3, 50}, {1, 1}, {0}, {1, 1}, false},
+    {96, 128, {64, 14}, {1, 1}, {0}, {1, 1}, true},
     /* padding of some sides only, windows with gaps */
     {60, 96, {9, 20}, {3, 5}, {0, 3, 2, 1}, {1, 1}, true},
     {64, 60, {20, 17}, {3, 3}, {2, 3, 2, 3}, {2, 3}, false},
@@ -77,14 +86,17 @@ static void test_specials(void **state)
 {
     (void)state;
     static const float values[] = {INFINITY, -INFINITY, NAN, 0x1p100f, 0x1p-120f, 0x1p-149f};
-    static const setting s = {64, 64, {9, 10}, {3, 3}, {1, 1, 1, 1}, {1, 1}, true};
-    for (size_t v = 0; v < OI_COUNT(values); v++)
-        for (int side = 0; side < (isfinite(values[v]) ? 2 : 1); side++) {
+    static const setting own[] = {{64, 64, {9, 10}, {3, 3}, {1, 1, 1, 1}, {1, 1}, true},
+                                  {128, 64, {20, 8}, {1, 1}, {0}, {1, 1}, true}};
+    for (size_t i = 0; i < 2 * OI_COUNT(values); i++)
+        for (int side = 0; side < (isfinite(values[i / 2]) ? 2 : 1); side++) {
+            const setting *s = &own[i % 2];
+            const int64_t in = s->in[0] * s->in[1], of = s->kernel[0] * s->kernel[1];
             trial t;
-            begin(&t, &s, v);
-            ((float *)t.data[side])[side ? 40 * 64 * 9 + 11 : 7 * 90 + 35] = values[v];
-            ((float *)t.data[!side])[side ? 1 * 90 + 50 : 3 * 64 * 9 + 7 * 9 + 4] = 0;
-            end(&t, &s);
+            begin(&t, s, i);
+            ((float *)t.data[side])[side ? 40 * s->c * of + 11 : 7 * in + 35] = values[i / 2];
+            ((float *)t.data[!side])[side ? 1 * in + 50 : (3 * s->c + 7) * of + of / 2] = 0;
+            end(&t, s);
         }
 }
 

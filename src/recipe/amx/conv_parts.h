@@ -147,10 +147,10 @@ static inline oi_vf oi_conv_parts_whole(const uint32_t *x, int64_t is_odd, int64
     return sum;
 }
 
-/* The same sums without tiles. */
+/* The same sums without tiles, at those of the places that `which` has a bit for. */
 static inline void oi_conv_parts_apart(const uint16_t *w, const uint32_t *x, float *sums,
-                                       int64_t steps, int64_t kh, int64_t kw, int64_t step_y,
-                                       int64_t step_x, int64_t plane, int64_t wide)
+                                       uint32_t which, int64_t steps, int64_t kh, int64_t kw,
+                                       int64_t step_y, int64_t step_x, int64_t plane, int64_t wide)
 {
     for (int64_t n = 0; n < 32 * wide; n++) {
         const int64_t f = n / wide, at = n % wide * 16;
@@ -166,7 +166,7 @@ static inline void oi_conv_parts_apart(const uint16_t *w, const uint32_t *x, flo
                                                 c % 2, plane);
             sum = oi_vf_fma(oi_vf_set(one), v, sum);
         }
-        oi_vf_store(sums + 32 * f + at, sum);
+        _mm512_mask_storeu_ps(sums + 32 * f + at, (__mmask16)(which >> at), sum);
     }
 }
 
@@ -227,8 +227,8 @@ static inline __attribute__((always_inline)) void oi_conv_parts(
                 const uint16_t *of = w + f / 32 * panel;
                 const uint32_t *from = x + row * pitch + at;
                 if (is_wild | wild_panels[f / 32])
-                    oi_conv_parts_apart(of, from, sums, steps, kh, kw, dilation_y * pitch,
-                                        dilation_x, plane, wide);
+                    oi_conv_parts_apart(of, from, sums, UINT32_MAX, steps, kh, kw,
+                                        dilation_y * pitch, dilation_x, plane, wide);
                 else if (wide == 2)
                     oi_conv_parts_sums(of, from, sums, steps, kh, kw, dilation_y * pitch,
                                        dilation_x, plane, 2);
@@ -240,6 +240,70 @@ static inline __attribute__((always_inline)) void oi_conv_parts(
                                   most);
             }
         }
+    _tile_release();
+}
+
+/* -- windows of one place -- */
+
+/* Numbers between the parts of a group of 32 places, so that pairs are an odd number of lines
+ * apart. */
+enum { OI_CONV_PARTS_PLANE = 48 };
+
+/* The pairs of channels, `step` apart, at n places; the bits of those places where one is wild. */
+static inline uint32_t oi_conv_parts_group(const float *restrict x, uint32_t *restrict pairs,
+                                           int64_t c, int64_t step, int64_t n)
+{
+    uint32_t wild = 0;
+    for (int64_t j = 0; j < (c + 31) / 32 * 16; j++) {
+        const float *even = x + 2 * j * step, *odd = 2 * j + 1 < c ? even + step : NULL;
+        uint32_t *to = pairs + 3 * j * OI_CONV_PARTS_PLANE;
+        uint32_t own = 0;
+        for (int64_t i = 0; i < n; i += 16)
+            own |= (uint32_t)oi_conv_parts_line(even + i, odd ? odd + i : NULL, 2 * j < c ? 16 : 0,
+                                                to + i, OI_CONV_PARTS_PLANE)
+                   << i;
+        if (2 * j >= c)
+            oi_conv_parts_clear(to, n, OI_CONV_PARTS_PLANE);
+        for (int64_t i = 0; own && i < n; i++) {
+            oi_parts_one(even[i], (uint16_t *)(to + i), 2 * OI_CONV_PARTS_PLANE, 3);
+            oi_parts_one(odd ? odd[i] : 0, (uint16_t *)(to + i) + 1, 2 * OI_CONV_PARTS_PLANE, 3);
+        }
+        wild |= own;
+    }
+    return wild;
+}
+
+/* The same where every thread makes parts of x for itself, a group at a time. */
+static inline __attribute__((always_inline)) void oi_conv_parts_points(
+    const float *x, const void *packed, const float *bias, float *out, uint32_t *pairs, float *sums,
+    int64_t c, int64_t m, int64_t height, int64_t width, int64_t has_bias, int64_t row,
+    int64_t row_end, int64_t first, int64_t last, float least, float most)
+{
+    const int64_t steps = (c + 31) / 32, panel = 3072 * steps, plane = height * width;
+    const int64_t n = (row_end - row) * width;
+    const uint16_t *w = packed, *wild_panels = w + (m + 31) / 32 * panel;
+    float own[2 * OI_VF];
+    oi_tiles_begin(8);
+    for (int64_t i = 0; i < n; i += 32) {
+        const int64_t wide = n - i <= 16 ? 1 : 2;
+        const int64_t at = row * width + (n - i >= 16 * wide ? i : n - 16 * wide); /* some again */
+        const uint32_t wild = oi_conv_parts_group(x + at, pairs, c, plane, 16 * wide);
+        oi_tiles_settle(pairs);
+        for (int64_t f = first; f < last; f += 32) {
+            const uint16_t *of = w + f / 32 * panel;
+            const uint32_t apart = wild_panels[f / 32] ? UINT32_MAX : wild;
+            if (wide == 2)
+                oi_conv_parts_sums(of, pairs, sums, steps, 1, 1, 0, 0, OI_CONV_PARTS_PLANE, 2);
+            else
+                oi_conv_parts_sums(of, pairs, sums, steps, 1, 1, 0, 0, OI_CONV_PARTS_PLANE, 1);
+            if (apart)
+                oi_conv_parts_apart(of, pairs, sums, apart, steps, 1, 1, 0, 0, OI_CONV_PARTS_PLANE,
+                                    wide);
+            oi_conv_biases(bias + f, m - f, has_bias, own);
+            oi_conv_parts_put(sums, own, out + f * plane, plane, plane, plane,
+                              oi_conv_least(m - f, 32), at, 16 * wide, least, most);
+        }
+    }
     _tile_release();
 }
 

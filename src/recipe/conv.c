@@ -11,6 +11,7 @@
 
 #define DEEP_PERCENT 40 /* a load for every product */
 #define TALL         11 /* OI_CONV_TALL */
+#define BAND         8  /* rows that are laid out together: each row of x about once */
 
 #define ACROSS      8  /* lanes from which on filters may be lanes */
 #define FEW         4  /* rows or panels for each thread: hard to share evenly */
@@ -226,15 +227,38 @@ static int64_t band_of(const oi_recipe_call *rc, const call *c, int64_t pitch)
     return band;
 }
 
-/* Rows of x with their padding in scratch: those under one row of the result, or under some rows of
- * a channel. */
+/* Channels with their padding, as far as they are under `band` rows: an odd number of lines apart,
+ * so that they do not share the same places of the first cache. */
+static int64_t apart_of(const call *c, int64_t pitch, int64_t band)
+{
+    const int64_t under = (band - 1) * c->y.stride + (c->y.kernel - 1) * c->y.dilation + 1;
+    return (up(under * c->x.stride * pitch, 16) / 16 | 1) * 16;
+}
+
+/* Rows of the result, at most so many, that channels are laid out for at a time; 0: there is no
+ * room for any. */
+static int64_t laid_out(const oi_recipe_call *rc, const call *c, int64_t channels, int64_t pitch,
+                        int64_t most)
+{
+    const int64_t rows = rc->rows && rc->rows < c->out_height ? rc->rows : c->out_height;
+    int64_t band = rows < most ? rows : most;
+    while (band > 1 && channels > SCRATCH / apart_of(c, pitch, band))
+        band = (band + 1) / 2;
+    return channels > SCRATCH / apart_of(c, pitch, band) ? 0 : band;
+}
+
+/* Rows of x with their padding in scratch: those under some rows of the result, of all channels
+ * or of one. */
 static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, bool is_deep,
                       int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t high = is_deep ? 6 : high_of(c, c->m / groups, c->out_width, lanes);
-    const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes), band = band_of(rc, c, pitch);
-    const int64_t rows = is_deep ? rows_under(c, band) : c->c / groups * c->y.kernel;
-    if (rows * c->x.stride > SCRATCH / pitch)
+    const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes);
+    const int64_t band =
+        is_deep ? band_of(rc, c, pitch) : laid_out(rc, c, c->c / groups, pitch, BAND);
+    const int64_t under = is_deep ? rows_under(c, band) * c->x.stride * pitch : 0;
+    const int64_t room = is_deep ? under : c->c / groups * apart_of(c, pitch, band);
+    if (band == 0 || room > SCRATCH)
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
     out->percent = is_deep ? DEEP_PERCENT : 0;
@@ -242,7 +266,7 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
     if (groups == 1)
         pack_filters(rc, c, high, out);
     add_tensors(c, out);
-    oi_recipe_scratch_add(out, is_deep ? "padded" : "strip", OI_F32, rows * c->x.stride * pitch);
+    oi_recipe_scratch_add(out, is_deep ? "padded" : "strip", OI_F32, room);
     const int64_t sizes[] = {c->batches,
                              c->c,
                              c->y.in,
@@ -262,8 +286,10 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
                              c->has_bias,
                              is_deep ? band : high,
                              out->n_packings,
-                             groups};
-    add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 2 : 0));
+                             groups,
+                             band,
+                             apart_of(c, pitch, band)};
+    add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 4 : 0));
     add_rows(rc, c, c->y.in, c->out_height, is_deep ? 0 : oi_conv_shared_rows(rc, c, 1), out);
     return true;
 }
@@ -335,22 +361,12 @@ static bool plan_points_across(const oi_recipe_call *rc, const call *c, int64_t 
     return true;
 }
 
-/* Channels with their padding, as far as they are under `band` rows: an odd number of lines apart,
- * so that they do not share the same places of the first cache. */
-static int64_t apart_of(const call *c, int64_t pitch, int64_t band)
-{
-    const int64_t under = (band - 1) * c->y.stride + (c->y.kernel - 1) * c->y.dilation + 1;
-    return (up(under * c->x.stride * pitch, 16) / 16 | 1) * 16;
-}
-
 static bool plan_across(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t pitch = c->out_width + (c->x.kernel - 1) * c->x.dilation / c->x.stride;
-    int64_t band = rc->rows && rc->rows < c->out_height ? rc->rows : c->out_height;
-    while (band > 1 && c->c > SCRATCH / apart_of(c, pitch, band))
-        band = (band + 1) / 2;
-    const int64_t apart = apart_of(c, pitch, band);
-    if (c->c > SCRATCH / apart)
+    const int64_t band = laid_out(rc, c, c->c, pitch, c->out_height),
+                  apart = apart_of(c, pitch, band);
+    if (band == 0)
         return false;
     out->function = "oi_conv_dense_across";
     out->lays_out = true;

@@ -34,93 +34,101 @@ static inline void oi_conv_row(const float *restrict row, int64_t n, int64_t str
         out[i] = 0;
 }
 
-/* Six filters, whose numbers are `apart`, at 2 OI_VF places: x is `rows` rows of numbers, `step`
- * apart, each in `stride` parts `pitch` long, and a window has `kw` numbers of each, `dilation`
- * apart. */
+/* Six filters, whose numbers are `apart`, at 2 OI_VF places: x is c channels, `channel` apart, each
+ * kh rows of numbers, `step` apart, those in `stride` parts `pitch` long, and a window has `kw`
+ * numbers of each, `dilation` apart. */
 static inline __attribute__((always_inline)) void oi_conv_six(
-    const float *const w[6], const float *restrict x, int64_t apart, int64_t rows, int64_t step,
-    int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
+    const float *const w[6], const float *restrict x, int64_t apart, int64_t c, int64_t channel,
+    int64_t kh, int64_t step, int64_t kw, int64_t stride, int64_t dilation, int64_t pitch,
+    oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
     for (int64_t i = 0; i < 12; i++)
         s[i] = oi_vf_set(0);
-    for (int64_t r = 0; r < rows; r++, x += step, at += kw)
-        for (int64_t i = 0; i < kw; i++) {
-            const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
-            oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), v;
-            v = oi_vf_set(w[0][(at + i) * apart]);
-            s[0] = oi_vf_fma(v, a, s[0]);
-            s[1] = oi_vf_fma(v, b, s[1]);
-            v = oi_vf_set(w[1][(at + i) * apart]);
-            s[2] = oi_vf_fma(v, a, s[2]);
-            s[3] = oi_vf_fma(v, b, s[3]);
-            v = oi_vf_set(w[2][(at + i) * apart]);
-            s[4] = oi_vf_fma(v, a, s[4]);
-            s[5] = oi_vf_fma(v, b, s[5]);
-            v = oi_vf_set(w[3][(at + i) * apart]);
-            s[6] = oi_vf_fma(v, a, s[6]);
-            s[7] = oi_vf_fma(v, b, s[7]);
-            v = oi_vf_set(w[4][(at + i) * apart]);
-            s[8] = oi_vf_fma(v, a, s[8]);
-            s[9] = oi_vf_fma(v, b, s[9]);
-            v = oi_vf_set(w[5][(at + i) * apart]);
-            s[10] = oi_vf_fma(v, a, s[10]);
-            s[11] = oi_vf_fma(v, b, s[11]);
-        }
+    for (int64_t n = 0; n < c; n++, x += channel - kh * step)
+        for (int64_t r = 0; r < kh; r++, x += step)
+            for (int64_t i = 0; i < kw; i++, at++) {
+                const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
+                oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), v;
+                v = oi_vf_set(w[0][at * apart]);
+                s[0] = oi_vf_fma(v, a, s[0]);
+                s[1] = oi_vf_fma(v, b, s[1]);
+                v = oi_vf_set(w[1][at * apart]);
+                s[2] = oi_vf_fma(v, a, s[2]);
+                s[3] = oi_vf_fma(v, b, s[3]);
+                v = oi_vf_set(w[2][at * apart]);
+                s[4] = oi_vf_fma(v, a, s[4]);
+                s[5] = oi_vf_fma(v, b, s[5]);
+                v = oi_vf_set(w[3][at * apart]);
+                s[6] = oi_vf_fma(v, a, s[6]);
+                s[7] = oi_vf_fma(v, b, s[7]);
+                v = oi_vf_set(w[4][at * apart]);
+                s[8] = oi_vf_fma(v, a, s[8]);
+                s[9] = oi_vf_fma(v, b, s[9]);
+                v = oi_vf_set(w[5][at * apart]);
+                s[10] = oi_vf_fma(v, a, s[10]);
+                s[11] = oi_vf_fma(v, b, s[11]);
+            }
     for (int64_t i = 0; i < 12; i++)
         sums[i] = s[i];
 }
 
 /* The same with four filters at 3 OI_VF places. */
 static inline __attribute__((always_inline)) void oi_conv_four(
-    const float *const w[4], const float *restrict x, int64_t apart, int64_t rows, int64_t step,
-    int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
+    const float *const w[4], const float *restrict x, int64_t apart, int64_t c, int64_t channel,
+    int64_t kh, int64_t step, int64_t kw, int64_t stride, int64_t dilation, int64_t pitch,
+    oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
     for (int64_t i = 0; i < 12; i++)
         s[i] = oi_vf_set(0);
-    for (int64_t r = 0; r < rows; r++, x += step, at += kw)
-        for (int64_t i = 0; i < kw; i++) {
-            const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
-            oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), c = oi_vf_load(p + 2 * OI_VF), v;
-            v = oi_vf_set(w[0][(at + i) * apart]);
-            s[0] = oi_vf_fma(v, a, s[0]);
-            s[1] = oi_vf_fma(v, b, s[1]);
-            s[2] = oi_vf_fma(v, c, s[2]);
-            v = oi_vf_set(w[1][(at + i) * apart]);
-            s[3] = oi_vf_fma(v, a, s[3]);
-            s[4] = oi_vf_fma(v, b, s[4]);
-            s[5] = oi_vf_fma(v, c, s[5]);
-            v = oi_vf_set(w[2][(at + i) * apart]);
-            s[6] = oi_vf_fma(v, a, s[6]);
-            s[7] = oi_vf_fma(v, b, s[7]);
-            s[8] = oi_vf_fma(v, c, s[8]);
-            v = oi_vf_set(w[3][(at + i) * apart]);
-            s[9] = oi_vf_fma(v, a, s[9]);
-            s[10] = oi_vf_fma(v, b, s[10]);
-            s[11] = oi_vf_fma(v, c, s[11]);
-        }
+    for (int64_t n = 0; n < c; n++, x += channel - kh * step)
+        for (int64_t r = 0; r < kh; r++, x += step)
+            for (int64_t i = 0; i < kw; i++, at++) {
+                const float *p = x + i * dilation % stride * pitch + i * dilation / stride;
+                oi_vf a = oi_vf_load(p), b = oi_vf_load(p + OI_VF), d = oi_vf_load(p + 2 * OI_VF),
+                      v;
+                v = oi_vf_set(w[0][at * apart]);
+                s[0] = oi_vf_fma(v, a, s[0]);
+                s[1] = oi_vf_fma(v, b, s[1]);
+                s[2] = oi_vf_fma(v, d, s[2]);
+                v = oi_vf_set(w[1][at * apart]);
+                s[3] = oi_vf_fma(v, a, s[3]);
+                s[4] = oi_vf_fma(v, b, s[4]);
+                s[5] = oi_vf_fma(v, d, s[5]);
+                v = oi_vf_set(w[2][at * apart]);
+                s[6] = oi_vf_fma(v, a, s[6]);
+                s[7] = oi_vf_fma(v, b, s[7]);
+                s[8] = oi_vf_fma(v, d, s[8]);
+                v = oi_vf_set(w[3][at * apart]);
+                s[9] = oi_vf_fma(v, a, s[9]);
+                s[10] = oi_vf_fma(v, b, s[10]);
+                s[11] = oi_vf_fma(v, d, s[11]);
+            }
     for (int64_t i = 0; i < 12; i++)
         sums[i] = s[i];
 }
 
 /* The same with twelve filters at OI_VF places. */
 static inline __attribute__((always_inline)) void oi_conv_twelve(
-    const float *const w[12], const float *restrict x, int64_t apart, int64_t rows, int64_t step,
-    int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, oi_vf sums[12])
+    const float *const w[12], const float *restrict x, int64_t apart, int64_t c, int64_t channel,
+    int64_t kh, int64_t step, int64_t kw, int64_t stride, int64_t dilation, int64_t pitch,
+    oi_vf sums[12])
 {
     oi_vf s[12];
     int64_t at = 0;
     for (int64_t i = 0; i < 12; i++)
         s[i] = oi_vf_set(0);
-    for (int64_t r = 0; r < rows; r++, x += step, at += kw)
-        for (int64_t i = 0; i < kw; i++) {
-            const oi_vf a = oi_vf_load(x + i * dilation % stride * pitch + i * dilation / stride);
-            for (int64_t f = 0; f < 12; f++)
-                s[f] = oi_vf_fma(oi_vf_set(w[f][(at + i) * apart]), a, s[f]);
-        }
+    for (int64_t n = 0; n < c; n++, x += channel - kh * step)
+        for (int64_t r = 0; r < kh; r++, x += step)
+            for (int64_t i = 0; i < kw; i++, at++) {
+                const oi_vf a =
+                    oi_vf_load(x + i * dilation % stride * pitch + i * dilation / stride);
+                for (int64_t f = 0; f < 12; f++)
+                    s[f] = oi_vf_fma(oi_vf_set(w[f][at * apart]), a, s[f]);
+            }
     for (int64_t i = 0; i < 12; i++)
         sums[i] = s[i];
 }
@@ -141,22 +149,23 @@ static inline __attribute__((always_inline)) oi_vf oi_conv_end(oi_vf sum, oi_vf 
  * filters, of which all that are met are there. */
 static inline __attribute__((always_inline)) void oi_conv_tile(
     const float *restrict x, const float *restrict w, const float *restrict bias,
-    float *restrict out, int64_t at, int64_t last, int64_t rows, int64_t step, int64_t kw,
-    int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t places,
-    int64_t has_bias, int64_t high, int64_t is_packed, float least, float most, int64_t tall)
+    float *restrict out, int64_t at, int64_t last, int64_t c, int64_t channel, int64_t kh,
+    int64_t step, int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, int64_t plane,
+    int64_t places, int64_t has_bias, int64_t high, int64_t is_packed, float least, float most,
+    int64_t tall)
 {
     const int64_t wide = 12 / tall, apart = is_packed ? high : 1;
     const float *of[12];
     oi_vf s[12];
     for (int64_t r = 0; r < tall; r++) /* beyond the last, the last again */
-        of[r] = is_packed ? w + (at + r / high * high) * rows * kw + r % high
-                          : w + (at + r < last ? at + r : last - 1) * rows * kw;
+        of[r] = is_packed ? w + (at + r / high * high) * c * kh * kw + r % high
+                          : w + (at + r < last ? at + r : last - 1) * c * kh * kw;
     if (tall == 12)
-        oi_conv_twelve(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
+        oi_conv_twelve(of, x, apart, c, channel, kh, step, kw, stride, dilation, pitch, s);
     else if (tall == 6)
-        oi_conv_six(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
+        oi_conv_six(of, x, apart, c, channel, kh, step, kw, stride, dilation, pitch, s);
     else
-        oi_conv_four(of, x, apart, rows, step, kw, stride, dilation, pitch, s);
+        oi_conv_four(of, x, apart, c, channel, kh, step, kw, stride, dilation, pitch, s);
     float bounds[2] = {least, most};
     __asm__ volatile(""
                      : "+m"(bounds)
@@ -179,17 +188,17 @@ static inline __attribute__((always_inline)) void oi_conv_tile(
 /* All filters f0 ... f1 - 1 at some places; where a vector holds those, twelve at a time. */
 static inline __attribute__((always_inline)) void oi_conv_filters(
     const float *restrict x, const float *restrict w, const float *restrict bias,
-    float *restrict out, int64_t f0, int64_t f1, int64_t rows, int64_t step, int64_t kw,
-    int64_t stride, int64_t dilation, int64_t pitch, int64_t plane, int64_t places,
-    int64_t has_bias, int64_t high, int64_t is_packed, float least, float most)
+    float *restrict out, int64_t f0, int64_t f1, int64_t c, int64_t channel, int64_t kh,
+    int64_t step, int64_t kw, int64_t stride, int64_t dilation, int64_t pitch, int64_t plane,
+    int64_t places, int64_t has_bias, int64_t high, int64_t is_packed, float least, float most)
 {
     int64_t f = f0;
     for (; places <= OI_VF && f + 12 <= f1; f += 12)
-        oi_conv_tile(x, w, bias, out, f, f1, rows, step, kw, stride, dilation, pitch, plane, places,
-                     has_bias, high, is_packed, least, most, 12);
+        oi_conv_tile(x, w, bias, out, f, f1, c, channel, kh, step, kw, stride, dilation, pitch,
+                     plane, places, has_bias, high, is_packed, least, most, 12);
     for (; f < f1; f += high)
-        oi_conv_tile(x, w, bias, out, f, f1, rows, step, kw, stride, dilation, pitch, plane, places,
-                     has_bias, high, is_packed, least, most, high);
+        oi_conv_tile(x, w, bias, out, f, f1, c, channel, kh, step, kw, stride, dilation, pitch,
+                     plane, places, has_bias, high, is_packed, least, most, high);
 }
 
 /* Where row r of those that are kept lies, of n in all. */
@@ -228,59 +237,66 @@ static inline __attribute__((always_inline)) void oi_conv_points(
                 for (int64_t f = first; f < last; f += high)
                     for (int64_t i = i0; i < i0 + block && i < whole; i += wide) {
                         const int64_t at = i + wide <= n ? i : n - wide; /* some again */
-                        oi_conv_tile(from + at, w, bias, to + at, f, last, c, step, 1, 1, 1, 0,
-                                     plane, wide, has_bias, high, is_packed, least, most, high);
+                        oi_conv_tile(from + at, w, bias, to + at, f, last, c, step, 1, 0, 1, 1, 1,
+                                     0, plane, wide, has_bias, high, is_packed, least, most, high);
                     }
             int64_t f = whole < n ? first : last;
             for (; f + 12 <= last; f += 12)
-                oi_conv_tile(from + n - OI_VF, w, bias, to + n - OI_VF, f, last, c, step, 1, 1, 1,
-                             0, plane, OI_VF, has_bias, high, is_packed, least, most, 12);
+                oi_conv_tile(from + n - OI_VF, w, bias, to + n - OI_VF, f, last, c, step, 1, 0, 1,
+                             1, 1, 0, plane, OI_VF, has_bias, high, is_packed, least, most, 12);
             for (; f < last; f += high)
-                oi_conv_tile(from + n - wide, w, bias, to + n - wide, f, last, c, step, 1, 1, 1, 0,
-                             plane, wide, has_bias, high, is_packed, least, most, high);
+                oi_conv_tile(from + n - wide, w, bias, to + n - wide, f, last, c, step, 1, 0, 1, 1,
+                             1, 0, plane, wide, has_bias, high, is_packed, least, most, high);
         }
 }
 
-/* The rows of x under a row of the result, kh of every channel from row `above` on. */
-static inline void oi_conv_lay(const float *restrict x, float *restrict strip, int64_t rows,
-                               int64_t kept, int64_t height, int64_t width, int64_t kh,
-                               int64_t above, int64_t stride, int64_t dilation_y, int64_t left,
+/* Rows from ... to - 1 of channels that lie `apart`, each with its padding: zeros are rows, too. */
+static inline void oi_conv_pad(const float *restrict x, float *restrict strip, int64_t c,
+                               int64_t apart, int64_t kept, int64_t height, int64_t width,
+                               int64_t from, int64_t to, int64_t stride, int64_t left,
                                int64_t pitch)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t at = above + i % kh * dilation_y;
-        const float *from = x + i / kh * kept * width;
-        from = at < 0 || at >= height ? NULL : from + oi_conv_at(at, kept, height) * width;
-        for (int64_t p = 0; p < stride; p++)
-            oi_conv_row(from, width, stride, p - left, strip + (i * stride + p) * pitch, pitch);
-    }
+    for (int64_t n = 0; n < c; n++)
+        for (int64_t y = from; y < to; y++)
+            for (int64_t p = 0; p < stride; p++)
+                oi_conv_row(y < 0 || y >= height
+                                ? NULL
+                                : x + (n * kept + oi_conv_at(y, kept, height)) * width,
+                            width, stride, p - left,
+                            strip + n * apart + ((y - from) * stride + p) * pitch, pitch);
 }
 
-/* Windows (kh, kw) over the channels of a filter's group; strip: rows of x under a row of the
- * result, of pitch each. The filters first ... last - 1. */
+/* Windows (kh, kw) over the channels of a filter's group; strip: those channels, `apart`, as far as
+ * they are under `band` rows of the result, in rows of pitch. The filters first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_dense(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
     int64_t left, int64_t pitch, int64_t has_bias, int64_t high, int64_t is_packed, int64_t groups,
-    int64_t kept, int64_t out_kept, int64_t row, int64_t row_end, int64_t first, int64_t last,
-    float least, float most)
+    int64_t band, int64_t apart, int64_t kept, int64_t out_kept, int64_t row, int64_t row_end,
+    int64_t first, int64_t last, float least, float most)
 {
-    const int64_t plane = out_kept * out_width, step = stride_x * pitch, lines = row_end - row;
-    const int64_t rows = c / groups * kh, each = m / groups, per = (last - 1) / each - first / each;
-    for (int64_t n = 0; n < batches * (per + 1) * lines; n++) {
-        const int64_t b = n / lines / (per + 1), y = row + n % lines;
-        const int64_t g = first / each + n / lines % (per + 1);
+    const int64_t plane = out_kept * out_width, step = stride_x * pitch, own = c / groups;
+    const int64_t bands = (row_end - row + band - 1) / band;
+    const int64_t each = m / groups, per = (last - 1) / each - first / each;
+    for (int64_t n = 0; n < batches * (per + 1) * bands; n++) {
+        const int64_t b = n / bands / (per + 1), y0 = row + n % bands * band;
+        const int64_t y1 = oi_conv_least(y0 + band, row_end), above = y0 * stride_y - top;
+        const int64_t g = first / each + n / bands % (per + 1);
         const int64_t f0 = g * each > first ? g * each : first;
         const int64_t f1 = (g + 1) * each < last ? (g + 1) * each : last;
-        float *to = out + b * m * plane + oi_conv_at(y, out_kept, out_height) * out_width;
-        oi_conv_lay(x + (b * c + g * (c / groups)) * kept * width, strip, rows, kept, height, width,
-                    kh, y * stride_y - top, stride_x, dilation_y, left, pitch);
-        for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
-            oi_conv_filters(strip + i, w, bias, to + i, f0, f1, rows, step, kw, stride_x,
-                            dilation_x, pitch, plane, out_width - i, has_bias, high, is_packed,
-                            least, most);
+        oi_conv_pad(x + (b * c + g * own) * kept * width, strip, own, apart, kept, height, width,
+                    above, above + (y1 - y0 - 1) * stride_y + (kh - 1) * dilation_y + 1, stride_x,
+                    left, pitch);
+        for (int64_t y = y0; y < y1; y++) {
+            const float *from = strip + (y - y0) * stride_y * step;
+            float *to = out + b * m * plane + oi_conv_at(y, out_kept, out_height) * out_width;
+            for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
+                oi_conv_filters(from + i, w, bias, to + i, f0, f1, own, apart, kh,
+                                dilation_y * step, kw, stride_x, dilation_x, pitch, plane,
+                                out_width - i, has_bias, high, is_packed, least, most);
+        }
     }
 }
 
@@ -380,22 +396,6 @@ static inline __attribute__((always_inline)) void oi_conv_points_across(
                 }
             }
         }
-}
-
-/* Rows from ... to - 1 of channels that lie `apart`, each with its padding: zeros are rows, too. */
-static inline void oi_conv_pad(const float *restrict x, float *restrict strip, int64_t c,
-                               int64_t apart, int64_t kept, int64_t height, int64_t width,
-                               int64_t from, int64_t to, int64_t stride, int64_t left,
-                               int64_t pitch)
-{
-    for (int64_t n = 0; n < c; n++)
-        for (int64_t y = from; y < to; y++)
-            for (int64_t p = 0; p < stride; p++)
-                oi_conv_row(y < 0 || y >= height
-                                ? NULL
-                                : x + (n * kept + oi_conv_at(y, kept, height)) * width,
-                            width, stride, p - left,
-                            strip + n * apart + ((y - from) * stride + p) * pitch, pitch);
 }
 
 /* As oi_conv_dense does, with panels of filters; strip: the channels of x, `apart`, as far as they

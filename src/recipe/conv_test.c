@@ -15,7 +15,8 @@ static void body(const char *function, const trial_arg *a)
         oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
                       a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
                       a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n,
-                      a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].real, a[32].real);
+                      a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].n, a[32].n,
+                      a[33].real, a[34].real);
     else if (strcmp(function, "oi_conv_points_across") == 0)
         oi_conv_points_across(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
                               a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,

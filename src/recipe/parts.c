@@ -115,15 +115,6 @@ static bool pays(const call *c)
 
 static const oi_recipe splitting = {"parts of bf16", "", true, NULL};
 
-static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t width)
-{
-    const uint32_t i = out->ready.n_arrays++;
-    out->ready.arrays[i].name = name;
-    out->ready.arrays[i].dtype = t;
-    out->ready.arrays[i].width = width;
-    oi_recipe_arg_add(out, OI_ARG_READY, i);
-}
-
 /* Instead of x, its parts: rows as oi_parts_row counts them. */
 static void add_ready(const oi_operand *x, const call *c, oi_recipe_plan *out)
 {
@@ -139,8 +130,8 @@ static void add_ready(const oi_operand *x, const call *c, oi_recipe_plan *out)
             r->has_dim = true;
             r->dim = d;
         }
-    add_array(out, "parts", OI_U16, (up(k, STEP) * c->x_parts | 1) * STEP);
-    add_array(out, "wild", OI_U8, 1);
+    oi_recipe_ready_add(out, "parts", OI_U16, (up(k, STEP) * c->x_parts | 1) * STEP);
+    oi_recipe_ready_add(out, "wild", OI_U8, 1);
     r->sizes[r->n_sizes++] = k;
     r->sizes[r->n_sizes++] = c->x_parts;
 }

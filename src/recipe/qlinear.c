@@ -166,15 +166,6 @@ static int64_t rows_of(const oi_operand *x)
 static const oi_recipe rounding = {"8-bit blocks", "", true, NULL};
 static const oi_recipe halving = {"bf16", "", true, NULL};
 
-static void add_array(oi_recipe_plan *out, const char *name, oi_dtype t, int64_t width)
-{
-    uint32_t i = out->ready.n_arrays++;
-    out->ready.arrays[i].name = name;
-    out->ready.arrays[i].dtype = t;
-    out->ready.arrays[i].width = width;
-    oi_recipe_arg_add(out, OI_ARG_READY, i);
-}
-
 /* Rows of x become rows of arrays, shared by all calls that want the same. */
 static oi_ready *set_ready(const oi_operand *x, const char *function, const oi_recipe *recipe,
                            const char *doc, oi_recipe_plan *out)
@@ -198,9 +189,9 @@ static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_p
 {
     oi_ready *r = set_ready(x, "oi_q8_rows", &rounding,
                             "x in blocks of 8 bits, for all products that read it.", out);
-    add_array(out, "q", OI_I8, k);
-    add_array(out, "d", OI_F32, k / group);
-    add_array(out, "sums", OI_F32, k / group);
+    oi_recipe_ready_add(out, "q", OI_I8, k);
+    oi_recipe_ready_add(out, "d", OI_F32, k / group);
+    oi_recipe_ready_add(out, "sums", OI_F32, k / group);
     r->sizes[r->n_sizes++] = k;
     r->sizes[r->n_sizes++] = group;
 }
@@ -210,7 +201,8 @@ static void add_halves(const oi_operand *x, int64_t k, bool is_tiled, oi_recipe_
 {
     oi_ready *r = set_ready(x, is_tiled ? "oi_qt_rows" : "oi_qh_rows", &halving,
                             "x rounded to bf16, for all products that read it.", out);
-    add_array(out, "h", is_tiled ? OI_BF16 : OI_F32, is_tiled ? ((k + 31) / 32 | 1) * 32 : k);
+    oi_recipe_ready_add(out, "h", is_tiled ? OI_BF16 : OI_F32,
+                        is_tiled ? ((k + 31) / 32 | 1) * 32 : k);
     r->sizes[r->n_sizes++] = k;
     r->is_cast = is_tiled;
 }

@@ -173,6 +173,7 @@ const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out);
 /* For rows: the next argument. */
 void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
 void oi_recipe_scratch_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t count);
+void oi_recipe_ready_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width);
 void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 
 /* Floats in a vector of the target's folder; 0: it has none. */

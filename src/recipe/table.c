@@ -105,6 +105,15 @@ void oi_recipe_scratch_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, 
     oi_recipe_arg_add(p, OI_ARG_SCRATCH, i);
 }
 
+void oi_recipe_ready_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width)
+{
+    const uint32_t i = p->ready.n_arrays++;
+    p->ready.arrays[i].name = name;
+    p->ready.arrays[i].dtype = dtype;
+    p->ready.arrays[i].width = width;
+    oi_recipe_arg_add(p, OI_ARG_READY, i);
+}
+
 void oi_recipe_arg_real(oi_recipe_plan *p, double real)
 {
     p->args[p->n_args++] = (oi_recipe_arg){.kind = OI_ARG_REAL, .real = real};

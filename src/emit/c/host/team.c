@@ -91,11 +91,18 @@ static void wait_for(team *t, int part, unsigned phase, const void *next)
         step_aside(t, part);
 }
 
+/* What is written has to come back from the other's cache; so only news are. */
+static void note_failed(team *t, unsigned phase, int failed)
+{
+    if (t->failed[phase & 1] != failed)
+        t->failed[phase & 1] = failed;
+}
+
 int team_come(team *t, int part, int *failed, const void *next)
 {
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_acquire);
     if (part == 0)
-        t->failed[phase & 1] = *failed;
+        note_failed(t, phase, *failed);
     note_place(t, part);
     const int is_last = atomic_fetch_add(&t->arrived, 1u) + 1 == (unsigned)atomic_load(&t->parts);
     if (!is_last)
@@ -107,9 +114,11 @@ int team_come(team *t, int part, int *failed, const void *next)
 void team_go(team *t, int failed)
 {
     const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
-    t->failed[phase & 1] = failed;
+    note_failed(t, phase, failed);
     atomic_store_explicit(&t->arrived, 0u, memory_order_relaxed);
-    atomic_store_explicit(&t->taken[(phase + 1) & 1].n, 0u, memory_order_relaxed);
+    atomic_uint *taken = &t->taken[(phase + 1) & 1].n;
+    if (atomic_load_explicit(taken, memory_order_relaxed))
+        atomic_store_explicit(taken, 0u, memory_order_relaxed);
     atomic_store(&t->phase, phase + 1);
     if (atomic_load(&t->asleep)) {
         pthread_mutex_lock(&t->lock);
@@ -194,6 +203,7 @@ int team_start(team *t, int parts)
     parts = parts < 0 ? -parts : parts;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
     t->run = NULL;
+    t->failed[0] = t->failed[1] = 0;
     atomic_init(&t->parts, parts);
     atomic_init(&t->arrived, 0u);
     atomic_init(&t->phase, 0u);

@@ -63,7 +63,7 @@ int team_meet(team *t, int part, int failed, const void *next);
 int team_come(team *t, int part, int *failed, const void *next);
 void team_go(team *t, int failed);
 
-/* Called by all parts: they read what lies at p, two of them the same, at first all of it and from
+/* Called by all parts: they read what lies at p, two of them the same, all of it twice and from
  * then on one of `of` slices at every call. What two processors have read, the third cache keeps as
  * shared, and some (Intel's servers) then give it to one of them up to a quarter faster: it need
  * not come back from the second cache. It is forgotten with time, hence the slices. */

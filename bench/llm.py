@@ -115,8 +115,9 @@ def beside_llama(o, model, temp, wanted):
         yield rows.left_out("smollm2", "llama.cpp", "llama-cpp-python is not installed")
     (gguf,) = (model / "source").glob("*.gguf")
     ours, eights = programs(model, temp, o.threads)
-    sides = [side.all for side in (ours, peer and Peer(peer, gguf, o.threads), eights) if side]
-    found = dict(zip("ours peer eights".split() if peer else ["ours", "eights"], rows.alternate(o.rounds, *sides)))
+    sides = {"ours": ours, "peer": peer and Peer(peer, gguf, o.threads), "eights": eights}
+    sides = {name: side.all for name, side in sides.items() if side}
+    found = dict(zip(sides, rows.alternate(o.rounds, *sides.values())))
     size = (model / "model.oinf").stat().st_size
     caches = 2 * 30 * 192 * 2 * CONTEXT
     works = {DECODE: {"bytes": size, "macs": MACS, "arithmetic": "int8"},

@@ -205,10 +205,40 @@ static inline __attribute__((always_inline)) void oi_fours_band(
  * and of x; taps: room for the fours of a window. */
 static inline __attribute__((always_inline)) void oi_fours_windows(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
-    int32_t *strip, int32_t *line, int32_t *sums, int32_t *taps, int64_t batches, int64_t band,
-    int64_t each, int64_t by_filters, int64_t row, int64_t row_end, int64_t first, int64_t last,
-    oi_fours_shape s)
+    int32_t *strip, int32_t *line, int32_t *sums, int32_t *taps, int64_t batches, int64_t groups,
+    int64_t c, int64_t height, int64_t width, int64_t m, int64_t out_width, int64_t kh, int64_t kw,
+    int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
+    int64_t left, int64_t pitch, int64_t phases, int64_t blocks, int64_t deep, int64_t plane,
+    int64_t line_step, int64_t is_flat, int64_t band, int64_t each, int64_t by_filters,
+    int64_t kept, int64_t in_turns, int64_t row, int64_t row_end, int64_t first, int64_t last,
+    int64_t is_unsigned, uint32_t zero)
 {
+    const oi_fours_shape s = {groups,
+                              c,
+                              height,
+                              width,
+                              kept,
+                              m,
+                              out_width,
+                              kh,
+                              kw,
+                              stride_y,
+                              stride_x,
+                              dilation_x,
+                              (kh - 1) * dilation_y + 1,
+                              top,
+                              left,
+                              blocks,
+                              deep,
+                              plane,
+                              phases,
+                              pitch,
+                              dilation_y * phases * pitch,
+                              line_step,
+                              is_flat,
+                              in_turns,
+                              is_unsigned,
+                              zero};
     const int64_t from = by_filters ? first : 0, to = by_filters ? last : s.m;
     const int64_t begin = by_filters || first * each < row ? row : first * each;
     const int64_t end = by_filters || last * each > row_end ? row_end : last * each;
@@ -240,34 +270,10 @@ static inline __attribute__((always_inline)) void oi_fours_conv(
     int64_t line_step, int64_t is_flat, int64_t band, int64_t each, int64_t by_filters,
     int64_t kept, int64_t in_turns, int64_t row, int64_t row_end, int64_t first, int64_t last)
 {
-    const oi_fours_shape s = {groups,
-                              c,
-                              height,
-                              width,
-                              kept,
-                              m,
-                              out_width,
-                              kh,
-                              kw,
-                              stride_y,
-                              stride_x,
-                              dilation_x,
-                              (kh - 1) * dilation_y + 1,
-                              top,
-                              left,
-                              blocks,
-                              deep,
-                              plane,
-                              phases,
-                              pitch,
-                              dilation_y * phases * pitch,
-                              line_step,
-                              is_flat,
-                              in_turns,
-                              0,
-                              128};
-    oi_fours_windows(x, packed, finish, ports, strip, line, sums, taps, batches, band, each,
-                     by_filters, row, row_end, first, last, s);
+    oi_fours_windows(x, packed, finish, ports, strip, line, sums, taps, batches, groups, c, height,
+                     width, m, out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top,
+                     left, pitch, phases, blocks, deep, plane, line_step, is_flat, band, each,
+                     by_filters, kept, in_turns, row, row_end, first, last, 0, 128);
 }
 
 /* With zero points; x_zero, bias and y_zero are there or not. */
@@ -287,34 +293,11 @@ static inline __attribute__((always_inline)) void oi_fours_qconv(
     void *const ports[] = {out,           (void *)factors, has_bias ? (void *)bias : NULL,
                            (void *)&zero, (void *)sizes,   (void *)&kind};
     const int32_t of_x = has_zero ? oi_bytes_at(x_zero, 0, is_unsigned) : 0;
-    const oi_fours_shape s = {groups,
-                              c,
-                              height,
-                              width,
-                              kept,
-                              m,
-                              out_width,
-                              kh,
-                              kw,
-                              stride_y,
-                              stride_x,
-                              dilation_x,
-                              (kh - 1) * dilation_y + 1,
-                              top,
-                              left,
-                              blocks,
-                              deep,
-                              plane,
-                              phases,
-                              pitch,
-                              dilation_y * phases * pitch,
-                              line_step,
-                              is_flat,
-                              in_turns,
-                              is_unsigned,
-                              (uint32_t)(is_unsigned ? of_x : of_x + 128)};
     oi_fours_windows(x, packed, kind == 2 ? oi_bytes_end_i32 : NULL, ports, strip, line, sums, taps,
-                     batches, band, each, by_filters, row, row_end, first, last, s);
+                     batches, groups, c, height, width, m, out_width, kh, kw, stride_y, stride_x,
+                     dilation_y, dilation_x, top, left, pitch, phases, blocks, deep, plane,
+                     line_step, is_flat, band, each, by_filters, kept, in_turns, row, row_end,
+                     first, last, is_unsigned, (uint32_t)(is_unsigned ? of_x : of_x + 128));
 }
 
 #endif

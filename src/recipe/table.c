@@ -40,7 +40,6 @@ const oi_recipe oi_recipes[] = {
     {"lstm in one pass", "lstm_cell", true, oi_recipe_lstm},
     {"gru in one pass", "gru_cell", true, oi_recipe_gru},
     {"means of rows side by side", "global_avg_pool", true, oi_recipe_global_avg_pool},
-    {"norms of rows side by side", "rmsnorm", true, oi_recipe_rmsnorm},
     {0},
 };
 

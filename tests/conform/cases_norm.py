@@ -5,7 +5,8 @@ import numpy as np
 from cases import Case, dtypes_of, rng_for, sliced, tensor
 from tensors import DTYPES, Tensor
 
-SHAPES = {"odd": (5, 7), "one": (1,), "rank3": (2, 3, 5), "rank4": (2, 3, 1, 4), "empty": (0, 3), "row of one": (3, 1), "long": (3, 700)}
+SHAPES = {"odd": (5, 7), "one": (1,), "rank3": (2, 3, 5), "rank4": (2, 3, 1, 4), "empty": (0, 3), "row of one": (3, 1), "long": (3, 700),
+          "sixteens": (2, 5, 48)}
 
 
 def others(op, rng, dtype, make, attrs={}):

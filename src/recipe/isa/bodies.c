@@ -141,11 +141,6 @@ static void mean_rows(const oi_recipe_value *a)
     oi_mean_rows(a[0].in, a[1].out, N3(2), N2(5));
 }
 
-static void rmsnorm_rows(const oi_recipe_value *a)
-{
-    oi_rmsnorm_rows(a[0].in, a[1].in, a[2].out, a[3].n, a[4].real, N2(5));
-}
-
 extern const oi_recipe_body OI_KERNEL(bodies)[];
 const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_gemm_two", gemm_two},
@@ -160,7 +155,6 @@ const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_conv_deep_two", conv_deep_two},
     {"oi_conv_few_two", conv_few_two},
     {"oi_mean_rows", mean_rows},
-    {"oi_rmsnorm_rows", rmsnorm_rows},
     {NULL, NULL},
 };
 

@@ -196,7 +196,7 @@ static oi_status find_sizes(tuning *t, const oi_verify_options *options, oi_diag
     const uint64_t aheads[] = {ahead, 2 * ahead, 4 * ahead};
     OI_TRY(try_sizes(t, &info->tuning.stream_ahead, aheads, OI_COUNT(aheads), stream_graph, options,
                      diag));
-    const uint64_t together[] = {0, 256};
+    const uint64_t together[] = {0, 1024};
     OI_TRY(try_sizes(t, &info->tuning.read_together, together, OI_COUNT(together), stream_graph,
                      options, diag));
     info->tuning.share_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */

@@ -292,11 +292,16 @@ static void put_save(oi_cprog *c)
     oi_out_close(o, "");
 }
 
-/* Weights that do not stay in the second caches, where the device says so. */
+#define FEW_ROWS 8 /* products by byte of the weights: with more of them, reading is not what lasts */
+
+/* Weights that do not stay in the second caches, by a step that mostly reads them, where the device
+ * says so. */
 static int are_read_together(const oi_cprog *c)
 {
     const oi_device_info *t = c->u->target;
-    return t->tuning.read_together && c->u->weights_bytes > 4 * t->cpu.cache_l2_bytes;
+    const uint64_t bytes = c->u->weights_bytes;
+    return t->tuning.read_together && bytes > 4 * t->cpu.cache_l2_bytes &&
+           c->u->graphs.at[c->graph].cost.macs < FEW_ROWS * bytes;
 }
 
 /* What a thread of the team runs. */

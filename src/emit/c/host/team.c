@@ -11,6 +11,7 @@
 #define ROUNDS 4          /* of pieces, before the last */
 #define AHEAD  256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
 #define BLOCK  1024       /* lines to read together */
+#define WHOLE  4          /* calls that read all: after one, a third of it is shared, then most */
 
 static void pause_a_little(void)
 {
@@ -156,7 +157,7 @@ int team_take(team *t, int part, team_piece *p)
 /* A block at a time, so that the second still finds in the other's cache what it reads. */
 void team_read(team *t, int part, const void *p, size_t size, size_t of)
 {
-    const size_t call = t->seats[part].reads++, slices = call > 1 ? of : 1;
+    const size_t call = t->seats[part].reads++, slices = call < WHOLE ? 1 : of;
     const size_t pairs = (size_t)t->parts / 2, lines = (size + 63) / 64;
     const size_t pair = (size_t)part / 2 < pairs ? (size_t)part / 2 : pairs - 1;
     if (pairs == 0)

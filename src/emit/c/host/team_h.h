@@ -63,10 +63,10 @@ int team_meet(team *t, int part, int failed, const void *next);
 int team_come(team *t, int part, int *failed, const void *next);
 void team_go(team *t, int failed);
 
-/* Called by all parts: they read what lies at p, two of them the same, all of it twice and from
- * then on one of `of` slices at every call. What two processors have read, the third cache keeps as
- * shared, and some (Intel's servers) then give it to one of them up to a quarter faster: it need
- * not come back from the second cache. It is forgotten with time, hence the slices. */
+/* Called by all parts: they read what lies at p, two of them the same, all of it in the first four
+ * calls and from then on one of `of` slices at each. What two processors have read, the third cache
+ * keeps as shared, and some (Intel's servers) then give it to one of them up to half as fast again:
+ * it need not come back from the second cache. It is forgotten with time, hence the slices. */
 void team_read(team *t, int part, const void *p, size_t size, size_t of);
 
 /* Between two meetings, once: *p, {0} at first, becomes the next piece of what the parts share,

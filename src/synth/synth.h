@@ -328,9 +328,9 @@ struct oi_stmt {
     oi_stmts body;  /* LOOP, TURNS */
     bool is_shared; /* all threads run it, each its part; else the first does it alone */
     bool waits;     /* all threads must have come so far before any begins it */
-    /* waits, not is_shared: whoever comes last does it, with what follows up to the next that is
+    /* waits, not is_shared: the first thread does it, with what follows up to the next that is
      * shared or waits, while the others still wait */
-    bool by_last;
+    bool is_alone;
     uint32_t pieces; /* kernels from this one on that threads run piece by piece; 0: not so */
     bool has_next;   /* waits: whoever does asks for the weights of kernel `next` meanwhile */
     uint32_t next;

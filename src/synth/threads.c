@@ -9,8 +9,8 @@
  * Two statements that are split alike, over the same dim of the same memory, need no wait between
  * them: each thread meets only its own part. A small kernel between two that are split every thread
  * does for itself, on its stack, where one would have to wait before it and the others after it.
- * What else must be done by one alone, between two waits, is done by whoever comes last while the
- * others still wait, and they spend the time asking for the weights they will read next. Consumers'
+ * What else must be done by one alone, between two waits, the first does while the others still
+ * wait, and they spend the time asking for the weights they will read next. Consumers'
  * graphs stay with one thread. */
 #include "recipe/cost.h"
 #include "synth/pass.h"
@@ -618,18 +618,18 @@ static void mark_own(oi_stmts *list)
 
 /* -- what happens while threads wait -- */
 
-/* What one does alone between two waits is done by whoever comes last: one wait is enough. */
-static void mark_last(oi_stmts *list)
+/* What one does alone, the first does while the others wait: one wait is enough. */
+static void mark_alone(oi_stmts *list)
 {
     for (size_t i = 0, end; i < list->n; i = end) {
-        mark_last(&list->at[i].body);
+        mark_alone(&list->at[i].body);
         end = i + 1;
         if (list->at[i].is_shared || !list->at[i].waits)
             continue;
         while (end < list->n && !list->at[end].is_shared && !list->at[end].waits)
             end++;
-        list->at[i].by_last = end < list->n && list->at[end].waits;
-        if (list->at[i].by_last)
+        list->at[i].is_alone = end < list->n && list->at[end].waits;
+        if (list->at[i].is_alone)
             list->at[end].waits = false;
     }
 }
@@ -677,7 +677,7 @@ static void share_graph(oi_unit *u, uint32_t graph)
     }
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_shared) {
-            mark_last(&g->blocks[b].stmts);
+            mark_alone(&g->blocks[b].stmts);
             mark_next(u, &g->blocks[b].stmts);
         }
     oi_graph_mark_pieces(u, graph);

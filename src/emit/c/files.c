@@ -292,7 +292,7 @@ static void put_save(oi_cprog *c)
     oi_out_close(o, "");
 }
 
-#define FEW_ROWS 8 /* products by byte of the weights: with more of them, reading is not what lasts */
+#define FEW_ROWS 8 /* products by byte of the weights: with more, reading is not what lasts */
 
 /* Weights that do not stay in the second caches, by a step that mostly reads them, where the device
  * says so. */
@@ -347,10 +347,10 @@ static void put_meet(oi_cprog *c, const char *code)
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "is_last(s, part")) {
-        oi_out_line(&c->out, "/* As meet, but the last to come goes on alone, and then lets the "
-                             "others go. */");
-        oi_out_line(&c->out, "static int is_last(%s *s, int part, int *failed, const void *next)",
+    if (oi_c_is_shared(c) && strstr(code, "is_alone(s, part")) {
+        oi_out_line(&c->out, "/* As meet, but once all have come the first goes on alone, and then "
+                             "lets the others go. */");
+        oi_out_line(&c->out, "static int is_alone(%s *s, int part, int *failed, const void *next)",
                     c->name);
         oi_out_brace(&c->out);
         oi_out_line(&c->out, "return s->team ? team_come(s->team, part, failed, next) : 1;");

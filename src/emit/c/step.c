@@ -465,7 +465,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_line(&c->aside, "return 0;");
     oi_out_close(&c->aside, "");
     oi_out_line(&c->aside, "%s", "");
-    oi_out_line(&c->out, group->at[0].by_last ? "if (!failed)" : "if (part == 0 && !failed)");
+    oi_out_line(&c->out, group->at[0].is_alone ? "if (!failed)" : "if (part == 0 && !failed)");
     oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
@@ -482,7 +482,7 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
     if (ends || text[0] == '\0')
         return;
     c->log_bytes = log_bytes; /* changes are counted once */
-    oi_out_open(&c->out, group->at[0].by_last ? "if (!failed)" : "if (part == 0)");
+    oi_out_open(&c->out, group->at[0].is_alone ? "if (!failed)" : "if (part == 0)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
@@ -521,7 +521,7 @@ static void put_meeting(oi_cprog *c, const oi_stmt *s)
 static void put_by_last(oi_cprog *c, const oi_stmts *group)
 {
     const char *next = next_weights(c, &group->at[0]);
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "if (is_last(s, part, &failed, %s)) {",
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "if (is_alone(s, part, &failed, %s)) {",
                                          next ? next : "NULL"));
     c->out.depth++;
     put_alone(c, group);
@@ -544,13 +544,13 @@ static void put_shared(oi_cprog *c, const oi_stmts *list)
                      : list->at[i].is_shared ? i + 1
                                              : group_end(list, i);
         oi_stmts group = {.at = &list->at[i], .n = end - i};
-        if (list->at[i].waits && !list->at[i].by_last)
+        if (list->at[i].waits && !list->at[i].is_alone)
             put_meeting(c, &list->at[i]);
         if (list->at[i].pieces)
             put_pieces(c, &group);
         else if (list->at[i].is_shared)
             put_all(c, &group);
-        else if (list->at[i].by_last)
+        else if (list->at[i].is_alone)
             put_by_last(c, &group);
         else
             put_alone(c, &group);

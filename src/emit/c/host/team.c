@@ -66,72 +66,96 @@ static void step_aside(team *t, int part)
 }
 #endif
 
-static void sleep_until(team *t, unsigned phase)
+static int has_met(team *t, int part, unsigned met)
+{
+    return (int)(atomic_load_explicit(&t->seats[part].met, memory_order_acquire) - met) >= 0;
+}
+
+static void sleep_until(team *t, int part, int other, unsigned met)
 {
     pthread_mutex_lock(&t->lock);
-    atomic_fetch_add(&t->asleep, 1u);
-    while (atomic_load(&t->phase) == phase)
-        pthread_cond_wait(&t->woken, &t->lock);
-    atomic_fetch_sub(&t->asleep, 1u);
+    atomic_fetch_add(&t->asleep[part > 0].n, 1u);
+    while ((int)(atomic_load(&t->seats[other].met) - met) < 0)
+        pthread_cond_wait(&t->asleep[part > 0].woken, &t->lock);
+    atomic_fetch_sub(&t->asleep[part > 0].n, 1u);
     pthread_mutex_unlock(&t->lock);
 }
 
 /* The caller's own thread, part 0, stays where it is. */
-static void wait_for(team *t, int part, unsigned phase, const void *next)
+static void wait_for(team *t, int part, int other, unsigned met, const void *next)
 {
     for (int i = 0; i < LOOKS; i++) {
-        if (atomic_load_explicit(&t->phase, memory_order_acquire) != phase)
+        if (has_met(t, other, met))
             return;
         if (next && i < AHEAD)
             __builtin_prefetch((const char *)next + 64 * i, 0, 2);
         else
             pause_a_little();
     }
-    sleep_until(t, phase);
+    sleep_until(t, part, other, met);
     if (part > 0)
         step_aside(t, part);
 }
 
-/* What is written has to come back from the other's cache; so only news are. */
-static void note_failed(team *t, unsigned phase, int failed)
+/* This part has come to so many meetings. Part 0 waits for others, and they for part 0. */
+static void tell(team *t, int part, unsigned met)
 {
-    if (t->failed[phase & 1] != failed)
-        t->failed[phase & 1] = failed;
-}
-
-int team_come(team *t, int part, int *failed, const void *next)
-{
-    const unsigned phase = atomic_load_explicit(&t->phase, memory_order_acquire);
-    if (part == 0)
-        note_failed(t, phase, *failed);
-    note_place(t, part);
-    const int is_last = atomic_fetch_add(&t->arrived, 1u) + 1 == (unsigned)atomic_load(&t->parts);
-    if (!is_last)
-        wait_for(t, part, phase, next);
-    *failed = t->failed[phase & 1];
-    return is_last;
-}
-
-void team_go(team *t, int failed)
-{
-    const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
-    note_failed(t, phase, failed);
-    atomic_store_explicit(&t->arrived, 0u, memory_order_relaxed);
-    atomic_uint *taken = &t->taken[(phase + 1) & 1].n;
-    if (atomic_load_explicit(taken, memory_order_relaxed))
-        atomic_store_explicit(taken, 0u, memory_order_relaxed);
-    atomic_store(&t->phase, phase + 1);
-    if (atomic_load(&t->asleep)) {
+    atomic_store(&t->seats[part].met, met);
+    if (atomic_load(&t->asleep[part == 0].n)) {
         pthread_mutex_lock(&t->lock);
-        pthread_cond_broadcast(&t->woken);
+        pthread_cond_broadcast(&t->asleep[part == 0].woken);
         pthread_mutex_unlock(&t->lock);
     }
 }
 
+/* Part 0 does, before it tells. What is written has to come back from the others' caches; so only
+ * news are. */
+static void get_ready(team *t, unsigned met, int failed)
+{
+    atomic_uint *taken = &t->taken[met & 1].n;
+    if (atomic_load_explicit(taken, memory_order_relaxed))
+        atomic_store_explicit(taken, 0u, memory_order_relaxed);
+    if (t->failed[met & 1] != failed)
+        t->failed[met & 1] = failed;
+}
+
+static unsigned next_meeting(team *t, int part)
+{
+    note_place(t, part);
+    return atomic_load_explicit(&t->seats[part].met, memory_order_relaxed) + 1;
+}
+
+int team_come(team *t, int part, int *failed, const void *next)
+{
+    const unsigned met = next_meeting(t, part);
+    if (part == 0) {
+        for (int i = 1; i < t->parts; i++)
+            wait_for(t, 0, i, met, next);
+        return 1;
+    }
+    tell(t, part, met);
+    wait_for(t, part, 0, met, next);
+    *failed = t->failed[met & 1];
+    return 0;
+}
+
+void team_go(team *t, int failed)
+{
+    const unsigned met = atomic_load_explicit(&t->seats[0].met, memory_order_relaxed) + 1;
+    get_ready(t, met, failed);
+    tell(t, 0, met);
+}
+
+/* Two wait for each other; more of them for the first, which waits for all. */
 int team_meet(team *t, int part, int failed, const void *next)
 {
-    if (team_come(t, part, &failed, next))
+    if (t->parts == 2 && part == 0) {
         team_go(t, failed);
+        note_place(t, part);
+        wait_for(t, 0, 1, atomic_load_explicit(&t->seats[0].met, memory_order_relaxed), next);
+    } else if (team_come(t, part, &failed, next)) {
+        team_go(t, failed);
+    }
     return failed;
 }
 
@@ -139,13 +163,13 @@ int team_meet(team *t, int part, int failed, const void *next)
  * together are half of what is left; those of the last round are all of it. */
 int team_take(team *t, int part, team_piece *p)
 {
-    const unsigned phase = atomic_load_explicit(&t->phase, memory_order_relaxed);
+    const unsigned met = atomic_load_explicit(&t->seats[part].met, memory_order_relaxed);
     const int n = t->parts;
     int k = part;
     if (n == 1)
         return p->of++ == 0;
     if (p->of)
-        k = n + (int)atomic_fetch_add_explicit(&t->taken[phase & 1].n, 1u, memory_order_relaxed);
+        k = n + (int)atomic_fetch_add_explicit(&t->taken[met & 1].n, 1u, memory_order_relaxed);
     const int round = k / n;
     if (round > ROUNDS)
         return 0;
@@ -206,12 +230,13 @@ int team_start(team *t, int parts)
     t->run = NULL;
     t->failed[0] = t->failed[1] = 0;
     atomic_init(&t->parts, parts);
-    atomic_init(&t->arrived, 0u);
-    atomic_init(&t->phase, 0u);
-    atomic_init(&t->asleep, 0u);
+    atomic_init(&t->asleep[0].n, 0u);
+    atomic_init(&t->asleep[1].n, 0u);
     atomic_init(&t->taken[0].n, 0u);
     atomic_init(&t->taken[1].n, 0u);
-    if (pthread_mutex_init(&t->lock, NULL) != 0 || pthread_cond_init(&t->woken, NULL) != 0)
+    if (pthread_mutex_init(&t->lock, NULL) != 0 ||
+        pthread_cond_init(&t->asleep[0].woken, NULL) != 0 ||
+        pthread_cond_init(&t->asleep[1].woken, NULL) != 0)
         parts = 1;
     if (pthread_attr_init(&own) != 0) {
         atomic_store(&t->parts, 1);
@@ -220,6 +245,7 @@ int team_start(team *t, int parts)
     pthread_attr_setstacksize(&own, STACK);
     for (int i = 0; i < TEAM_MOST; i++) {
         t->seats[i].reads = 0;
+        atomic_init(&t->seats[i].met, 0u);
         atomic_init(&t->seats[i].cpu, -1);
     }
     for (; n < parts; n++) {
@@ -240,7 +266,8 @@ void team_stop(team *t)
     for (int i = 1; i < t->parts; i++)
         pthread_join(t->seats[i].thread, NULL);
     pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->woken);
+    pthread_cond_destroy(&t->asleep[0].woken);
+    pthread_cond_destroy(&t->asleep[1].woken);
 }
 
 int team_run(team *t, team_fn *fn, void *ctx)

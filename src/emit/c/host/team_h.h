@@ -13,12 +13,14 @@ typedef struct team team;
 /* One of the threads' share of a step. */
 typedef int team_fn(void *ctx, int part, int parts);
 
+/* What a part writes lies apart from what the others write. */
 typedef struct team_seat {
+    _Alignas(64) atomic_uint met; /* meetings that it came to */
+    atomic_int cpu;               /* where it came to the last one; -1: nobody knows */
+    size_t reads;                 /* calls of team_read */
     team *team;
     pthread_t thread;
     int part;
-    size_t reads;   /* calls of team_read */
-    atomic_int cpu; /* where it came to the last meeting; -1: nobody knows */
 } team_seat;
 
 /* What a thread does of something that all share: part n as if there were so many parts. */
@@ -30,15 +32,15 @@ struct team {
     atomic_int parts;
     team_fn *run; /* NULL: the threads end */
     void *ctx;
-    _Alignas(64) atomic_uint arrived;
-    _Alignas(64) atomic_uint phase;
-    atomic_uint asleep;
+    int failed[2]; /* by meetings: what the first thread came with */
     struct {
         _Alignas(64) atomic_uint n;
-    } taken[2];    /* by phase: pieces, beside those that threads begin with */
-    int failed[2]; /* by phase: what the first thread came with */
+    } taken[2]; /* by meetings: pieces, beside those that threads begin with */
     pthread_mutex_t lock;
-    pthread_cond_t woken;
+    struct {
+        atomic_uint n;
+        pthread_cond_t woken;
+    } asleep[2]; /* the first thread; others */
     team_seat seats[TEAM_MOST];
 };
 
@@ -58,8 +60,8 @@ int team_run(team *t, team_fn *fn, void *ctx);
  * waits asks meanwhile for what lies at `next`, unless it is NULL: it will be read soon. */
 int team_meet(team *t, int part, int failed, const void *next);
 
-/* The same in two steps: it is true for whoever comes last. That part alone goes on, with what part
- * 0 gave in *failed, and must let the others go; they all get what it then gives. */
+/* The same in two steps: it is true for part 0, once all have come. That part alone goes on, and
+ * must let the others go; they all get, in *failed, what it then gives. */
 int team_come(team *t, int part, int *failed, const void *next);
 void team_go(team *t, int failed);
 

@@ -43,26 +43,26 @@ static void *room(size_t n)
 
 static void u4_up_1(const buffers *b)
 {
-    oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 1, 1536, 576, 32, 4, 2, 1, 0, 0, 1, 2048, 0,
-               1536);
+    oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 1, 1536, 576, 32, 4, 2, 1, 0, 0, 1, 2048,
+               NULL, 0, 1536);
 }
 
 static void u4_up_32(const buffers *b)
 {
     oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 32, 1536, 576, 32, 4, 2, 1, 0, 0, 32, 2048,
-               0, 1536);
+               NULL, 0, 1536);
 }
 
 static void u4_down_32(const buffers *b)
 {
     oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 32, 576, 1536, 32, 4, 2, 1, 0, 0, 32, 2048,
-               0, 576);
+               NULL, 0, 576);
 }
 
 static void u4_large_1(const buffers *b)
 {
     oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 1, 196608, 576, 32, 4, 2, 1, 0, 0, 1, 2048,
-               0, 196608);
+               NULL, 0, 196608);
 }
 
 static void u4_float_1(const buffers *b)
@@ -78,13 +78,13 @@ static void u4_float_32(const buffers *b)
 static void i8_up_32(const buffers *b)
 {
     oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 32, 1536, 576, 32, 8, 2, 0, 0, 0, 32, 2048,
-               0, 1536);
+               NULL, 0, 1536);
 }
 
 static void i8_head_1(const buffers *b)
 {
     oi_qlinear(b->scratch, b->d, b->sums, b->w, b->out, 1, 49152, 576, 32, 8, 2, 0, 0, 0, 1, 2048,
-               0, 49152);
+               NULL, 0, 49152);
 }
 
 static void gemm_256(const buffers *b)

@@ -266,6 +266,8 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
                              oi_cost_stream_ahead(c->target)};
     for (size_t i = 0; i < OI_COUNT(sizes) - (is_tiled || !is_q8 ? 2 : 0); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
+    if (is_q8 && !is_tiled)
+        oi_recipe_arg_add(out, OI_ARG_NEXT, 0);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->extent = s[P_N];

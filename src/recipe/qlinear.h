@@ -130,20 +130,33 @@ static inline __attribute__((always_inline)) void oi_q8_dot4(const uint8_t *rest
 
 /* -- tiles -- */
 
-/* A tile times one row of x. Its weights come from memory: those of `ahead` bytes later are asked
- * for. */
+/* Where weights are read `ahead` bytes later: behind the `end` of a part, it goes on at `next`. */
+typedef struct oi_q_way {
+    int64_t ahead;
+    const uint8_t *end, *next;
+} oi_q_way;
+
+static inline const uint8_t *oi_q_soon(const uint8_t *w, oi_q_way way)
+{
+    const uint8_t *soon = w + way.ahead;
+    return soon < way.end ? soon : way.next + (soon - way.end);
+}
+
+/* A tile times one row of x. Its weights come from memory: those of some bytes later are asked for.
+ */
 static inline __attribute__((always_inline)) oi_vf oi_q_tile(
     const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
     const float *restrict sums, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
-    int64_t has_offset, int64_t zero, int64_t ahead)
+    int64_t has_offset, int64_t zero, oi_q_way way)
 {
     const int64_t of_w = group * bits / 8 * OI_VF, of_scales = scale_size * OI_VF;
     const int64_t size = of_w + of_scales * (1 + has_offset);
     const int64_t is_short = oi_q_is_short(scale_size, group);
     oi_vf acc = oi_vf_set(0);
     for (int64_t b = 0; b < k / group; b++, w += size, q += group) {
+        const uint8_t *soon = oi_q_soon(w, way);
         for (int64_t i = 0; i < size; i += 64)
-            oi_prefetch(w + ahead + i);
+            oi_prefetch(soon + i);
         oi_vi sum = bits == 4 ? oi_q4_dot(w, q, group) : oi_q8_dot(w, q, group);
         oi_vf scale = oi_q_scales(w + of_w, scale_size);
         oi_vf offset = has_offset ? oi_q_scales(w + of_w + of_scales, scale_size) : scale;
@@ -188,7 +201,7 @@ static inline __attribute__((always_inline)) void oi_q_rows(
     const int8_t *restrict q, const float *restrict d, const float *restrict sums,
     const uint8_t *restrict w, float *restrict out, const float *restrict bias, int64_t at,
     int64_t tile, int64_t tiles, int64_t rows, int64_t is_many, int64_t n, int64_t k, int64_t group,
-    int64_t bits, int64_t scale_size, int64_t has_offset, int64_t zero, int64_t ahead)
+    int64_t bits, int64_t scale_size, int64_t has_offset, int64_t zero, oi_q_way way)
 {
     const int64_t blocks = k / group, fours = rows / 4 * 4;
     int64_t done = 0;
@@ -206,22 +219,25 @@ static inline __attribute__((always_inline)) void oi_q_rows(
         for (int64_t t = 0; t < tiles; t++)
             oi_q_put(out + i * n,
                      oi_q_tile(w + t * tile, q + i * k, d + i * blocks, sums + i * blocks, k, group,
-                               bits, scale_size, has_offset, zero, ahead),
+                               bits, scale_size, has_offset, zero, way),
                      bias, at + t * OI_VF, n);
 }
 
 /* out (m, n) = x (m, k) times w, where x is what oi_q8_rows made of it; the results of rows first
- * ... last - 1 of w. So many rows of x at once stay in the second cache. */
+ * ... last - 1 of w. So many rows of x at once stay in the second cache. The weights that are read
+ * after these begin at `next`, unless it is NULL. */
 static inline __attribute__((always_inline)) void oi_qlinear(
     const int8_t *restrict q, const float *restrict d, const float *restrict sums,
     const uint8_t *restrict w, float *restrict out, int64_t m, int64_t n, int64_t k, int64_t group,
     int64_t bits, int64_t scale_size, int64_t has_offset, int64_t has_bias, int64_t zero,
-    int64_t rows_at_once, int64_t ahead, int64_t first, int64_t last)
+    int64_t rows_at_once, int64_t ahead, const void *restrict next, int64_t first, int64_t last)
 {
     const int64_t blocks = k / group;
     const int64_t tile = blocks * (group * bits / 8 + scale_size * (1 + has_offset)) * OI_VF;
     const uint8_t *end = w + (n + OI_VF - 1) / OI_VF * tile;
     const float *bias = has_bias ? (const float *)(const void *)end : NULL;
+    const uint8_t *stop = w + (last + OI_VF - 1) / OI_VF * tile;
+    const oi_q_way way = {ahead, stop, next ? next : stop};
     if (m >= 16)
         oi_q_many_begin(group);
     for (int64_t r = 0; r < m; r += rows_at_once) {
@@ -229,10 +245,10 @@ static inline __attribute__((always_inline)) void oi_qlinear(
         int64_t at = first;
         for (; m >= 4 && at + OI_VF < last; at += 2 * OI_VF)
             oi_q_rows(q, d, sums, w + at / OI_VF * tile, out, bias, at, tile, 2, rows, m >= 16, n,
-                      k, group, bits, scale_size, has_offset, zero, ahead);
+                      k, group, bits, scale_size, has_offset, zero, way);
         for (; at < last; at += OI_VF)
             oi_q_rows(q, d, sums, w + at / OI_VF * tile, out, bias, at, tile, 1, rows, m >= 16, n,
-                      k, group, bits, scale_size, has_offset, zero, ahead);
+                      k, group, bits, scale_size, has_offset, zero, way);
         q += rows * k;
         d += rows * blocks;
         sums += rows * blocks;

@@ -40,7 +40,7 @@ static void body(const char *function, const trial_arg *a)
 #endif
     assert_string_equal(function, "oi_qlinear");
     oi_qlinear(a[0].in, a[1].in, a[2].in, a[3].in, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n, a[9].n,
-               a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n);
+               a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].in, a[17].n, a[18].n);
 }
 
 typedef struct setting {

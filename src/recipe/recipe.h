@@ -22,6 +22,7 @@ typedef enum oi_recipe_arg_kind {
     OI_ARG_REAL,    /* the number `real`, as float */
     OI_ARG_ATTR,    /* attribute n of the call, as int64_t: it may be known only by the run */
     OI_ARG_FINISH,  /* two arguments: the function that takes a sum, and what it reads and writes */
+    OI_ARG_NEXT,    /* where the weights begin that are read after these, or NULL */
     OI_ARG_FIRST,   /* the part that is wanted: positions first ... last - 1 of the shared axis; */
     OI_ARG_LAST,    /* first is a multiple of `unit`, last too or the end */
     OI_ARG_ROW,     /* the rows that are wanted: from this one, 0 where all are, */

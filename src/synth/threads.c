@@ -634,21 +634,39 @@ static void mark_alone(oi_stmts *list)
     }
 }
 
-/* The next kernel of the list that all threads read weights for, each its own. */
-static void mark_next(const oi_unit *u, oi_stmts *list)
+/* The first kernel of the list, from `at` on, that all threads read weights for, each its own. */
+static bool find_next(const oi_unit *u, const oi_stmts *list, size_t at, uint32_t *found)
+{
+    for (; at < list->n; at++) {
+        const oi_stmt *x = &list->at[at];
+        if (x->kind == OI_STMT_LOOP || x->kind == OI_STMT_BRANCH)
+            return false; /* what stands inside comes first */
+        const oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
+        *found = x->kernel;
+        if (k && k->recipe && k->plan->streams && k->split.extent > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool asks_for_next(const oi_skernel *k)
+{
+    bool asks = false;
+    for (uint32_t i = 0; k->recipe && k->split.extent > 0 && i < k->plan->n_args; i++)
+        asks |= k->plan->args[i].kind == OI_ARG_NEXT;
+    return asks;
+}
+
+/* Whose weights are read next, for those that wait and those that stream weights themselves. */
+static void mark_next(oi_unit *u, oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *x = &list->at[i];
         mark_next(u, &x->body);
-        for (size_t j = i; x->waits && !x->has_next && j < list->n; j++) {
-            if (list->at[j].kind == OI_STMT_LOOP || list->at[j].kind == OI_STMT_BRANCH)
-                break; /* what stands inside comes first */
-            if (list->at[j].kind != OI_STMT_KERNEL)
-                continue;
-            const oi_skernel *k = &u->kernels.at[list->at[j].kernel];
-            x->has_next = k->recipe && k->plan->streams && k->split.extent > 0;
-            x->next = list->at[j].kernel;
-        }
+        x->has_next = x->waits && find_next(u, list, i, &x->next);
+        oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
+        if (k && x->is_shared && !k->in_pieces && asks_for_next(k))
+            k->has_next = find_next(u, list, i + 1, &k->next);
     }
 }
 
@@ -676,11 +694,12 @@ static void share_graph(oi_unit *u, uint32_t graph)
         walk(&s, &g->blocks[g->program->entry].stmts);
     }
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        if (g->blocks[b].is_shared) {
+        if (g->blocks[b].is_shared)
             mark_alone(&g->blocks[b].stmts);
-            mark_next(u, &g->blocks[b].stmts);
-        }
     oi_graph_mark_pieces(u, graph);
+    for (uint32_t b = 0; b < g->program->n_blocks; b++)
+        if (g->blocks[b].is_shared)
+            mark_next(u, &g->blocks[b].stmts);
 }
 
 oi_status oi_pass_threads(oi_unit *u)

@@ -197,6 +197,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         case OI_ARG_REAL: a[i].real = (float)arg->real; break;
         case OI_ARG_ATTR: a[i].n = t->attrs[arg->n].i; break;
         case OI_ARG_FINISH: a[i].in = ports; break; /* the test has the function */
+        case OI_ARG_NEXT: a[i].in = NULL; break;
         case OI_ARG_FIRST: a[i].n = first; break;
         case OI_ARG_LAST: a[i].n = last; break;
         case OI_ARG_ROW: a[i].n = arg->n; break;

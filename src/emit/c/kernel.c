@@ -76,6 +76,8 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
                           k->scalars.at[i].name);
     if (k->split.extent)
         oi_buf_puts(&text, ", int part, int parts");
+    if (k->has_next)
+        oi_buf_puts(&text, ", const void *next");
     if (k->turn.extent)
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
@@ -123,6 +125,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
     case OI_ARG_FINISH: return oi_arena_printf(c->arena, "%s_sum, ports", k->name);
+    case OI_ARG_NEXT: return k->has_next ? "next" : "NULL";
     case OI_ARG_FIRST: return k->split.extent ? "first" : "0";
     case OI_ARG_LAST:
         return k->split.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
@@ -334,6 +337,26 @@ void oi_c_put_failed(oi_cprog *c)
     oi_out_line(&c->out, "    return failed;");
 }
 
+const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
+{
+    const oi_skernel *k = &c->u->kernels.at[kernel];
+    for (uint32_t i = 0; i < k->plan->n_args; i++) {
+        if (k->plan->args[i].kind != OI_ARG_PACKED || k->plan->args[i].n != 0)
+            continue;
+        const oi_port *p = &k->ports.at[k->arg_ports[i]];
+        bool exists = true;
+        for (uint32_t a = 0; a < p->n_entry; a++)
+            exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
+                                       c->u->tensors.at[p->tensor].table[a]);
+        const char *text = "%s + oi_share(%" PRId64 ", %" PRId64 ", part, %s) * %" PRId64;
+        const char *parts = k->in_pieces ? "2 * parts" : "parts"; /* the first piece: team.h */
+        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->split.extent,
+                                        k->split.unit, parts, k->plan->streams)
+                      : "NULL";
+    }
+    return "NULL";
+}
+
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
 {
     oi_buf text = {0};
@@ -350,6 +373,8 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
     if (k->split.extent)
         oi_buf_puts(&text, k->in_pieces ? ", piece.n, piece.of" : ", part, parts");
+    if (k->has_next)
+        oi_buf_printf(&text, ", %s", oi_c_weights(c, k->next));
     if (k->turn.extent)
         oi_buf_puts(&text, c->rows);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";

@@ -487,42 +487,19 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
     oi_out_close(&c->out, "");
 }
 
-/* Where the weights begin that a thread will read next; NULL: nowhere, or entries may be missing.
- */
-static const char *next_weights(oi_cprog *c, const oi_stmt *s)
-{
-    const oi_skernel *k = s->has_next ? &c->u->kernels.at[s->next] : NULL;
-    for (uint32_t i = 0; k && i < k->plan->n_args; i++) {
-        if (k->plan->args[i].kind != OI_ARG_PACKED || k->plan->args[i].n != 0)
-            continue;
-        const oi_port *p = &k->ports.at[k->arg_ports[i]];
-        bool exists = true;
-        for (uint32_t a = 0; a < p->n_entry; a++)
-            exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
-                                       c->u->tensors.at[p->tensor].table[a]);
-        const char *text = "%s + oi_share(%" PRId64 ", %" PRId64 ", part, %s) * %" PRId64;
-        const char *parts = k->in_pieces ? "2 * parts" : "parts"; /* the first piece: team.h */
-        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->split.extent,
-                                        k->split.unit, parts, k->plan->streams)
-                      : NULL;
-    }
-    return NULL;
-}
-
 static void put_meeting(oi_cprog *c, const oi_stmt *s)
 {
-    const char *next = next_weights(c, s);
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = meet(s, part, failed, %s);",
-                                         next ? next : "NULL"));
+    const char *next = s->has_next ? oi_c_weights(c, s->next) : "NULL";
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = meet(s, part, failed, %s);", next));
     oi_c_put_failed(c);
 }
 
-/* All come; the last one does the group before it lets the others go. */
-static void put_by_last(oi_cprog *c, const oi_stmts *group)
+/* All come; the first one does the group before it lets the others go. */
+static void put_by_first(oi_cprog *c, const oi_stmts *group)
 {
-    const char *next = next_weights(c, &group->at[0]);
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "if (is_alone(s, part, &failed, %s)) {",
-                                         next ? next : "NULL"));
+    const oi_stmt *s = &group->at[0];
+    const char *next = s->has_next ? oi_c_weights(c, s->next) : "NULL";
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "if (is_alone(s, part, &failed, %s)) {", next));
     c->out.depth++;
     put_alone(c, group);
     oi_out_line(&c->out, "let_go(s, failed);");
@@ -551,7 +528,7 @@ static void put_shared(oi_cprog *c, const oi_stmts *list)
         else if (list->at[i].is_shared)
             put_all(c, &group);
         else if (list->at[i].is_alone)
-            put_by_last(c, &group);
+            put_by_first(c, &group);
         else
             put_alone(c, &group);
         i = end;

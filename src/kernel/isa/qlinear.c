@@ -129,7 +129,8 @@ static inline __attribute__((always_inline)) void sums_of(const oi_qtile *t, con
                                                           float *sums)
 {
     const int64_t n = (int64_t)x->n, blocks = (int64_t)t->n_blocks, k = blocks * group;
-    const uint8_t *w = t->room;
+    const uint8_t *w = t->room, *end = w + (bits * k / 8 + 4 * (1 + has_offset) * blocks) * OI_VF;
+    const oi_q_way way = {AHEAD, end, end};
     oi_vf acc[8];
     int64_t i = 0;
     if (x->is_half) {
@@ -148,7 +149,7 @@ static inline __attribute__((always_inline)) void sums_of(const oi_qtile *t, con
     for (; i < n; i++, sums += OI_VF) {
         if (x->q)
             acc[0] = oi_q_tile(w, x->q + i * k, x->d + i * blocks, x->sums + i * blocks, k, group,
-                               bits, 4, has_offset, zero, AHEAD);
+                               bits, 4, has_offset, zero, way);
         else
             oi_qf_tile(w, x->x + i * k, 1, k, group, bits, 4, has_offset, zero, acc);
         oi_vf_store(sums, acc[0]);

@@ -8,6 +8,7 @@ with one thread; that this is right, tests/test_synth.py judges.
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -173,8 +174,25 @@ dynamic { a_parts: f32[131, 300]; b: f32[300, 333]; }
 volatile { y: f32[131, 333]; }
 block entry { op matmul(a_parts, b) >> y; return y; }
 """
+ROPED = """
+dynamic { start: f32[1, 1, 384]; at: i32[1]; }
+constant { W: u4[384, 384] @init(9); W_scale: f16[384, 12] @init(0.01); W_offset: f16[384, 12] @init(-0.07); }
+volatile { y: f32[1, 1, 384]; }
+block entry {
+  assign x: f32[1, 1, 384];
+  assign q: f32[1, 1, 384];
+  op abs(start) >> x;
+  loop layers (l in 0..3) {
+    op qlinear(x, W, W_scale, W_offset, act="q8") >> q;
+    op rope(q, at, heads=6, interleaved=true) >> q;
+    op add(x, q) >> x;
+  }
+  op neg(x) >> y;
+  return y;
+}
+"""
 GRAPHS = {"product": (PRODUCT, 1), "bytes": (BYTES, 1), "grown": (GROWN, 4), "mixed": (MIXED, 96), "layers": (LAYERS, 384), "row": (ROUNDED.format(rows=1), 1),
-          "rows": (ROUNDED.format(rows=24), 1)}  # fmt: skip
+          "rows": (ROUNDED.format(rows=24), 1), "roped": (ROPED, 1)}  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -292,8 +310,8 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
 
 @pytest.mark.parametrize("name, meets", [("row", 2), ("rows", 4)])
 def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
-    """One row every thread rounds for itself; many are shared out as the norm before it is, and their products, which
-    take long, are taken in pieces."""
+    """One row every thread rounds for itself, or the blocks that it made itself; many are shared out as the norm before
+    them is, and their products, which take long, are taken in pieces."""
     build(words(name), tmp_path / "out", RACES)
     source = (tmp_path / "out/judged.c").read_text()
     layer = source[source.index("/* loop layers */") :]
@@ -303,6 +321,11 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     assert layer.count("next_piece(s, part") == (2 if name == "rows" else 0)
     assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")
     assert "meet(" not in layer[layer.index("rmsnorm_h(") : layer.index("round_h(")]
+    if name == "row":
+        assert "meet(" not in layer[layer.index("qlinear_a(") : layer.index("round_b(")]
+        assert re.search(r"round_b\([^;]*, part, parts\);", layer), layer
+        first, after = re.findall(r"qlinear_\w+\([^;]*, part, parts,\s+(\w+) \+ oi_share", layer)[:2]
+        assert (first, after) == ("wide_packed_2", "back_packed"), layer
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -311,6 +334,22 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     run = openinfer("verify", *words(name), "--target", "cpu_avx2", "--steps", 2)
     worst = [line.split()[4] for line in run.stdout.splitlines() if line.startswith("output")]
     assert worst == ["0"], run.stdout
+
+
+def test_heads_are_shared_as_the_product_before_them(words, openinfer, tmp_path):
+    """Rotating pairs in place: each thread does it for what it has just made, wherever a head begins."""
+    build(words("roped"), tmp_path / "out", RACES)
+    source = (tmp_path / "out/judged.c").read_text()
+    assert "for (int64_t i = first / 32; i * 32 < last; i++) {" in source
+    layer = source[source.index("/* loop layers */") :]
+    layer = layer[: layer.index("\n    }\n")]
+    assert "meet(" not in layer[layer.index("qlinear_q(") : layer.index("rope_q")]
+    text = inputs(tmp_path / "out", 3)
+    first = results(tmp_path / "out", text, 1)
+    assert first
+    for threads in COUNTS[1:]:
+        assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
+    openinfer("verify", *words("roped"), "--target", "cpu_avx2", "--steps", 2)
 
 
 def test_a_step_may_begin_with_pieces(words, tmp_path):

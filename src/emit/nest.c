@@ -365,10 +365,31 @@ static bool is_split(const oi_printing *x, uint32_t axis)
     return x->p->split && x->p->split->axis == axis;
 }
 
+/* The positions first ... last - 1 of two axes that are counted through. */
+static void open_pair(oi_printing *x, uint32_t a)
+{
+    const bool is_inner = a != x->p->split->axis;
+    const char *index = x->p->lang->index, *i = oi_place_axis(x, a - is_inner);
+    const char *j = oi_place_axis(x, a + !is_inner);
+    const long long n = x->n->axes[a + !is_inner].extent;
+    oi_out *o = x->p->out;
+    if (!is_inner) {
+        oi_out_open(o, "for (%s %s = first / %lld; %s * %lld < last; %s++)", index, i, n, i, n, i);
+        return;
+    }
+    oi_out_line(o, "const %s from = first > %s * %lld ? first - %s * %lld : 0;", index, i, n, i, n);
+    oi_out_line(o, "const %s to = last < (%s + 1) * %lld ? last - %s * %lld : %lld;", index, i, n,
+                i, n, n);
+    oi_out_open(o, "for (%s %s = from; %s < to; %s++)", index, j, j, j);
+}
+
 static void open_loop(oi_printing *x, uint32_t a)
 {
     const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
-    if (is_split(x, a))
+    const oi_sharing *split = x->p->split;
+    if (split && split->is_pair && (a == split->axis || a == split->axis + 1))
+        open_pair(x, a);
+    else if (is_split(x, a))
         oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", index, i, i, i);
     else
         oi_out_open(x->p->out, "for (%s %s = 0; %s < %s; %s++)", index, i, i,

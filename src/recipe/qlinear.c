@@ -184,11 +184,18 @@ static oi_ready *set_ready(const oi_operand *x, const char *function, const oi_r
     return r;
 }
 
-/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. */
+/* Instead of x, its rows in 8 bits with the scales and sums of their blocks. A single row is a row
+ * for every block: whoever made some of them rounds them. */
 static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
 {
     oi_ready *r = set_ready(x, "oi_q8_rows", &rounding,
                             "x in blocks of 8 bits, for all products that read it.", out);
+    if (r->rows == 1) {
+        r->rows = k / group;
+        r->has_dim = true;
+        r->dim = x->rank - 1;
+        k = group;
+    }
     oi_recipe_ready_add(out, "q", OI_I8, k);
     oi_recipe_ready_add(out, "d", OI_F32, k / group);
     oi_recipe_ready_add(out, "sums", OI_F32, k / group);
@@ -227,6 +234,8 @@ static int64_t rows_at_once(int64_t m, int64_t k, int64_t bytes)
     const int64_t rows = bytes / k / 16 * 16;
     return m < 16 || m < rows ? m : rows < 16 ? 16 : rows;
 }
+
+#define MANY 32 /* units, which many threads can share */
 
 static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
 {
@@ -272,6 +281,8 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_LAST, 0);
     out->extent = s[P_N];
     out->unit = is_half && is_tiled ? 2 * lanes : lanes;
+    if (is_q8 && m == 1 && s[P_N] / s[P_GROUP] >= MANY && s[P_GROUP] % lanes == 0)
+        out->unit = s[P_GROUP]; /* whole blocks, which the next product may want rounded */
     out->streams = block_bytes(p) / lanes * (s[P_K] / s[P_GROUP]);
     out->is_int8 = is_q8;
     out->percent = is_half && is_tiled ? percent_of_halves(c->target, m) : 45;

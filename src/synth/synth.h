@@ -200,6 +200,7 @@ typedef struct oi_order {
 typedef struct oi_sharing {
     uint32_t axis;        /* of the nests; recipes know their own */
     int64_t extent, unit; /* extent 0: one thread does all */
+    bool is_pair;         /* positions are those of the axis and the next one, counted through */
 } oi_sharing;
 
 #define OI_FINISH_PLACE 2 /* of what finishes sums: the axis whose position ends no row */

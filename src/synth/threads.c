@@ -102,7 +102,7 @@ static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
     const int64_t unit = oi_cost_unit(u->target);
     const oi_snest *n = &k->nests.at[0];
     uint32_t axes = k->n_shared;
-    oi_sharing best = {0, 0, 1};
+    oi_sharing best = {0, 0, 1, false};
     while (!k->n_shared && axes < n->n_axes && !n->axes[axes].is_reduced)
         axes++;
     axes -= !k->n_shared && axes == n->n_axes && n->order.spells_last;
@@ -110,9 +110,9 @@ static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
         axes--; /* one strip is all of it */
     for (uint32_t a = 0; a < axes; a++)
         if (n->axes[a].extent > best.extent && best.extent < unit)
-            best = (oi_sharing){a, n->axes[a].extent, 1};
+            best = (oi_sharing){a, n->axes[a].extent, 1, false};
     if (best.extent < 2)
-        return (oi_sharing){0, 0, 1};
+        return (oi_sharing){0, 0, 1, false};
     best.unit = best.extent >= 4 * unit ? unit : 1;
     if (n->order.strip && n->kind != OI_NEST_MAP && !k->n_shared && best.axis + 1 == axes)
         best.unit = n->order.strip;
@@ -121,27 +121,30 @@ static oi_sharing best_axis(const oi_unit *u, const oi_skernel *k)
 
 /* -- dims -- */
 
-/* Whether the coordinates are places i * p ... i * p + p - 1 of a dim, where i is the split axis
- * and p the dim's share, and no other dim has to do with it. */
+/* Whether the coordinates are places i * p ... i * p + p - 1 of a dim, where i is the position that
+ * is split and p the dim's share, and no other dim has to do with it. */
 static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, oi_sharing split)
 {
+    const uint32_t first = split.axis, last = first + split.is_pair;
     uint32_t found = OI_NO_ID;
     if (op->is_flat || op->kind == OI_SOP_INDEX)
         return OI_NO_ID;
     for (uint32_t d = 0; d < t->rank; d++) {
         const oi_nest_coord *c = &op->at[d];
         const int64_t places = t->dims[d] / split.extent;
-        int64_t most = 0;
-        if (c->step[split.axis] == 0)
+        int64_t most = c->base;
+        if (c->step[first] == 0 && c->step[last] == 0)
             continue;
-        if (found != OI_NO_ID || c->step[split.axis] != places ||
-            places * split.extent != t->dims[d] || c->base != 0 || c->bend ||
+        if (found != OI_NO_ID || c->step[last] != places ||
+            (split.is_pair && c->step[first] != places * n->axes[last].extent) ||
+            places * split.extent != t->dims[d] || c->base < 0 || c->bend ||
             c->index != OI_NEST_NONE)
             return OI_NO_ID;
         for (uint32_t a = 0; a < n->n_axes; a++) {
-            if (a != split.axis && c->step[a] < 0)
+            const bool is_split = a == first || a == last;
+            if (!is_split && c->step[a] < 0)
                 return OI_NO_ID;
-            most += a != split.axis ? c->step[a] * (n->axes[a].extent - 1) : 0;
+            most += !is_split ? c->step[a] * (n->axes[a].extent - 1) : 0;
         }
         if (most >= places)
             return OI_NO_ID;
@@ -156,8 +159,9 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
     const oi_tensor *t = &u->tensors.at[tensor];
     uint32_t found = OI_NO_ID;
     bool any = false;
-    const bool alike = k->recipe && k->plan->reads_alike && k->plan->read_dim < t->rank &&
-                       t->dims[k->plan->read_dim] == k->plan->extent;
+    const bool alike = k->recipe && k->plan->reads_alike && k->plan->extent > 0 &&
+                       k->plan->read_dim < t->rank &&
+                       t->dims[k->plan->read_dim] % k->plan->extent == 0;
     for (size_t i = 0; k->recipe && i < k->ports.n; i++)
         if (k->ports.at[i].tensor == tensor)
             return k->ports.at[i].is_written && !k->plan->is_scattered ? k->plan->split_dim
@@ -184,7 +188,7 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
 static oi_sharing places_of(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
     oi_sharing s = k->split;
-    if (!k->recipe && dim != OI_NO_ID) {
+    if (dim != OI_NO_ID && s.extent && u->tensors.at[tensor].dims[dim] % s.extent == 0) {
         s.unit *= u->tensors.at[tensor].dims[dim] / s.extent;
         s.extent = u->tensors.at[tensor].dims[dim];
     }
@@ -208,13 +212,13 @@ static bool are_alike(const oi_unit *u, const oi_skernel *k)
 
 static void split_kernel(const oi_unit *u, oi_skernel *k)
 {
-    k->split = (oi_sharing){0, 0, 1};
+    k->split = (oi_sharing){0, 0, 1, false};
     if (k->turn.extent)
         return;
     if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->share_all)
         return;
     if (k->recipe && writes_bytes(u, k))
-        k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
+        k->split = (oi_sharing){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1, false};
     else if (k->nests.n && can_split(u, k))
         k->split = best_axis(u, k);
     if (k->split.extent && k->nests.n > 1 && !k->n_shared && !are_alike(u, k))
@@ -223,23 +227,43 @@ static void split_kernel(const oi_unit *u, oi_skernel *k)
         k->split.extent = 0;
 }
 
+/* Along an axis, or an axis and the next one, as those places are; false: units would not be whole
+ * positions. */
+static bool split_as(oi_skernel *k, uint32_t a, bool is_pair, oi_sharing places)
+{
+    const oi_nest_axis *axes = k->nests.at[0].axes;
+    const int64_t extent = axes[a].extent * (is_pair ? axes[a + 1].extent : 1);
+    const int64_t each = extent > 0 ? places.extent / extent : 0;
+    if (each == 0 || each * extent != places.extent || places.unit % each != 0 ||
+        (is_pair && (axes[a].extent == 1 || axes[a + 1].extent == 1)))
+        return false;
+    k->split = (oi_sharing){a, extent, places.unit / each, is_pair};
+    return true;
+}
+
 /* Where a kernel reads what another has just written in parts, it is split alike if it can be: then
  * no thread waits in between. */
 static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_skernel *writer)
 {
     uint32_t dim = split_dim(u, writer, tensor);
     const oi_sharing old = k->split, places = places_of(u, writer, tensor, dim);
-    if (k->recipe && k->plan->reads_alike && dim == k->plan->read_dim &&
-        places.extent == k->plan->extent && places.unit % k->plan->unit == 0) {
-        k->split = (oi_sharing){0, places.extent, places.unit};
+    if (k->recipe && k->plan->reads_alike && k->plan->extent > 0 && dim == k->plan->read_dim &&
+        places.extent % k->plan->extent == 0) {
+        const int64_t each = places.extent / k->plan->extent; /* places of a position */
+        if (places.unit % (each * k->plan->unit) != 0)
+            return false;
+        k->split = (oi_sharing){0, k->plan->extent, places.unit / each, false};
         return true;
     }
     if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
-    for (uint32_t a = 0; a + k->nests.at[0].order.spells_last < k->nests.at[0].n_axes; a++) {
-        k->split = (oi_sharing){a, places.extent, places.unit};
-        if (k->nests.at[0].axes[a].extent == k->split.extent && split_dim(u, k, tensor) == dim)
+    const oi_snest *n = &k->nests.at[0];
+    for (uint32_t i = 0; i < 2 * n->n_axes; i++) {
+        const uint32_t a = i % n->n_axes;
+        const bool is_pair = i >= n->n_axes;
+        if (a + is_pair + n->order.spells_last < n->n_axes && (!is_pair || !n->order.abreast) &&
+            split_as(k, a, is_pair, places) && split_dim(u, k, tensor) == dim)
             return true;
     }
     k->split = old;

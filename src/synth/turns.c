@@ -543,7 +543,7 @@ static void take_turns(planning *p, run *r, const chain *c)
         list->at[at + i].turn = c->turns[i];
         *OI_PUSH(u->arena, &s.body) = list->at[at + i];
         oi_skernel *k = &u->kernels.at[list->at[at + i].kernel];
-        k->turn = (oi_sharing){m->axis, m->rows, 1};
+        k->turn = (oi_sharing){m->axis, m->rows, 1, false};
         for (size_t n = 0; n < k->nests.n; n++)
             k->nests.at[n].order.abreast = 0; /* rows of rings have one name */
         if (!c->kept[i])

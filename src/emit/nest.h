@@ -44,4 +44,14 @@ const char *oi_place_inside(const oi_printing *x, const oi_sop *op); /* it exist
 void oi_place_name_rows(oi_printing *x, uint32_t axis);
 void oi_place_forget_rows(oi_printing *x, uint32_t axis);
 
+/* -- instr.c -- */
+
+const char *oi_instr_type(const oi_printing *x, oi_dtype t); /* "float": of a variable */
+/* Instructions, whose values are counted from `base`; `acc` is how a sum is spelled. */
+void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const char *acc);
+const char *oi_instr_init(oi_printing *x); /* what a sum begins with */
+/* acc after one more element, both of a form. */
+void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element);
+bool oi_instr_counts(const oi_printing *x); /* its end asks over how many elements it went */
+
 #endif

@@ -37,9 +37,8 @@ static inline void oi_mean_rows(const float *restrict x, float *restrict out, in
     for (int64_t b = 0; b < batches; b++) {
         int64_t i = first;
         for (; i + OI_VF <= last; i += OI_VF)
-            oi_vf_store(
-                out + b * rows + i,
-                oi_vf_div(oi_mean_sums(x + (b * rows + i) * n, n), oi_vf_set((float)n)));
+            oi_vf_store(out + b * rows + i,
+                        oi_vf_div(oi_mean_sums(x + (b * rows + i) * n, n), oi_vf_set((float)n)));
         for (; i < last; i++) {
             float sum = 0;
             for (int64_t j = 0; j < n; j++)

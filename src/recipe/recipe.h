@@ -191,7 +191,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv_parts(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
-bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out); /* cell.c */
+bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out);            /* cell.c */
 bool oi_recipe_gru(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_mac_conv(const oi_recipe_call *c, oi_recipe_plan *out); /* mac.c */
 bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out);

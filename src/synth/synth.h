@@ -285,8 +285,8 @@ typedef struct oi_skernel {
     oi_snest *finish; /* what its function for sums does: `post`, over two axes and the places of
                          the result, counted in two parts whose sum they are; or NULL */
     oi_sharing split;
-    bool in_pieces;  /* split: threads take pieces in turn */
-    bool has_next;   /* it asks for the first weights of kernel `next` at its end */
+    bool in_pieces; /* split: threads take pieces in turn */
+    bool has_next;  /* it asks for the first weights of kernel `next` at its end */
     uint32_t next;
     oi_sharing turn; /* extent not 0: it is called for some rows, positions of that axis */
     uint32_t graph;

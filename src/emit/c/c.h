@@ -86,8 +86,8 @@ bool oi_c_is_mixed(const oi_skernel *k);                    /* rows run abreast 
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);    /* a call of it */
 /* Where the weights begin that a thread reads for it; NULL where entries may be missing. */
 const char *oi_c_weights(oi_cprog *c, uint32_t kernel);
-const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v);   /* a number that the run knows */
-void oi_c_put_failed(oi_cprog *c);                          /* leave with what failed, if it did */
+const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v); /* a number that the run knows */
+void oi_c_put_failed(oi_cprog *c);                        /* leave with what failed, if it did */
 
 /* -- cache.c -- */
 

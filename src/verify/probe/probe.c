@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 #if defined(__linux__)
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -37,7 +38,9 @@
 #define LANES      (WIDTH / 4)
 #define CHAINS     12 /* enough to hide the latency of two multipliers, few enough for 16 registers */
 #define MOST       2                  /* threads */
-#define READ_BYTES ((size_t)96 << 20) /* by each thread: far more than caches hold */
+#define READ_BYTES ((size_t)48 << 20) /* by each thread: far more than its own caches hold */
+#define BLOCK      ((size_t)64 << 10) /* that threads read together */
+#define PAGE       ((size_t)2 << 20)
 #define PRODUCTS   200000
 #define MEETINGS   32 /* few: somewhere in between nobody disturbs */
 #define BATCHES    200
@@ -47,9 +50,9 @@ typedef uint64_t vi __attribute__((vector_size(WIDTH)));
 
 typedef struct worker {
     pthread_barrier_t *start;
-    atomic_uint *met; /* meetings so far, times the threads */
-    const unsigned char *bytes;
-    size_t size; /* of what is read again and again */
+    atomic_uint *met;                 /* meetings so far, times the threads */
+    const unsigned char *all, *bytes; /* of all threads; its own */
+    size_t size;                      /* of what is read again and again */
     void (*work)(struct worker *w);
     double begun, ended;
     double least; /* 0: from begin to end */
@@ -209,6 +212,14 @@ static int has_tiles(void)
 }
 #endif
 
+static void wait_for(worker *w, unsigned target)
+{
+    atomic_fetch_add(w->met, 1);
+    for (unsigned spins = 1; atomic_load(w->met) < target; spins++)
+        if (spins % 4096 == 0)
+            sched_yield();
+}
+
 /* Threads that do nothing but wait for each other; the quickest batch counts. */
 static void meet(worker *w)
 {
@@ -216,21 +227,48 @@ static void meet(worker *w)
     double least = 1e9;
     for (int batch = 0; batch < BATCHES; batch++) {
         const double begun = now();
-        for (int i = 0; i < MEETINGS; i++) {
-            target += MOST;
-            atomic_fetch_add(w->met, 1);
-            for (unsigned spins = 1; atomic_load(w->met) < target; spins++)
-                if (spins % 4096 == 0)
-                    sched_yield();
-        }
+        for (int i = 0; i < MEETINGS; i++)
+            wait_for(w, target += MOST);
         least = now() - begun < least ? now() - begun : least;
     }
     w->least = least;
 }
 
+/* All of it, a block at a time: some machines give faster afterwards what two processors have read
+ * (tuning.read_together). */
+static void read_together(worker *w)
+{
+    unsigned target = 0;
+    for (size_t i = 0; i < MOST * READ_BYTES; i += 64) {
+        if (i % BLOCK == 0)
+            wait_for(w, target += MOST);
+        w->sink += *(const volatile unsigned char *)(w->all + i);
+    }
+}
+
+/* A processor of its own: systems like to start two threads of a few milliseconds on one. */
+static void stay_apart(const worker *w)
+{
+#if defined(__linux__)
+    cpu_set_t own, one;
+    unsigned left = (unsigned)((size_t)(w->bytes - w->all) / READ_BYTES);
+    if (sched_getaffinity(0, sizeof own, &own) != 0)
+        return;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET((unsigned)i, &own) && left-- == 0)
+            CPU_SET((unsigned)i, &one);
+    if (CPU_COUNT(&one) > 0)
+        sched_setaffinity(0, sizeof one, &one);
+#else
+    (void)w;
+#endif
+}
+
 static void *one(void *ctx)
 {
     worker *w = ctx;
+    stay_apart(w);
     pthread_barrier_wait(w->start);
     w->begun = now();
     w->work(w);
@@ -250,7 +288,7 @@ static double once(void (*work)(worker *), const unsigned char *bytes, size_t si
     atomic_init(&met, 0);
     pthread_barrier_init(&start, NULL, threads);
     for (unsigned i = 0; i < threads; i++) {
-        w[i] = (worker){&start, &met, bytes + i * READ_BYTES, size, work, 0, 0, 0, 0};
+        w[i] = (worker){&start, &met, bytes, bytes + i * READ_BYTES, size, work, 0, 0, 0, 0};
         if (pthread_create(&ids[i], NULL, one, &w[i]) != 0)
             exit(3);
     }
@@ -297,9 +335,12 @@ static void show(const char *name, void (*work)(worker *), const unsigned char *
 int main(int argc, char **argv)
 {
     static const char *const caches[] = {"l1_gb_per_s", "l2_gb_per_s", "l3_gb_per_s"};
-    unsigned char *bytes = aligned_alloc(64, MOST * READ_BYTES);
+    unsigned char *bytes = aligned_alloc(PAGE, MOST * READ_BYTES);
     if (!bytes)
         return 3;
+#if defined(MADV_HUGEPAGE)
+    madvise(bytes, MOST * READ_BYTES, MADV_HUGEPAGE); /* as programs hold their weights */
+#endif
     memset(bytes, 1, MOST * READ_BYTES);
     rounds = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : rounds;
     printf("{\"vector_bytes\": %d", WIDTH);
@@ -309,6 +350,8 @@ int main(int argc, char **argv)
             show(caches[i], read_bytes, bytes, size,
                  (double)((READ_BYTES + size - 1) / size * size), 0);
     }
+    for (int i = 0; i < 4; i++)
+        once(read_together, bytes, 0, MOST);
     show("read_gb_per_s", read_bytes, bytes, READ_BYTES, (double)READ_BYTES, 0);
     show("f32_gmac_per_s", multiply_f32, bytes, 0, (double)PRODUCTS * CHAINS * LANES, 0);
     if (INT8_MACS > 0)

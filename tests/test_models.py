@@ -225,7 +225,8 @@ def test_smollm2_bf16_is_closer_than_q8():
         print(f"{name}: worst max {max(r[0] for r in rows):.5f}, mean max {np.mean([r[0] for r in rows]):.5f}, "
               f"mean rms {np.mean([r[1] for r in rows]):.5f}")  # fmt: skip
     for bf16, q8 in zip(found["bf16"], found["q8"], strict=True):
-        assert bf16[0] <= q8[0] and bf16[1] <= q8[1]
+        assert bf16[0] <= q8[0]
+    assert np.mean([r[1] for r in found["bf16"]]) <= 0.7 * np.mean([r[1] for r in found["q8"]])  # of one, it is by chance
 
 
 @pytest.mark.skipif(not ALL, reason="SmolLM2 in bf16 as C: OPENINFER_MODELS=all asks for it")

@@ -227,18 +227,24 @@ static void split_kernel(const oi_unit *u, oi_skernel *k)
         k->split.extent = 0;
 }
 
-/* Along an axis, or an axis and the next one, as those places are; false: units would not be whole
- * positions. */
-static bool split_as(oi_skernel *k, uint32_t a, bool is_pair, oi_sharing places)
+/* Positions of a kernel as those places are; false: units would not be whole `unit`s of them. */
+static bool split_as(oi_skernel *k, oi_sharing places, uint32_t axis, int64_t extent, int64_t unit,
+                     bool is_pair)
+{
+    const int64_t each = extent > 0 ? places.extent / extent : 0; /* places of a position */
+    if (each == 0 || each * extent != places.extent || places.unit % (each * unit) != 0)
+        return false;
+    k->split = (oi_sharing){axis, extent, places.unit / each, is_pair};
+    return true;
+}
+
+/* Along an axis of its only nest, or an axis and the next one. */
+static bool split_along(oi_skernel *k, oi_sharing places, uint32_t a, bool is_pair)
 {
     const oi_nest_axis *axes = k->nests.at[0].axes;
-    const int64_t extent = axes[a].extent * (is_pair ? axes[a + 1].extent : 1);
-    const int64_t each = extent > 0 ? places.extent / extent : 0;
-    if (each == 0 || each * extent != places.extent || places.unit % each != 0 ||
-        (is_pair && (axes[a].extent == 1 || axes[a + 1].extent == 1)))
-        return false;
-    k->split = (oi_sharing){a, extent, places.unit / each, is_pair};
-    return true;
+    const int64_t inner = is_pair ? axes[a + 1].extent : 1;
+    return (!is_pair || (axes[a].extent > 1 && inner > 1)) &&
+           split_as(k, places, a, axes[a].extent * inner, 1, is_pair);
 }
 
 /* Where a kernel reads what another has just written in parts, it is split alike if it can be: then
@@ -247,14 +253,8 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
 {
     uint32_t dim = split_dim(u, writer, tensor);
     const oi_sharing old = k->split, places = places_of(u, writer, tensor, dim);
-    if (k->recipe && k->plan->reads_alike && k->plan->extent > 0 && dim == k->plan->read_dim &&
-        places.extent % k->plan->extent == 0) {
-        const int64_t each = places.extent / k->plan->extent; /* places of a position */
-        if (places.unit % (each * k->plan->unit) != 0)
-            return false;
-        k->split = (oi_sharing){0, k->plan->extent, places.unit / each, false};
-        return true;
-    }
+    if (k->recipe && k->plan->reads_alike && dim == k->plan->read_dim)
+        return split_as(k, places, 0, k->plan->extent, k->plan->unit, false);
     if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
@@ -263,7 +263,7 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
         const uint32_t a = i % n->n_axes;
         const bool is_pair = i >= n->n_axes;
         if (a + is_pair + n->order.spells_last < n->n_axes && (!is_pair || !n->order.abreast) &&
-            split_as(k, a, is_pair, places) && split_dim(u, k, tensor) == dim)
+            split_along(k, places, a, is_pair) && split_dim(u, k, tensor) == dim)
             return true;
     }
     k->split = old;

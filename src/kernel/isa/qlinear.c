@@ -129,8 +129,8 @@ static inline __attribute__((always_inline)) void sums_of(const oi_qtile *t, con
                                                           float *sums)
 {
     const int64_t n = (int64_t)x->n, blocks = (int64_t)t->n_blocks, k = blocks * group;
-    const uint8_t *w = t->room, *end = w + (bits * k / 8 + 4 * (1 + has_offset) * blocks) * OI_VF;
-    const oi_q_way way = {AHEAD, end, end};
+    const uint8_t *w = t->room;
+    const oi_q_way way = {AHEAD, w, w}; /* straight on */
     oi_vf acc[8];
     int64_t i = 0;
     if (x->is_half) {

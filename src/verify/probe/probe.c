@@ -1,6 +1,7 @@
 /* probe.c: what this machine can do, as one JSON object: bytes read per second from each cache and
- * from memory, multiply-accumulates per second in f32, in 8-bit integers and in tiles of bf16, for
- * one thread and for two, and how long two threads take to wait for each other.
+ * from 48 MB a thread (memory, or a third cache that holds them), multiply-accumulates per second
+ * in f32, in 8-bit integers and in tiles of bf16, for one thread and for two, and how long two
+ * threads take to wait for each other.
  *
  *     probe - ROUNDS L1 L2 L3    (sizes of the caches in bytes, 0: there is none)
  *

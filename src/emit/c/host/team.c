@@ -68,14 +68,14 @@ static void step_aside(team *t, int part)
 
 static int has_met(team *t, int part, unsigned met)
 {
-    return (int)(atomic_load_explicit(&t->seats[part].met, memory_order_acquire) - met) >= 0;
+    return (int)(atomic_load(&t->seats[part].met) - met) >= 0;
 }
 
 static void sleep_until(team *t, int part, int other, unsigned met)
 {
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add(&t->asleep[part > 0].n, 1u);
-    while ((int)(atomic_load(&t->seats[other].met) - met) < 0)
+    while (!has_met(t, other, met))
         pthread_cond_wait(&t->asleep[part > 0].woken, &t->lock);
     atomic_fetch_sub(&t->asleep[part > 0].n, 1u);
     pthread_mutex_unlock(&t->lock);
@@ -150,9 +150,9 @@ void team_go(team *t, int failed)
 int team_meet(team *t, int part, int failed, const void *next)
 {
     if (t->parts == 2 && part == 0) {
+        const unsigned met = next_meeting(t, part);
         team_go(t, failed);
-        note_place(t, part);
-        wait_for(t, 0, 1, atomic_load_explicit(&t->seats[0].met, memory_order_relaxed), next);
+        wait_for(t, 0, 1, met, next);
     } else if (team_come(t, part, &failed, next)) {
         team_go(t, failed);
     }

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import checkout  # noqa: F401  finds openinfer_oinf in a checkout
 from openinfer_oinf import StreamTensor
 from package import uniform, weights, write
 

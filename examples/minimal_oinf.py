@@ -7,6 +7,7 @@ import dataclasses
 import math
 import sys
 
+import checkout  # noqa: F401  finds openinfer_oinf in a checkout
 from openinfer_oinf import SizeVar, TensorSpec, write_oinf
 
 

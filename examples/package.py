@@ -3,6 +3,7 @@
 import math
 import sys
 
+import checkout  # noqa: F401  finds openinfer_oinf in a checkout
 from openinfer_oinf import StreamTensor, write_oinf
 from openinfer_oinf.random import random_bytes
 

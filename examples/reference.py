@@ -15,6 +15,7 @@ import sys
 
 import numpy as np
 
+import checkout  # noqa: F401  finds openinfer_oinf in a checkout
 from openinfer_oinf import dtype_of, read_oinf
 from openinfer_oinf.dtypes import decode_list
 from openinfer_oinf.random import random_values

@@ -1,9 +1,11 @@
 """Every shell command in the documentation is run.
 
-The ```sh blocks of a page run in order, in one temporary folder that holds copies of examples/ and
-devices/, with the built command on PATH. In a block with "$ " lines those are the commands and the
-other lines what they print ("..." stands for any lines). An exception is written above its block,
-for the reader to see too: <!-- not run: reason -->.
+The ```sh blocks of a page run in order, in one temporary folder that holds copies of examples/,
+devices/ and python/src, with what README.md puts on PATH and nothing else. In a block with "$ " lines
+those are the commands and the other lines what they print. Every command exits with 0; one that is meant
+to fail says so at its end: "# exits 1". A line "..." stands for one or more lines at that place, of which
+none is a diagnostic unless the command is meant to fail; it cannot be all that a command prints. An
+exception is written above its block, for the reader to see too: <!-- not run: reason -->.
 """
 
 import os
@@ -11,6 +13,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -36,45 +39,96 @@ NOT_RUN = [(p, line, why) for p in PAGES for line, _, why in blocks(p) if why]
 
 
 def sessions(body: str):
-    """(command, expected lines or None) for one block."""
+    """(command, expected lines or None, exit code) for each command of a block."""
     if "$ " not in {line[:2] for line in body.splitlines()}:
-        return [(body, None)]
+        return [(body, None, 0)]
     found = []
     for line in body.splitlines():
         if line.startswith("$ "):
-            found.append((line[2:], []))
+            ends = re.search(r" # exits (\d+)$", line)
+            found.append((line[2:], [], int(ends[1]) if ends else 0))
         elif found:
             found[-1][1].append(line)
     return found
 
 
-def as_pattern(lines: list[str]) -> str:
-    return "".join("(?:.*\n)*?" if x == "..." else re.escape(x.rstrip()) + " *\n" for x in lines)
+DIAGNOSTIC = re.compile(r"^Traceback |\b(?:error|warning)(?:\[\w+\])?: ", re.M)
+
+
+def problem(expected, wanted_code, code, output):
+    """What is wrong with the output and exit code of a command, or None."""
+    if code != wanted_code:
+        return f"exit {code}, wanted {wanted_code}"
+    if not expected:  # nothing is shown: anything may be printed
+        return None
+    if set(expected) == {"..."}:
+        return "the page shows nothing of what is printed"
+    pattern = "".join("((?:.*\n)+?)" if x == "..." else re.escape(x.rstrip()) + " *\n" for x in expected)
+    match = re.fullmatch(pattern, output)
+    if not match:
+        return "what is printed is not what the page shows"
+    if wanted_code == 0 and any(DIAGNOSTIC.search(part) for part in match.groups()):
+        return "'...' hides a diagnostic"
+    return None
+
+
+@pytest.mark.parametrize("expected,code,output,wrong", [
+    (["a", "...", "z"], 0, "a\nb\nc\nz\n", None),
+    (["..."], 0, "a\n", "shows nothing"),
+    (["a", "..."], 0, "a\n", "not what the page shows"),
+    (["...", "z"], 0, "a\n", "not what the page shows"),
+    (["a", "..."], 0, "b\na\nc\n", "not what the page shows"),
+    (["a", "..."], 0, "a\nx: error: no such file\n", "hides a diagnostic"),
+    (["a", "..."], 0, "a\nx.oi:1:2: error[E051]: no\n", "hides a diagnostic"),
+    (["a"], 2, "a\n", "exit 2, wanted 0"),
+    ([], 1, "", "exit 1, wanted 0"),
+    (None, 3, "", "exit 3, wanted 0"),
+])  # fmt: skip
+def test_what_counts_as_right(expected, code, output, wrong):
+    found = problem(expected, 0, code, output)
+    assert found is None if wrong is None else wrong in found
 
 
 @pytest.fixture(scope="module")
 def environment():
+    """As README.md has its reader set it: nothing else says where the Python package is."""
     path = [str(pathlib.Path(BIN).parent), str(REPO / "build/venv/bin"), os.environ["PATH"]]
-    return {**os.environ, "PATH": ":".join(path), "PYTHONPATH": str(REPO / "python/src")}
+    rest = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**rest, "PATH": ":".join(path)}
 
 
-@pytest.mark.parametrize("page,page_blocks", RUN, ids=[p.name for p, _ in RUN])
-def test_commands(page, page_blocks, tmp_path, environment):
-    for folder in ("examples", "devices"):
-        if (REPO / folder).is_dir():
-            shutil.copytree(REPO / folder, tmp_path / folder)
-    for line, body, _ in page_blocks:
-        for command, expected in sessions(body):
+def run_page(page, folder, environment):
+    """Runs every command of a page and judges each."""
+    for name in ("examples", "devices", "python/src"):
+        if (REPO / name).is_dir():
+            shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for line, body, _ in (block for block in blocks(page) if not block[2]):
+        for command, expected, code in sessions(body):
             result = subprocess.run(
                 ["bash", "-c", f"set -eu -o pipefail\n{command}"],
-                cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True, timeout=300,
             )
-            where = f"{page.name}:{line}: {command}\n{result.stdout}"
-            if expected:  # what is shown is what is printed, errors included
-                assert re.fullmatch(as_pattern(expected), result.stdout), where
-            else:
-                assert result.returncode == 0, where
+            wrong = problem(expected, code, result.returncode, result.stdout)
+            assert not wrong, f"{page.name}:{line}: {command}\n{wrong}\n{result.stdout}"
+
+
+@pytest.mark.parametrize("page", [p for p, _ in RUN], ids=[p.name for p, _ in RUN])
+def test_commands(page, tmp_path, environment):
+    run_page(page, tmp_path, environment)
+
+
+def test_readme_with_a_bare_python(tmp_path, environment):
+    """As after `make` alone on a fresh Debian: python3 has neither numpy nor our package."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    (tools / "python3").chmod(0o755)
+    bare = {**environment, "PATH": f"{tools}:{environment['PATH']}"}
+    for module in ("numpy", "openinfer_oinf"):
+        assert subprocess.run([tools / "python3", "-c", f"import {module}"], env=bare, capture_output=True).returncode
+    (tmp_path / "page").mkdir()
+    run_page(REPO / "README.md", tmp_path / "page", bare)
 
 
 def test_a_page_with_commands_exists():

@@ -120,6 +120,14 @@ install_pip() {
     done
 }
 
+# The package of this checkout, for build/venv/bin/python: the path is relative, so that a checkout may move.
+link_package() {
+    local site
+    for site in "$venv"/lib/python*/site-packages; do
+        [ ! -d "$site" ] || echo ../../../../../python/src > "$site/openinfer.pth"
+    done
+}
+
 for kind in apt pip; do
     missing=$(missing_$kind)
     [ -n "$missing" ] || continue
@@ -134,6 +142,8 @@ for kind in apt pip; do
         echo "$name ($(purpose "$name"))" >> "$state/left-out"
     done
 done
+
+link_package
 
 if [ -s "$state/left-out" ]; then
     echo "setup: these are missing; what needs them is left out:"

@@ -11,6 +11,7 @@ import sys
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checkout  # noqa: E402, F401  finds openinfer_oinf in a checkout
 from openinfer_oinf import PackageWriter, TensorSpec
 from openinfer_oinf.random import random_values
 from package import uniform

@@ -325,6 +325,35 @@ def test_what_does_not_fit_is_refused(openinfer, words, folder, memory, says):
     assert not out.exists() and not list(folder.glob("refused*"))
 
 
+FUNCTIONS = "acos acosh asin asinh atan atanh cos cosh erf exp log sigmoid sin sinh softplus tan tanh".split()
+
+
+@pytest.fixture(scope="module")
+def functions(folder):
+    """A graph of every function of f32 that a C library would have. Lines name functions, with a space and without."""
+    lines = [f"  op {name} (x) >> y_{name};\n  op {name}(x) >> z_{name};\n" for name in FUNCTIONS]
+    lines += [f"  op {name}(x, x) >> y_{name};\n" for name in ("pow", "atan2")]
+    names = [f"y_{n}" for n in [*FUNCTIONS, "pow", "atan2"]] + [f"z_{n}" for n in FUNCTIONS]
+    graph = folder / "functions.oi"
+    graph.write_text(
+        "dynamic {\n  x: f32[5];\n}\n\nvolatile {\n"
+        + "".join(f"  {n}: f32[5];\n" for n in names)
+        + "}\n\nblock entry {\n"
+        + "".join(lines)
+        + "  return;\n}\n"
+    )
+    return graph
+
+
+@pytest.mark.parametrize("device", ["mcu_generic", *DEVICES])
+def test_f32_functions_need_no_library(openinfer, functions, tmp_path, device):
+    """They are the program's own text. The lines of the graph in its comments are no calls."""
+    openinfer("synth", functions, "--target", device, "-o", tmp_path / "out")
+    if device in ("cortex_m4", "rv32imac"):
+        need(device)
+        assert "they agree" in openinfer("verify", functions, "--target", device, "--steps", 2, "--set", "x=random:3:0:0.9").stdout
+
+
 def test_f64_functions_need_a_library(openinfer, tmp_path):
     graph = tmp_path / "wide.oi"
     graph.write_text("dynamic {\n  x: f64[4];\n}\n\nvolatile {\n  y: f64[4];\n}\n\nblock entry {\n  op exp(x) >> y;\n  return y;\n}\n")

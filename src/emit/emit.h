@@ -37,6 +37,9 @@ const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_
                            const char *text, oi_buf *out);
 
 bool oi_is_word(char c); /* a letter, a digit or _ */
+/* The word of code after *size characters at *at, outside of comments and strings; *size 0 begins.
+ * False: there is none. */
+bool oi_next_word(const char **at, size_t *size);
 
 /* What a helper calls its parameter n; NULL: it has none. */
 const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char *helper,

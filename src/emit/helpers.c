@@ -8,6 +8,33 @@ bool oi_is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* Behind the comment, the string or the single character that begins at p. */
+static const char *skip(const char *p)
+{
+    const char quote = *p;
+    if (strncmp(p, "/*", 2) == 0) {
+        const char *end = strstr(p + 2, "*/");
+        return end ? end + 2 : p + strlen(p);
+    }
+    p++;
+    if (quote != '"' && quote != '\'')
+        return p;
+    while (*p && *p != quote)
+        p += p[0] == '\\' && p[1] ? 2 : 1;
+    return *p ? p + 1 : p;
+}
+
+bool oi_next_word(const char **at, size_t *size)
+{
+    const char *p = *at + *size;
+    while (*p && !oi_is_word(*p))
+        p = skip(p);
+    *at = p;
+    for (*size = 0; oi_is_word(p[*size]);)
+        ++*size;
+    return *size > 0;
+}
+
 typedef struct needs {
     const oi_helper *table;
     oi_map ids; /* name -> place in the table */
@@ -34,15 +61,8 @@ static void add(needs *n, uint32_t id)
 static void scan(needs *n, const char *text)
 {
     char word[128];
-    for (const char *p = text; *p;) {
-        if (!oi_is_word(*p)) { /* comments may name what they do not call */
-            const char *end = strncmp(p, "/*", 2) == 0 ? strstr(p + 2, "*/") : NULL;
-            p = end ? end + 2 : p + 1;
-            continue;
-        }
-        size_t len = 0;
-        while (oi_is_word(p[len]))
-            len++;
+    const char *p = text;
+    for (size_t len = 0; oi_next_word(&p, &len);) {
         if (len > 3 && len < sizeof word &&
             (memcmp(p, "oi_", 3) == 0 || memcmp(p, "OI_", 3) == 0)) {
             memcpy(word, p, len);
@@ -51,7 +71,6 @@ static void scan(needs *n, const char *text)
             if (id != OI_MAP_NONE)
                 add(n, id);
         }
-        p += len;
     }
 }
 
@@ -85,16 +104,13 @@ const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *
     oi_map known = {.arena = a};
     for (uint32_t i = 0; table[i].name; i++)
         oi_map_put(&known, table[i].name, i);
-    for (const char *p = text; *p;) {
-        size_t len = 0;
-        while (oi_is_word(p[len]))
-            len++;
+    const char *p = text;
+    for (size_t len = 0; oi_next_word(&p, &len);) {
         if (len > 3 && memcmp(p, "oi_", 3) == 0 && p[len] == '(') {
             const char *word = oi_arena_text(a, p, len);
             if (oi_map_get(&known, word) == OI_MAP_NONE)
                 return word;
         }
-        p += len ? len : 1;
     }
     return NULL;
 }

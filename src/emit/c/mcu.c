@@ -83,24 +83,27 @@ static bool is_integer(const oi_unit *u)
 }
 
 /* freestanding.c has what is exact. Of the others f32 is our own text; f64 would call libm. */
-void oi_c_check_library(oi_cprog *c, const char *text)
+static bool is_missing(const char *word, size_t n)
 {
     static const char *const missing[] = {
         "exp",  "log",  "pow",  "sin",   "cos",   "tan",   "asin", "acos",  "atan",  "atan2",
         "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",  "log1p", "expm1", "fma"};
-    for (size_t i = 0; i < OI_COUNT(missing); i++) {
-        const char *call = oi_arena_printf(c->arena, "%s(", missing[i]);
-        for (const char *p = strstr(text, call); p; p = strstr(p + 1, call)) {
-            bool is_word = p > text && (p[-1] == '_' || (p[-1] >= 'a' && p[-1] <= 'z') ||
-                                        (p[-1] >= '0' && p[-1] <= '9'));
-            if (is_word)
-                continue;
+    for (size_t i = 0; i < OI_COUNT(missing); i++)
+        if (strlen(missing[i]) == n && memcmp(missing[i], word, n) == 0)
+            return true;
+    return false;
+}
+
+void oi_c_check_library(oi_cprog *c, const char *text)
+{
+    const char *word = text;
+    for (size_t n = 0; oi_next_word(&word, &n);)
+        if (word[n] == '(' && is_missing(word, n)) {
             oi_unit_refuse(c->u, 0, NULL, (oi_span){0}, "E060",
-                           "'%s' of f64 needs a C library, '%s' has none: use f32", missing[i],
+                           "'%.*s' of f64 needs a C library, '%s' has none: use f32", (int)n, word,
                            c->u->target->name);
             return;
         }
-    }
 }
 
 /* -- files -- */

@@ -47,21 +47,55 @@ const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skerne
     return names;
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The first comment that ends after this place in the text. */
+static size_t comment_after(const oi_graph *g, size_t at)
+{
+    size_t low = 0, high = g->comments.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (g->comments.at[middle].end > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* A line of the graph as one may quote it in a comment: without its own ones, nor blanks around. */
+static char *line_text(oi_arena *a, const oi_graph *g, oi_bytes line)
+{
+    const char *text = g->source.text;
+    size_t at = (size_t)((const char *)line.ptr - text), end = at + line.size, n = 0;
+    char *out = oi_arena_alloc(a, line.size + 1);
+    bool begins = true; /* blanks here would stand beside others, or before everything */
+    for (size_t c = comment_after(g, at); at < end; at++) {
+        while (c < g->comments.n && at >= g->comments.at[c].end)
+            c++;
+        if (c < g->comments.n && at >= g->comments.at[c].start) {
+            begins = n == 0 || is_blank(out[n - 1]);
+        } else if (!begins || !is_blank(text[at])) {
+            out[n++] = text[at];
+            begins = false;
+        }
+    }
+    while (n && is_blank(out[n - 1]))
+        n--;
+    out[n] = '\0';
+    return out;
+}
+
 const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const oi_pnode *n)
 {
     const oi_graph *g = u->graphs.at[graph].program->graph;
     if (!g->source.name || !n->source->span.line)
         return NULL;
     oi_bytes line = oi_source_line(&g->source, n->source->span.line);
-    const char *p = (const char *)line.ptr;
-    size_t len = line.size;
-    while (len && (*p == ' ' || *p == '\t'))
-        p++, len--;
-    char *text = oi_arena_text(a, p, len), *comment = strstr(text, "//");
-    if (comment)
-        *comment = '\0';
-    for (len = strlen(text); len && (text[len - 1] == ' ' || text[len - 1] == '\t');)
-        text[--len] = '\0';
+    const char *text = line_text(a, g, line);
     return n->is_lowered
                ? oi_arena_printf(a, "%s // act=\"%s\": the device's default_precision", text,
                                  oi_dtype_name(u->target->preferences.default_precision))
@@ -100,8 +134,9 @@ void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_ske
         if (!line)
             continue;
         char *text = oi_arena_text(a, line, strlen(line));
-        for (char *q = strstr(text, "*/"); q; q = strstr(q, "*/"))
-            *q = ' ';
+        for (char *q = text; *q; q++) /* in a string */
+            if ((q[0] == '*' && q[1] == '/') || (q[0] == '/' && q[1] == '*'))
+                *q = ' ';
         oi_out_line(o, "/* %s:%u: %s */", oi_file_name(g->source.name),
                     k->nodes.at[i]->source->span.line, text);
     }

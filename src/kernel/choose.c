@@ -166,6 +166,8 @@ uint64_t oi_kernel_number(oi_dtype t, const oi_op_value *v)
         return oi_kernel_bits(t, v);
     int64_t i = limited(info, v, &above);
     uint64_t bits = 0;
+    if (t == OI_T1 && i == 0) /* it has no 0: the kernels' stores make it 1 */
+        i = 1;
     if (above || t == OI_U64)
         (void)oi_element_set_u64(t, &bits, 0, above ? info->max : (uint64_t)i);
     else

@@ -483,11 +483,25 @@ static oi_dtype type_name(binder *b, const oi_m_node *n)
     return OI_NONE;
 }
 
+/* Results wrap at the width of a packed type, and so do literals: 1 is -1 in i1. A literal that is
+ * only stored would wrap by itself, but a fused consumer uses it as it is. */
+static double wrap_literal(oi_dtype t, double v)
+{
+    const bool is_signed = t == OI_I1 || t == OI_I2 || t == OI_I4;
+    if (!is_signed && t != OI_U1 && t != OI_U2 && t != OI_U4)
+        return v;
+    const int64_t count = (int64_t)1 << oi_dtype_bits(t), rest = (int64_t)v & (count - 1);
+    return (double)(is_signed && rest >= count / 2 ? rest - count : rest);
+}
+
 static oi_dtype type(binder *b, uint16_t at, oi_dtype wanted)
 {
     oi_m_node *n = &b->m->nodes[at];
     switch (n->kind) {
-    case OI_M_NUMBER: n->type = wanted; break;
+    case OI_M_NUMBER:
+        n->type = wanted;
+        n->number = wrap_literal(wanted, n->number);
+        break;
     case OI_M_BOOL: n->type = OI_BOOL; break;
     case OI_M_NAME: n->type = type_name(b, n); break;
     case OI_M_CALL: n->type = type_call(b, n, wanted); break;

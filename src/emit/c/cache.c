@@ -538,16 +538,23 @@ static void read_cache(access *x)
     walk(x, read_run);
 }
 
-static void write_cache(access *x)
+/* What holds where the selection has elements: "" always, "0" never. */
+static const char *any_text(access *x)
 {
-    const oi_tensor *from = &x->c->u->tensors.at[x->s->b.tensor];
-    oi_c_check_entry(x->c, &x->s->b);
-    check_shape(x, from);
-    oi_out_line(&x->c->out, "const %s *from = %s;", oi_c_type(from->dtype),
-                oi_c_address(x->c, &x->s->b));
-    if (oi_dtype_bits(from->dtype) < 8)
-        oi_out_line(&x->c->out, "int64_t e = 0;");
-    walk(x, write_run);
+    oi_buf b = {0};
+    bool never = false;
+    for (uint32_t i = 0; i < x->v->rank; i++) {
+        never |= x->fixed_count[i] == 0;
+        if (x->fixed_count[i] < 0)
+            oi_buf_printf(&b, "%s%s > 0", b.n ? " && " : "", x->count[i]);
+    }
+    const char *text = b.n ? oi_buf_to_arena(&b, x->c->arena) : "";
+    return never ? "0" : text;
+}
+
+/* A write marks the entries it wrote, and the sizes reach as far. */
+static void grow_written(access *x)
+{
     mark(x, 1);
     if (!x->grows_whole)
         note_sizes(x);
@@ -558,6 +565,26 @@ static void write_cache(access *x)
         oi_out_line(&x->c->out, "if (%s > %s)", end_text(x, i), x->size[i]);
         oi_out_line(&x->c->out, "    %s = %s;", x->size[i], end_text(x, i));
     }
+}
+
+static void write_cache(access *x)
+{
+    const oi_tensor *from = &x->c->u->tensors.at[x->s->b.tensor];
+    oi_c_check_entry(x->c, &x->s->b);
+    check_shape(x, from);
+    oi_out_line(&x->c->out, "const %s *from = %s;", oi_c_type(from->dtype),
+                oi_c_address(x->c, &x->s->b));
+    if (oi_dtype_bits(from->dtype) < 8)
+        oi_out_line(&x->c->out, "int64_t e = 0;");
+    walk(x, write_run);
+    const char *any = any_text(x); /* without elements nothing is written: nothing grows */
+    if (strcmp(any, "0") == 0 || (!x->v->grows && !x->v->has_marks))
+        return;
+    if (*any)
+        oi_out_open(&x->c->out, "if (%s)", any);
+    grow_written(x);
+    if (*any)
+        oi_out_close(&x->c->out, "");
 }
 
 static void reset_cache(access *x)

@@ -769,7 +769,8 @@ typedef struct oi_device oi_device;
     X(OI_DEVICE_GPU, "gpu") X(OI_DEVICE_CPU, "cpu") X(OI_DEVICE_MCU, "mcu") X(OI_DEVICE_FPGA, "fpga")
 #define OI_DEVICE_APIS(X) \
     X(OI_DEVICE_VULKAN, "vulkan") X(OI_DEVICE_CUDA, "cuda") X(OI_DEVICE_C, "c") \
-    X(OI_DEVICE_VHDL, "vhdl") X(OI_DEVICE_VERILOG, "verilog") X(OI_DEVICE_HLS_C, "hls_c")
+    X(OI_DEVICE_VHDL, "vhdl") X(OI_DEVICE_VERILOG, "verilog") X(OI_DEVICE_HLS_C, "hls_c") \
+    X(OI_DEVICE_NULL, "null")
 #define OI_FEATURES(X) \
     X(OI_FEATURE_FP16, "fp16", "f16 arithmetic; without it f32 is used") \
     X(OI_FEATURE_INT8, "int8", "8-bit arithmetic; without it i32 is used") \

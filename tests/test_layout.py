@@ -79,8 +79,23 @@ def test_includes_point_one_way(path):
             assert folder in MAY_INCLUDE[own], f"{path} includes {name}"
 
 
+DEVICE_TYPE = re.compile(r"\bOI_DEVICE_(GPU|CPU|MCU|FPGA)\b")
+
+
+@pytest.mark.parametrize("path", [p for p in C_FILES if p.parts[0] == "src"], ids=str)
+def test_only_targets_know_the_type_of_a_device(path):
+    """Passes ask what a target can do (oi_caps), never what kind of device it is for."""
+    is_target = path.parts[1] == "emit" and len(path.parts) > 3
+    if path.parts[1] == "device" or is_target or path.name.endswith("_test.c"):
+        return
+    if path.parts[1:] in (("verify", "tool.c"), ("verify", "certify.c")):
+        return  # how programs are built and run: moves into the targets with issue 20
+    assert not DEVICE_TYPE.search(read(path)), f"{path} asks for the type of a device"
+
+
 def test_every_folder_says_what_it_is():
-    for folder in [*(REPO / "src").iterdir(), REPO / "cli"]:
+    targets = [p for p in (REPO / "src/emit").iterdir() if (p / "target.c").exists() or p.name == "null"]
+    for folder in [*(REPO / "src").iterdir(), *targets, REPO / "cli"]:
         assert (folder / "README.md").exists(), f"{folder} has no README.md"
 
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PROFILES = [
     "cortex_m4", "cortex_m7", "cpu_amx", "cpu_amx_bf16", "cpu_avx2", "cpu_avx512", "cpu_neon", "cpu_neon_dotprod", "cpu_scalar",
-    "cuda_generic", "fpga_generic", "mcu_generic", "rv32imac", "vulkan_desktop", "vulkan_generic",
+    "cuda_generic", "fpga_generic", "mcu_generic", "null", "rv32imac", "vulkan_desktop", "vulkan_generic",
 ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_wrong_files(openinfer, tmp_path):
     result = openinfer("targets", str(path), code=1)
     assert result.stdout == ""
     assert result.stderr == (
-        f"{path}:/device/api: error[E091]: cuda does not suit a device of type cpu, wanted c\n"
+        f"{path}:/device/api: error[E091]: cuda does not suit a device of type cpu, wanted c or null\n"
     )
     path.write_text('{"device": {"type": "cpu",}}')
     error = openinfer("targets", str(path), code=1).stderr

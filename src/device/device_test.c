@@ -419,7 +419,8 @@ static void api_suits_type(void **state)
                 {"gpu", "vhdl", false},   {"cpu", "c", true},      {"cpu", "cuda", false},
                 {"cpu", "vulkan", false}, {"mcu", "c", true},      {"mcu", "cuda", false},
                 {"fpga", "vhdl", true},   {"fpga", "c", false},    {"fpga", "verilog", true},
-                {"fpga", "hls_c", true},  {"fpga", "cuda", false}, {"cpu", "hls_c", false}};
+                {"fpga", "hls_c", true},  {"fpga", "cuda", false}, {"cpu", "hls_c", false},
+                {"cpu", "null", true},    {"gpu", "null", false}};
     char text[200];
     for (size_t i = 0; i < OI_COUNT(rows); i++) {
         snprintf(text, sizeof text,

@@ -236,9 +236,10 @@ static const unsigned by_type[] = {[OI_DEVICE_GPU] = ON_GPU,
                                    [OI_DEVICE_FPGA] = ON_FPGA};
 static const unsigned by_api[] = {
     [OI_DEVICE_VULKAN] = ON_VULKAN, [OI_DEVICE_CUDA] = ON_CUDA,    [OI_DEVICE_C] = ON_CPU | ON_MCU,
-    [OI_DEVICE_VHDL] = ON_FPGA,     [OI_DEVICE_VERILOG] = ON_FPGA, [OI_DEVICE_HLS_C] = ON_FPGA};
+    [OI_DEVICE_VHDL] = ON_FPGA,     [OI_DEVICE_VERILOG] = ON_FPGA, [OI_DEVICE_HLS_C] = ON_FPGA,
+    [OI_DEVICE_NULL] = ON_CPU};
 static const char *const suits[] = {[OI_DEVICE_GPU] = "vulkan or cuda",
-                                    [OI_DEVICE_CPU] = "c",
+                                    [OI_DEVICE_CPU] = "c or null",
                                     [OI_DEVICE_MCU] = "c",
                                     [OI_DEVICE_FPGA] = "vhdl, verilog or hls_c"};
 

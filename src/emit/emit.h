@@ -6,6 +6,24 @@
 #include "kernel/meaning.h"
 #include "synth/synth.h"
 
+/* -- targets.c: what can be emitted -- */
+
+typedef struct oi_emitted_file {
+    const char *name;
+    char *text;
+    size_t size;
+} oi_emitted_file;
+
+struct oi_emitted {
+    oi_emitted_file *at;
+    size_t n, cap;
+};
+
+/* The file takes over the text. */
+void oi_emit_file(oi_unit *u, oi_emitted *files, const char *name, oi_buf *text);
+
+extern const oi_target oi_target_c, oi_target_vulkan, oi_target_null;
+
 /* -- out.c: text with indentation -- */
 
 typedef struct oi_out {
@@ -126,22 +144,9 @@ typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
 char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,
                     const char *const *own);
 
-/* -- glsl/: compute shaders -- */
-
-typedef struct oi_emitted_file {
-    const char *name;
-    char *text;
-    size_t size;
-} oi_emitted_file;
-typedef OI_VEC(oi_emitted_file) oi_emitted;
-
-/* Every kernel that runs, a shader per nest or per group that shares its loops: NAME.comp. Refuses
- * (E060) what the device's shaders cannot compute. */
-void oi_emit_glsl(oi_unit *u, oi_emitted *files);
-
 /* -- fit.c: what the device must have -- */
 
-typedef struct oi_certificate {
+struct oi_certificate {
     /* RAM: the program's struct, and of it: */
     uint64_t struct_bytes, state_bytes, arena_bytes, undo_bytes, io_bytes;
     uint64_t stack_bytes;   /* reserved for a step; 0: the system's own */
@@ -149,7 +154,7 @@ typedef struct oi_certificate {
     uint64_t weights_bytes; /* read only */
     bool is_measured;
     oi_plan_measured measured;
-} oi_certificate;
+};
 
 /* Refuses (E062) what the device cannot hold, with where the memory goes. */
 oi_status oi_fit_check(oi_unit *u, const oi_certificate *c);
@@ -161,13 +166,6 @@ void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *ou
 /* -- report.c: the plan for people -- */
 
 void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
-
-/* -- c/ -- */
-
-void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);
-void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
-
-void oi_c_reserve(oi_unit *u); /* words that nothing may be called, before anything is named */
 
 /* -- weights.c -- */
 

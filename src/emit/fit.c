@@ -79,19 +79,18 @@ static oi_status refuse(oi_unit *u, const oi_certificate *c, bool ram, uint64_t 
 
 oi_status oi_fit_check(oi_unit *u, const oi_certificate *c)
 {
-    const oi_device_info *t = u->target;
-    bool is_split = t->type == OI_DEVICE_MCU; /* code and weights in flash, the rest in RAM */
+    const oi_caps *can = &u->can;
     uint64_t all = c->ram_bytes + c->weights_bytes;
-    if (is_split && c->weights_bytes > t->memory.flash_bytes)
-        return refuse(u, c, false, c->weights_bytes, t->memory.flash_bytes);
-    if (is_split && c->ram_bytes > t->memory.ram_bytes)
-        return refuse(u, c, true, c->ram_bytes, t->memory.ram_bytes);
-    if (is_split && c->is_measured && c->measured.program_stack_bytes > t->mcu.stack_bytes)
+    if (can->has_rom && c->weights_bytes > can->rom_bytes)
+        return refuse(u, c, false, c->weights_bytes, can->rom_bytes);
+    if (can->has_rom && c->ram_bytes > can->ram_bytes)
+        return refuse(u, c, true, c->ram_bytes, can->ram_bytes);
+    if (can->stack_bytes && c->is_measured && c->measured.program_stack_bytes > can->stack_bytes)
         return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
                               "the program needs up to %" PRIu64
                               " bytes of stack, mcu.stack_bytes of '%s' is %" PRIu64,
-                              c->measured.program_stack_bytes, t->name, t->mcu.stack_bytes);
-    if (!is_split && t->memory.global_bytes && all > t->memory.global_bytes)
-        return refuse(u, c, c->ram_bytes > c->weights_bytes, all, t->memory.global_bytes);
+                              c->measured.program_stack_bytes, u->target->name, can->stack_bytes);
+    if (!can->has_rom && can->ram_bytes && all > can->ram_bytes)
+        return refuse(u, c, c->ram_bytes > c->weights_bytes, all, can->ram_bytes);
     return OI_OK;
 }

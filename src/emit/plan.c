@@ -10,6 +10,7 @@
 
 struct oi_plan {
     oi_unit unit;
+    const oi_target *target;
     oi_certificate certificate;
     oi_program **programs;
     size_t n_programs;
@@ -82,7 +83,8 @@ static void make(void *ctx)
 {
     making *m = ctx;
     oi_unit *u = &m->plan->unit;
-    oi_c_reserve(u);
+    if (m->plan->target->reserve)
+        m->plan->target->reserve(u);
     u->name = oi_unit_identifier(u, u->name);
     for (size_t i = 0; i < m->plan->n_programs; i++)
         u->keeps_bits |= oi_program_keeps_bits(m->plan->programs[i]);
@@ -94,8 +96,9 @@ static void make(void *ctx)
         u->status = oi_passes_run(u);
     if (u->status != OI_OK)
         return;
-    oi_c_certify(u, &m->plan->certificate);
-    u->status = oi_fit_check(u, &m->plan->certificate);
+    m->plan->target->certify(u, &m->plan->certificate);
+    if (u->status == OI_OK)
+        u->status = oi_fit_check(u, &m->plan->certificate);
 }
 
 static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
@@ -117,18 +120,29 @@ static bool embeds(const oi_device *device, const oi_synth_options *o)
     return wish == OI_EMBED_ALWAYS;
 }
 
+static oi_status refuse_api(const oi_device_info *t, const char *what, oi_diag *diag)
+{
+    return oi_diag_error(diag, (oi_place){.file = NULL}, "E060", "device '%s' (%s): %s", t->name,
+                         oi_device_api_name(t->api), what);
+}
+
 oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth_graph *graphs,
                         size_t n_graphs, const oi_synth_options *options, oi_plan **out,
                         oi_diag *diag)
 {
     static const oi_synth_options standard;
     const oi_synth_options *o = options ? options : &standard;
+    const oi_target *target = oi_target_of(oi_device_get(device));
+    if (!target)
+        return refuse_api(oi_device_get(device), "nothing is made for it yet", diag);
     oi_plan *p = calloc(1, sizeof *p);
     oi_status status = OI_OK;
     if (p) {
+        p->target = target;
         p->unit = (oi_unit){.arena = oi_arena_new(),
                             .device = device,
                             .target = oi_device_get(device),
+                            .can = target->caps(oi_device_get(device)),
                             .name = o->name ? o->name : "model",
                             .diag = diag,
                             .per_node = o->per_node,
@@ -184,9 +198,9 @@ static void spell(void *ctx)
     w->files.n = 0;
     oi_unit *u = &w->plan->unit;
     if (w->is_device)
-        oi_emit_glsl(u, &w->files);
+        w->plan->target->emit_device(u, &w->files);
     else
-        oi_emit_c(u, &w->plan->certificate, w->hash, &w->files);
+        w->plan->target->emit(u, &w->plan->certificate, w->hash, &w->files);
     oi_buf text = {0};
     oi_plan_json(u, &w->plan->certificate, w->hash, &text);
     add_text(w, "plan.json", &text);
@@ -194,6 +208,11 @@ static void spell(void *ctx)
     oi_report_html(u, &w->plan->certificate, w->hash, &text);
     add_text(w, "report.html", &text);
     *OI_PUSH(u->arena, &w->files) = (oi_emitted_file){"device.json", w->device, strlen(w->device)};
+}
+
+static bool has_weights(const writing *w)
+{
+    return !w->is_device && w->plan->target->has_weights;
 }
 
 static const char *weights_name(const writing *w)
@@ -219,7 +238,7 @@ static oi_status write_into(writing *w, const char *dir)
             return oi_diag_env(w->diag, dir, "the path is too long");
         OI_TRY(oi_file_write(path, f->text, f->size, w->diag));
     }
-    if (w->is_device)
+    if (!has_weights(w))
         return OI_OK;
     if (snprintf(path, sizeof path, "%s/%s", dir, weights_name(w)) >= (int)sizeof path)
         return oi_diag_env(w->diag, dir, "the path is too long");
@@ -232,7 +251,7 @@ static oi_status move_into_place(writing *w, const char *from)
     char a[4096], b[4096];
     if (rename(from, w->dir) == 0)
         return OI_OK;
-    for (size_t i = 0; i < w->files.n + !w->is_device; i++) {
+    for (size_t i = 0; i < w->files.n + has_weights(w); i++) {
         const char *name = i < w->files.n ? w->files.at[i].name : weights_name(w);
         if (snprintf(a, sizeof a, "%s/%s", from, name) >= (int)sizeof a ||
             snprintf(b, sizeof b, "%s/%s", w->dir, name) >= (int)sizeof b)
@@ -316,31 +335,22 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
     return status;
 }
 
-static oi_status refuse_api(const oi_plan *p, const char *what, oi_diag *diag)
-{
-    const oi_device_info *t = p->unit.target;
-    return oi_diag_error(diag, (oi_place){.file = NULL}, "E060", "device '%s' (%s): %s", t->name,
-                         oi_device_api_name(t->api), what);
-}
-
 oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
 {
     writing w = {.is_device = false};
-    if (p->unit.target->api != OI_DEVICE_C)
-        return refuse_api(p,
-                          "only C programs are written so far; of Vulkan devices the shaders "
-                          "alone: --device-only",
-                          diag);
+    if (!p->target->emit)
+        return refuse_api(p->unit.target, p->target->emit_why, diag);
     if (p->unit.target->cpu.c_standard == OI_C99)
-        return refuse_api(p, "emitted programs are C11, and its cpu.c_standard is c99", diag);
+        return refuse_api(p->unit.target, "emitted programs are C11, and its cpu.c_standard is c99",
+                          diag);
     return emit(&w, p, dir, diag);
 }
 
 oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag)
 {
     writing w = {.is_device = true};
-    if (p->unit.target->api != OI_DEVICE_VULKAN)
-        return refuse_api(p, "there is no part that runs apart from a host", diag);
+    if (!p->target->emit_device)
+        return refuse_api(p->unit.target, "there is no part that runs apart from a host", diag);
     return emit(&w, p, dir, diag);
 }
 

@@ -4,7 +4,7 @@
 #include "emit/report.h"
 
 #include "device/device.h"
-#include "recipe/cost.h"
+#include "device/cost.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* conv.c: which convolutions the bodies of conv.h take, and how. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 
 #include <math.h>

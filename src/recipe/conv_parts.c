@@ -1,6 +1,6 @@
 /* conv_parts.c: which convolutions the bodies of amx/conv_parts.h take, and the panels of their
  * weights. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* gemm.c: which products of matrices the bodies of gemm.h and half.h take, and the panels of their
  * weights. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 
 #include <math.h>

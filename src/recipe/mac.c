@@ -71,8 +71,8 @@ static void set_rows(oi_packing *p, int64_t rows, int64_t kw)
 static bool takes(const oi_recipe_call *c)
 {
     const oi_kernel_query *q = c->q;
-    return c->target->type == OI_DEVICE_MCU && q->in[0].dtype == OI_I8 && q->in[1].dtype == OI_I8 &&
-           q->out[0].dtype == OI_I32 && oi_kernel_accumulator(q) == OI_I32 && c->is_weight[1];
+    return q->in[0].dtype == OI_I8 && q->in[1].dtype == OI_I8 && q->out[0].dtype == OI_I32 &&
+           oi_kernel_accumulator(q) == OI_I32 && c->is_weight[1];
 }
 
 /* Half of the stack may be laid out numbers: 16 bits each. */

@@ -1,7 +1,7 @@
 /* parts.c: which products of matrices the bodies of amx/parts.h take, and the panels of their
  * weights. */
 #include "kernel/scalar.h"
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 
 #define COLUMNS 32  /* of a panel: two tiles of sums */

@@ -1,6 +1,6 @@
 /* qlinear.c: which calls of qlinear the bodies of qlinear.h take, and the order of their weights.
  */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 
 /* The numbers of a packing: what makes the layout. */

@@ -1,5 +1,5 @@
 /* sdpa.c: which calls of sdpa the bodies of sdpa.h take. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 
 #include <math.h>

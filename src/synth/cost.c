@@ -7,7 +7,7 @@
  * Of two branches the dearer counts; a loop that only the run can count is counted once and the
  * sum marked as open; a length that only the run knows counts as its greatest, and is marked too.
  */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/pass.h"
 
 static uint64_t times(uint64_t a, uint64_t b)

@@ -146,9 +146,8 @@ static void put_tensors(dumping *d)
     }
 }
 
-void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out)
+void oi_unit_put_steps(const oi_unit *u, oi_buf *out)
 {
-    oi_buf_printf(out, "// after %s\n", after);
     for (uint32_t g = 0; g < u->graphs.n; g++) {
         dumping d = {.u = u, .graph = g, .out = out};
         const oi_sgraph *graph = &u->graphs.at[g];
@@ -162,6 +161,12 @@ void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out)
             oi_buf_puts(out, "}\n");
         }
     }
+}
+
+void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out)
+{
+    oi_buf_printf(out, "// after %s\n", after);
+    oi_unit_put_steps(u, out);
     dumping d = {.u = u, .out = out};
     put_tensors(&d);
     for (size_t i = 0; i < u->notes.n; i++)

@@ -6,7 +6,7 @@
  * Only what is dear moves, with all that it is made of: a value that costs an addition is made
  * anew where it is read (inline.c) sooner than it is fetched. The angles of a rotary embedding are
  * of this kind: they hang on positions, not on the layer. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/compose.h"
 
 #define DEAR 16 /* additions that an element must be worth */
@@ -178,7 +178,7 @@ static void hoist_list(hoisting *h, oi_stmts *list)
 oi_status oi_pass_hoist(oi_unit *u)
 {
     hoisting h = {.u = u};
-    if (u->per_node || u->target->type == OI_DEVICE_MCU) /* values that live longer take memory */
+    if (u->per_node || u->can.goal == OI_GOAL_MEMORY) /* values that live longer take memory */
         return OI_OK;
     h.maker = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *h.maker);
     for (h.graph = 0; h.graph < u->graphs.n; h.graph++) {

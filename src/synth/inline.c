@@ -12,7 +12,7 @@
  *
  * First of all, contents that are one number everywhere, or count up, become numbers in the
  * instructions; and loops of one round go. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/compose.h"
 
 #define MAX_SOPS 64 /* per nest: beyond it a reader loses track, and registers run out */

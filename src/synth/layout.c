@@ -7,7 +7,7 @@
  * A product that reads its weights row by row adds up along a row, and a sum that must keep its
  * order is one long chain. Side by side, `lanes` rows are that many chains, and each step of theirs
  * is a vector instruction, the unpacking of small elements and scales included. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/compose.h"
 #include "synth/lower.h"
 

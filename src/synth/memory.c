@@ -136,7 +136,7 @@ static uint64_t place_best(const oi_unit *u, block *blocks, size_t n, block *bes
                            const block **near)
 {
     static order_fn *const orders[] = {by_size, by_span, by_start};
-    const bool is_shared = u->target->type == OI_DEVICE_CPU && u->target->cpu.threads != 1;
+    const bool is_shared = oi_caps_share(&u->can);
     uint64_t least = UINT64_MAX, room = UINT64_MAX, close = 0;
     for (uint32_t apart = 0; apart <= (is_shared ? APART : 0); apart++) {
         for (size_t i = 0; i < OI_COUNT(orders); i++) {

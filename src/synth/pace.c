@@ -4,7 +4,7 @@
  * it finds rows where the rings lie, and the weights again in every turn, in the cache that holds
  * both. Threads share the rows of the last kernel, and each makes for itself what those need: rows
  * at the border of two parts are made by both. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/turns.h"
 
 #define AGAIN 2 /* rows that are laid out once more are read and written */

@@ -2,7 +2,7 @@
 #ifndef OI_PASS_H
 #define OI_PASS_H
 
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/synth.h"
 
 /* -- pass.c -- */

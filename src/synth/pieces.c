@@ -7,7 +7,7 @@
  * between two meetings that are split alike need each other's own part only, so they are run piece
  * by piece, all of them for a piece, and who is done takes the next piece. That holds only as long
  * as no other kernel between the same meetings counts on a thread's part being its own. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/pass.h"
 
 #define LEAST_NS 25000 /* pieces cost some hundred ns, and threads differ by a third at times */

@@ -6,7 +6,7 @@
  *
  * A product may only begin such a kernel: what it takes in is read as a whole. Its rows are then
  * those of what it makes, so the axis that says which one comes first. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/compose.h"
 
 typedef struct joining {
@@ -261,9 +261,7 @@ static void join_list(joining *j, oi_stmts *list)
 
 static bool fits_stack(const oi_unit *u, const oi_tensor *t, uint64_t bytes)
 {
-    uint64_t most = u->target->type == OI_DEVICE_MCU ? u->target->mcu.stack_bytes / 16
-                                                     : oi_cost_near(u->target);
-    return bytes <= most && oi_dtype_bits(t->dtype) >= 8;
+    return bytes <= u->can.private_bytes && oi_dtype_bits(t->dtype) >= 8;
 }
 
 static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)

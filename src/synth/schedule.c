@@ -86,11 +86,6 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 /* -- sums -- */
 
 /* Partial sums are for vector registers; without any, sums keep the simulator's order and bits. */
-static bool has_vectors(const oi_unit *u)
-{
-    return u->target->type == OI_DEVICE_CPU && u->target->cpu.isa != 1u << OI_ISA_SCALAR;
-}
-
 /* Whether the order of a reduction shows in its last bits; that of a maximum does not. */
 static bool rounds(oi_unit *u, const oi_snest *n)
 {
@@ -130,14 +125,14 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : -1;
         dot &= along == 0 || along == each;
         rows &= across == 0 || across == 1 || across == each ||
-                (across == 2 && has_vectors(u)); /* every second of two vectors is one */
+                (across == 2 && u->can.vectors); /* every second of two vectors is one */
     }
     dot &= is_number(n, last);
     rows &= out && is_number(n, out - 1);
     if (dot && n->axes[last].extent >= 2 * LANES)
         n->order.lanes =
             oi_dtype_is_float(n->acc) &&
-                    ((has_vectors(u) && (n->kind == OI_NEST_CONTRACT || !u->keeps_bits)) ||
+                    ((u->can.vectors && (n->kind == OI_NEST_CONTRACT || !u->keeps_bits)) ||
                      !rounds(u, n))
                 ? LANES
                 : 0; /* integers: compilers may regroup */
@@ -175,7 +170,7 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     bool can = n->kind == OI_NEST_MAP && !n->is_serial && !n->order.spells_last &&
-               !k->turn.extent && n->n_axes >= k->n_shared + 2 && has_vectors(u) &&
+               !k->turn.extent && n->n_axes >= k->n_shared + 2 && u->can.vectors &&
                oi_sops_steps(&n->pre) > LONG;
     const uint32_t last = n->n_axes - 1;
     unsigned least = 32;
@@ -274,7 +269,7 @@ static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 oi_status oi_pass_schedule(oi_unit *u)
 {
-    if (u->target->type == OI_DEVICE_GPU) /* an invocation computes one element */
+    if (u->can.element_per_lane)
         return OI_OK;
     for (size_t k = 0; k < u->kernels.n; k++)
         oi_kernel_join_maps(u, &u->kernels.at[k]);

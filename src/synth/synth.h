@@ -11,8 +11,7 @@
 #include "kernel/nest.h"
 #include "program/bind.h"
 #include "recipe/recipe.h"
-
-typedef struct oi_unit oi_unit;
+#include "synth/target.h"
 
 /* -- tensors -- */
 
@@ -255,7 +254,7 @@ typedef struct oi_kscalar {
 typedef struct oi_cost {
     uint64_t macs, bytes; /* multiply-accumulates; bytes read and written */
     bool is_open;         /* some loop's length only the run knows: it was counted once */
-    double ns;            /* that it takes on the device, recipe/cost.h */
+    double ns;            /* that it takes on the device, device/cost.h */
     bool is_most;         /* some length only the run knows: it was counted as its greatest */
 } oi_cost;
 
@@ -369,6 +368,7 @@ struct oi_unit {
     oi_arena *arena;
     const oi_device *device;
     const oi_device_info *target;
+    oi_caps can; /* what it can do */
     const char *name;
     oi_diag *diag;
     oi_status status;
@@ -408,6 +408,10 @@ oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span 
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
 
 bool oi_unit_skips(const oi_unit *u, const char *pass); /* it was asked to be left out */
+
+/* -- dump.c -- */
+
+void oi_unit_put_steps(const oi_unit *u, oi_buf *out); /* the statements of all graphs, as text */
 
 /* -- build.c: statements of a graph -- */
 

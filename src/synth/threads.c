@@ -12,7 +12,7 @@
  * What else must be done by one alone, between two waits, the first does while the others still
  * wait, and they spend the time asking for the weights they will read next. Consumers'
  * graphs stay with one thread. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/pass.h"
 
 #define OWN 16384 /* bytes on a thread's stack that a tensor of its own may take */
@@ -728,7 +728,7 @@ static void share_graph(oi_unit *u, uint32_t graph)
 
 oi_status oi_pass_threads(oi_unit *u)
 {
-    bool alone = u->target->type != OI_DEVICE_CPU || u->target->cpu.threads == 1 || u->per_node;
+    bool alone = !oi_caps_share(&u->can) || u->per_node;
     for (size_t k = 0; k < u->kernels.n && !alone; k++)
         if (u->graphs.at[u->kernels.at[k].graph].program->n_consumers == 0)
             split_kernel(u, &u->kernels.at[k]);

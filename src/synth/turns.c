@@ -15,7 +15,7 @@
  * and of what does not, those chains are taken that are soonest done. Threads then share the rows
  * of a chain's last kernel: each takes turns for its own, with rings on its stack, and begins with
  * the rows that are needed for them. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "synth/compose.h"
 #include "synth/inplace.h"
 #include "synth/live.h"
@@ -67,7 +67,7 @@ typedef struct planning {
 /* Threads share the rows of a chain's last kernel: each has rings of its own. */
 static bool has_parts(const oi_unit *u)
 {
-    return u->target->type == OI_DEVICE_CPU && u->target->cpu.threads != 1;
+    return oi_caps_share(&u->can);
 }
 
 static uint64_t aligned(uint64_t n)
@@ -304,7 +304,7 @@ static uint64_t time_of(const planning *p, const run *r, const chain *c)
 static bool weights_stay(const planning *p, const run *r, const chain *c)
 {
     uint64_t bytes = 0, spared = 0;
-    if (p->u->target->type != OI_DEVICE_CPU)
+    if (p->u->can.goal != OI_GOAL_TIME)
         return true;
     for (size_t i = 0; i < c->n; i++) {
         const oi_skernel *k = kernel_at(p, r, c->first + i);
@@ -323,14 +323,14 @@ static bool weights_stay(const planning *p, const run *r, const chain *c)
 static bool is_held(const planning *p, const run *r, const chain *c)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < c->n && p->u->target->type == OI_DEVICE_CPU; i++)
+    for (size_t i = 0; i < c->n && p->u->can.goal == OI_GOAL_TIME; i++)
         for (size_t j = 0; j < kernel_at(p, r, c->first + i)->ports.n; j++) {
             const oi_port *port = &kernel_at(p, r, c->first + i)->ports.at[j];
             const oi_tensor *t = &p->u->tensors.at[port->tensor];
             bytes +=
                 t->space == OI_SPACE_WEIGHTS || (i > 0 && !port->is_written) ? 0 : t->size_bytes;
         }
-    return p->u->target->type == OI_DEVICE_CPU && bytes <= oi_cost_held(p->u->target);
+    return p->u->can.goal == OI_GOAL_TIME && bytes <= oi_cost_held(p->u->target);
 }
 
 /* -- runs -- */
@@ -339,7 +339,7 @@ static void find_chains(planning *p, run *r)
 {
     for (size_t first = 0; first < r->n; first++) {
         chain one = {.first = first, .n = 1, .bytes = p->in_use[position(p, r, first)]};
-        one.again = p->u->target->type == OI_DEVICE_CPU ? time_of(p, r, &one) : 0;
+        one.again = p->u->can.goal == OI_GOAL_TIME ? time_of(p, r, &one) : 0;
         *OI_PUSH(p->u->arena, &r->chains) = one;
         for (size_t n = 2; n <= LONGEST && first + n <= r->n; n++)
             for (uint32_t dim = 0; dim < DIMS; dim++)
@@ -348,7 +348,7 @@ static void find_chains(planning *p, run *r)
                     if (is_held(p, r, &c) || !set_turns(p, r, &c, rows) || !weights_stay(p, r, &c))
                         break;
                     count_bytes(p, r, &c);
-                    if (p->u->target->type == OI_DEVICE_CPU)
+                    if (p->u->can.goal == OI_GOAL_TIME)
                         c.again = time_of(p, r, &c);
                     else
                         count_again(p, r, &c);
@@ -587,15 +587,13 @@ static const char *why_never(const oi_unit *u)
 {
     if (u->per_node)
         return "every node is looked at by itself";
-    if (u->target->type == OI_DEVICE_MCU)
-        return NULL;
-    return u->target->type != OI_DEVICE_CPU ? "an invocation computes one element" : NULL;
+    return u->can.row_pipelines ? NULL : "the target has no row pipelines";
 }
 
 /* Whether so much less is worth the calls; and what the graphs are cut to, then. */
 static bool pays(oi_unit *u, uint32_t graph, uint64_t now, uint64_t *least)
 {
-    const uint64_t enough = u->target->type == OI_DEVICE_CPU ? oi_cost_held(u->target) : 0;
+    const uint64_t enough = u->can.goal == OI_GOAL_TIME ? oi_cost_held(u->target) : 0;
     *least = *least > enough ? *least : enough;
     if (*least + now / WORTH <= now && now > *least)
         return true;
@@ -609,7 +607,7 @@ static bool pays(oi_unit *u, uint32_t graph, uint64_t now, uint64_t *least)
 oi_status oi_pass_turns(oi_unit *u)
 {
     const char *never = why_never(u);
-    const bool apart = u->target->type == OI_DEVICE_CPU;
+    const bool apart = u->can.goal == OI_GOAL_TIME;
     uint64_t now = 0, least = 0;
     planning *all = oi_arena_alloc(u->arena, (u->graphs.n + 1) * sizeof *all);
     if (never) {

@@ -6,7 +6,7 @@
  * found before; the size that the cost model gives comes first, and another must be clearly better.
  */
 #include "device/device.h"
-#include "recipe/cost.h"
+#include "device/cost.h"
 #include "recipe/recipe.h"
 #include "verify/verify.h"
 

@@ -47,6 +47,8 @@ typedef struct oi_cprog {
 
 /* -- names.c -- */
 
+void oi_c_reserve(oi_unit *u); /* words that nothing may be called, before anything is named */
+
 const char *oi_c_local(oi_arena *a, const char *name); /* a loop index, as a local variable */
 bool oi_c_is_reserved(const char *name);
 
@@ -114,6 +116,9 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o);
 void oi_c_undo_functions(oi_cprog *c);
 
 /* -- files.c -- */
+
+void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);
+void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
 
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s);
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);

@@ -6,6 +6,12 @@
 
 extern const oi_helper oi_glsl_helpers[]; /* generated */
 
+/* -- shader.c -- */
+
+/* Every kernel that runs, a shader per nest or per group that shares its loops: NAME.comp. Refuses
+ * (E060) what the device's shaders cannot compute. */
+void oi_emit_glsl(oi_unit *u, oi_emitted *files);
+
 /* -- dialect.c: expressions -- */
 
 extern const oi_dialect oi_dialect_glsl;

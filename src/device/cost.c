@@ -1,5 +1,5 @@
 /* cost.c: a machine from a device's description, times of work on it, and the sizes that fit it. */
-#include "recipe/cost.h"
+#include "device/cost.h"
 
 #define AT_RUN_TIME 2 /* threads that predictions are for when the run decides */
 #define SAVES       4

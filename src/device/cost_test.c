@@ -1,6 +1,6 @@
 /* cost_test.c: the sizes that built-in profiles get, what a file that states them changes, times.
  */
-#include "recipe/cost.h"
+#include "device/cost.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,44 @@
+/* target.c: what C programs can do, on a system or on a bare microcontroller. */
+#include "device/cost.h"
+#include "emit/c/c.h"
+
+static bool takes(const oi_device_info *d)
+{
+    return d->api == OI_DEVICE_C;
+}
+
+static oi_caps of_processor(const oi_device_info *d)
+{
+    return (oi_caps){.goal = OI_GOAL_TIME,
+                     .workers = d->cpu.threads,
+                     .row_pipelines = true,
+                     .vectors = d->cpu.isa != 1u << OI_ISA_SCALAR,
+                     .private_bytes = oi_cost_near(d),
+                     .ram_bytes = d->memory.global_bytes};
+}
+
+/* Rows of a kernel may take a sixteenth of the stack: several kernels deep, it is enough. */
+static oi_caps of_microcontroller(const oi_device_info *d)
+{
+    return (oi_caps){.goal = OI_GOAL_MEMORY,
+                     .workers = 1,
+                     .row_pipelines = true,
+                     .private_bytes = d->mcu.stack_bytes / 16,
+                     .stack_bytes = d->mcu.stack_bytes,
+                     .has_rom = true,
+                     .rom_bytes = d->memory.flash_bytes,
+                     .ram_bytes = d->memory.ram_bytes};
+}
+
+static oi_caps caps(const oi_device_info *d)
+{
+    return d->type == OI_DEVICE_MCU ? of_microcontroller(d) : of_processor(d);
+}
+
+const oi_target oi_target_c = {.name = "c",
+                               .takes = takes,
+                               .caps = caps,
+                               .reserve = oi_c_reserve,
+                               .certify = oi_c_certify,
+                               .emit = oi_emit_c,
+                               .has_weights = true};

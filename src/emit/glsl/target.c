@@ -1,0 +1,39 @@
+/* target.c: what compute shaders can do: one kernel after the other, each invocation an element. */
+#include "device/cost.h"
+#include "emit/glsl/glsl.h"
+
+static bool takes(const oi_device_info *d)
+{
+    return d->api == OI_DEVICE_VULKAN;
+}
+
+static oi_caps caps(const oi_device_info *d)
+{
+    return (oi_caps){.goal = OI_GOAL_TIME,
+                     .workers = 1,
+                     .element_per_lane = true,
+                     .private_bytes = oi_cost_near(d),
+                     .ram_bytes = d->memory.global_bytes};
+}
+
+/* The memory that the plan asks for; no host program is written that would add to it. */
+static void certify(oi_unit *u, oi_certificate *out)
+{
+    *out = (oi_certificate){.state_bytes = u->state_bytes,
+                            .arena_bytes = u->arena_bytes,
+                            .weights_bytes = u->weights_bytes};
+    for (size_t i = 0; i < u->tensors.n; i++) {
+        const oi_tensor *t = &u->tensors.at[i];
+        if (t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT)
+            out->io_bytes += oi_tensor_bytes(t);
+    }
+    out->ram_bytes = out->struct_bytes = out->state_bytes + out->arena_bytes + out->io_bytes;
+}
+
+const oi_target oi_target_vulkan = {.name = "vulkan",
+                                    .takes = takes,
+                                    .caps = caps,
+                                    .certify = certify,
+                                    .emit_device = oi_emit_glsl,
+                                    .emit_why = "of Vulkan devices only the shaders are written "
+                                                "so far: --device-only"};

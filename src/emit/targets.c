@@ -1,0 +1,18 @@
+/* targets.c: the targets there are. A new one is a folder beside this file and a line here. */
+#include "emit/emit.h"
+
+const oi_target *const oi_targets[] = {&oi_target_c, &oi_target_vulkan, &oi_target_null, NULL};
+
+const oi_target *oi_target_of(const oi_device_info *device)
+{
+    const oi_target *const *t = oi_targets;
+    while (*t && !(*t)->takes(device))
+        t++;
+    return *t;
+}
+
+void oi_emit_file(oi_unit *u, oi_emitted *files, const char *name, oi_buf *text)
+{
+    const size_t n = text->n;
+    *OI_PUSH(u->arena, files) = (oi_emitted_file){name, oi_buf_to_arena(text, u->arena), n};
+}

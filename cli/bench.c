@@ -4,23 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WAYS 16
+#define MAX_WAYS    16
+#define MAX_THREADS 65536 /* as in device files */
 
 static const char *model_path, *against, *cc, *flags, *tuned;
-static cli_list targets, without;
+static cli_list targets, without, size_list;
 static const char *skip[CLI_MAX_PASSES + 1];
 static cli_inputs inputs = {.are_steady = true};
 static cli_job job;
-static uint64_t steps = UINT64_MAX; /* not said: 50, or what tuning takes */
+static uint64_t steps = UINT64_MAX;   /* not said: 50, or what tuning takes */
+static uint64_t threads = UINT64_MAX; /* not said: as the device has it */
 static bool json, kernels;
 
 static const cli_option options[] = {
-    OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
+    OPT_MODEL(&model_path),
+    OPT_SIZES(&size_list),
     OPT_LIST("target", 0, "DEVICE", &targets, "a device profile or FILE.json; default cpu_scalar"),
     OPT_CHOICE("against", 0, "sim", &against, "also the simulator, and how they compare"),
     OPT_LIST("set", 0, "NAME=VALUE", &inputs.sets,
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI"),
     OPT_COUNT("steps", 0, "N", &steps, "how many steps to measure; default 50"),
+    OPT_COUNT("threads", 0, "N", &threads,
+              "of the programs and of the simulator; default: the device's cpu.threads, 1 for sim"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
     OPT_LIST("without", 0, "PASS", &without,
@@ -55,12 +60,27 @@ static row summarise(const char *name, double *times)
 
 static oi_verify_options wanted(void)
 {
-    return (oi_verify_options){.synth = {.skip = skip},
-                               .steps = steps,
-                               .fill = cli_inputs_fill,
-                               .fill_ctx = &inputs,
-                               .cc = cc,
-                               .flags = flags};
+    return (oi_verify_options){
+        .synth = {.sizes = job.sizes.at, .n_sizes = job.sizes.n, .skip = skip},
+        .steps = steps,
+        .sim_threads = threads == UINT64_MAX ? 0 : (uint32_t)threads,
+        .fill = cli_inputs_fill,
+        .fill_ctx = &inputs,
+        .cc = cc,
+        .flags = flags};
+}
+
+static oi_status load_device(const char *target, oi_device **out)
+{
+    oi_device *as_described = NULL;
+    oi_status status = oi_device_load(target, false, &as_described, job.diag);
+    if (status != OI_OK || threads == UINT64_MAX) {
+        *out = as_described;
+        return status;
+    }
+    status = oi_device_with_threads(as_described, threads, out, job.diag);
+    oi_device_free(as_described);
+    return status;
 }
 
 static oi_status measure(const char *target, double *times, row *out)
@@ -68,7 +88,7 @@ static oi_status measure(const char *target, double *times, row *out)
     const oi_verify_options o = wanted();
     oi_device *device = NULL;
     oi_step_cost cost = {0};
-    oi_status status = target ? oi_device_load(target, false, &device, job.diag) : OI_OK;
+    oi_status status = target ? load_device(target, &device) : OI_OK;
     if (status == OI_OK)
         status = oi_bench(device, job.model, job.loaded[0], &o, times, &cost, job.diag);
     if (status == OI_OK) {
@@ -106,9 +126,11 @@ static void show_json(const row *rows, size_t n)
     printf("{\"steps\": %llu, \"rows\": [", (unsigned long long)steps);
     for (size_t i = 0; i < n; i++) {
         const row *r = &rows[i];
-        printf("%s{\"name\": \"%s\", \"median_ns\": %.0f, \"low_ns\": %.0f, \"high_ns\": %.0f, "
+        printf("%s{\"name\": ", i ? ", " : "");
+        cli_json_text(stdout, r->name);
+        printf(", \"median_ns\": %.0f, \"low_ns\": %.0f, \"high_ns\": %.0f, "
                "\"least_ns\": %.0f",
-               i ? ", " : "", r->name, r->median, r->low, r->high, r->least);
+               r->median, r->low, r->high, r->least);
         if (r->cost.bytes)
             printf(", \"bytes_moved\": %llu, \"macs\": %llu, \"is_open\": %s, \"gb_per_s\": %.4g, "
                    "\"gflop_per_s\": %.4g",
@@ -169,9 +191,11 @@ static void show_kernels(const char *target, const oi_bench_report *r)
     oi_bench_kernel k;
     double all = 0, predicted = 0;
     bool is_first = true;
-    if (json)
-        printf("{\"name\": \"%s\", \"step_ns\": %.0f, \"kernels\": [", target, oi_bench_step_ns(r));
-    else
+    if (json) {
+        fputs("{\"name\": ", stdout);
+        cli_json_text(stdout, target);
+        printf(", \"step_ns\": %.0f, \"kernels\": [", oi_bench_step_ns(r));
+    } else
         printf("%-32s %-26s %5s %6s %11s %12s %10s  %10s %7s\n", target, "recipe", "line", "runs",
                "bytes", "MACs", "predicted", "us", "ratio");
     for (size_t i = 0; oi_bench_kernel_at(r, i, &k); i++) {
@@ -194,7 +218,7 @@ static oi_status measure_kernels(const char *target)
     const oi_verify_options o = wanted();
     oi_device *device = NULL;
     oi_bench_report *report = NULL;
-    oi_status status = oi_device_load(target, false, &device, job.diag);
+    oi_status status = load_device(target, &device);
     if (status == OI_OK)
         status = oi_bench_kernels(device, job.model, job.loaded[0], &o, &report, job.diag);
     if (status == OI_OK)
@@ -263,6 +287,14 @@ static oi_status tune(void)
     return cli_job_close(&job, status);
 }
 
+/* A program asks its environment how many threads to start: it gets the number given here. */
+static oi_status set_wish(void)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)threads);
+    return setenv("THREADS", text, 1) == 0 ? OI_OK : cli_fail(OI_ERR_ENV, "out of memory");
+}
+
 static oi_status run(cli_args args)
 {
     if (tuned && args.n == 0)
@@ -272,9 +304,13 @@ static oi_status run(cli_args args)
     steps = steps == UINT64_MAX ? 50 : steps;
     if (steps == 0 || steps > 10000000 || targets.n > MAX_WAYS)
         return cli_usage_error("--steps: 1 to 10000000; --target: at most %d", MAX_WAYS);
+    if (threads != UINT64_MAX && (threads < 1 || threads > MAX_THREADS))
+        return cli_usage_error("--threads: 1 to %d", MAX_THREADS);
     oi_status status = cli_passes(&without, skip);
+    if (status == OI_OK && threads != UINT64_MAX)
+        status = set_wish();
     if (status == OI_OK)
-        status = cli_job_open(&job, args, model_path, NULL);
+        status = cli_job_open(&job, args, model_path, &size_list, NULL);
     if (status == OI_OK)
         status = kernels ? measure_all_kernels() : measure_all();
     if (status == OI_OK)

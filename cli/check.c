@@ -1,15 +1,16 @@
 /* check.c: `openinfer check`. */
 #include "cli.h"
 
-#include <string.h>
-
 static const char *model_path;
 static bool strict, as_json;
+static cli_list size_list;
+static cli_sizes sizes;
 
 static const cli_option options[] = {
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "also check against this model package"),
+    OPT_SIZES(&size_list),
     OPT_FLAG("strict", 0, &strict, "strict mode: some warnings become errors"),
-    OPT_FLAG("json", 0, &as_json, "print the diagnostics as JSON, to stdout"),
+    OPT_FLAG("json", 0, &as_json, "print the diagnostics of all files as JSON, to stdout"),
     OPT_END,
 };
 
@@ -25,44 +26,47 @@ static oi_status report_json(oi_status status, oi_diag *diag)
     return written == OI_OK ? status : written;
 }
 
-/* --model, or the package that the graph itself comes from (MODEL.oinf, MODEL.oinf#NAME). */
-static oi_status open_model(const char *graph, oi_model **out, oi_diag *diag)
-{
-    const char *end = strstr(graph, ".oinf");
-    char path[4096];
-    if (model_path)
-        return oi_model_open(model_path, out, diag);
-    if (!end || (end[5] && end[5] != '#') || (size_t)(end + 5 - graph) >= sizeof path)
-        return OI_OK;
-    memcpy(path, graph, (size_t)(end + 5 - graph));
-    path[end + 5 - graph] = '\0';
-    return oi_model_open(path, out, diag);
-}
-
 static oi_status check(const char *path, oi_graph **g, oi_model **model, oi_diag *diag)
 {
-    oi_status status = oi_graph_load(path, g, diag);
+    oi_status status = cli_graph_read(path, g, diag);
     if (status == OI_OK)
-        status = open_model(path, model, diag);
+        status = cli_model_open(model_path, &path, 1, model, diag);
     if (status != OI_OK)
         return status;
-    return oi_graph_check(*g, &(oi_check_options){.strict = strict, .model = *model}, diag);
+    const oi_check_options o = {
+        .strict = strict, .model = *model, .sizes = sizes.at, .n_sizes = sizes.n};
+    return oi_graph_check(*g, &o, diag);
+}
+
+static oi_status check_file(const char *path, oi_diag *diag)
+{
+    oi_graph *g = NULL;
+    oi_model *model = NULL;
+    oi_status status = check(path, &g, &model, diag);
+    if (!as_json) { /* what is wrong with this file, before the next one */
+        cli_report(diag);
+        oi_diag_clear(diag);
+    }
+    if (status == OI_OK && !as_json) {
+        oi_graph_counts n = oi_graph_count(g);
+        printf("%s: ok (%zu variable%s, %zu block%s, %zu node%s)\n", cli_path_name(path),
+               n.variables, n.variables == 1 ? "" : "s", n.blocks, n.blocks == 1 ? "" : "s",
+               n.nodes, n.nodes == 1 ? "" : "s");
+    }
+    oi_graph_free(g);
+    oi_model_close(model);
+    return status;
 }
 
 static oi_status run(cli_args args)
 {
     oi_diag *diag = oi_diag_new();
-    oi_graph *g = NULL;
-    oi_model *model = NULL;
-    oi_status status = check(args.at[0], &g, &model, diag);
-    if (status == OI_OK && !as_json) {
-        oi_graph_counts n = oi_graph_count(g);
-        printf("%s: ok (%zu variable%s, %zu block%s, %zu node%s)\n", args.at[0], n.variables,
-               n.variables == 1 ? "" : "s", n.blocks, n.blocks == 1 ? "" : "s", n.nodes,
-               n.nodes == 1 ? "" : "s");
-    }
-    oi_graph_free(g);
-    oi_model_close(model);
+    oi_status status = cli_sizes_read(&size_list, &sizes);
+    if (as_json && args.n > 1)
+        oi_diag_set_limit(diag, 20 * args.n); /* as many of each file as of one */
+    for (size_t i = 0; i < args.n && status != OI_ERR_USAGE; i++)
+        status = cli_worse(status, check_file(args.at[i], diag));
+    cli_sizes_free(&sizes);
     return as_json ? report_json(status, diag) : cli_done(status, diag);
 }
 
@@ -73,6 +77,8 @@ static const char *const examples[] = {
     "also sizes, shapes and element types against the package",
     "openinfer check model.oi --json",
     "the diagnostics for an editor or a script",
+    "generate-graph | openinfer check -",
+    "text or JSON on standard input",
     NULL,
 };
 
@@ -82,7 +88,9 @@ const cli_command CMD_check = {
         "types and shapes, yield and await. Each finding says FILE:LINE:COL, a code such as E051, "
         "what was found and what was wanted. GRAPH is FILE.oi, FILE.json, or MODEL.oinf when the "
         "package embeds a graph (MODEL.oinf#NAME for a named one); it is then checked against that "
-        "package.\n\n"
+        "package. - reads text or JSON from standard input. Each file is checked, whatever the "
+        "others "
+        "are like.\n\n"
         "Without --model, sizes such as B stay names and only what must be wrong whatever their "
         "values is reported. At most 20 errors are shown.",
     .examples = examples,

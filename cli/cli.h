@@ -147,6 +147,11 @@ bool cli_color(FILE *to);               /* may this stream be coloured? */
 void cli_report(const oi_diag *d);      /* diagnostics to stderr */
 /* Prints the diagnostics, releases them, and returns the status: `return cli_done(status, d);` */
 oi_status cli_done(oi_status status, oi_diag *d);
+/* Of two results the one that counts: the greater exit code. */
+oi_status cli_worse(oi_status a, oi_status b);
+/* A text in quotes, and a number: one that JSON lacks becomes "inf", "-inf" or "nan". */
+void cli_json_text(FILE *to, const char *text);
+void cli_json_number(FILE *to, double v);
 /* Text to a file (all or nothing) or, when path is NULL or "-", to stdout. */
 oi_status cli_write(const char *path, const char *text);
 oi_status cli_write_bytes(const char *path, const void *data, size_t n);
@@ -202,11 +207,36 @@ oi_status cli_npz_read(const cli_npz *z, size_t i, cli_array *out);
 void cli_describe(FILE *to, const oi_event *e);  /* "OpExecute add(x, a) >> t0" */
 void cli_log_event(FILE *to, const oi_event *e); /* "1 UUID [entry] -- … -- (0ms 31us 788ns)" */
 
+/* -- source.c: what commands read -- */
+
+bool cli_is_stdin(const char *path);         /* "-" */
+const char *cli_path_name(const char *path); /* as messages show it: "<stdin>" for "-" */
+oi_status cli_stdin(char **out, size_t *n);  /* all of it, NUL-terminated; free it */
+/* FILE.oi, FILE.json, MODEL.oinf, MODEL.oinf#NAME, or - for text or JSON on standard input. */
+oi_status cli_graph_read(const char *path, oi_graph **out, oi_diag *diag);
+/* --model, else the package that the graphs come from; *out stays NULL when there is none. */
+oi_status cli_model_open(const char *named, const char *const *graphs, size_t n, oi_model **out,
+                         oi_diag *diag);
+
+/* What --size says; free it also after a failure. */
+typedef struct cli_sizes {
+    oi_size *at;
+    size_t n;
+    char *names;
+} cli_sizes;
+oi_status cli_sizes_read(const cli_list *list, cli_sizes *out);
+void cli_sizes_free(cli_sizes *s);
+
+#define OPT_MODEL(target) OPT_TEXT("model", 0, "MODEL.oinf", target, "the model package")
+#define OPT_SIZES(target) \
+    OPT_LIST("size", 0, "NAME=N", target, "give a size of the model another value")
+
 /* -- session.c: a graph that is being simulated -- */
 
 typedef struct cli_session {
     const char *model_path, *device, *target;
     cli_list sets, sizes;
+    cli_sizes given; /* what sizes say */
     uint64_t threads, memory_limit;
     bool strict, deterministic;
     oi_sim_options options; /* set trace and timer before opening */
@@ -222,10 +252,10 @@ typedef struct cli_session {
 
 /* The options that every command with a session takes. */
 #define SESSION_OPTIONS(s)                                                                         \
-    OPT_TEXT("model", 0, "MODEL.oinf", &(s).model_path, "the model package"),                      \
+    OPT_MODEL(&(s).model_path),                                                                    \
         OPT_LIST("set", 0, "NAME=VALUE", &(s).sets,                                                \
                  "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),     \
-        OPT_LIST("size", 0, "NAME=N", &(s).sizes, "give a size of the model another value"),       \
+        OPT_SIZES(&(s).sizes),                                                                     \
         OPT_TEXT("device", 0, "D", &(s).device,                                                    \
                  "cpu (default), cpu:scalar, cpu:avx, cpu:avx2 or cpu:avx512"),                    \
         OPT_TEXT("target", 0, "DEVICE", &(s).target,                                               \
@@ -250,15 +280,17 @@ oi_status cli_session_close(cli_session *s, oi_status status);
 
 typedef struct cli_job {
     oi_diag *diag;
-    oi_model *model;   /* NULL when none is named */
+    oi_model *model;   /* NULL when none is named and no graph comes from a package */
     oi_device *device; /* likewise */
     oi_synth_graph graphs[CLI_MAX_GRAPHS];
     oi_graph *loaded[CLI_MAX_GRAPHS];
     char names[CLI_MAX_GRAPHS][64]; /* the files' */
     size_t n;
+    cli_sizes sizes;
 } cli_job;
 
-oi_status cli_job_open(cli_job *j, cli_args graphs, const char *model, const char *target);
+oi_status cli_job_open(cli_job *j, cli_args graphs, const char *model, const cli_list *sizes,
+                       const char *target);
 /* Prints the diagnostics and ends everything: `return cli_job_close(&j, status);` */
 oi_status cli_job_close(cli_job *j, oi_status status);
 

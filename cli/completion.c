@@ -92,7 +92,7 @@ static void bash(void)
     }
     printf("    '') words='");
     put_commands();
-    puts("' options='--help --version --color' ;;\n    esac\n"
+    puts("' options='--help --version -V --color' ;;\n    esac\n"
          "    if [[ $cur == -* && ! $value ]]; then words=$options; fi\n"
          "    if [[ $words ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
          "    else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n"

@@ -3,11 +3,14 @@
 
 static const char *to, *output, *model_path;
 static bool deterministic;
+static cli_list size_list;
+static cli_sizes sizes;
 static oi_json_options json;
 
 static const cli_option options[] = {
     OPT_CHOICE("to", 0, "json|text|dot|svg|html", &to, "what to write (default: text)"),
     OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "check against this model package first"),
+    OPT_SIZES(&size_list),
     OPT_TEXT("output", 'o', "FILE", &output, "write there instead of to stdout"),
     OPT_FLAG("deterministic", 0, &deterministic, "derive the node uuids, so that builds repeat"),
     OPT_FLAG("spans", 0, &json.spans, "JSON: also say where each node stood in the source"),
@@ -28,13 +31,19 @@ static oi_status convert(const oi_graph *g, char **out, oi_diag *diag)
     return oi_graph_to_text(g, out, diag);
 }
 
-static oi_status check(const oi_graph *g, oi_diag *diag)
+/* Against the model, when one is named or the graph comes from one. */
+static oi_status check(const char *path, const oi_graph *g, oi_diag *diag)
 {
     oi_model *model = NULL;
-    oi_status status = oi_model_open(model_path, &model, diag);
+    oi_status status = cli_sizes_read(&size_list, &sizes);
     if (status == OI_OK)
-        status = oi_graph_check(g, &(oi_check_options){.model = model}, diag);
+        status = cli_model_open(model_path, &path, 1, &model, diag);
+    if (status == OI_OK && (model || sizes.n)) {
+        const oi_check_options o = {.model = model, .sizes = sizes.at, .n_sizes = sizes.n};
+        status = oi_graph_check(g, &o, diag);
+    }
     oi_model_close(model);
+    cli_sizes_free(&sizes);
     return status;
 }
 
@@ -43,9 +52,9 @@ static oi_status run(cli_args args)
     oi_diag *diag = oi_diag_new();
     oi_graph *g = NULL;
     char *text = NULL;
-    oi_status status = oi_graph_load(args.at[0], &g, diag);
-    if (status == OI_OK && model_path)
-        status = check(g, diag);
+    oi_status status = cli_graph_read(args.at[0], &g, diag);
+    if (status == OI_OK)
+        status = check(args.at[0], g, diag);
     if (status == OI_OK && deterministic)
         oi_graph_make_deterministic(g);
     if (status == OI_OK)
@@ -70,7 +79,9 @@ static const char *const examples[] = {
 const cli_command CMD_graph = {
     .description =
         "Converts a graph between its forms and draws it. GRAPH is FILE.oi, FILE.json, or "
-        "MODEL.oinf when the package embeds a graph (MODEL.oinf#NAME for a named one).\n\n"
+        "MODEL.oinf when the package embeds a graph (MODEL.oinf#NAME for a named one), which it is "
+        "then "
+        "checked against.\n\n"
         "Text and JSON hold the same graph: going from one to the other and back changes "
         "nothing. The drawings (svg, html) need no other program; dot is for Graphviz.",
     .examples = examples,

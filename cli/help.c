@@ -80,7 +80,7 @@ void cli_help(FILE *to)
           to);
     for (size_t i = 0; i < cli_n_entries; i++)
         row(to, cli_entries[i].name, cli_entries[i].summary);
-    fputs("\nopeninfer COMMAND --help explains a command.\n", to);
+    fputs("\nopeninfer COMMAND --help explains a command; -V is version.\n", to);
 }
 
 void cli_help_command(FILE *to, const cli_entry *entry)
@@ -178,6 +178,10 @@ static void man_main(FILE *to)
             oi_version());
     for (size_t i = 0; i < cli_n_entries; i++)
         roff_row(to, cli_entries[i].name, cli_entries[i].summary);
+    fputs(".SH OPTIONS\n", to);
+    roff_row(to, "-h, --help", "list the commands");
+    roff_row(to, "-V", "the same as openinfer version");
+    roff_row(to, "--version", "print one line: the name and the version");
     roff_exit_codes(to);
     fputs(".SH ENVIRONMENT\n", to);
     roff_row(to, "NO_COLOR", "when set and not empty, diagnostics are not coloured");

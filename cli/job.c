@@ -4,9 +4,12 @@
 
 #include <string.h>
 
-/* "examples/mlp.oi" -> "mlp" */
+/* "examples/mlp.oi" -> "mlp", "llm.oinf#decode" -> "decode" */
 static void stem(const char *path, char *out, size_t cap)
 {
+    const char *inside = strstr(path, ".oinf#");
+    if (inside)
+        path = inside + strlen(".oinf#");
     const char *slash = strrchr(path, '/');
     size_t n = 0;
     for (const char *p = slash ? slash + 1 : path; *p && *p != '.' && n + 1 < cap; p++)
@@ -14,12 +17,15 @@ static void stem(const char *path, char *out, size_t cap)
     out[n] = '\0';
 }
 
-oi_status cli_job_open(cli_job *j, cli_args graphs, const char *model, const char *target)
+oi_status cli_job_open(cli_job *j, cli_args graphs, const char *model, const cli_list *sizes,
+                       const char *target)
 {
     if (graphs.n > CLI_MAX_GRAPHS)
         return cli_usage_error("more than %d graphs", CLI_MAX_GRAPHS);
     j->diag = oi_diag_new();
-    oi_status status = model ? oi_model_open(model, &j->model, j->diag) : OI_OK;
+    oi_status status = cli_sizes_read(sizes, &j->sizes);
+    if (status == OI_OK)
+        status = cli_model_open(model, graphs.at, graphs.n, &j->model, j->diag);
     if (status == OI_OK && target)
         status = oi_device_load(target, false, &j->device, j->diag);
     for (; j->n < graphs.n && status == OI_OK; j->n++) {
@@ -36,6 +42,7 @@ oi_status cli_job_close(cli_job *j, oi_status status)
         oi_graph_free(j->loaded[i]);
     oi_device_free(j->device);
     oi_model_close(j->model);
+    cli_sizes_free(&j->sizes);
     return cli_done(status, j->diag);
 }
 

@@ -24,7 +24,8 @@ static oi_status run(const cli_entry *entry, int argc, char **argv)
     return entry->command->run(args);
 }
 
-/* Options before the command: --color as everywhere, --help, --version. Returns the index of the
+/* Options before the command: --color as everywhere, --help, --version; -V is the command
+ * `version`. Returns the index of the
  * command, or 0 with *status when there is nothing left to run. */
 static int global_options(int argc, char **argv, oi_status *status)
 {
@@ -36,6 +37,10 @@ static int global_options(int argc, char **argv, oi_status *status)
             cli_help(stdout);
             *status = OI_OK;
             return 0;
+        }
+        if (!strcmp(word, "-V")) {
+            argv[i] = (char *)(uintptr_t) "version";
+            return i;
         }
         if (!strcmp(word, "--version")) {
             printf("openinfer %s\n", oi_version());

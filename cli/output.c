@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,35 @@ oi_status cli_done(oi_status status, oi_diag *d)
     cli_report(d);
     oi_diag_free(d);
     return status;
+}
+
+oi_status cli_worse(oi_status a, oi_status b)
+{
+    return a > b ? a : b;
+}
+
+/* -- JSON -- */
+
+void cli_json_text(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(to, "\\%c", *c);
+        else if (*c < 0x20 || *c == 0x7f)
+            fprintf(to, "\\u%04x", *c);
+        else
+            fputc(*c, to);
+    }
+    fputc('"', to);
+}
+
+void cli_json_number(FILE *to, double v)
+{
+    if (isfinite(v))
+        fprintf(to, "%.9g", v);
+    else
+        fputs(isnan(v) ? "\"nan\"" : v > 0 ? "\"inf\"" : "\"-inf\"", to);
 }
 
 /* -- files -- */

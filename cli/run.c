@@ -10,6 +10,8 @@ static cli_session s;
 static uint64_t steps = 1;
 static const char *fetch, *out_dir, *trace_path, *trace_format;
 static oi_trace_options trace;
+static bool as_json;
+static size_t n_shown; /* values of this step so far */
 
 static const cli_option options[] = {
     SESSION_OPTIONS(s),
@@ -24,6 +26,7 @@ static const cli_option options[] = {
     OPT_FLAG("trace-ext", 0, &trace.ext,
              "with op, step, iteration, thread, start time, shape and dtype"),
     OPT_FLAG("timer", 0, &s.options.timer, "measure the nodes; without --trace, log them"),
+    OPT_FLAG("json", 0, &as_json, "print all elements as JSON, with the step they belong to"),
     OPT_END,
 };
 
@@ -46,7 +49,10 @@ static oi_status write_array(const char *name, const oi_view *v)
 
 static oi_status show(const char *name, const oi_view *v)
 {
-    oi_status status = oi_view_print(stdout, name, v);
+    if (as_json && n_shown++)
+        fputs(", ", stdout);
+    oi_status status =
+        as_json ? oi_view_print_json(stdout, name, v) : oi_view_print(stdout, name, v);
     return status == OI_OK && out_dir ? write_array(name, v) : status;
 }
 
@@ -91,9 +97,16 @@ static oi_status show_returned(void)
 
 static oi_status show_results(void)
 {
-    if (steps > 1)
+    n_shown = 0;
+    if (as_json)
+        printf("%s\n  {\"step\": %llu, \"values\": [", s.step ? "," : "",
+               (unsigned long long)s.step);
+    else if (steps > 1)
         printf("%sstep %llu\n", s.step ? "\n" : "", (unsigned long long)s.step);
-    return fetch ? show_fetched() : show_returned();
+    oi_status status = fetch ? show_fetched() : show_returned();
+    if (as_json)
+        fputs("]}", stdout);
+    return status;
 }
 
 static oi_status write_trace(void)
@@ -172,8 +185,11 @@ static oi_status run(cli_args args)
     oi_status status = make_folder();
     if (status == OI_OK)
         status = cli_session_open(&s, args.at[0]);
-    if (status == OI_OK)
+    if (status == OI_OK) {
+        fputs(as_json ? "{\"steps\": [" : "", stdout);
         status = run_steps();
+        fputs(as_json ? "\n]}\n" : "", stdout); /* whole also when a step failed */
+    }
     if (s.exec && trace_path) { /* also of a run that failed: that is when it is wanted */
         oi_status written = write_trace();
         status = status == OI_OK ? written : status;
@@ -192,6 +208,8 @@ static const char *const examples[] = {
     "one step, every element of x is 0.5, y is printed",
     "openinfer run decode.oi --model m.oinf --steps 8 --set tok=@tokens/{step}.npy --out build",
     "eight steps with an input file each; what entry returns also goes to build/NAME.STEP.npy",
+    "openinfer run minimal.oi --model minimal.oinf --json",
+    "the values for a program to read: {\"steps\": [{\"step\": 0, \"values\": [...]}]}",
     "openinfer run decode.oi --model m.oinf --trace trace.json --trace-format chrome",
     "a trace for Perfetto",
     NULL,

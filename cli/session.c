@@ -5,50 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "B=4" */
-static oi_status read_sizes(const cli_list *list, oi_size *out, char *names)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const char *eq = strchr(list->at[i], '=');
-        char *end = NULL;
-        if (!eq || eq == list->at[i])
-            return cli_usage_error("--size %s: write NAME=N", list->at[i]);
-        size_t n = (size_t)(eq - list->at[i]);
-        memcpy(names, list->at[i], n);
-        names[n] = '\0';
-        out[i].name = names;
-        names += n + 1;
-        out[i].value = strtoull(eq + 1, &end, 10);
-        if (end == eq + 1 || *end || eq[1] == '-')
-            return cli_usage_error("--size %s: '%s' is not a whole number", out[i].name, eq + 1);
-    }
-    return OI_OK;
-}
-
-/* The package a graph was embedded in is also its model. */
-static char *model_of(const char *graph)
-{
-    const char *end = strstr(graph, ".oinf");
-    if (!end || (end[5] != '\0' && end[5] != '#'))
-        return NULL;
-    size_t n = (size_t)(end + 5 - graph);
-    char *path = malloc(n + 1);
-    if (path) {
-        memcpy(path, graph, n);
-        path[n] = '\0';
-    }
-    return path;
-}
-
-static oi_status open_model(cli_session *s, const char *graph)
-{
-    char *own = s->model_path ? NULL : model_of(graph);
-    const char *path = own ? own : s->model_path;
-    oi_status status = path ? oi_model_open(path, &s->model, s->diag) : OI_OK;
-    free(own);
-    return status;
-}
-
 static oi_status read_target(cli_session *s)
 {
     oi_device *device = NULL;
@@ -67,6 +23,8 @@ static oi_status make_sim(cli_session *s)
     if (s->device && !oi_run_on_find(s->device, &s->options.device))
         return cli_usage_error("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2",
                                s->device);
+    s->options.sizes = s->given.at;
+    s->options.n_sizes = s->given.n;
     s->options.strict = s->strict;
     s->options.memory_limit = s->memory_limit;
     s->options.threads = (uint32_t)s->threads;
@@ -77,26 +35,6 @@ static oi_status make_sim(cli_session *s)
     return status == OI_OK ? oi_exec_new(s->sim, &s->exec, s->diag) : status;
 }
 
-static oi_status with_sizes(cli_session *s)
-{
-    size_t room = 1;
-    for (size_t i = 0; i < s->sizes.n; i++)
-        room += strlen(s->sizes.at[i]) + 1;
-    oi_size *sizes = calloc(s->sizes.n + 1, sizeof *sizes);
-    char *names = malloc(room);
-    oi_status status = OI_ERR_ENV;
-    if (sizes && names)
-        status = read_sizes(&s->sizes, sizes, names);
-    if (status == OI_OK) {
-        s->options.sizes = sizes;
-        s->options.n_sizes = s->sizes.n;
-        status = make_sim(s);
-    }
-    free(sizes);
-    free(names);
-    return status;
-}
-
 oi_status cli_session_open(cli_session *s, const char *graph)
 {
     s->diag = oi_diag_new();
@@ -104,9 +42,11 @@ oi_status cli_session_open(cli_session *s, const char *graph)
     if (status == OI_OK && s->deterministic)
         oi_graph_make_deterministic(s->graph);
     if (status == OI_OK)
-        status = open_model(s, graph);
+        status = cli_model_open(s->model_path, &graph, 1, &s->model, s->diag);
     if (status == OI_OK)
-        status = with_sizes(s);
+        status = cli_sizes_read(&s->sizes, &s->given);
+    if (status == OI_OK)
+        status = make_sim(s);
     cli_report(s->diag);
     oi_diag_clear(s->diag);
     return status;
@@ -118,6 +58,7 @@ oi_status cli_session_close(cli_session *s, oi_status status)
     oi_sim_free(s->sim);
     oi_graph_free(s->graph);
     oi_model_close(s->model);
+    cli_sizes_free(&s->given);
     free(s->sizes.at);
     free(s->sets.at);
     return cli_done(status, s->diag);

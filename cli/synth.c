@@ -4,11 +4,12 @@
 #include <string.h>
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after;
-static cli_list without;
-static bool certify, per_node, share_all, device_only;
+static cli_list without, size_list;
+static bool certify, per_node, share_all, device_only, as_json;
 
 static const cli_option options[] = {
-    OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
+    OPT_MODEL(&model_path),
+    OPT_SIZES(&size_list),
     OPT_TEXT("target", 0, "DEVICE", &target,
              "a device profile or FILE.json; see openinfer targets"),
     OPT_TEXT("output", 'o', "DIR", &output, "the folder to write"),
@@ -27,10 +28,50 @@ static const cli_option options[] = {
              "fuse, finish, rows, narrow, shorts, whole, lend, layout, schedule, inplace, memory "
              "or threads"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
+    OPT_FLAG("json", 0, &as_json, "print what was made as JSON: graphs, kernels and their cost"),
     OPT_END,
 };
 
 static cli_job job;
+
+static void show_kernels(const oi_plan *plan)
+{
+    oi_plan_kernel k;
+    for (size_t i = 0; oi_plan_kernel_at(plan, i, &k); i++) {
+        printf("%s\n    {\"name\": ", i ? "," : "");
+        cli_json_text(stdout, k.name);
+        fputs(", \"recipe\": ", stdout);
+        cli_json_text(stdout, k.recipe);
+        printf(", \"line\": %u, \"bytes\": %llu, \"macs\": %llu, \"predicted_ns\": ", k.line,
+               (unsigned long long)k.cost.bytes, (unsigned long long)k.cost.macs);
+        cli_json_number(stdout, k.cost.ns);
+        putchar('}');
+    }
+}
+
+static void show_json(const oi_plan *plan)
+{
+    oi_step_cost cost;
+    fputs("{\n  \"name\": ", stdout);
+    cli_json_text(stdout, oi_plan_name(plan));
+    fputs(",\n  \"output\": ", stdout);
+    cli_json_text(stdout, output);
+    fputs(",\n  \"target\": ", stdout);
+    cli_json_text(stdout, target ? target : "cpu_scalar");
+    printf(",\n  \"lowered\": %llu,\n  \"graphs\": [", (unsigned long long)oi_plan_n_lowered(plan));
+    for (size_t i = 0; i < job.n && oi_plan_cost(plan, i, &cost); i++) {
+        printf("%s\n    {\"name\": ", i ? "," : "");
+        cli_json_text(stdout, job.names[i]);
+        printf(", \"bytes\": %llu, \"macs\": %llu, \"is_open\": %s, \"predicted_ns\": ",
+               (unsigned long long)cost.bytes, (unsigned long long)cost.macs,
+               cost.is_open ? "true" : "false");
+        cli_json_number(stdout, cost.ns);
+        putchar('}');
+    }
+    fputs("\n  ],\n  \"kernels\": [", stdout);
+    show_kernels(plan);
+    puts("\n  ]\n}");
+}
 
 static oi_status synthesize(cli_args args, oi_plan **plan)
 {
@@ -39,8 +80,11 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
     cli_list dump = {&dump_after, dump_after != NULL};
     if (cli_passes(&without, skip) != OI_OK || cli_passes(&dump, dumped) != OI_OK)
         return OI_ERR_USAGE;
-    oi_status status = cli_job_open(&job, args, model_path, target ? target : "cpu_scalar");
+    oi_status status =
+        cli_job_open(&job, args, model_path, &size_list, target ? target : "cpu_scalar");
     oi_synth_options o = {.name = name ? name : job.names[0],
+                          .sizes = job.sizes.at,
+                          .n_sizes = job.sizes.n,
                           .per_node = per_node,
                           .share_all = share_all,
                           .skip = skip,
@@ -60,6 +104,8 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                              : oi_plan_emit(*plan, output, job.diag);
     if (status == OI_OK && oi_plan_dump(*plan))
         status = cli_write(NULL, oi_plan_dump(*plan));
+    if (status == OI_OK && as_json)
+        show_json(*plan);
     return status;
 }
 
@@ -68,6 +114,8 @@ static oi_status run(cli_args args)
     oi_plan *plan = NULL;
     if (!output)
         return cli_usage_error("-o DIR is missing: where to write the program");
+    if (as_json && dump_after)
+        return cli_usage_error("--json and --dump-after both write to standard output");
     if (weights && strcmp(weights, "file") != 0 && strcmp(weights, "embed") != 0)
         return cli_usage_error("--weights %s: it is file or embed", weights);
     oi_status status = synthesize(args, &plan);
@@ -85,7 +133,8 @@ const cli_command CMD_synth = {
     .description =
         "Turns graphs and their model into source code for one device: plain C with all sizes "
         "spelled out, the weights in a file beside it, and a Makefile. Several graphs become one "
-        "program over one state, with a step function each.",
+        "program over one state, with a step function each. GRAPH is FILE.oi, FILE.json, or "
+        "MODEL.oinf when the package embeds a graph; then it is also the model.",
     .examples = examples,
     .options = options,
     .run = run,

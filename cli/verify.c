@@ -4,14 +4,15 @@
 #include <string.h>
 
 static const char *model_path, *target, *keep, *cc, *flags;
-static cli_list without;
+static cli_list without, size_list;
 static cli_inputs inputs;
 static cli_job job;
 static uint64_t steps = 8;
-static bool per_node, in_turn, share_all;
+static bool per_node, in_turn, share_all, as_json;
 
 static const cli_option options[] = {
-    OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "the model package"),
+    OPT_MODEL(&model_path),
+    OPT_SIZES(&size_list),
     OPT_TEXT("target", 0, "DEVICE", &target, "a device profile or FILE.json; default cpu_scalar"),
     OPT_LIST("set", 0, "NAME=VALUE", &inputs.sets,
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),
@@ -25,6 +26,7 @@ static const cli_option options[] = {
     OPT_TEXT("keep", 0, "DIR", &keep, "keep the program in this folder"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
+    OPT_FLAG("json", 0, &as_json, "print the comparison as JSON"),
     OPT_END,
 };
 
@@ -33,16 +35,20 @@ static oi_status compare(cli_args args, oi_verify_report **report)
     const char *skip[CLI_MAX_PASSES + 1];
     oi_status status = cli_passes(&without, skip);
     if (status == OI_OK)
-        status = cli_job_open(&job, args, model_path, target ? target : "cpu_scalar");
-    oi_verify_options o = {
-        .synth = {.name = job.names[0], .per_node = per_node, .share_all = share_all, .skip = skip},
-        .steps = steps,
-        .in_turn = in_turn,
-        .fill = cli_inputs_fill,
-        .fill_ctx = &inputs,
-        .keep = keep,
-        .cc = cc,
-        .flags = flags};
+        status = cli_job_open(&job, args, model_path, &size_list, target ? target : "cpu_scalar");
+    oi_verify_options o = {.synth = {.name = job.names[0],
+                                     .sizes = job.sizes.at,
+                                     .n_sizes = job.sizes.n,
+                                     .per_node = per_node,
+                                     .share_all = share_all,
+                                     .skip = skip},
+                           .steps = steps,
+                           .in_turn = in_turn,
+                           .fill = cli_inputs_fill,
+                           .fill_ctx = &inputs,
+                           .keep = keep,
+                           .cc = cc,
+                           .flags = flags};
     if (status == OI_OK)
         status = oi_verify(job.device, job.model, job.graphs, job.n, &o, report, job.diag);
     return status;
@@ -100,6 +106,61 @@ static void show(const oi_verify_report *report, size_t n_graphs)
     show_lowered(report);
 }
 
+/* -- for a program -- */
+
+static void put_number(const char *key, double v)
+{
+    printf(", \"%s\": ", key);
+    cli_json_number(stdout, v);
+}
+
+static void put_text(const char *key, const char *text)
+{
+    printf("\"%s\": ", key);
+    cli_json_text(stdout, text);
+}
+
+static void put_row(const oi_verify_row *r)
+{
+    put_text("what", r->what);
+    fputs(", ", stdout);
+    put_text("graph", r->graph);
+    fputs(", ", stdout);
+    put_text("name", r->name);
+    printf(", \"dtype\": \"%s\", \"agrees\": %s, \"compared\": %llu, \"step\": %llu, "
+           "\"element\": %llu",
+           oi_dtype_name(r->dtype), r->agrees ? "true" : "false", (unsigned long long)r->n_compared,
+           (unsigned long long)r->step, (unsigned long long)r->element);
+    put_number("worst", r->worst);
+    put_number("allowed", r->allowed);
+    put_number("wanted", r->wanted);
+    put_number("found", r->found);
+}
+
+static void show_json(const oi_verify_report *report)
+{
+    oi_verify_row r;
+    oi_verify_lowered l;
+    uint64_t failed = 0, done = oi_verify_steps(report, &failed);
+    const char *difference = oi_verify_failure(report);
+    oi_verify_get_lowered(report, &l);
+    printf("{\n  \"agrees\": %s,\n  ", *difference ? "false" : "true");
+    put_text("difference", difference);
+    printf(",\n  \"steps\": %llu,\n  \"failed_alike\": %llu,\n  \"lowered\": {\"ops\": %llu, ",
+           (unsigned long long)done, (unsigned long long)failed, (unsigned long long)l.n_ops);
+    put_text("output", l.name ? l.name : "");
+    put_number("worst", l.worst);
+    printf(", \"step\": %llu, \"others\": %llu, \"different\": %llu},\n  \"rows\": [",
+           (unsigned long long)l.step, (unsigned long long)l.n_others,
+           (unsigned long long)l.n_different);
+    for (size_t i = 0; oi_verify_row_at(report, i, &r); i++) {
+        fputs(i ? ",\n    {" : "\n    {", stdout);
+        put_row(&r);
+        putchar('}');
+    }
+    puts("\n  ]\n}");
+}
+
 static oi_status run(cli_args args)
 {
     oi_verify_report *report = NULL;
@@ -107,7 +168,7 @@ static oi_status run(cli_args args)
         return cli_usage_error("--steps: at least 1");
     oi_status status = compare(args, &report);
     if (report)
-        show(report, args.n);
+        as_json ? show_json(report) : show(report, args.n);
     if (status == OI_OK)
         status = cli_inputs_check(&inputs);
     oi_verify_report_free(report);

@@ -669,6 +669,9 @@ OI_API void oi_trace_clear(oi_exec *e);
 
 /* A tensor in the style of `openinfer inspect`: "name: f32[2, 3] = { … }". */
 OI_API oi_status oi_view_print(FILE *to, const char *name, const oi_view *value);
+/* The whole of it as one line of JSON: {"dims": [2, 3], "dtype": "f32", "name": …, "values": […]},
+ * row by row in one list; numbers that JSON lacks are the texts "inf", "-inf", "nan". */
+OI_API oi_status oi_view_print_json(FILE *to, const char *name, const oi_view *value);
 
 /* SplitMix64 seeded with `seed`, one draw per element: floats low + (high - low) * [0, 1), integers
  * low … high inclusive. OI_ERR_USAGE for a dtype of the other kind or a range it does not hold.
@@ -924,6 +927,9 @@ OI_API oi_status oi_device_load(const char *path_or_profile, bool strict, oi_dev
 /* `extends` may name built-in profiles only: no file is opened. */
 OI_API oi_status oi_device_from_json(const char *text, size_t n, const char *name, bool strict,
                                      oi_device **out, oi_diag *diag);
+/* The same device with another cpu.threads (0: decided at run time). E091 where there are none. */
+OI_API oi_status oi_device_with_threads(const oi_device *d, uint64_t n, oi_device **out,
+                                        oi_diag *diag);
 OI_API void oi_device_free(oi_device *d);
 OI_API const oi_device_info *oi_device_get(const oi_device *d);
 OI_API bool oi_device_has(const oi_device *d, oi_feature feature);
@@ -1050,6 +1056,7 @@ typedef struct oi_verify_options {
     const char *keep;  /* the folder for the program, which stays; NULL: a temporary one */
     const char *cc;    /* NULL: the target's */
     const char *flags; /* for it, instead of the optimising ones; NULL: those of the Makefile */
+    uint32_t sim_threads; /* of the simulator; 0: 1 */
 } oi_verify_options;
 
 typedef struct oi_verify_row {

@@ -342,6 +342,37 @@ oi_status oi_device_load(const char *path_or_profile, bool strict, oi_device **o
     return status;
 }
 
+/* The device's own text with one number changed, and read again: every rule then holds anew. */
+static oi_status with_threads(struct json_object *tree, const oi_device *d, uint64_t n,
+                              oi_device **out, oi_diag *diag)
+{
+    struct json_object *cpu;
+    struct json_object *threads = json_object_new_int64((int64_t)n);
+    if (!json_object_object_get_ex(tree, "cpu", &cpu) || !threads ||
+        json_object_object_add(cpu, "threads", threads) != 0) {
+        oi_json_free(threads);
+        return oi_diag_env(diag, d->info.name, "out of memory");
+    }
+    const char *text = json_object_to_json_string_ext(tree, JSON_C_TO_STRING_PLAIN);
+    return text ? oi_device_from_json(text, strlen(text), d->info.name, false, out, diag)
+                : oi_diag_env(diag, d->info.name, "out of memory");
+}
+
+oi_status oi_device_with_threads(const oi_device *d, uint64_t n, oi_device **out, oi_diag *diag)
+{
+    struct json_object *tree = NULL;
+    if (!d || !out)
+        return OI_ERR_USAGE;
+    *out = NULL;
+    if (d->info.type != OI_DEVICE_CPU || !d->info.cpu.libc)
+        return oi_diag_error(diag, (oi_place){.file = d->info.name}, "E091",
+                             "programs for this device have no threads");
+    OI_TRY(oi_json_parse(d->info.name, d->json, strlen(d->json), &tree, diag));
+    oi_status status = with_threads(tree, d, n < INT64_MAX ? n : INT64_MAX, out, diag);
+    oi_json_free(tree);
+    return status;
+}
+
 void oi_device_free(oi_device *d)
 {
     if (d)

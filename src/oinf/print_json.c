@@ -2,6 +2,7 @@
  * long metadata arrays need no memory of their own. */
 #include "oinf/oinf.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -189,6 +190,35 @@ oi_status oi_oinf_print_json(oi_model *m, FILE *to, const oi_print_options *opti
         status = oi_oinf_env(m->path, d, "out of memory");
     if (status == OI_OK)
         fwrite(p.buf.text, 1, p.buf.n, to);
+    oi_buf_free(&p.buf);
+    return status;
+}
+
+static oi_status print_view(json_printer *p, const char *name, const oi_view *v)
+{
+    oi_jsonw_open(&p->w, '{');
+    put_dims(p, v->rank, v->dims);
+    oi_jsonw_key(&p->w, "dtype"), oi_jsonw_str(&p->w, oi_dtype_name(v->dtype));
+    oi_jsonw_key(&p->w, "name"), oi_jsonw_str(&p->w, name);
+    oi_jsonw_key(&p->w, "values"), put_numbers(p, v->dtype, v->data, v->n_elements);
+    oi_jsonw_close(&p->w, '}');
+    if (p->buf.failed)
+        return OI_ERR_ENV;
+    fwrite(p->buf.text, 1, p->buf.n, p->to);
+    return OI_OK;
+}
+
+oi_status oi_view_print_json(FILE *to, const char *name, const oi_view *v)
+{
+    json_printer p = {.to = to};
+    p.w = (oi_jsonw){.out = &p.buf, .any_order = true, .compact = true};
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain)
+        return OI_ERR_ENV;
+    locale_t before = uselocale(plain);
+    oi_status status = print_view(&p, name, v);
+    uselocale(before);
+    freelocale(plain);
     oi_buf_free(&p.buf);
     return status;
 }

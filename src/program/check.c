@@ -15,6 +15,7 @@ static void run(void *ctx)
     t->sizes.arena = t->linked.arena = t->refused.arena = t->a;
     t->syms = oi_graph_symbols(t->g, t->a);
     t->dims = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->dims);
+    oi_typer_check_given(t);
     if (t->model) {
         oi_link_states(t);
         oi_link_vars(t);

@@ -68,6 +68,8 @@ bool oi_typer_size(void *ctx, const char *name, int64_t *out);
 bool oi_typer_constant(oi_typer *t, const oi_symbol *s, int64_t *out);
 /* The dim an expression over sizes gives; unknown when it does not compute. */
 oi_dim oi_typer_dim(oi_typer *t, const oi_expr *e);
+/* Reports sizes among `given` that neither the graph nor the model has. */
+void oi_typer_check_given(oi_typer *t);
 bool oi_typer_eval(oi_typer *t, const oi_expr *e, int64_t *out); /* an index expression */
 
 /* -- typing.c: types of nodes -- */

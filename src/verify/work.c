@@ -74,7 +74,8 @@ oi_status oi_work_simulators(oi_work *w, oi_run_on on, bool has_written)
 {
     oi_trial *t = &w->trial;
     const oi_synth_options *o = &w->options.synth;
-    oi_sim_options so = {.device = on, .sizes = o->sizes, .n_sizes = o->n_sizes};
+    oi_sim_options so = {
+        .device = on, .sizes = o->sizes, .n_sizes = o->n_sizes, .threads = w->options.sim_threads};
     if (w->device)
         so.precision = oi_device_get(w->device)->preferences.default_precision;
     t->graphs = oi_arena_alloc(t->arena, (t->n_graphs + 1) * sizeof *t->graphs);

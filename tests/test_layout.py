@@ -1,5 +1,6 @@
 """The rules of the house that a program can check: sizes, includes, headers, lists that must agree."""
 
+import json
 import pathlib
 import platform
 import re
@@ -91,6 +92,21 @@ def test_only_targets_know_the_type_of_a_device(path):
     if path.parts[1:] in (("verify", "tool.c"), ("verify", "certify.c")):
         return  # how programs are built and run: moves into the targets with issue 20
     assert not DEVICE_TYPE.search(read(path)), f"{path} asks for the type of a device"
+
+
+def test_a_custom_op_is_a_row_and_a_file():
+    """A row names its file in src/kernel/custom. No other file lists these ops."""
+    rows = {r["name"]: r for r in json.loads(read(pathlib.Path("ops/ops.json")))["ops"] if "kernel" in r}
+    assert len(rows) > 10
+    for row in rows.values():
+        assert f"const oi_custom oi_custom_{row['kernel']} =" in read(pathlib.Path(f"src/kernel/custom/{row['kernel']}.c"))
+    custom = {name for name, row in rows.items() if row["class"] == "custom"}
+    ids = re.compile(r"\bOI_OP_(%s)\b" % "|".join(name.upper() for name in custom))
+    build = re.search(r"\b(%s)\b" % "|".join(custom - {"sort", "unique"}), read(pathlib.Path("CMakeLists.txt")))
+    assert not build, build
+    for path in C_FILES:
+        if path.parts[0] == "src" and path.parts[2] != "custom" and not path.name.endswith("_test.c"):
+            assert not ids.search(read(path)), f"{path}: {ids.search(read(path))[0]}"
 
 
 def test_every_folder_says_what_it_is():

@@ -135,7 +135,7 @@ def test_all_that_a_row_may_hold(tmp_path):
     def change(registry, rows):
         registry["ops"].append(
             {
-                "name": "many", "aliases": ["lots"], "class": "custom", "inputs": ["xs+"],
+                "name": "many", "aliases": ["lots"], "class": "custom", "kernel": "many", "inputs": ["xs+"],
                 "outputs": ["ys", {"name": "at?", "out": "i64"}], "dtypes": "all", "out": "like:xs",
                 "shape": "same", "flags": [], "doc": "A test.",
                 "attrs": {
@@ -149,7 +149,7 @@ def test_all_that_a_row_may_hold(tmp_path):
         )
         registry["ops"].append(
             {
-                "name": "none", "class": "custom", "inputs": [], "outputs": ["ys*"], "dtypes": "F",
+                "name": "none", "class": "custom", "kernel": "many", "inputs": [], "outputs": ["ys*"], "dtypes": "F",
                 "out": "F i8", "shape": "same", "flags": [], "doc": "A test.",
             }
         )
@@ -182,6 +182,9 @@ MISTAKES = {
     "op 'relu': key 'dtypes' is missing": lambda reg, rows: rows["relu"].pop("dtypes"),
     "op 'relu': key 'doc' must be string": lambda reg, rows: rows["relu"].update(doc=3),
     "op 'relu': unknown class 'mop'": lambda reg, rows: rows["relu"].update({"class": "mop"}),
+    "op 'sort': class \"custom\" wants \"kernel\"": lambda reg, rows: rows["sort"].pop("kernel"),
+    "op 'relu': class \"map\" has no \"kernel\"": lambda reg, rows: rows["relu"].update(kernel="relu"),
+    "op 'sort': \"kernel\": '9x' is not an identifier": lambda reg, rows: rows["sort"].update(kernel="9x"),
     "op 'relu': unknown shape 'shap'": lambda reg, rows: rows["relu"].update(shape="shap"),
     "op 'relu': unknown flag 'fast'": lambda reg, rows: rows["relu"].update(flags=["fast"]),
     "op 'relu': 'f33' is no element type": lambda reg, rows: rows["relu"].update(dtypes="F f33"),

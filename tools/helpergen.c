@@ -1,12 +1,13 @@
 /* helpergen.c: helpers and recipes as text, one function at a time, so that emitted C carries along
  * just those it calls.
  *
- *     helpergen OUT.c SCALAR.i [RECIPE.h]...
+ *     helpergen OUT.c SCALAR.i [RECIPE.h | CUSTOM.c]...
  *
  * SCALAR.i is src/kernel/scalar.h after the preprocessor. Top-level items end at a `;` or a closing
  * brace outside all others. Macros leave a function on one line, so it is laid out again: a line
  * per statement, four spaces per brace. Recipes are taken as people wrote them: blocks between
- * empty lines, with the comment above; the folder below recipe/ says for which instructions. */
+ * empty lines, with the comment above; the folder below recipe/ says for which instructions. Of a
+ * .c file only functions that are `static inline` are taken. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,9 +190,11 @@ static size_t name_of(const char *p, const char *end, const char **name)
     return found;
 }
 
-static void put_block(FILE *out, const char *p, const char *end, const char *isa)
+static void put_block(FILE *out, const char *p, const char *end, const char *isa, bool is_source)
 {
     const char *name = NULL, *code = skip_comment(p);
+    if (is_source && strncmp(code, "static inline ", 14) != 0)
+        return;
     size_t len = *code == '#' || code >= end ? 0 : name_of(p, end, &name);
     if (!len)
         return;
@@ -212,6 +215,7 @@ static void put_recipes(FILE *out, const char *path, const char *text)
         folder = p, p += 7;
     if (folder && slash > folder + 7 && (size_t)(slash - folder - 7) < sizeof isa)
         snprintf(isa, sizeof isa, "%.*s", (int)(slash - folder - 7), folder + 7);
+    const bool is_source = strcmp(path + strlen(path) - 2, ".c") == 0;
     for (const char *p = text; *p;) {
         while (*p == '\n')
             p++;
@@ -221,7 +225,7 @@ static void put_recipes(FILE *out, const char *path, const char *text)
         end = last ? last : p + strlen(p);
         while (end > p && end[-1] == '\n')
             end--;
-        put_block(out, p, end, isa);
+        put_block(out, p, end, isa, is_source);
         p = end;
     }
 }
@@ -242,10 +246,11 @@ int main(int argc, char **argv)
 {
     FILE *out = argc > 2 ? fopen(argv[1], "w") : NULL;
     if (!out) {
-        fprintf(stderr, "usage: helpergen OUT.c SCALAR.i [RECIPE.h]...\n");
+        fprintf(stderr, "usage: helpergen OUT.c SCALAR.i [RECIPE.h | CUSTOM.c]...\n");
         return 2;
     }
-    fputs("/* generated from src/kernel/scalar.h and src/recipe/ by tools/helpergen.c, do not edit "
+    fputs("/* generated from src/kernel/scalar.h, src/kernel/custom/ and src/recipe/ by "
+          "tools/helpergen.c, do not edit "
           "*/\n"
           "#include \"emit/emit.h\"\n\nconst oi_helper oi_helpers[] = {\n",
           out);

@@ -257,12 +257,28 @@ static void put_loops(FILE *f, json *row)
     gen_put_upper(f, loops);
 }
 
+/* A file of src/kernel/custom: what does an op of class custom; a composite may have one that is
+ * faster than its body. */
+static const char *kernel_of(json *row)
+{
+    const char *cls = gen_get_string(row, "class", true),
+               *kernel = gen_get_string(row, "kernel", false);
+    const bool is_custom = strcmp(cls, "custom") == 0;
+    if (is_custom && !*kernel)
+        gen_complain("class \"custom\" wants \"kernel\"");
+    if (*kernel && !is_custom && strcmp(cls, "composite") != 0)
+        gen_complain("class \"%s\" has no \"kernel\": it is printed from the row", cls);
+    if (*kernel && !gen_is_name(kernel))
+        gen_complain("\"kernel\": '%s' is not an identifier", kernel);
+    return kernel;
+}
+
 /* The row's arrays go to `arrays`, the row itself to `table`. */
 static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
 {
     static const char *const known[] = {"name",  "aliases", "class", "inputs", "outputs", "dtypes",
                                         "out",   "shape",   "attrs", "flags",  "onnx",    "doc",
-                                        "notes", "loops",   "body",  NULL};
+                                        "notes", "loops",   "body",  "kernel", NULL};
     gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
@@ -289,6 +305,7 @@ static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
     fprintf(table, ", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32 "u", dtypes,
             gen_dtype_set(dtypes, false, NULL));
     put_flags(table, row);
+    kernel_of(row);
     if (n_attrs)
         fprintf(table, ", .attrs = attrs_%s, .n_attrs = %u", gen.where_op, n_attrs);
     put_text_list(table, "aliases", aliases);
@@ -420,6 +437,22 @@ static bool read_vocabulary(json *root)
 
 static const char banner[] = "/* generated from ops/ops.json by tools/opsgen.c, do not edit */\n";
 
+/* X(op id, file of src/kernel/custom) for every op that names one. */
+static void put_kernels(FILE *h, json *ops)
+{
+    fputs("\n#define OI_OP_KERNELS(X)", h);
+    for (size_t i = 0; i < json_object_array_length(ops); i++) {
+        json *row = json_object_array_get_idx(ops, i);
+        const char *kernel = kernel_of(row);
+        if (!*kernel)
+            continue;
+        fputs(" \\\n    X(OI_OP_", h);
+        gen_put_upper(h, gen_get_string(row, "name", true));
+        fprintf(h, ", %s)", kernel);
+    }
+    fputs("\n", h);
+}
+
 static void put_header(FILE *h, json *ops)
 {
     fprintf(h, "%s#ifndef OI_OPS_GEN_H\n#define OI_OPS_GEN_H\n\ntypedef enum oi_op_id {\n", banner);
@@ -445,6 +478,7 @@ static void put_header(FILE *h, json *ops)
     }
     if (bit > 32)
         gen_complain("vocabulary: more than 32 flags");
+    put_kernels(h, ops);
     fputs("\n#endif\n", h);
 }
 

@@ -1,5 +1,5 @@
 /* choose.c: which kernel does a call, how tensors reach it, and how much scratch that takes. */
-#include "kernel/kernel.h"
+#include "kernel/custom.h"
 
 #include <math.h>
 
@@ -368,23 +368,12 @@ static bool choose_move(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k
                           oi_choose_store(&c->store, t, t, c->cpu));
 }
 
-/* Ops with a kernel file of their own. */
-static bool (*const custom[OI_OP_COUNT])(const oi_kernel_query *q, oi_choice *c) = {
-    [OI_OP_NONZERO] = oi_nonzero_choose,
-    [OI_OP_UNIQUE] = oi_unique_choose,
-    [OI_OP_TOPK] = oi_sort_choose,
-    [OI_OP_SORT] = oi_sort_choose,
-    [OI_OP_ARGSORT] = oi_sort_choose,
-    [OI_OP_DFT] = oi_dft_choose,
-    [OI_OP_RFFT] = oi_dft_choose,
-    [OI_OP_IFFT] = oi_dft_choose,
-    [OI_OP_STFT] = oi_stft_choose,
-    [OI_OP_ISTFT] = oi_istft_choose,
-    [OI_OP_MEL_FILTER] = oi_mel_choose,
-    [OI_OP_RESIZE] = oi_resize_choose,
-    [OI_OP_GRID_SAMPLE] = oi_grid_sample_choose,
-    [OI_OP_QLINEAR] = oi_qlinear_choose,
-};
+/* A file of custom/. */
+static bool choose_custom(const oi_kernel_query *q, oi_choice *c)
+{
+    const oi_custom *custom = oi_custom_of(q->op);
+    return custom && custom->choose(q, c);
+}
 
 static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,
                           const char **name)
@@ -399,8 +388,8 @@ static bool choose_kernel(const oi_kernel_query *q, oi_choice *c, oi_kernel_key 
     case OI_OP_CLASS_COMPOSITE: /* its body is the definition, which scalar runs */
         if (q->op->n_bodies && c->cpu == OI_CPU_SCALAR)
             return false;
-        return custom[q->op->id] && custom[q->op->id](q, c);
-    case OI_OP_CLASS_CUSTOM: return custom[q->op->id] && custom[q->op->id](q, c);
+        return choose_custom(q, c);
+    case OI_OP_CLASS_CUSTOM: return choose_custom(q, c);
     default: return false;
     }
 }

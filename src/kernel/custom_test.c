@@ -1,7 +1,7 @@
 /* Ops with a kernel of their own that sort, resample and transform: every dtype, one thread and
  * several, so that the sanitizers see them; what is right, tests/conform judges. Here only what
  * must hold of any answer: the same bits for any number of threads, and going there and back. */
-#include "kernel/fft.h"
+#include "kernel/custom/fft.h"
 #include "kernel/text_call.h"
 
 #include <math.h>

@@ -229,36 +229,20 @@ bool oi_gemv_choose(const oi_kernel_query *q, oi_choice *c);
 bool oi_nest_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                  oi_kernel_fault *fault);
 
-/* sort.c, dft.c, mel.c, resize.c, grid_sample.c */
-bool oi_sort_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_dft_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_stft_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_istft_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_mel_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_resize_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_grid_sample_choose(const oi_kernel_query *q, oi_choice *c);
-/* nonzero.c, unique.c */
-bool oi_nonzero_choose(const oi_kernel_query *q, oi_choice *c);
-bool oi_nonzero_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
-bool oi_unique_choose(const oi_kernel_query *q, oi_choice *c);
-size_t oi_unique_scratch(const oi_kernel_query *q);
-bool oi_unique_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
-
 /* -- measure.c: ops whose result is as long as the data says -- */
 
 /* Whether the op is such; the scratch that measuring takes. */
 bool oi_kernel_is_measured(const oi_op *op, size_t *scratch_bytes, const oi_kernel_query *q);
 /* The length that the shape rule left open; only inputs and scratch of io are used. */
 bool oi_kernel_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length);
+/* The greatest lengths that the outputs of such an op can have; false: it is none. */
+bool oi_kernel_limits(const oi_op *op, const oi_operand *x, int64_t *dims);
 /* For their kernels: the output holds what was found, or the fault says that not. */
 bool oi_kernel_measured(int64_t found, int64_t declared, oi_kernel_fault *fault);
 
 /* nest_sum.c: reductions and contracts of any loops, from nests */
 bool oi_nest_sum_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                      oi_kernel_fault *fault);
-
-/* qlinear.c */
-bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c);
 
 /* A row of storage in the kernel's form: `buffer` holds OI_CHUNK elements twice over, unless the
  * storage itself will do. */

@@ -49,7 +49,4 @@ static inline size_t oi_lines_tasks(int64_t n_lines)
     return n_lines < OI_LINE_TASKS ? (size_t)n_lines : OI_LINE_TASKS;
 }
 
-/* nonzero.c: what measuring takes */
-size_t oi_nonzero_scratch(const oi_kernel_query *q);
-
 #endif

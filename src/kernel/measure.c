@@ -1,20 +1,32 @@
 /* measure.c: lengths that only the data says, asked before there is an output to write. */
-#include "kernel/lines.h"
+#include "kernel/custom.h"
 
 #include <inttypes.h>
 
+static const struct oi_measured *measured_of(const oi_op *op)
+{
+    const oi_custom *custom = oi_custom_of(op);
+    return custom ? custom->measured : NULL;
+}
+
 bool oi_kernel_is_measured(const oi_op *op, size_t *scratch_bytes, const oi_kernel_query *q)
 {
-    *scratch_bytes = op->id == OI_OP_UNIQUE    ? oi_unique_scratch(q)
-                     : op->id == OI_OP_NONZERO ? oi_nonzero_scratch(q)
-                                               : 0;
-    return op->id == OI_OP_UNIQUE || op->id == OI_OP_NONZERO;
+    const struct oi_measured *m = measured_of(op);
+    *scratch_bytes = m ? m->scratch_bytes(q) : 0;
+    return m != NULL;
 }
 
 bool oi_kernel_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length)
 {
-    return q->op->id == OI_OP_UNIQUE ? oi_unique_measure(q, io, length)
-                                     : oi_nonzero_measure(q, io, length);
+    return measured_of(q->op)->measure(q, io, length);
+}
+
+bool oi_kernel_limits(const oi_op *op, const oi_operand *x, int64_t *dims)
+{
+    const struct oi_measured *m = measured_of(op);
+    if (m)
+        m->limit(x, dims);
+    return m != NULL;
 }
 
 bool oi_kernel_measured(int64_t found, int64_t declared, oi_kernel_fault *fault)

@@ -96,17 +96,12 @@ static void reach_transfer(bounding *b, const oi_pnode *n)
 /* As long as the data says: as many as there are elements. */
 static bool reach_measured(bounding *b, const oi_pnode *n)
 {
-    const oi_op *op = n->as.op.op;
-    if (op->id != OI_OP_NONZERO && op->id != OI_OP_UNIQUE)
-        return false;
     const oi_tensor *in = &b->u->tensors.at[tensor_of(b, &n->as.op.in[0])];
-    int64_t all = 1, dims[OI_MAX_RANK];
-    for (uint32_t d = 0; d < in->rank; d++)
-        all *= in->dims[d];
-    for (uint32_t d = 0; d < OI_MAX_RANK; d++)
-        dims[d] = all;
-    if (op->id == OI_OP_NONZERO)
-        dims[0] = in->rank;
+    oi_operand x = {.dtype = in->dtype, .rank = in->rank};
+    int64_t dims[OI_MAX_RANK];
+    memcpy(x.dims, in->dims, in->rank * sizeof *in->dims);
+    if (!oi_kernel_limits(n->as.op.op, &x, dims))
+        return false;
     for (uint32_t i = 0; i < n->as.op.n_out; i++)
         if (varies(b, tensor_of(b, &n->as.op.out[i])))
             reach(b, n, tensor_of(b, &n->as.op.out[i]), dims);

@@ -148,47 +148,4 @@ static inline void oi_take_along(const void *x, const int64_t *at, void *to, int
         oi_move_element(to, i, x, (i / inner / k * n + at[i]) * inner + i % inner, bits);
 }
 
-/* The different values of x (n), whose order is known; where each stands first, which of them every
- * element is, how often each occurs, and how many there are. Only the first `most` are written. */
-static inline void oi_unique(const void *keys, const int64_t *order, const void *x, void *values,
-                             int64_t *first, int64_t *inverse, int64_t *counts, int64_t *found,
-                             int64_t n, int64_t most, int64_t bits, int64_t kind)
-{
-    int64_t at = -1;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t own = order[i];
-        if (i == 0 || oi_key_at(keys, own, kind) != oi_key_at(keys, order[i - 1], kind)) {
-            at++;
-            if (at < most) {
-                oi_move_element(values, at, x, own, bits);
-                first[at] = own;
-                counts[at] = 0;
-            }
-        }
-        inverse[own] = at;
-        if (at < most)
-            counts[at]++;
-    }
-    *found = at + 1;
-}
-
-/* The places of all elements of x (n, of these dims) that are not 0, one per column; nothing when
- * there are more than `most`. */
-static inline void oi_nonzero(const uint8_t *x, const int64_t *dims, int64_t *to, int64_t *found,
-                              int64_t n, int64_t rank, int64_t most)
-{
-    int64_t all = 0, at = 0;
-    for (int64_t i = 0; i < n; i++)
-        all += x[i] != 0;
-    *found = all;
-    for (int64_t i = 0; i < n && all <= most; i++) {
-        int64_t rest = i;
-        if (!x[i])
-            continue;
-        for (int64_t d = rank; d-- > 0; rest /= dims[d])
-            to[d * all + at] = rest % dims[d];
-        at++;
-    }
-}
-
 #endif

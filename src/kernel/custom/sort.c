@@ -3,7 +3,7 @@
  * Every element becomes a key, an unsigned integer that orders as its value does: NaN is the
  * largest, -0 equals 0. Descending order is that of the complement, so that both are stable. A
  * line is merge sorted; the few largest of many come from a heap. */
-#include "kernel/sort.h"
+#include "kernel/custom/sort.h"
 
 typedef struct sort_job {
     const oi_kernel_query *q;
@@ -112,7 +112,7 @@ static bool sort_run(const oi_kernel_query *q, const oi_choice *c, const oi_kern
     return true;
 }
 
-bool oi_sort_choose(const oi_kernel_query *q, oi_choice *c)
+static bool sort_choose(const oi_kernel_query *q, oi_choice *c)
 {
     sort_job j;
     set_job(&j, q);
@@ -123,3 +123,56 @@ bool oi_sort_choose(const oi_kernel_query *q, oi_choice *c)
     c->scratch_bytes = j.n_tasks * j.room * sizeof(oi_entry);
     return oi_choose_load(&c->load[0], q->in[0].dtype, c->form, c->cpu);
 }
+
+/* -- emitted programs -- */
+
+oi_dtype oi_key_dtype(oi_dtype t)
+{
+    return oi_dtype_is_float(t) ? OI_F64 : oi_dtype_name(t)[0] == 'u' ? OI_U64 : OI_I64;
+}
+
+int64_t oi_key_kind(oi_dtype t)
+{
+    return oi_key_dtype(t) == OI_F64 ? 0 : oi_key_dtype(t) == OI_I64 ? 1 : 2;
+}
+
+void oi_order_lower(oi_steps *s, uint32_t keys, uint32_t to, int64_t outer, int64_t n,
+                    int64_t inner, int64_t k, bool descends)
+{
+    const uint32_t work = oi_steps_line(s, "work", OI_U64, 4 * k);
+    oi_steps_call(s, &(oi_custom_step){
+                         .function = "oi_order",
+                         .in = {keys},
+                         .out = {to, work},
+                         .sizes = {outer, n, inner, k, descends, oi_key_kind(s->q->in[0].dtype)},
+                         .n_in = 1,
+                         .n_out = 2,
+                         .n_sizes = 6});
+}
+
+static void sort_lower(oi_steps *s)
+{
+    const oi_operand *in = &s->q->in[0];
+    const bool gives_places = s->q->op->id == OI_OP_ARGSORT, is_topk = s->q->op->id == OI_OP_TOPK;
+    const uint32_t axis = oi_steps_axis(s);
+    int64_t outer, inner;
+    const int64_t n = in->dims[axis], k = is_topk ? oi_steps_int(s, "k", 0) : n;
+    oi_steps_around(in->dims, in->rank, axis, &outer, &inner);
+    const uint32_t places = gives_places ? oi_steps_output(s, 0)
+                            : s->q->n_out > 1
+                                ? oi_steps_output(s, 1)
+                                : oi_steps_line(s, "places", OI_I64, outer * k * inner);
+    oi_order_lower(s, oi_steps_as(s, 0, oi_key_dtype(in->dtype)), places, outer, n, inner, k,
+                   oi_steps_is(s, is_topk ? "largest" : "descending"));
+    if (gives_places)
+        return;
+    oi_steps_call(s, &(oi_custom_step){.function = "oi_take_along",
+                                       .in = {0, places},
+                                       .out = {oi_steps_output(s, 0)},
+                                       .sizes = {outer, n, inner, k, oi_dtype_bits(in->dtype)},
+                                       .n_in = 2,
+                                       .n_out = 1,
+                                       .n_sizes = 5});
+}
+
+const oi_custom oi_custom_sort = {.choose = sort_choose, .lower = sort_lower};

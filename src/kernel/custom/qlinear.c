@@ -4,7 +4,7 @@
  * some rows of w, lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows
  * of x. Every sum is made by one task, in one order, so the result does not depend on the threads.
  */
-#include "kernel/kernel.h"
+#include "kernel/custom.h"
 #include "kernel/scalar.h"
 
 #define M_BLOCK   64    /* rows of x at a time: they and a tile of w stay in the second cache */
@@ -318,7 +318,7 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
     return true;
 }
 
-bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
+static bool qlinear_choose(const oi_kernel_query *q, oi_choice *c)
 {
     qlinear j;
     if (q->in[0].dtype == OI_F64 || !oi_qtiles[c->cpu]->rows)
@@ -338,3 +338,5 @@ bool oi_qlinear_choose(const oi_kernel_query *q, oi_choice *c)
         return false; /* taken off before the scale: a last bit of a weight would be 2^-9 of it */
     return j.tile.group > 0 && j.tile.group % 8 == 0 && j.tile.group <= MAX_GROUP;
 }
+
+const oi_custom oi_custom_qlinear = {.choose = qlinear_choose};

@@ -3,6 +3,7 @@
  * Interpolation is separable, so one axis after the other is resampled in f64; nearest moves bits.
  * Outside the input its edge goes on. */
 #include "kernel/custom.h"
+#include "kernel/custom/taps.h"
 #include "kernel/lines.h"
 
 static bool is_word(const oi_kernel_query *q, const char *name, const char *word)
@@ -50,7 +51,7 @@ static int64_t inside(int64_t v, int64_t n)
     return v < 0 ? 0 : v >= n ? n - 1 : v;
 }
 
-oi_taps oi_resize_taps(const oi_kernel_query *q, uint32_t d, int64_t o)
+static oi_taps taps_of(const oi_kernel_query *q, uint32_t d, int64_t o)
 {
     double scale = scale_of(q, d), place = place_of(q, d, o, scale);
     /* far outside the edge is all there is */
@@ -69,8 +70,7 @@ static void set_places(const oi_kernel_query *q, int64_t *places)
 {
     for (uint32_t d = 0; d < q->in[0].rank; d++)
         for (int64_t o = 0; o < q->out[0].dims[d]; o++)
-            *places++ =
-                inside(oi_resize_taps(q, d, o).first, q->in[0].dims[d]) * q->in[0].strides[d];
+            *places++ = inside(taps_of(q, d, o).first, q->in[0].dims[d]) * q->in[0].strides[d];
 }
 
 static void pick(const oi_kernel_query *q, const oi_kernel_io *io, uint32_t d, int64_t from,
@@ -107,14 +107,14 @@ static void resample(const oi_kernel_query *q, uint32_t d, const double *from, d
     shape s = around(dims, q->in[0].rank, d);
     int64_t m = q->out[0].dims[d];
     for (int64_t o = 0; o < m; o++) {
-        oi_taps taps = oi_resize_taps(q, d, o);
+        oi_taps taps = taps_of(q, d, o);
         for (int64_t a = 0; a < s.outer; a++)
             oi_resample_row(from + a * s.n * s.inner, to + (a * m + o) * s.inner, s.n, s.inner,
                             taps.first, taps.n, taps.weight);
     }
 }
 
-bool oi_resize_keeps(const oi_kernel_query *q, uint32_t d)
+static bool keeps_axis(const oi_kernel_query *q, uint32_t d)
 {
     return q->in[0].dims[d] == q->out[0].dims[d] && scale_of(q, d) == 1;
 }
@@ -158,7 +158,7 @@ static bool resize_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     memcpy(dims, x->dims, sizeof dims);
     oi_wide_pull(x, io->in[0], in_at, from);
     for (uint32_t d = 0; d < x->rank; d++) {
-        if (oi_resize_keeps(q, d))
+        if (keeps_axis(q, d))
             continue;
         resample(q, d, from, to, dims);
         dims[d] = out->dims[d];
@@ -170,7 +170,7 @@ static bool resize_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     return true;
 }
 
-bool oi_resize_choose(const oi_kernel_query *q, oi_choice *c)
+static bool resize_choose(const oi_kernel_query *q, oi_choice *c)
 {
     c->run = resize_run;
     c->scratch_bytes = 2 * (size_t)most(q) * sizeof(double);
@@ -181,3 +181,57 @@ bool oi_resize_choose(const oi_kernel_query *q, oi_choice *c)
     }
     return true;
 }
+
+/* -- emitted programs -- */
+
+/* One axis of `from`, as long as the result's; places move bits. */
+static uint32_t lower_axis(oi_steps *s, uint32_t d, uint32_t from, bool nearest)
+{
+    const oi_step_tensor t = s->tensors.at[from];
+    int64_t dims[OI_KERNEL_RANK], m = s->q->out[0].dims[d], n = t.dims[d], taps = 1, outer, inner;
+    int64_t *first = oi_arena_alloc(s->arena, ((size_t)m + 1) * sizeof *first);
+    double *weight = oi_arena_alloc(s->arena, (4 * (size_t)m + 1) * sizeof *weight);
+    memcpy(dims, t.dims, sizeof dims);
+    dims[d] = m;
+    const uint32_t to = oi_steps_tensor(s, "resized", t.dtype, t.rank, dims);
+    for (int64_t o = 0; o < m; o++) {
+        const oi_taps own = taps_of(s->q, d, o);
+        taps = own.n;
+        first[o] = nearest ? inside(own.first, n) : own.first;
+        memcpy(weight + 4 * o, own.weight, sizeof own.weight);
+    }
+    const uint32_t places = oi_steps_table(s, "places", OI_I64, m, first);
+    if (nearest) {
+        oi_steps_op(s, OI_OP_GATHER, (const uint32_t[]){from, places}, 2, to, "axis",
+                    (oi_op_value){.tag = OI_VALUE_INT, .i = d});
+        return to;
+    }
+    oi_steps_around(t.dims, t.rank, d, &outer, &inner);
+    const uint32_t weights = oi_steps_table(s, "weights", OI_F64, 4 * m, weight);
+    oi_steps_call(s, &(oi_custom_step){.function = "oi_resample",
+                                       .in = {from, places, weights},
+                                       .out = {to},
+                                       .sizes = {outer, n, inner, m, taps},
+                                       .n_in = 3,
+                                       .n_out = 1,
+                                       .n_sizes = 5});
+    return to;
+}
+
+static void resize_lower(oi_steps *s)
+{
+    const oi_operand *in = &s->q->in[0], *out = &s->q->out[0];
+    const bool nearest = is_word(s->q, "mode", "nearest");
+    if (oi_operand_count(in) == 0 || oi_operand_count(out) == 0)
+        return;
+    uint32_t now = nearest ? 0 : oi_steps_as(s, 0, OI_F64);
+    for (uint32_t d = 0; d < in->rank; d++)
+        if (!keeps_axis(s->q, d))
+            now = lower_axis(s, d, now, nearest);
+    if (s->tensors.at[now].dtype != out->dtype)
+        oi_steps_narrow(s, now, 0);
+    else
+        oi_steps_copy(s, now, oi_steps_output(s, 0));
+}
+
+const oi_custom oi_custom_resize = {.choose = resize_choose, .lower = resize_lower};

@@ -1,6 +1,7 @@
 /* grid_sample.c: elements of images at places that a grid names, between -1 and 1 per axis, last
  * axis first. */
 #include "kernel/custom.h"
+#include "kernel/custom/taps.h"
 #include "kernel/lines.h"
 
 #define MAX_SPATIAL 3
@@ -71,7 +72,7 @@ static void rows_task(void *ctx, size_t task)
         sample_task(ctx, (size_t)((int64_t)task * row + i));
 }
 
-oi_sampling oi_grid_sampling(const oi_kernel_query *q)
+static oi_sampling sampling_of(const oi_kernel_query *q)
 {
     const char *mode = oi_kernel_attr(q, "mode")->s,
                *padding = oi_kernel_attr(q, "padding_mode")->s;
@@ -90,7 +91,7 @@ static bool sample_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     (void)c;
     (void)fault;
     sample_job j = {
-        .q = q, .io = io, .spatial = q->in[0].rank - 2, .how = oi_grid_sampling(q), .places = 1};
+        .q = q, .io = io, .spatial = q->in[0].rank - 2, .how = sampling_of(q), .places = 1};
     for (uint32_t d = 0; d < j.spatial; d++)
         j.places *= q->out[0].dims[2 + d];
     int64_t total = j.places * q->out[0].dims[0];
@@ -99,8 +100,34 @@ static bool sample_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     return true;
 }
 
-bool oi_grid_sample_choose(const oi_kernel_query *q, oi_choice *c)
+static bool sample_choose(const oi_kernel_query *q, oi_choice *c)
 {
     c->run = sample_run;
     return q->in[0].rank - 2 <= MAX_SPATIAL;
 }
+
+static void sample_lower(oi_steps *s)
+{
+    const oi_operand *in = &s->q->in[0], *out = &s->q->out[0];
+    const uint32_t spatial = in->rank - 2;
+    const oi_sampling how = sampling_of(s->q);
+    int64_t places = 1, *dims = oi_arena_alloc(s->arena, (spatial + 1) * sizeof *dims);
+    for (uint32_t d = 0; d < spatial; d++) {
+        dims[d] = in->dims[2 + d];
+        places *= out->dims[2 + d];
+    }
+    const uint32_t from = oi_steps_as(s, 0, OI_F64), grid = oi_steps_as(s, 1, OI_F64),
+                   sizes = oi_steps_table(s, "dims", OI_I64, spatial, dims),
+                   to = oi_steps_wide(s, 0);
+    oi_steps_call(s, &(oi_custom_step){.function = "oi_grid_sample",
+                                       .in = {from, grid, sizes},
+                                       .out = {to},
+                                       .sizes = {in->dims[0], in->dims[1], places, spatial,
+                                                 how.mode, how.padding, how.corners},
+                                       .n_in = 3,
+                                       .n_out = 1,
+                                       .n_sizes = 7});
+    oi_steps_narrow(s, to, 0);
+}
+
+const oi_custom oi_custom_grid_sample = {.choose = sample_choose, .lower = sample_lower};

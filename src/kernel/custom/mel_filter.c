@@ -1,5 +1,7 @@
-/* mel.c: the matrix that takes a spectrum to the mel scale, as ONNX MelWeightMatrix makes it: the
- * edges of the triangles are bins, and their spacing counts two more bins than there are. */
+/* mel_filter.c: the matrix that takes a spectrum to the mel scale, as ONNX MelWeightMatrix makes
+ * it: the edges of the triangles are bins, and their spacing counts two more bins than there are.
+ */
+#include "kernel/custom.h"
 #include "kernel/lines.h"
 
 #include <math.h>
@@ -47,9 +49,11 @@ static bool mel_run(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
     return true;
 }
 
-bool oi_mel_choose(const oi_kernel_query *q, oi_choice *c)
+static bool mel_choose(const oi_kernel_query *q, oi_choice *c)
 {
     (void)q;
     c->run = mel_run;
     return true;
 }
+
+const oi_custom oi_custom_mel_filter = {.choose = mel_choose};

@@ -1,7 +1,31 @@
 /* unique.c: the different values of a tensor in ascending order, where each stands first, which of
  * them every element is, and how often it occurs (order.h). How many there are only the data says.
  */
-#include "kernel/sort.h"
+#include "kernel/custom/sort.h"
+
+/* The different values of x (n), whose order is known; where each stands first, which of them every
+ * element is, how often each occurs, and how many there are. Only the first `most` are written. */
+static inline void oi_unique(const void *keys, const int64_t *order, const void *x, void *values,
+                             int64_t *first, int64_t *inverse, int64_t *counts, int64_t *found,
+                             int64_t n, int64_t most, int64_t bits, int64_t kind)
+{
+    int64_t at = -1;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t own = order[i];
+        if (i == 0 || oi_key_at(keys, own, kind) != oi_key_at(keys, order[i - 1], kind)) {
+            at++;
+            if (at < most) {
+                oi_move_element(values, at, x, own, bits);
+                first[at] = own;
+                counts[at] = 0;
+            }
+        }
+        inverse[own] = at;
+        if (at < most)
+            counts[at]++;
+    }
+    *found = at + 1;
+}
 
 /* What oi_unique works with, in scratch: one number for every element. */
 typedef struct parts {
@@ -13,7 +37,7 @@ typedef struct parts {
 
 #define PER_ELEMENT (2 * sizeof(oi_entry) + 5 * sizeof(int64_t) + 2 * sizeof(uint64_t))
 
-size_t oi_unique_scratch(const oi_kernel_query *q)
+static size_t unique_scratch(const oi_kernel_query *q)
 {
     return (size_t)oi_operand_count(&q->in[0]) * PER_ELEMENT;
 }
@@ -82,7 +106,7 @@ static int64_t find(const oi_kernel_query *q, const oi_kernel_io *io, int64_t mo
     return found;
 }
 
-bool oi_unique_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length)
+static bool unique_measure(const oi_kernel_query *q, const oi_kernel_io *io, int64_t *length)
 {
     const parts p = parts_of(q, io);
     *length = find(q, io, 0, &p);
@@ -108,9 +132,47 @@ static bool unique_run(const oi_kernel_query *q, const oi_choice *c, const oi_ke
     return true;
 }
 
-bool oi_unique_choose(const oi_kernel_query *q, oi_choice *c)
+static bool unique_choose(const oi_kernel_query *q, oi_choice *c)
 {
     c->run = unique_run;
-    c->scratch_bytes = oi_unique_scratch(q);
+    c->scratch_bytes = unique_scratch(q);
     return true;
 }
+
+/* As many as there are elements. */
+static void unique_limit(const oi_operand *x, int64_t *dims)
+{
+    dims[0] = oi_operand_count(x);
+}
+
+static void unique_lower(oi_steps *s)
+{
+    const oi_operand *in = &s->q->in[0];
+    const int64_t n = oi_operand_count(in), most = s->q->out[0].dims[0];
+    const uint32_t keys = oi_steps_as(s, 0, oi_key_dtype(in->dtype)),
+                   at = oi_steps_line(s, "order", OI_I64, n),
+                   found = oi_steps_tensor(s, "found", OI_I64, 0, NULL);
+    const int64_t rooms[4] = {0, most, n, most};
+    uint32_t out[4];
+    oi_order_lower(s, keys, at, 1, n, 1, n, false);
+    for (size_t i = 0; i < 4; i++)
+        out[i] =
+            i < s->q->n_out ? oi_steps_output(s, i) : oi_steps_line(s, "unused", OI_I64, rooms[i]);
+    oi_steps_call(
+        s, &(oi_custom_step){.function = "oi_unique",
+                             .in = {keys, at, 0},
+                             .out = {out[0], out[1], out[2], out[3], found},
+                             .sizes = {n, most, oi_dtype_bits(in->dtype), oi_key_kind(in->dtype)},
+                             .n_in = 3,
+                             .n_out = 5,
+                             .n_sizes = 4,
+                             .fixed = s->q->n_out > 2 ? out[2] + 1 : 0,
+                             .length = n});
+    for (size_t i = 0; i < s->q->n_out; i++)
+        if (i != 2)
+            oi_steps_length(s, found, out[i], 0);
+}
+
+static const struct oi_measured measured = {unique_scratch, unique_measure, unique_limit};
+const oi_custom oi_custom_unique = {
+    .choose = unique_choose, .lower = unique_lower, .measured = &measured};

@@ -257,6 +257,17 @@ void oi_json_free(struct json_object *j);
 double oi_json_f64(struct json_object *j);
 float oi_json_f32(struct json_object *j);
 
+/* -- escape.c: text from outside in the languages that we write -- */
+
+typedef void oi_put_text(oi_buf *b, const char *text);
+oi_put_text oi_put_c_comment;    /* inside a comment of C, GLSL or a linker script */
+oi_put_text oi_put_line_comment; /* in a comment that ends with the line: make, CMake */
+oi_put_text oi_put_c_string;     /* with its quotes */
+oi_put_text oi_put_xml;          /* HTML and SVG: between tags, or in a quoted attribute */
+oi_put_text oi_put_dot;          /* with its quotes */
+void oi_put_json(oi_buf *b, const char *text, size_t n); /* with its quotes */
+const char *oi_escaped(oi_arena *a, oi_put_text *put, const char *text);
+
 /* -- jsonw.c: writing; keys must come in ascending order -- */
 
 typedef struct oi_jsonw {

@@ -59,29 +59,6 @@ void oi_jsonw_close(oi_jsonw *w, char bracket)
     oi_buf_putc(w->out, bracket);
 }
 
-static void put_text(oi_buf *b, const char *s, size_t n)
-{
-    static const char special[32] = {
-        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-    oi_buf_putc(b, '"');
-    for (size_t i = 0, from = 0; i <= n; i++) {
-        unsigned char c = i < n ? (unsigned char)s[i] : 0;
-        if (i < n && c >= 0x20 && c != '"' && c != '\\')
-            continue;
-        oi_buf_add(b, s + from, i - from);
-        from = i + 1;
-        if (i == n)
-            break;
-        if (c >= 0x20)
-            oi_buf_printf(b, "\\%c", c);
-        else if (special[c])
-            oi_buf_printf(b, "\\%c", special[c]);
-        else
-            oi_buf_printf(b, "\\u%04x", c);
-    }
-    oi_buf_putc(b, '"');
-}
-
 #ifndef NDEBUG
 /* Both keys start at their quote. Escapes do not sort like what they stand for: skip those. */
 static bool keys_ascend(const oi_buf *b, size_t before, size_t now)
@@ -99,7 +76,7 @@ void oi_jsonw_key(oi_jsonw *w, const char *key)
 {
     before_item(w);
     size_t now = w->out->n;
-    put_text(w->out, key, strlen(key));
+    oi_put_json(w->out, key, strlen(key));
     if (w->depth && !w->out->failed) {
         size_t *last = &w->last_key[w->depth - 1];
         assert(w->any_order || *last == SIZE_MAX || keys_ascend(w->out, *last, now));
@@ -112,7 +89,7 @@ void oi_jsonw_key(oi_jsonw *w, const char *key)
 void oi_jsonw_strn(oi_jsonw *w, const char *s, size_t n)
 {
     before_item(w);
-    put_text(w->out, s, n);
+    oi_put_json(w->out, s, n);
 }
 
 void oi_jsonw_str(oi_jsonw *w, const char *s)

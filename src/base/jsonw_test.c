@@ -48,7 +48,7 @@ static void strings(void **state)
     oi_jsonw_str(&w, "\"\\/\b\f\n\r\t\x01\x1f\x7fé😀");
     oi_jsonw_strn(&w, "a\0b", 3);
     oi_jsonw_close(&w, ']');
-    written(&w, "[\"\",\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7fé😀\",\"a\\u0000b\"]");
+    written(&w, "[\"\",\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\\u007fé😀\",\"a\\u0000b\"]");
 }
 
 static void floats(void **state)

@@ -27,31 +27,7 @@ oi_status oi_draw(const oi_graph *g, oi_draw_fn *draw, char **out)
     return status;
 }
 
-void oi_draw_escaped(oi_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '&': oi_buf_puts(out, "&amp;"); break;
-        case '<': oi_buf_puts(out, "&lt;"); break;
-        case '>': oi_buf_puts(out, "&gt;"); break;
-        case '"': oi_buf_puts(out, "&quot;"); break;
-        default: oi_buf_putc(out, *text);
-        }
-    }
-}
-
 /* -- Graphviz -- */
-
-static void dot_string(oi_buf *out, const char *text)
-{
-    oi_buf_putc(out, '"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            oi_buf_putc(out, '\\');
-        oi_buf_putc(out, *text);
-    }
-    oi_buf_putc(out, '"');
-}
 
 static const char *dot_color(const oi_node *n)
 {
@@ -72,11 +48,11 @@ static const char *dot_color(const oi_node *n)
 static void dot_block(const oi_graph *g, const oi_flow *flow, size_t block, oi_buf *out)
 {
     oi_buf_printf(out, "  subgraph cluster_%zu {\n    label=", block);
-    dot_string(out, g->blocks.at[block].name.text);
+    oi_put_dot(out, g->blocks.at[block].name.text);
     oi_buf_puts(out, ";\n    style=rounded;\n    color=\"#94a3b8\";\n");
     for (uint32_t r = flow->first_row.at[block]; r < flow->first_row.at[block + 1]; r++) {
         oi_buf_printf(out, "    n%u [label=", r);
-        dot_string(out, flow->rows.at[r].text);
+        oi_put_dot(out, flow->rows.at[r].text);
         oi_buf_printf(out, ", fillcolor=\"%s\"];\n", dot_color(flow->rows.at[r].node));
         if (r > flow->first_row.at[block])
             oi_buf_printf(out, "    n%u -> n%u [color=\"#94a3b8\", weight=10];\n", r - 1, r);
@@ -105,7 +81,7 @@ static void draw_dot(const oi_graph *g, const oi_flow *flow, oi_arena *a, oi_buf
         const oi_flow_edge *e = &flow->edges.at[i];
         oi_buf_printf(out, "  n%u -> n%u [constraint=false, color=\"#2563eb\", label=", e->from,
                       e->to);
-        dot_string(out, e->var);
+        oi_put_dot(out, e->var);
         oi_buf_puts(out, "];\n");
     }
     for (uint32_t r = 0; r < flow->rows.n; r++) {
@@ -130,16 +106,16 @@ static void page(oi_buf *out, const oi_graph *g, const char *svg, const char *te
 {
     const char *title = g->origin ? g->origin : "graph";
     oi_buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>");
-    oi_draw_escaped(out, title);
+    oi_put_xml(out, title);
     oi_buf_puts(out, "</title>\n<style>body{font:14px sans-serif;margin:24px;background:#fff;"
                      "color:#0f172a}pre{font:12px monospace;background:#f8fafc;padding:12px;"
                      "border:1px solid #e2e8f0;overflow:auto}</style>\n<h1>");
-    oi_draw_escaped(out, title);
+    oi_put_xml(out, title);
     oi_buf_printf(out, "</h1>\n<p>%zu variables, %zu blocks, %zu nodes</p>\n", g->vars.n,
                   g->blocks.n, g->nodes.n);
     oi_buf_puts(out, svg);
     oi_buf_puts(out, "<h2>Text</h2>\n<pre>");
-    oi_draw_escaped(out, text);
+    oi_put_xml(out, text);
     oi_buf_puts(out, "</pre>\n</html>\n");
 }
 

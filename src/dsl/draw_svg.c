@@ -50,7 +50,7 @@ static look look_of(oi_node_kind k)
 static void text_at(oi_buf *out, double x, double y, const char *class, const char *text)
 {
     oi_buf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"%s\">", (int)x, (int)y, class);
-    oi_draw_escaped(out, text);
+    oi_put_xml(out, text);
     oi_buf_puts(out, "</text>\n");
 }
 
@@ -162,7 +162,7 @@ static void draw_edge(const oi_flow *flow, panel p, const oi_flow_edge *e, oi_bu
                   "<path class=\"flow\" d=\"M%d %d C%d %d %d %d %d %d\" "
                   "marker-end=\"url(#tip)\"><title>",
                   (int)x, (int)y0, (int)bend, (int)y0, (int)bend, (int)y1, (int)x, (int)y1);
-    oi_draw_escaped(out, e->var);
+    oi_put_xml(out, e->var);
     oi_buf_puts(out, "</title></path>\n");
 }
 

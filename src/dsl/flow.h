@@ -29,8 +29,6 @@ void oi_flow_make(const oi_graph *g, oi_arena *a, oi_flow *out);
 void oi_decl_print(oi_buf *out, const oi_var *v); /* one declaration */
 
 /* -- draw.c -- */
-/* Text safe inside XML (and, with its quotes escaped, inside attributes). */
-void oi_draw_escaped(oi_buf *out, const char *text);
 /* Runs draw(g, flow, out) with scratch memory and hands the text to the caller. */
 typedef void oi_draw_fn(const oi_graph *g, const oi_flow *flow, oi_arena *a, oi_buf *out);
 oi_status oi_draw(const oi_graph *g, oi_draw_fn *draw, char **out);

@@ -133,12 +133,9 @@ void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_ske
         const char *line = oi_node_source(a, u, k->graph, k->nodes.at[i]);
         if (!line)
             continue;
-        char *text = oi_arena_text(a, line, strlen(line));
-        for (char *q = text; *q; q++) /* in a string */
-            if ((q[0] == '*' && q[1] == '/') || (q[0] == '/' && q[1] == '*'))
-                *q = ' ';
-        oi_out_line(o, "/* %s:%u: %s */", oi_file_name(g->source.name),
-                    k->nodes.at[i]->source->span.line, text);
+        oi_out_line(o, "/* %s:%u: %s */",
+                    oi_escaped(a, oi_put_c_comment, oi_file_name(g->source.name)),
+                    k->nodes.at[i]->source->span.line, oi_escaped(a, oi_put_c_comment, line));
     }
 }
 

@@ -10,18 +10,6 @@
 
 extern const oi_embedded oi_report_files[]; /* generated: report.css */
 
-void oi_report_text(oi_buf *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '<': oi_buf_puts(out, "&lt;"); break;
-        case '>': oi_buf_puts(out, "&gt;"); break;
-        case '&': oi_buf_puts(out, "&amp;"); break;
-        case '"': oi_buf_puts(out, "&quot;"); break;
-        default: oi_buf_putc(out, *text);
-        }
-}
-
 static const char *scaled(oi_arena *a, double n, double step, const char *const *units)
 {
     int i = 0;
@@ -69,15 +57,15 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
         all.is_open |= u->graphs.at[g].cost.is_open;
     }
     oi_buf_puts(out, "<h1>");
-    oi_report_text(out, u->name);
+    oi_put_xml(out, u->name);
     oi_buf_puts(out, "</h1><p class=\"quiet\">for ");
-    oi_report_text(out, u->target->name);
+    oi_put_xml(out, u->target->name);
     oi_buf_printf(out, " (%s, %s) · weights <code>%016" PRIx64 "</code> · OpenInfer %s</p>",
                   oi_device_type_name(u->target->type), oi_device_api_name(u->target->api), hash,
                   oi_version());
     if (oi_unit_n_lowered(u)) {
         oi_buf_puts(out, "<p><b>Precision:</b> ");
-        oi_report_text(out, oi_unit_lowered_text(a, u));
+        oi_put_xml(out, oi_unit_lowered_text(a, u));
         oi_buf_puts(out, "</p>");
     }
     oi_buf_puts(out, "<div class=\"tiles\">");
@@ -128,7 +116,7 @@ static void put_maps(oi_unit *u, oi_buf *out)
     for (uint32_t g = 0; g < u->graphs.n; g++) {
         if (u->graphs.n > 1) {
             oi_buf_puts(out, "<p class=\"quiet\">");
-            oi_report_text(out, u->graphs.at[g].name);
+            oi_put_xml(out, u->graphs.at[g].name);
             oi_buf_puts(out, "</p>");
         }
         oi_report_map(u, g, out);
@@ -164,7 +152,7 @@ static void put_lines(oi_unit *u, const oi_skernel *k, oi_buf *out)
         if (!text || line == last)
             continue;
         oi_buf_printf(out, "<span class=\"code\"><i>%u</i>", line);
-        oi_report_text(out, text);
+        oi_put_xml(out, text);
         oi_buf_puts(out, "</span>");
         last = line;
     }
@@ -174,7 +162,7 @@ static void put_loops(oi_unit *u, const oi_skernel *k, oi_buf *out)
 {
     if (k->recipe) {
         oi_buf_puts(out, "<span class=\"tag\">recipe ");
-        oi_report_text(out, k->recipe->name);
+        oi_put_xml(out, k->recipe->name);
         oi_buf_puts(out, "</span>");
     }
     for (size_t i = 0, same; i < k->nests.n; i += same) {
@@ -193,7 +181,7 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, double most, oi_buf *out
 {
     oi_arena *a = u->arena;
     oi_buf_puts(out, "<tr><td><code>");
-    oi_report_text(out, k->name);
+    oi_put_xml(out, k->name);
     oi_buf_puts(out, "</code></td><td>");
     put_lines(u, k, out);
     oi_buf_puts(out, "</td><td>");
@@ -252,7 +240,7 @@ static void put_notes(oi_unit *u, oi_buf *out)
         if (line)
             oi_buf_printf(out, "%u", line);
         oi_buf_puts(out, "</td><td>");
-        oi_report_text(out, n->text);
+        oi_put_xml(out, n->text);
         oi_buf_puts(out, "</td></tr>\n");
     }
     oi_buf_puts(out, "</table></div></details>");
@@ -283,7 +271,7 @@ static void put_tensors(oi_unit *u, oi_space space, const char *title, oi_buf *o
     for (size_t i = 0; i < n && i < MOST; i++) {
         const oi_tensor *t = &u->tensors.at[ids[i]];
         oi_buf_puts(out, "<tr><td><code>");
-        oi_report_text(out, t->name);
+        oi_put_xml(out, t->name);
         oi_buf_printf(out, "</code></td><td><code>%s[", oi_dtype_name(t->dtype));
         for (uint32_t d = 0; d < t->rank; d++)
             oi_buf_printf(out, "%s%" PRId64, d ? ", " : "", t->dims[d]);
@@ -336,7 +324,7 @@ void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *
     oi_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
                      "<meta name=\"color-scheme\" content=\"light dark\"><title>");
-    oi_report_text(out, u->name);
+    oi_put_xml(out, u->name);
     oi_buf_printf(out, ": the plan</title><style>\n%.*s</style></head><body><main>",
                   (int)oi_report_files[0].size, (const char *)oi_report_files[0].text);
     put_head(u, c, hash, out);

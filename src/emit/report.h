@@ -6,7 +6,6 @@
 
 /* -- report.c -- */
 
-void oi_report_text(oi_buf *out, const char *text); /* as HTML says it */
 const char *oi_report_bytes(oi_arena *a, uint64_t n);
 const char *oi_report_count(oi_arena *a, uint64_t n);
 

@@ -34,7 +34,7 @@ static void put_block(const map *m, const oi_lifetime *l)
                   "<rect class=\"c%u\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">",
                   l->tensor % COLOURS, x, y, w, h);
     oi_buf_puts(m->out, "<title>");
-    oi_report_text(m->out, t->name);
+    oi_put_xml(m->out, t->name);
     oi_buf_printf(m->out, ": %s at %" PRIu64 ", statements %u to %u</title></rect>",
                   oi_report_bytes(m->u->arena, bytes), t->offset, l->first, l->last);
     size_t len = strlen(t->name);
@@ -42,7 +42,7 @@ static void put_block(const map *m, const oi_lifetime *l)
         return;
     oi_buf_printf(m->out, "<text class=\"name\" x=\"%.2f\" y=\"%.2f\">", x + w / 2,
                   y + h / 2 + 3.5);
-    oi_report_text(m->out, t->name);
+    oi_put_xml(m->out, t->name);
     oi_buf_puts(m->out, "</text>");
 }
 

@@ -214,26 +214,33 @@ static oi_status text_part(void *ctx, const void *data, size_t n)
     return OI_OK;
 }
 
+static oi_status write_head(const oi_unit *u, int fd)
+{
+    const char *section = u->target->mcu.flash_section;
+    oi_buf b = {0};
+    oi_buf_printf(&b,
+                  "/* weights.c: the weights of %s, in the order %s.c reads them. */\n"
+                  "#include \"%s.h\"\n\n",
+                  u->name, u->name, u->name);
+    if (section && *section) {
+        oi_buf_puts(&b, "__attribute__((section(");
+        oi_put_c_string(&b, section);
+        oi_buf_puts(&b, ")))\n");
+    }
+    oi_buf_printf(&b, "_Alignas(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n", OI_ALIGN,
+                  u->name, u->weights_bytes);
+    bool is_written = !b.failed && oi_file_put(fd, b.text, b.n);
+    oi_buf_free(&b);
+    return is_written ? OI_OK : OI_ERR_ENV;
+}
+
 oi_status oi_weights_write_c(oi_unit *u, uint64_t hash, int fd)
 {
     uint8_t header[OI_ALIGN] = "OIWEIGHT";
     text_sink t = {.fd = fd};
-    const char *section = u->target->mcu.flash_section;
     memcpy(header + 8, &hash, 8);
     memcpy(header + 16, &u->weights_bytes, 8);
-    t.n = (size_t)snprintf(t.text, sizeof t.text,
-                           "/* weights.c: the weights of %s, in the order %s.c reads them. */\n"
-                           "#include \"%s.h\"\n\n",
-                           u->name, u->name, u->name);
-    OI_TRY(flush_text(&t));
-    if (section && *section)
-        t.n =
-            (size_t)snprintf(t.text, sizeof t.text, "__attribute__((section(\"%s\")))\n", section);
-    OI_TRY(flush_text(&t));
-    t.n = (size_t)snprintf(t.text, sizeof t.text,
-                           "_Alignas(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n",
-                           OI_ALIGN, u->name, u->weights_bytes);
-    OI_TRY(flush_text(&t));
+    OI_TRY(write_head(u, fd));
     sink s = {.u = u, .put = text_part, .ctx = &t};
     OI_TRY(text_part(&t, header, sizeof header));
     OI_TRY(put_all(&s));

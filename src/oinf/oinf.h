@@ -160,7 +160,6 @@ typedef struct oi_named {
 oi_named *oi_oinf_sorted(const oi_model *m,
                          oi_oinf_table t); /* by name; free it; NULL: no memory */
 void oi_oinf_format_float(char out[OI_NUMBER_TEXT], double v, int digits); /* in the C locale */
-void oi_oinf_quote(oi_buf *out, const char *text, size_t n);
 oi_status oi_oinf_print_json(oi_model *m, FILE *to, const oi_print_options *options, oi_diag *d);
 
 /* -- writer.c, finish.c -- */

@@ -64,24 +64,6 @@ static void put_value(FILE *to, oi_dtype t, const uint8_t *data, uint64_t e)
         put_integer(to, t == OI_U64, oi_element_u64(t, data, e));
 }
 
-/* Text in quotes, control characters escaped. JSON takes the same spelling. */
-void oi_oinf_quote(oi_buf *out, const char *text, size_t n)
-{
-    oi_buf_putc(out, '"');
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            oi_buf_printf(out, "\\%c", c);
-        else if (c == '\n' || c == '\r' || c == '\t')
-            oi_buf_printf(out, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
-        else if (c < 0x20 || c == 0x7f)
-            oi_buf_printf(out, "\\u%04x", c);
-        else
-            oi_buf_putc(out, (char)c);
-    }
-    oi_buf_putc(out, '"');
-}
-
 /* -- lists and arrays -- */
 
 /* Typed values somewhere in the file, or in memory. */
@@ -179,7 +161,7 @@ static oi_status put_str(printer *p, size_t i)
     oi_buf quoted = {0};
     const char *name = p->m->metadata[i].name;
     OI_TRY(oi_oinf_meta_view(p->m, i, &v, p->d));
-    oi_oinf_quote(&quoted, v.data, v.size_bytes);
+    oi_put_json(&quoted, v.data, v.size_bytes);
     bool failed = quoted.failed;
     if (!failed)
         fprintf(p->to, "%s: str = %s\n", name, quoted.text);

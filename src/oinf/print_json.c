@@ -62,17 +62,6 @@ static void put_dims(json_printer *p, uint32_t rank, const uint64_t *dims)
     oi_jsonw_close(&p->w, ']');
 }
 
-static void put_text(json_printer *p, const char *text, size_t n)
-{
-    oi_buf quoted = {0};
-    oi_oinf_quote(&quoted, text, n);
-    if (quoted.failed)
-        p->buf.failed = true;
-    else
-        oi_jsonw_raw(&p->w, quoted.text, quoted.n);
-    oi_buf_free(&quoted);
-}
-
 static oi_status put_metadata(json_printer *p, size_t i)
 {
     const oi_meta_info *e = &p->m->metadata[i];
@@ -88,7 +77,7 @@ static oi_status put_metadata(json_printer *p, size_t i)
     oi_jsonw_key(&p->w, "dtype"), oi_jsonw_str(&p->w, oi_dtype_name(e->element));
     oi_jsonw_key(&p->w, "value");
     if (e->type == OI_STR)
-        put_text(p, v.data, v.size_bytes);
+        oi_jsonw_strn(&p->w, v.data, v.size_bytes);
     else if (e->type == OI_BITSET)
         put_numbers(p, OI_U1, v.data, v.n_elements);
     else if (e->type == OI_NDARRAY)

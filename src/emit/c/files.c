@@ -9,7 +9,8 @@ static void put_banner(oi_cprog *c, oi_out *o, const char *what)
     oi_out_line(o, "/* %s", what);
     oi_out_line(o,
                 " * Synthesized by openinfer %s for %s; do not edit: change the graph instead.%s",
-                oi_version(), c->u->target->name, is_lowered ? "" : " */");
+                oi_version(), oi_escaped(c->arena, oi_put_c_comment, c->u->target->name),
+                is_lowered ? "" : " */");
     if (is_lowered)
         oi_out_line(o, " * %s */", oi_unit_lowered_text(c->arena, c->u));
 }

@@ -368,7 +368,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     }
     const char *section = c->u->target->mcu.ram_section;
     if (section && *section)
-        oi_out_line(&o, "__attribute__((section(\"%s\")))", section);
+        oi_out_line(&o, "__attribute__((section(%s)))",
+                    oi_escaped(c->arena, oi_put_c_string, section));
     oi_out_line(&o, "static %s program;", c->name);
     oi_out_line(&o, "%s", "");
     oi_out_text(&o, put_text);

@@ -151,7 +151,8 @@ static void put_script(oi_cprog *c, oi_emitted *files, family f)
     const oi_device_info *t = c->u->target;
     oi_out o = {0};
     uint64_t ram = t->memory.ram_bytes / 16 * 16;
-    oi_out_line(&o, "/* link.ld: memory of %s. */", t->name);
+    oi_out_line(&o, "/* link.ld: memory of %s. */",
+                oi_escaped(c->arena, oi_put_c_comment, t->name));
     oi_out_line(&o, "ENTRY(reset)");
     oi_out_open(&o, "MEMORY");
     oi_out_line(&o, "flash (rx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, origins[f].flash,
@@ -185,7 +186,8 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     const core *k = &cores[t->mcu.core];
     const char *n = c->name;
     oi_out o = {0};
-    oi_out_line(&o, "# %s, freestanding, for %s", n, t->name);
+    oi_out_line(&o, "# %s, freestanding, for %s", n,
+                oi_escaped(c->arena, oi_put_line_comment, t->name));
     if (f != NO_FAMILY)
         oi_out_line(&o, "CROSS ?= %s", f == ARM ? "arm-none-eabi-" : "riscv64-unknown-elf-");
     oi_out_line(&o, "CC = $(CROSS)gcc");

@@ -38,6 +38,8 @@ void oi_out_call(oi_out *o, const char *text);
 void oi_out_brace(oi_out *o);                    /* "{" alone */
 void oi_out_close(oi_out *o, const char *after); /* "}AFTER" */
 void oi_out_text(oi_out *o, const char *text);   /* lines as they are */
+/* The same with `name` for every NAME in them. */
+void oi_out_named(oi_out *o, const char *text, const char *name);
 
 /* -- helpers.c: functions that emitted code calls -- */
 
@@ -168,6 +170,8 @@ void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *ou
 void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
 
 /* -- weights.c -- */
+
+#define OI_WEIGHTS_VERSION 1u /* of the format */
 
 oi_status oi_weights_hash(oi_unit *u, uint64_t *out);
 oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd);

@@ -93,3 +93,12 @@ void oi_out_text(oi_out *o, const char *text)
 {
     oi_buf_puts(&o->buf, text);
 }
+
+void oi_out_named(oi_out *o, const char *text, const char *name)
+{
+    for (const char *at; (at = strstr(text, "NAME")) != NULL; text = at + 4) {
+        oi_buf_add(&o->buf, text, (size_t)(at - text));
+        oi_buf_puts(&o->buf, name);
+    }
+    oi_buf_puts(&o->buf, text);
+}

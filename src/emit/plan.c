@@ -1,5 +1,6 @@
 /* plan.c: the public face of the synthesizer: from graphs and a device to a folder of source. */
 #include "emit/emit.h"
+#include "kernel/digest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -318,6 +319,22 @@ static oi_status write_folder(writing *w)
     return status;
 }
 
+/* The graphs as text, without where they come from and how they were laid out. */
+static oi_status hash_graphs(writing *w)
+{
+    oi_unit *u = &w->plan->unit;
+    u->graphs_hash = 0;
+    for (size_t i = 0; i < w->plan->n_programs; i++) {
+        char *text;
+        OI_TRY(oi_graph_to_text(w->plan->programs[i]->graph, &text, w->diag));
+        const uint64_t both[] = {u->graphs_hash,
+                                 oi_digest((const unsigned char *)text, strlen(text))};
+        u->graphs_hash = oi_digest((const unsigned char *)both, sizeof both);
+        oi_free(text);
+    }
+    return OI_OK;
+}
+
 static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
 {
     w->plan = p;
@@ -325,6 +342,7 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
     w->diag = diag;
     p->unit.diag = diag;
     OI_TRY(oi_weights_hash(&p->unit, &w->hash));
+    OI_TRY(hash_graphs(w));
     OI_TRY(oi_device_to_json(p->unit.device, &w->device, diag));
     oi_status status = oi_arena_guard(p->unit.arena, spell, w) == OI_OK
                            ? p->unit.status

@@ -1,9 +1,11 @@
-/* weights.c: the contents of weights.bin: a header, then every tensor at its offset, zeros between.
+/* weights.c: the contents of weights.bin: a head, then every tensor at its offset, zeros between.
  *
- *   0  "OIWEIGHT"   8  hash of all that follows the header   16  size of the file   24  zeros
+ *   0  "OIWEIGHT"   8  digest of all that follows the head   16  size of the file
+ *  24  version of this format   32  zeros
  *
  * Code and weights belong together: the hash is also a constant of the emitted code. */
 #include "emit/emit.h"
+#include "kernel/digest.h"
 #include "oinf/oinf.h"
 
 #include <inttypes.h>
@@ -147,39 +149,78 @@ static oi_status put_tensor(sink *s, const oi_tensor *t)
 
 static oi_status put_all(sink *s)
 {
-    s->at = OI_ALIGN;
+    s->at = OI_WEIGHTS_HEAD;
     for (size_t i = 0; i < s->u->tensors.n; i++)
         if (s->u->tensors.at[i].space == OI_SPACE_WEIGHTS && !s->u->tensors.at[i].view)
             OI_TRY(put_tensor(s, &s->u->tensors.at[i]));
     return put_zeros(s, s->u->weights_bytes - s->at);
 }
 
-static oi_status hash_part(void *ctx, const void *data, size_t n)
+/* -- the digest, in blocks -- */
+
+typedef struct digest {
+    uint64_t sums[4], size;
+    unsigned char rest[OI_DIGEST_BLOCK]; /* the beginning of the next block */
+} digest;
+
+static oi_status digest_part(void *ctx, const void *data, size_t n)
 {
-    uint64_t *hash = ctx;
-    *hash = oi_hash64(data, n, *hash);
+    digest *d = ctx;
+    const unsigned char *at = data;
+    size_t begun = (size_t)(d->size % OI_DIGEST_BLOCK);
+    d->size += n;
+    if (begun) {
+        size_t more = OI_DIGEST_BLOCK - begun < n ? OI_DIGEST_BLOCK - begun : n;
+        memcpy(d->rest + begun, at, more);
+        at += more;
+        n -= more;
+        if (begun + more < OI_DIGEST_BLOCK)
+            return OI_OK;
+        oi_digest_blocks(d->sums, d->rest, 1);
+    }
+    oi_digest_blocks(d->sums, at, n / OI_DIGEST_BLOCK);
+    memcpy(d->rest, at + n / OI_DIGEST_BLOCK * OI_DIGEST_BLOCK, n % OI_DIGEST_BLOCK);
     return OI_OK;
 }
 
 oi_status oi_weights_hash(oi_unit *u, uint64_t *out)
 {
-    sink s = {.u = u, .put = hash_part, .ctx = out};
-    *out = u->weights_bytes;
-    return put_all(&s);
+    digest d = {.sums = {0}};
+    oi_digest_begin(d.sums);
+    sink s = {.u = u, .put = digest_part, .ctx = &d};
+    OI_TRY(put_all(&s));
+    const size_t begun = (size_t)(d.size % OI_DIGEST_BLOCK);
+    if (begun) {
+        memset(d.rest + begun, 0, sizeof d.rest - begun);
+        oi_digest_blocks(d.sums, d.rest, 1);
+    }
+    *out = oi_digest_end(d.sums, d.size);
+    return OI_OK;
 }
+
+/* -- as a file -- */
 
 static oi_status write_part(void *ctx, const void *data, size_t n)
 {
     return oi_file_put(*(const int *)ctx, data, n) ? OI_OK : OI_ERR_ENV;
 }
 
+static void put_head(const oi_unit *u, uint64_t hash, uint8_t *head)
+{
+    const uint64_t version = OI_WEIGHTS_VERSION;
+    memset(head, 0, OI_WEIGHTS_HEAD);
+    memcpy(head, "OIWEIGHT", 8);
+    memcpy(head + 8, &hash, 8);
+    memcpy(head + 16, &u->weights_bytes, 8);
+    memcpy(head + 24, &version, 8);
+}
+
 oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd)
 {
-    uint8_t header[OI_ALIGN] = "OIWEIGHT";
-    memcpy(header + 8, &hash, 8);
-    memcpy(header + 16, &u->weights_bytes, 8);
+    uint8_t head[OI_WEIGHTS_HEAD];
+    put_head(u, hash, head);
     sink s = {.u = u, .put = write_part, .ctx = &fd};
-    if (!oi_file_put(fd, header, sizeof header))
+    if (!oi_file_put(fd, head, sizeof head))
         return OI_ERR_ENV;
     return put_all(&s);
 }
@@ -214,7 +255,7 @@ static oi_status text_part(void *ctx, const void *data, size_t n)
     return OI_OK;
 }
 
-static oi_status write_head(const oi_unit *u, int fd)
+static oi_status write_beginning(const oi_unit *u, int fd)
 {
     const char *section = u->target->mcu.flash_section;
     oi_buf b = {0};
@@ -227,7 +268,7 @@ static oi_status write_head(const oi_unit *u, int fd)
         oi_put_c_string(&b, section);
         oi_buf_puts(&b, ")))\n");
     }
-    oi_buf_printf(&b, "_Alignas(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n", OI_ALIGN,
+    oi_buf_printf(&b, "OI_ALIGNED(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n", OI_ALIGN,
                   u->name, u->weights_bytes);
     bool is_written = !b.failed && oi_file_put(fd, b.text, b.n);
     oi_buf_free(&b);
@@ -236,13 +277,12 @@ static oi_status write_head(const oi_unit *u, int fd)
 
 oi_status oi_weights_write_c(oi_unit *u, uint64_t hash, int fd)
 {
-    uint8_t header[OI_ALIGN] = "OIWEIGHT";
+    uint8_t head[OI_WEIGHTS_HEAD];
     text_sink t = {.fd = fd};
-    memcpy(header + 8, &hash, 8);
-    memcpy(header + 16, &u->weights_bytes, 8);
-    OI_TRY(write_head(u, fd));
+    put_head(u, hash, head);
+    OI_TRY(write_beginning(u, fd));
     sink s = {.u = u, .put = text_part, .ctx = &t};
-    OI_TRY(text_part(&t, header, sizeof header));
+    OI_TRY(text_part(&t, head, sizeof head));
     OI_TRY(put_all(&s));
     OI_TRY(flush_text(&t));
     return oi_file_put(fd, "};\n", 3) ? OI_OK : OI_ERR_ENV;

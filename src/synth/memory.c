@@ -311,7 +311,7 @@ static void find_views(oi_unit *u)
 
 static bool fits_anywhere(oi_unit *u)
 {
-    uint64_t weights = OI_ALIGN, working = 0, state = 0; /* weights begin after their header */
+    uint64_t weights = OI_WEIGHTS_HEAD, working = 0, state = 0;
     bool fits = true;
     for (size_t i = 0; i < u->tensors.n; i++) {
         oi_tensor *t = &u->tensors.at[i];

@@ -387,11 +387,13 @@ struct oi_unit {
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
     const char *dump;        /* that text */
     uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
+    uint64_t graphs_hash; /* of the graphs as text, set before anything is written */
 };
 
 /* -- unit.c -- */
 
-#define OI_ALIGN 64u /* of tensors in any space: a cache line, and the widest vector */
+#define OI_ALIGN        64u /* of tensors in any space: a cache line, and the widest vector */
+#define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
 
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t);    /* its name too */

@@ -63,7 +63,7 @@ static void take(NAME *who, tape *to)
 static void shaken_step(void)
 {
     static NAME other;
-    static unsigned char before[NAME_SAVED];
+    static unsigned char before[NAME_SAVED_BYTES];
     static tape mine, others;
     if (!other.weights) {
         uint64_t size;

@@ -75,7 +75,8 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own);
 const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
 /* Checks that entries of tables exist; prints nothing when that is sure. */
 void oi_c_check_entry(oi_cprog *c, const oi_port *p);
-void oi_c_members(oi_cprog *c, oi_out *o); /* of the program's struct */
+void oi_c_members(oi_cprog *c, oi_out *o);      /* of the program's struct */
+void oi_c_keep_members(oi_cprog *c, oi_out *o); /* of them, what lasts */
 /* A member of that many bytes was written: the layout grows as C lays it out. */
 void oi_c_count(oi_cprog *c, uint64_t align, uint64_t bytes);
 uint64_t oi_c_pointer_bytes(const oi_cprog *c);
@@ -115,10 +116,21 @@ void oi_c_undo_plan(oi_cprog *c);
 void oi_c_undo_members(oi_cprog *c, oi_out *o);
 void oi_c_undo_functions(oi_cprog *c);
 
+/* -- state.c: reset, save, load; init, check_weights -- */
+
+void oi_c_state(oi_cprog *c);
+void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t tensor); /* what it holds at first */
+
+/* -- header.c -- */
+
+void oi_c_put_align(oi_out *o);                  /* defines OI_ALIGNED */
+void oi_c_put_functions(oi_cprog *c, oi_out *o); /* errors, sizes and declarations */
+
 /* -- files.c -- */
 
 void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);
 void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
+const char *oi_c_step_name(oi_cprog *c, size_t graph);
 
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s);
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);

@@ -51,32 +51,11 @@ static void put_certificate(oi_cprog *c, oi_out *o)
     oi_out_line(o, " * of them side by side as you like. */");
 }
 
-static const char *step_name(oi_cprog *c, size_t graph)
+const char *oi_c_step_name(oi_cprog *c, size_t graph)
 {
     return c->u->graphs.n > 1
                ? oi_arena_printf(c->arena, "%s_%s_step", c->name, c->u->graphs.at[graph].name)
                : oi_arena_printf(c->arena, "%s_step", c->name);
-}
-
-static void put_functions(oi_cprog *c, oi_out *o)
-{
-    const char *n = c->name;
-    oi_out_line(
-        o,
-        "/* Clears everything and takes the weights, which must stay where they are, aligned to");
-    oi_out_line(o, " * %u bytes. 0, or -1 when they do not belong to this program. */", OI_ALIGN);
-    oi_out_line(o, "int %s_init(%s *s, const void *weights, size_t size);", n, n);
-    oi_out_line(o, "/* One step: 0, or the number of the error (44 is E044); what lasts is then as "
-                   "before. */");
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        oi_out_line(o, "int %s(%s *s);", step_name(c, g), n);
-    oi_out_line(o, "/* What lasts from step to step goes back to its beginning. */");
-    oi_out_line(o, "void %s_reset(%s *s);", n, n);
-    oi_out_line(o, "/* It, as %s_SAVED bytes; load gives -1 when they are not this program's. */",
-                n);
-    oi_out_line(o, "#define %s_SAVED (16 + sizeof ((%s *)0)->keep)", n, n);
-    oi_out_line(o, "void %s_save(const %s *s, void *to);", n, n);
-    oi_out_line(o, "int %s_load(%s *s, const void *from, size_t size);", n, n);
 }
 
 static bool has_arena(const oi_unit *u)
@@ -117,9 +96,9 @@ static void put_struct(oi_cprog *c, oi_out *o)
     }
     uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
     if (has_arena(c->u)) {
-        oi_out_line(o,
-                    "_Alignas(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
-                    OI_ALIGN, working);
+        oi_out_line(
+            o, "OI_ALIGNED(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
+            OI_ALIGN, working);
         oi_c_count(c, OI_ALIGN, working);
     }
     oi_c_undo_members(c, o);
@@ -162,6 +141,8 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "#include <stddef.h>");
     oi_out_line(&o, "#include <stdint.h>");
     oi_out_line(&o, "%s", "");
+    oi_c_put_align(&o);
+    oi_out_text(&o, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     oi_buf_add(&o.buf, members.buf.text, members.buf.n);
     oi_buf_free(&members.buf);
     oi_out_line(&o, "%s", "");
@@ -171,127 +152,13 @@ static void put_header(oi_cprog *c, oi_emitted *files)
                     c->u->weights_bytes);
         oi_out_line(&o, "%s", "");
     }
-    put_functions(c, &o);
-    oi_out_line(&o, "%s", "");
+    oi_c_put_functions(c, &o);
+    oi_out_text(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n");
     oi_out_line(&o, "#endif");
     oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.h", c->name), &o);
 }
 
 /* -- NAME.c -- */
-
-static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *place)
-{
-    uint64_t n = t->size_bytes / (oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8);
-    uint64_t bits = t->init;
-    for (unsigned w = oi_dtype_bits(t->dtype); w < 8; w *= 2)
-        bits |= bits << w;
-    bool is_zero = t->init == 0 && !(oi_dtype_bits(t->dtype) < 8 && bits);
-    if (t->rank == 0 && is_zero) {
-        oi_out_line(o, "%s = 0;", place);
-    } else if (is_zero) {
-        oi_out_line(o, "memset(%s, 0, %" PRIu64 ");", place, t->size_bytes);
-    } else {
-        bool packed = oi_dtype_bits(t->dtype) < 8;
-        const char *v = oi_c_literal(c->arena, t->dtype, t->init);
-        if (packed || oi_form_of(t->dtype) != t->dtype) /* stored as bits */
-            v = oi_arena_printf(c->arena, "%" PRIu64, packed ? bits & 255 : bits);
-        if (t->rank == 0) {
-            oi_out_line(o, "%s = %s;", place, v);
-            return;
-        }
-        oi_out_line(o, "for (size_t e = 0; e < %" PRIu64 "; e++)", n);
-        oi_out_line(o, "    %s[e] = %s;", place, v);
-    }
-}
-
-/* What a tensor holds before anything writes it. */
-static void put_start(oi_cprog *c, oi_out *o, uint32_t id)
-{
-    const oi_tensor *t = &c->u->tensors.at[id];
-    const char *at = oi_c_address(c, &(oi_port){.tensor = id});
-    bool by_name = t->rank == 0 && t->space != OI_SPACE_ARENA && t->space != OI_SPACE_WEIGHTS;
-    if (t->start == OI_START_MODEL)
-        oi_out_line(o, "memcpy(%s, %s, %" PRIu64 ");", at,
-                    oi_c_address(c, &(oi_port){.tensor = t->from}), oi_tensor_bytes(t));
-    else if (t->space == OI_SPACE_ARENA && t->rank == 0)
-        put_fill(c, o, t, oi_arena_printf(c->arena, "*%s", at));
-    else if (t->space == OI_SPACE_ARENA)
-        put_fill(c, o, t, oi_arena_printf(c->arena, "(%s)", at));
-    else
-        put_fill(c, o, t, by_name ? at + 1 : at);
-}
-
-static void put_reset(oi_cprog *c)
-{
-    oi_out *o = &c->out;
-    oi_out_line(o, "void %s_reset(%s *s)", c->name, c->name);
-    oi_out_brace(o);
-    if (c->u->stores.n == 0)
-        oi_out_line(o, "(void)s;");
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_store_var *v = &c->u->stores.at[i];
-        const oi_tensor *t = &c->u->tensors.at[v->tensor];
-        put_start(c, o, v->tensor);
-        for (uint32_t a = 0; a < v->rank; a++)
-            if (v->grows)
-                oi_out_line(o, "s->keep.%s_size[%u] = %" PRId64 ";", t->name, a, v->first[a]);
-        if (v->has_marks)
-            oi_out_line(o, "memset(s->keep.%s_written, 0, sizeof s->keep.%s_written);", t->name,
-                        t->name);
-    }
-    oi_out_close(o, "");
-    oi_out_line(o, "%s", "");
-}
-
-static void put_init(oi_cprog *c)
-{
-    oi_out *o = &c->out;
-    oi_out_line(o, "int %s_init(%s *s, const void *weights, size_t size)", c->name, c->name);
-    oi_out_brace(o);
-    oi_out_line(o, "const unsigned char *w = weights;");
-    oi_out_line(o, "uint64_t hash, bytes;");
-    oi_out_line(o, "if (size < %" PRIu64 " || memcmp(w, \"OIWEIGHT\", 8) != 0)",
-                c->u->weights_bytes);
-    oi_out_line(o, "    return -1;");
-    oi_out_line(o, "memcpy(&hash, w + 8, 8);");
-    oi_out_line(o, "memcpy(&bytes, w + 16, 8);");
-    oi_out_line(o, "if (hash != 0x%016" PRIx64 "u || bytes != %" PRIu64 ")", c->hash,
-                c->u->weights_bytes);
-    oi_out_line(o, "    return -1;");
-    oi_out_line(o, "memset(s, 0, sizeof *s);");
-    oi_out_line(o, "s->weights = w;");
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        for (size_t i = 0; i < c->u->graphs.at[g].inputs.n; i++)
-            if (c->u->tensors.at[c->u->graphs.at[g].inputs.at[i]].init)
-                put_start(c, o, c->u->graphs.at[g].inputs.at[i]);
-    oi_out_line(o, "%s_reset(s);", c->name);
-    oi_out_line(o, "return 0;");
-    oi_out_close(o, "");
-    oi_out_line(o, "%s", "");
-}
-
-static void put_save(oi_cprog *c)
-{
-    oi_out *o = &c->out;
-    oi_out_line(o, "void %s_save(const %s *s, void *to)", c->name, c->name);
-    oi_out_brace(o);
-    oi_out_line(o, "const uint64_t head[2] = {0x%016" PRIx64 "u, sizeof s->keep};", c->hash);
-    oi_out_line(o, "memcpy(to, head, sizeof head);");
-    oi_out_line(o, "memcpy((unsigned char *)to + sizeof head, &s->keep, sizeof s->keep);");
-    oi_out_close(o, "");
-    oi_out_line(o, "%s", "");
-    oi_out_line(o, "int %s_load(%s *s, const void *from, size_t size)", c->name, c->name);
-    oi_out_brace(o);
-    oi_out_line(o, "uint64_t head[2];");
-    oi_out_line(o, "if (size != %s_SAVED)", c->name);
-    oi_out_line(o, "    return -1;");
-    oi_out_line(o, "memcpy(head, from, sizeof head);");
-    oi_out_line(o, "if (head[0] != 0x%016" PRIx64 "u || head[1] != sizeof s->keep)", c->hash);
-    oi_out_line(o, "    return -1;");
-    oi_out_line(o, "memcpy(&s->keep, (const unsigned char *)from + sizeof head, sizeof s->keep);");
-    oi_out_line(o, "return 0;");
-    oi_out_close(o, "");
-}
 
 #define FEW_ROWS 8 /* products by byte of the weights: with more, reading is not what lasts */
 
@@ -370,7 +237,7 @@ static void put_step(oi_cprog *c)
 {
     oi_out *o = &c->out;
     const oi_sgraph *g = &c->u->graphs.at[c->graph];
-    oi_out_line(o, "int %s(%s *s)", step_name(c, c->graph), c->name);
+    oi_out_line(o, "int %s(%s *s)", oi_c_step_name(c, c->graph), c->name);
     oi_out_brace(o);
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
@@ -378,7 +245,7 @@ static void put_step(oi_cprog *c)
         if (!works || t->graph != c->graph || !t->var || t->start == OI_START_NONE)
             continue;
         if (!t->run_dims)
-            put_start(c, o, (uint32_t)i);
+            oi_c_put_start(c, o, (uint32_t)i);
         for (uint32_t d = 0; d < t->rank; d++)
             if (t->run_dims >> d & 1)
                 oi_out_line(o, "%s = 0;", oi_c_length(c, (uint32_t)i, d));
@@ -443,9 +310,7 @@ static void put_code(oi_cprog *c)
     }
     c->graph = 0;
     put_section(&c->out, "what lasts from step to step");
-    put_reset(c);
-    put_init(c);
-    put_save(c);
+    oi_c_state(c);
     const char *code = oi_buf_to_arena(&c->out.buf, c->arena);
     c->out = (oi_out){0};
     put_holes(c, code);

@@ -209,16 +209,7 @@ static const char hosted_text[] =
 /* The text with NAME replaced. */
 static void put_named(oi_cprog *c, oi_out *o, const char *text)
 {
-    oi_buf b = {0};
-    for (const char *at = text; *at;) {
-        if (strncmp(at, "NAME", 4) == 0) {
-            oi_buf_puts(&b, c->name);
-            at += 4;
-        } else {
-            oi_buf_putc(&b, *at++);
-        }
-    }
-    oi_out_text(o, oi_buf_to_arena(&b, c->arena));
+    oi_out_named(o, text, c->name);
 }
 
 /* Instruction sets of the target that compilers must be asked for. */
@@ -275,6 +266,18 @@ static void put_start(oi_cprog *c, oi_out *o)
         oi_out_line(o, "hal_enlarge(&program, sizeof program);");
 }
 
+static const char take_weights_text[] =
+    "static void take_weights(const void *weights, size_t size)\n"
+    "{\n"
+    "    int error = NAME_check_weights(weights, size);\n"
+    "    if (error == NAME_OK)\n"
+    "        error = NAME_init(&program, weights, size);\n"
+    "    if (error == NAME_ERROR_WEIGHTS_DAMAGED)\n"
+    "        hal_stop(1, \"the weights are damaged\");\n"
+    "    if (error != NAME_OK)\n"
+    "        hal_stop(1, \"these weights do not belong to this program\");\n"
+    "}\n\n";
+
 /* The head of main: weights that are compiled in, mapped or read. */
 static void put_weights(oi_cprog *c, oi_out *o)
 {
@@ -283,7 +286,7 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_line(o, "int main(void)");
         oi_out_brace(o);
         put_start(c, o);
-        oi_out_line(o, "if (%s_init(&program, %s_weights, sizeof %s_weights) != 0)", n, n, n);
+        oi_out_line(o, "take_weights(%s_weights, sizeof %s_weights);", n, n);
     } else {
         put_named(c, o, hosted_text);
         oi_out_line(o, "int main(int argc, char **argv)");
@@ -292,9 +295,10 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_line(o, "size_t size;");
         oi_out_line(o, "const void *weights = hal_%s(argc > 1 ? argv[1] : \"weights.bin\", &size);",
                     is_large(c, c->u->weights_bytes) ? "load" : "map");
-        oi_out_line(o, "if (!weights || %s_init(&program, weights, size) != 0)", n);
+        oi_out_line(o, "if (!weights)");
+        oi_out_line(o, "    hal_stop(1, \"the weights cannot be read\");");
+        oi_out_line(o, "take_weights(weights, size);");
     }
-    oi_out_line(o, "    hal_stop(1, \"these weights do not belong to this program\");");
     if (oi_c_is_shared(c)) {
         uint64_t most = c->u->target->cpu.threads;
         oi_out_line(o, "const char *wish = getenv(\"THREADS\");");
@@ -329,6 +333,7 @@ static void put_take_step(oi_cprog *c, oi_out *o)
 static void put_loop(oi_cprog *c, oi_out *o)
 {
     const oi_unit *u = c->u;
+    put_named(c, o, take_weights_text);
     put_named(c, o, usage_text);
     put_weights(c, o);
     if (u->per_node)

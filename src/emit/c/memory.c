@@ -346,7 +346,7 @@ static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
     else if (t->rank == 0) /* kept addressable like all others */
         oi_out_line(o, "uint8_t %s; /* %s, packed */", name, oi_dtype_name(t->dtype));
     else
-        oi_out_line(o, "_Alignas(%u) %s %s[%" PRIu64 "]; /* %s */", OI_ALIGN, oi_c_type(t->dtype),
+        oi_out_line(o, "OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* %s */", OI_ALIGN, oi_c_type(t->dtype),
                     name, n ? n : 1, text);
 }
 
@@ -394,7 +394,7 @@ static uint64_t close_struct(oi_cprog *c, oi_out *o, const oi_clayout *ours, con
     return n;
 }
 
-static void keep_members(oi_cprog *c, oi_out *o)
+void oi_c_keep_members(oi_cprog *c, oi_out *o)
 {
     oi_clayout ours;
     c->certificate.io_bytes = c->layout.size;
@@ -463,5 +463,5 @@ void oi_c_members(oi_cprog *c, oi_out *o)
         }
     }
     length_members(c, o);
-    keep_members(c, o);
+    oi_c_keep_members(c, o);
 }

@@ -6,7 +6,7 @@
 
 static const char log_text[] =
     "/* What is about to change, so that a failed step can be taken back. */\n"
-    "static void note(@ *s, void *at, size_t n)\n"
+    "static void note(NAME *s, void *at, size_t n)\n"
     "{\n"
     "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char *)&s->keep), "
     "n};\n"
@@ -15,7 +15,7 @@ static const char log_text[] =
     "    memcpy(s->before + s->noted, head, sizeof head);\n"
     "    s->noted += sizeof head;\n"
     "}\n\n"
-    "static void take_back(@ *s)\n"
+    "static void take_back(NAME *s)\n"
     "{\n"
     "    while (s->noted > 0) {\n"
     "        uint64_t head[2];\n"
@@ -28,12 +28,8 @@ static const char log_text[] =
 
 void oi_c_undo_functions(oi_cprog *c)
 {
-    for (const char *p = log_text; c->undo == OI_UNDO_LOG && *p; p++) {
-        if (*p == '@')
-            oi_out_text(&c->out, c->name);
-        else
-            oi_buf_putc(&c->out.buf, *p);
-    }
+    if (c->undo == OI_UNDO_LOG)
+        oi_out_named(&c->out, log_text, c->name);
 }
 
 /* At least the size of the struct `keep`, whatever the padding. */
@@ -76,7 +72,7 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o)
     if (c->undo == OI_UNDO_NONE)
         return;
     oi_out_line(o, "/* to take a failed step back */");
-    oi_out_line(o, "_Alignas(%u) unsigned char before[%" PRIu64 "];", OI_ALIGN,
+    oi_out_line(o, "OI_ALIGNED(%u) unsigned char before[%" PRIu64 "];", OI_ALIGN,
                 c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);
     c->certificate.undo_bytes = c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes;
     oi_c_count(c, OI_ALIGN, c->certificate.undo_bytes);

@@ -1,0 +1,132 @@
+/* header.c: what a caller reads in NAME.h: sizes as macros, errors as numbers with names, and what
+ * each function promises. */
+#include "emit/c/c.h"
+
+#include <inttypes.h>
+
+static const char align_text[] = "/* Alignment, as each language spells it. */\n"
+                                 "#ifndef OI_ALIGNED\n"
+                                 "#if defined(__cplusplus)\n"
+                                 "#define OI_ALIGNED(n) alignas(n)\n"
+                                 "#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L\n"
+                                 "#define OI_ALIGNED(n) _Alignas(n)\n"
+                                 "#elif defined(__GNUC__)\n"
+                                 "#define OI_ALIGNED(n) __attribute__((aligned(n)))\n"
+                                 "#else\n"
+                                 "#error \"this compiler needs C11 or C++11 to align data\"\n"
+                                 "#endif\n"
+                                 "#endif\n\n";
+
+void oi_c_put_align(oi_out *o)
+{
+    oi_out_text(o, align_text);
+}
+
+/* -- sizes -- */
+
+static void put_size(oi_cprog *c, oi_out *o, const char *what, uint64_t n, const char *meaning)
+{
+    const char *value = oi_arena_printf(c->arena, "%" PRIu64, n);
+    oi_out_line(o, "#define %s_%s %s /* %s */", c->name, what, value, meaning);
+}
+
+static void put_sizes(oi_cprog *c, oi_out *o)
+{
+    const oi_certificate *k = &c->certificate;
+    const uint64_t align = c->layout.align ? c->layout.align : 1;
+    oi_out_line(o, "/* Memory, in bytes. */");
+    put_size(c, o, "STRUCT_BYTES", k->struct_bytes,
+             oi_arena_printf(c->arena, "struct %s, at most: all that a program changes", c->name));
+    put_size(c, o, "STRUCT_ALIGN", align, "where it may lie: a multiple of this");
+    put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read only");
+    put_size(c, o, "WEIGHTS_ALIGN", OI_ALIGN, "where they may lie");
+    oi_out_line(o, "#define %s_SAVED_BYTES (40 + sizeof(((%s *)0)->keep)) /* a saved state */",
+                c->name, c->name);
+    if (k->stack_bytes)
+        put_size(c, o, "STACK_BYTES", k->stack_bytes, "stack that the device file reserves");
+    if (k->is_measured)
+        put_size(c, o, "CALL_STACK_BYTES", k->measured.call_stack_bytes,
+                 "stack of a call, as the compiler gives it");
+    if (k->is_measured && k->measured.flash_bytes)
+        put_size(c, o, "FLASH_BYTES", k->measured.flash_bytes, "code and weights");
+    oi_out_line(o, "%s", "");
+}
+
+/* -- errors -- */
+
+static const struct {
+    const char *name;
+    int number; /* of a step: that of the language, E044 is 44 */
+    const char *meaning;
+} errors[] = {
+    {"OK", 0, "done"},
+    {"ERROR_WEIGHTS_ADDRESS", -1, "weights: NULL, or not aligned"},
+    {"ERROR_WEIGHTS_SIZE", -2, "weights: too few or too many bytes"},
+    {"ERROR_WEIGHTS_FORMAT", -3, "weights: none, or of another version of the format"},
+    {"ERROR_WEIGHTS_OTHER", -4, "weights: of another program"},
+    {"ERROR_WEIGHTS_DAMAGED", -5, "weights: some byte is not what it was"},
+    {"ERROR_STRUCT_ADDRESS", -6, "the struct is not aligned"},
+    {"ERROR_STATE_SIZE", -7, "saved state: too few or too many bytes"},
+    {"ERROR_STATE_FORMAT", -8, "saved state: none, or of another version of the format"},
+    {"ERROR_STATE_OTHER", -9, "saved state: of another program, or laid out differently"},
+    {"ERROR_STATE_DAMAGED", -10, "saved state: some byte is not what it was"},
+    {"ERROR_STATE_INVALID", -11, "saved state: a size or a mark out of range"},
+    {"ERROR_NEGATIVE", 42, "step: a negative index"},
+    {"ERROR_NO_ENTRY", 44, "step: the model has no such entry"},
+    {"ERROR_SLICE", 46, "step: a slice that ends before it starts"},
+    {"ERROR_RANGE", 47, "step: an index out of range, or a table that is full"},
+    {"ERROR_SHAPE", 51, "step: data of another shape"},
+    {"ERROR_LENT", 71, "step: a variable was yielded twice"},
+    {"ERROR_NOT_LENT", 73, "step: an awaited variable was not yielded"},
+    {"ERROR_DEADLOCK", 76, "step: a consumer waits for what is never yielded"},
+};
+
+static void put_errors(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(o, "/* What the functions below return: of init, check_weights and load a negative "
+                   "number when");
+    oi_out_line(o, " * they refuse, of a step the number of the error: 44 is E044. */");
+    oi_out_open(o, "enum");
+    for (size_t i = 0; i < OI_COUNT(errors); i++)
+        oi_out_line(o, "%s_%s = %d, /* %s */", c->name, errors[i].name, errors[i].number,
+                    errors[i].meaning);
+    oi_out_close(o, ";");
+    oi_out_line(o, "%s", "");
+}
+
+/* -- functions -- */
+
+static const char init_text[] =
+    "/* Prepares *s for its first step, whatever it held: clears it and takes the weights, which\n"
+    " * must stay where they are and as they are while *s is used. Checks their address, size and\n"
+    " * head, not every byte: NAME_check_weights does. On an error *s is as before. */\n"
+    "int NAME_init(NAME *s, const void *weights, size_t size);\n\n"
+    "/* Whether every byte of the weights is what it was when they were written: call it once "
+    "where\n"
+    " * they come from a file, a network or flash. Reads all of them. */\n"
+    "int NAME_check_weights(const void *weights, size_t size);\n\n";
+
+static const char step_text[] =
+    "/* One step: reads the inputs in *s, writes the outputs there. On an error the outputs mean\n"
+    " * nothing, and what lasts is as it was before the step. */\n";
+
+static const char state_text[] =
+    "\n/* What lasts from step to step goes back to its beginning, as after NAME_init. */\n"
+    "void NAME_reset(NAME *s);\n\n"
+    "/* Writes what lasts as NAME_SAVED_BYTES bytes, which need no alignment. */\n"
+    "void NAME_save(const NAME *s, void *to);\n\n"
+    "/* Goes on from what NAME_save wrote, after NAME_init. Refuses bytes of another program and\n"
+    " * damaged ones, and sizes that no step leaves; contents of tensors may be anything. On an\n"
+    " * error *s is as before. */\n"
+    "int NAME_load(NAME *s, const void *from, size_t size);\n";
+
+void oi_c_put_functions(oi_cprog *c, oi_out *o)
+{
+    put_sizes(c, o);
+    put_errors(c, o);
+    oi_out_named(o, init_text, c->name);
+    oi_out_text(o, step_text);
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        oi_out_line(o, "int %s(%s *s);", oi_c_step_name(c, g), c->name);
+    oi_out_named(o, state_text, c->name);
+}

@@ -1,0 +1,280 @@
+/* state.c: what lasts from step to step (reset, save, load), and the weights that a program takes
+ * (init, check_weights). Saved bytes and weights come from outside: nothing of them is believed
+ * before it was checked, and a refused call changes nothing.
+ *
+ * A saved state, numbers as the device stores them:
+ *
+ *    0  "OISTATE" and a 0   8  version of this format   16  hash of the program and of this layout
+ *   24  size of what follows the head   32  digest of it   40  the struct `keep` */
+#include "emit/c/c.h"
+
+#include "kernel/digest.h"
+
+#include <inttypes.h>
+
+#define STATE_VERSION 1u
+
+/* -- beginnings -- */
+
+static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *place)
+{
+    uint64_t n = t->size_bytes / (oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8);
+    uint64_t bits = t->init;
+    for (unsigned w = oi_dtype_bits(t->dtype); w < 8; w *= 2)
+        bits |= bits << w;
+    bool is_zero = t->init == 0 && !(oi_dtype_bits(t->dtype) < 8 && bits);
+    if (t->rank == 0 && is_zero) {
+        oi_out_line(o, "%s = 0;", place);
+    } else if (is_zero) {
+        oi_out_line(o, "memset(%s, 0, %" PRIu64 ");", place, t->size_bytes);
+    } else {
+        bool packed = oi_dtype_bits(t->dtype) < 8;
+        const char *v = oi_c_literal(c->arena, t->dtype, t->init);
+        if (packed || oi_form_of(t->dtype) != t->dtype) /* stored as bits */
+            v = oi_arena_printf(c->arena, "%" PRIu64, packed ? bits & 255 : bits);
+        if (t->rank == 0) {
+            oi_out_line(o, "%s = %s;", place, v);
+            return;
+        }
+        oi_out_line(o, "for (size_t e = 0; e < %" PRIu64 "; e++)", n);
+        oi_out_line(o, "    %s[e] = %s;", place, v);
+    }
+}
+
+void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t id)
+{
+    const oi_tensor *t = &c->u->tensors.at[id];
+    const char *at = oi_c_address(c, &(oi_port){.tensor = id});
+    bool by_name = t->rank == 0 && t->space != OI_SPACE_ARENA && t->space != OI_SPACE_WEIGHTS;
+    if (t->start == OI_START_MODEL)
+        oi_out_line(o, "memcpy(%s, %s, %" PRIu64 ");", at,
+                    oi_c_address(c, &(oi_port){.tensor = t->from}), oi_tensor_bytes(t));
+    else if (t->space == OI_SPACE_ARENA && t->rank == 0)
+        put_fill(c, o, t, oi_arena_printf(c->arena, "*%s", at));
+    else if (t->space == OI_SPACE_ARENA)
+        put_fill(c, o, t, oi_arena_printf(c->arena, "(%s)", at));
+    else
+        put_fill(c, o, t, by_name ? at + 1 : at);
+}
+
+/* -- reset, save, load -- */
+
+static void put_reset(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(o, "void %s_reset(%s *s)", c->name, c->name);
+    oi_out_brace(o);
+    if (c->u->stores.n == 0)
+        oi_out_line(o, "(void)s;");
+    for (size_t i = 0; i < c->u->stores.n; i++) {
+        const oi_store_var *v = &c->u->stores.at[i];
+        const oi_tensor *t = &c->u->tensors.at[v->tensor];
+        oi_c_put_start(c, o, v->tensor);
+        for (uint32_t a = 0; a < v->rank; a++)
+            if (v->grows)
+                oi_out_line(o, "s->keep.%s_size[%u] = %" PRId64 ";", t->name, a, v->first[a]);
+        if (v->has_marks)
+            oi_out_line(o, "memset(s->keep.%s_written, 0, sizeof s->keep.%s_written);", t->name,
+                        t->name);
+    }
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+/* Where a member of `keep` lies in a saved one. */
+static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *part)
+{
+    return oi_arena_printf(c->arena, "keep + offsetof(%s, keep.%s_%s) - offsetof(%s, keep)",
+                           c->name, t->name, part, c->name);
+}
+
+/* Entries that are said to exist lie within the sizes. */
+static void put_mark_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
+{
+    const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    oi_buf outside = {0};
+    uint64_t stride = 1;
+    for (uint32_t a = v->n_table; a-- > 0; stride *= (uint64_t)v->most[a]) {
+        oi_buf_puts(&outside, outside.n ? " || e" : "e");
+        if (stride > 1)
+            oi_buf_printf(&outside, " / %" PRIu64, stride);
+        if (a > 0)
+            oi_buf_printf(&outside, " %% %" PRId64, v->most[a]);
+        oi_buf_printf(&outside, " >= size[%u]", a);
+    }
+    oi_out_line(o, "marks = %s;", saved_member(c, t, "written"));
+    oi_out_line(o, "for (int64_t e = 0; e < %" PRIu64 "; e++)", stride);
+    oi_out_line(o, "    if (marks[e] > 1 || (marks[e] && (%s)))",
+                oi_buf_to_arena(&outside, c->arena));
+    oi_out_line(o, "        return 0;");
+}
+
+static void put_size_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
+{
+    const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    oi_out_line(o, "memcpy(size, %s,", saved_member(c, t, "size"));
+    oi_out_line(o, "       %u * sizeof *size);", v->rank);
+    for (uint32_t a = 0; a < v->rank; a++) {
+        if (v->first[a] == v->most[a])
+            oi_out_line(o, "if (size[%u] != %" PRId64 ")", a, v->most[a]);
+        else
+            oi_out_line(o, "if (size[%u] < %" PRId64 " || size[%u] > %" PRId64 ")", a, v->first[a],
+                        a, v->most[a]);
+        oi_out_line(o, "    return 0;");
+    }
+}
+
+/* Whether steps can go on from a saved state: what they do not check themselves is within its
+ * bounds. False: all of it is checked where it is used. */
+static bool put_state_check(oi_cprog *c, oi_out *o)
+{
+    uint32_t rank = 0;
+    bool has_marks = false;
+    for (size_t i = 0; i < c->u->stores.n; i++) {
+        const oi_store_var *v = &c->u->stores.at[i];
+        rank = v->grows && v->rank > rank ? v->rank : rank;
+        has_marks |= v->has_marks;
+    }
+    if (rank == 0)
+        return false;
+    oi_out_line(o, "/* Whether sizes and marks of a saved state are such as steps leave. */");
+    oi_out_line(o, "static int oi_is_state(const unsigned char *keep)");
+    oi_out_brace(o);
+    oi_out_line(o, "int64_t size[%u];", rank);
+    if (has_marks)
+        oi_out_line(o, "const unsigned char *marks;");
+    for (size_t i = 0; i < c->u->stores.n; i++) {
+        const oi_store_var *v = &c->u->stores.at[i];
+        if (v->grows)
+            put_size_checks(c, o, v);
+        if (v->has_marks)
+            put_mark_checks(c, o, v);
+    }
+    oi_out_line(o, "return 1;");
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+    return true;
+}
+
+static const char save_text[] =
+    "void NAME_save(const NAME *s, void *to)\n"
+    "{\n"
+    "    const unsigned char *keep = (const unsigned char *)&s->keep;\n"
+    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, sizeof s->keep,\n"
+    "                              oi_digest(keep, sizeof s->keep)};\n"
+    "    unsigned char *at = to;\n"
+    "    memcpy(at, \"OISTATE\", 8);\n"
+    "    memcpy(at + 8, head, sizeof head);\n"
+    "    memcpy(at + 40, keep, sizeof s->keep);\n"
+    "}\n\n";
+
+static const char load_text[] =
+    "int NAME_load(NAME *s, const void *from, size_t size)\n"
+    "{\n"
+    "    const unsigned char *at = from;\n"
+    "    uint64_t head[4];\n"
+    "    if (!from || size < 40)\n"
+    "        return NAME_ERROR_STATE_SIZE;\n"
+    "    memcpy(head, at + 8, sizeof head);\n"
+    "    if (memcmp(at, \"OISTATE\", 8) != 0 || head[0] != OI_STATE_VERSION)\n"
+    "        return NAME_ERROR_STATE_FORMAT;\n"
+    "    if (head[1] != OI_STATE_HASH)\n"
+    "        return NAME_ERROR_STATE_OTHER;\n"
+    "    if (size != NAME_SAVED_BYTES || head[2] != sizeof s->keep)\n"
+    "        return NAME_ERROR_STATE_SIZE;\n"
+    "    if (head[3] != oi_digest(at + 40, sizeof s->keep))\n"
+    "        return NAME_ERROR_STATE_DAMAGED;\n";
+
+/* The program and how it lays its state out, without which the bytes mean something else. */
+static uint64_t state_hash(oi_cprog *c)
+{
+    oi_out o = {0};
+    oi_cprog copy = *c; /* whose layout is counted again */
+    oi_c_keep_members(&copy, &o);
+    oi_buf_puts(&o.buf, c->name);
+    const uint64_t parts[] = {c->hash, c->u->graphs_hash,
+                              oi_digest((const unsigned char *)o.buf.text, o.buf.n)};
+    oi_buf_free(&o.buf);
+    return oi_digest((const unsigned char *)parts, sizeof parts);
+}
+
+static void put_save(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(o, "#define OI_STATE_VERSION %u", STATE_VERSION);
+    oi_out_line(o, "#define OI_STATE_HASH    UINT64_C(0x%016" PRIx64 ")", state_hash(c));
+    oi_out_line(o, "%s", "");
+    const bool is_checked = put_state_check(c, o);
+    oi_out_named(o, save_text, c->name);
+    oi_out_named(o, load_text, c->name);
+    o->depth++;
+    if (is_checked) {
+        oi_out_line(o, "if (!oi_is_state(at + 40))");
+        oi_out_line(o, "    return %s_ERROR_STATE_INVALID;", c->name);
+    }
+    oi_out_line(o, "memcpy(&s->keep, at + 40, sizeof s->keep);");
+    oi_out_line(o, "return %s_OK;", c->name);
+    oi_out_close(o, "");
+}
+
+/* -- weights -- */
+
+static const char head_text[] =
+    "/* Whether they begin with the head that this program wants. */\n"
+    "static int oi_check_head(const void *weights, size_t size)\n"
+    "{\n"
+    "    uint64_t head[8];\n"
+    "    if (!weights || (uintptr_t)weights % NAME_WEIGHTS_ALIGN != 0)\n"
+    "        return NAME_ERROR_WEIGHTS_ADDRESS;\n"
+    "    if (size < sizeof head)\n"
+    "        return NAME_ERROR_WEIGHTS_SIZE;\n"
+    "    memcpy(head, weights, sizeof head);\n"
+    "    if (memcmp(weights, \"OIWEIGHT\", 8) != 0 || head[3] != OI_WEIGHTS_VERSION ||\n"
+    "        (head[4] | head[5] | head[6] | head[7]) != 0)\n"
+    "        return NAME_ERROR_WEIGHTS_FORMAT;\n"
+    "    if (head[1] != OI_WEIGHTS_HASH)\n"
+    "        return NAME_ERROR_WEIGHTS_OTHER;\n"
+    "    return size != NAME_WEIGHTS_BYTES || head[2] != size ? NAME_ERROR_WEIGHTS_SIZE : "
+    "NAME_OK;\n"
+    "}\n\n"
+    "int NAME_check_weights(const void *weights, size_t size)\n"
+    "{\n"
+    "    const int error = oi_check_head(weights, size);\n"
+    "    if (error != NAME_OK)\n"
+    "        return error;\n"
+    "    const unsigned char *all = (const unsigned char *)weights + 64;\n"
+    "    if (oi_digest(all, size - 64) != OI_WEIGHTS_HASH)\n"
+    "        return NAME_ERROR_WEIGHTS_DAMAGED;\n"
+    "    return NAME_OK;\n"
+    "}\n\n"
+    "int NAME_init(NAME *s, const void *weights, size_t size)\n"
+    "{\n"
+    "    const int error = oi_check_head(weights, size);\n"
+    "    if (error != NAME_OK)\n"
+    "        return error;\n"
+    "    if ((uintptr_t)s % NAME_STRUCT_ALIGN != 0)\n"
+    "        return NAME_ERROR_STRUCT_ADDRESS;\n"
+    "    memset(s, 0, sizeof *s);\n"
+    "    s->weights = weights;\n";
+
+static void put_weights(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(o, "#define OI_WEIGHTS_VERSION %u", OI_WEIGHTS_VERSION);
+    oi_out_line(o, "#define OI_WEIGHTS_HASH    UINT64_C(0x%016" PRIx64 ")", c->hash);
+    oi_out_line(o, "%s", "");
+    oi_out_named(o, head_text, c->name);
+    o->depth++;
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        for (size_t i = 0; i < c->u->graphs.at[g].inputs.n; i++)
+            if (c->u->tensors.at[c->u->graphs.at[g].inputs.at[i]].init)
+                oi_c_put_start(c, o, c->u->graphs.at[g].inputs.at[i]);
+    oi_out_line(o, "%s_reset(s);", c->name);
+    oi_out_line(o, "return %s_OK;", c->name);
+    oi_out_close(o, "");
+    oi_out_line(o, "%s", "");
+}
+
+void oi_c_state(oi_cprog *c)
+{
+    put_reset(c, &c->out);
+    put_weights(c, &c->out);
+    put_save(c, &c->out);
+}

@@ -30,6 +30,7 @@ typedef struct oi_cprog {
      * a log of what changed, when that has a bound and is shorter */
     enum { OI_UNDO_NONE, OI_UNDO_COPY, OI_UNDO_LOG } undo;
     uint64_t keep_bytes, log_bytes;
+    bool *is_retyped;      /* by tensor: its memory holds values of another type at another time */
     uint32_t n_numbers;    /* that codes have given names */
     const char *rows;      /* the last arguments of kernels that take turns */
     uint64_t times;        /* how often a step runs the present statement, at most */
@@ -139,7 +140,21 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);
 
 void oi_c_main(oi_cprog *c, oi_emitted *files);
 void oi_c_build_files(oi_cprog *c, oi_emitted *files);
-const char *oi_c_flags(oi_cprog *c); /* of the compiler, for the target's instructions */
+
+/* -- compiler.c: what a file tells its compiler -- */
+
+const char *oi_c_flags(oi_cprog *c); /* that compilers need which cannot be told so; "": none */
+const char *oi_c_needs(oi_cprog *c); /* instruction sets that the processor must have, by name */
+void oi_c_put_compiler_checks(oi_cprog *c,
+                              oi_out *o);       /* before its headers: what cannot be right */
+void oi_c_put_compiler(oi_cprog *c, oi_out *o); /* behind them */
+void oi_c_put_compiler_end(oi_cprog *c, oi_out *o);
+void oi_c_find_reuse(oi_cprog *c);
+/* Before a statement that writes the tensor, or all that the kernel writes: what was read and
+ * written there under another type comes first. */
+void oi_c_put_reuse(oi_cprog *c, uint32_t tensor);
+void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k);
+void oi_c_put_reuse_function(oi_cprog *c, const char *code); /* if it is called */
 
 /* -- mcu.c: programs without a C library -- */
 

@@ -649,12 +649,14 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s)
         count_cache(&x);
     } else {
         make_selection(&x);
-        if (s->node->kind == OI_NODE_CACHE_READ)
+        if (s->node->kind == OI_NODE_CACHE_READ) {
+            oi_c_put_reuse(c, s->b.tensor);
             read_cache(&x);
-        else if (x.writes)
+        } else if (x.writes) {
             write_cache(&x);
-        else
+        } else {
             reset_cache(&x);
+        }
     }
     oi_out_close(&c->out, "");
 }

@@ -120,6 +120,7 @@ void oi_c_certify(oi_unit *u, oi_certificate *out)
 {
     oi_cprog c = {.u = u, .arena = u->arena, .name = u->name};
     oi_out o = {0};
+    oi_c_find_reuse(&c);
     oi_c_undo_plan(&c);
     put_struct(&c, &o);
     oi_buf_free(&o.buf);
@@ -244,6 +245,7 @@ static void put_step(oi_cprog *c)
         bool works = t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT;
         if (!works || t->graph != c->graph || !t->var || t->start == OI_START_NONE)
             continue;
+        oi_c_put_reuse(c, (uint32_t)i);
         if (!t->run_dims)
             oi_c_put_start(c, o, (uint32_t)i);
         for (uint32_t d = 0; d < t->rank; d++)
@@ -315,6 +317,7 @@ static void put_code(oi_cprog *c)
     c->out = (oi_out){0};
     put_holes(c, code);
     oi_c_undo_functions(c);
+    oi_c_put_reuse_function(c, code);
     put_meet(c, code);
     oi_out_text(&c->out, code);
     oi_buf_putc(&c->out.buf, '\0');
@@ -350,6 +353,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
         oi_arena_printf(c->arena,
                         "%s.c: helpers, kernels, and the steps made of them: start reading there.",
                         c->name));
+    oi_c_put_compiler_checks(c, &o);
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     if (oi_c_is_shared(c))
         oi_out_line(&o, "#include \"team.h\"");
@@ -363,7 +367,9 @@ static void put_source(oi_cprog *c, oi_emitted *files)
         oi_out_line(&o, "#include <string.h>");
     }
     oi_out_line(&o, "%s", "");
-    oi_out_line(&o, "_Static_assert(sizeof(%s) <= %" PRIu64 ", \"the certificate holds\");",
+    oi_c_put_compiler(c, &o);
+    oi_out_line(&o, "/* the certificate holds */");
+    oi_out_line(&o, "typedef char %s_certified[sizeof(%s) <= %" PRIu64 " ? 1 : -1];", c->name,
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
     put_mixed(c, &o);
@@ -372,6 +378,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_buf_add(&o.buf, helpers.text, helpers.n);
     oi_buf_free(&helpers);
     oi_out_text(&o, c->out.buf.text);
+    oi_c_put_compiler_end(c, &o);
     oi_buf_putc(&o.buf, '\0');
     o.buf.n--; /* the end is only for looking */
     if (oi_c_is_freestanding(c))
@@ -399,6 +406,7 @@ void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *f
 {
     oi_cprog c = {.u = u, .arena = u->arena, .name = u->name, .hash = hash};
     c.certificate = *k;
+    oi_c_find_reuse(&c);
     oi_c_undo_plan(&c);
     put_header(&c, files);
     put_source(&c, files);

@@ -362,6 +362,7 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     oi_buf text = {0};
     const bool *used = used_scalars(c, k);
     oi_c_kernel_lengths(c, k);
+    oi_c_put_kernel_reuse(c, k);
     for (size_t i = 0; i < k->ports.n; i++) {
         if (c->u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
             continue;

@@ -212,42 +212,6 @@ static void put_named(oi_cprog *c, oi_out *o, const char *text)
     oi_out_named(o, text, c->name);
 }
 
-/* Instruction sets of the target that compilers must be asked for. */
-static const struct {
-    oi_isa isa;
-    const char *flag;
-} isa_flags[] = {
-    {OI_ISA_AVX2, "-mavx2"},
-    {OI_ISA_FMA, "-mfma"},
-    {OI_ISA_F16C, "-mf16c"},
-    {OI_ISA_AVX512F, "-mavx512f"},
-    {OI_ISA_AVX512BW, "-mavx512bw -mavx512vl -mavx512dq"},
-    {OI_ISA_AVX512VNNI, "-mavx512vnni"},
-    {OI_ISA_AVX512BF16, "-mavx512bf16"},
-    {OI_ISA_AMX_INT8, "-mamx-tile -mamx-int8"},
-    {OI_ISA_AMX_BF16, "-mamx-tile -mamx-bf16"},
-    {OI_ISA_DOTPROD, "-march=armv8.2-a+dotprod"},
-};
-
-const char *oi_c_flags(oi_cprog *c)
-{
-    oi_buf b = {0};
-    for (size_t i = 0; i < OI_COUNT(isa_flags); i++)
-        if (c->u->target->cpu.isa >> isa_flags[i].isa & 1)
-            oi_buf_printf(&b, "%s%s", b.n ? " " : "", isa_flags[i].flag);
-    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
-}
-
-/* Their names, where there are any: what hal_lacks is asked for. */
-static const char *needs(oi_cprog *c)
-{
-    oi_buf b = {0};
-    for (size_t i = 0; i < OI_COUNT(isa_flags); i++)
-        if (c->u->target->cpu.isa >> isa_flags[i].isa & 1)
-            oi_buf_printf(&b, "%s%s", b.n ? " " : "", oi_isa_name(isa_flags[i].isa));
-    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
-}
-
 /* Whether so many bytes are to lie in large pages. */
 static bool is_large(const oi_cprog *c, uint64_t bytes)
 {
@@ -257,8 +221,8 @@ static bool is_large(const oi_cprog *c, uint64_t bytes)
 
 static void put_start(oi_cprog *c, oi_out *o)
 {
-    if (*needs(c)) {
-        oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", needs(c));
+    if (*oi_c_needs(c)) {
+        oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", oi_c_needs(c));
         oi_out_line(o, "if (lacks)");
         oi_out_line(o, "    hal_stop(5, lacks);");
     }
@@ -412,18 +376,18 @@ static void add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, 
     oi_c_add_file(c, files, name, &o);
 }
 
+/* Flags that make it quicker; none is needed for it to be right. */
+#define SPEED "-fno-math-errno -fno-trapping-math"
+
 /* Only the program itself is made of the target's instructions: what comes before it finds out
  * whether they are there. */
 static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
 {
     oi_out o = {0};
     const bool is_shared = oi_c_is_shared(c);
+    oi_out_line(&o, "# CFLAGS may be anything: the program is right under all of them.");
     oi_out_line(&o, "CFLAGS ?= -O3");
-    /* the arena is reused by tensors of different types; no contraction: rounding as simulated */
-    oi_out_line(
-        &o, "CFLAGS += -std=c11 -Wall -Wextra -pedantic -fno-strict-aliasing -ffp-contract=off");
-    /* nobody looks at errno or the flags of floating point: comparisons may go into lanes */
-    oi_out_line(&o, "CFLAGS += -fno-math-errno -fno-trapping-math");
+    oi_out_line(&o, "FLAGS = -std=c11 -Wall -Wextra -pedantic " SPEED);
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "SOURCES = %s", sources);
     oi_out_line(&o, "OBJECTS = $(SOURCES:.c=.o)");
@@ -432,33 +396,56 @@ static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
     oi_out_line(&o, "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm",
                 is_shared ? " -pthread" : "");
     oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
-    oi_out_line(&o, "\t$(CC) $(CFLAGS) -c -o $@ $<");
+    oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
     if (*oi_c_flags(c))
-        oi_out_line(&o, "%s.o: CFLAGS += %s", c->name, oi_c_flags(c));
+        oi_out_line(&o, "%s.o: FLAGS += %s", c->name, oi_c_flags(c));
     oi_out_line(&o, "clean:");
     oi_out_line(&o, "\trm -f %s $(OBJECTS)", c->name);
     oi_out_line(&o, ".PHONY: clean");
     oi_c_add_file(c, files, "Makefile", &o);
 }
 
-static void put_cmake(oi_cprog *c, const char *sources, oi_emitted *files)
+static void put_cmake_demo(oi_cprog *c, const char *sources, oi_out *o)
+{
+    const char *n = c->name;
+    oi_out_line(o, "%s", "");
+    oi_out_line(o,
+                "option(%s_DEMO \"build the program that runs steps on raw tensors\" ${%s_IS_TOP})",
+                n, n);
+    oi_out_line(o, "if(%s_DEMO)", n);
+    oi_out_line(o, "  add_executable(%s_demo %s)", n, sources);
+    oi_out_line(o, "  target_link_libraries(%s_demo PRIVATE %s)", n, n);
+    oi_out_line(o, "  set_target_properties(%s_demo PROPERTIES OUTPUT_NAME %s)", n, n);
+    oi_out_line(o, "endif()");
+}
+
+static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emitted *files)
 {
     oi_out o = {0};
+    const char *n = c->name;
+    oi_out_line(&o, "# The library %s: add_subdirectory() this folder and link %s.", n, n);
     oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
-    oi_out_line(&o, "project(%s LANGUAGES C)", c->name);
-    oi_out_line(&o, "set(CMAKE_C_STANDARD 11)");
-    oi_out_line(&o, "add_executable(%s %s)", c->name, sources);
+    oi_out_line(&o, "project(%s LANGUAGES C)", n);
+    oi_out_line(&o, "set(%s_IS_TOP OFF)", n);
+    oi_out_line(&o, "if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)");
+    oi_out_line(&o, "  set(%s_IS_TOP ON)", n);
+    oi_out_line(&o, "  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)");
+    oi_out_line(&o, "    set(CMAKE_BUILD_TYPE Release)");
+    oi_out_line(&o, "  endif()");
+    oi_out_line(&o, "endif()");
+    oi_out_line(&o, "%s", "");
     if (oi_c_is_shared(c))
         oi_out_line(&o, "find_package(Threads REQUIRED)");
-    oi_out_line(&o,
-                "target_compile_options(%s PRIVATE -O3 -fno-strict-aliasing -ffp-contract=off "
-                "-fno-math-errno -fno-trapping-math)",
-                c->name);
+    oi_out_line(&o, "add_library(%s STATIC %s)", n, library);
+    oi_out_line(&o, "target_include_directories(%s PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})", n);
+    oi_out_line(&o, "set_target_properties(%s PROPERTIES POSITION_INDEPENDENT_CODE ON)", n);
+    oi_out_line(&o, "target_compile_options(%s PRIVATE " SPEED ") # quicker, nothing else", n);
     if (*oi_c_flags(c))
-        oi_out_line(&o, "set_source_files_properties(%s.c PROPERTIES COMPILE_FLAGS \"%s\")",
-                    c->name, oi_c_flags(c));
-    oi_out_line(&o, "target_link_libraries(%s PRIVATE m%s)", c->name,
+        oi_out_line(&o, "set_source_files_properties(%s.c PROPERTIES COMPILE_OPTIONS \"%s\")", n,
+                    oi_c_flags(c));
+    oi_out_line(&o, "target_link_libraries(%s PUBLIC m%s)", n,
                 oi_c_is_shared(c) ? " Threads::Threads" : "");
+    put_cmake_demo(c, demo, &o);
     oi_c_add_file(c, files, "CMakeLists.txt", &o);
 }
 
@@ -474,11 +461,12 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
         add_host_file(c, files, "team_h", "team.h");
         add_host_file(c, files, "team", "team.c");
     }
-    if (*needs(c))
+    if (*oi_c_needs(c))
         add_host_file(c, files, "needs", "needs.c");
-    const char *sources = oi_arena_printf(
-        c->arena, "main.c %s.c hal.c%s%s%s", c->name, c->u->embeds ? " weights.c" : "",
-        oi_c_is_shared(c) ? " team.c" : "", *needs(c) ? " needs.c" : "");
-    put_makefile(c, sources, files);
-    put_cmake(c, sources, files);
+    const char *library =
+        oi_arena_printf(c->arena, "%s.c%s%s", c->name, c->u->embeds ? " weights.c" : "",
+                        oi_c_is_shared(c) ? " team.c" : "");
+    const char *demo = *oi_c_needs(c) ? "main.c hal.c needs.c" : "main.c hal.c";
+    put_makefile(c, oi_arena_printf(c->arena, "%s %s", demo, library), files);
+    put_cmake(c, library, demo, files);
 }

@@ -25,7 +25,7 @@ static const char *const reserved[] = {
     "to", "e", "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
     "take_step", "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team",
     "meet", "part", "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at", "width",
-    "turn", "made", "need", "piece", "next_piece", "team_piece", "is_alone", "let_go"};
+    "turn", "made", "need", "piece", "next_piece", "team_piece", "is_alone", "let_go", "reuse"};
 
 bool oi_c_is_reserved(const char *name)
 {

@@ -189,6 +189,7 @@ static void put_set(oi_cprog *c, const oi_stmt *s)
     const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
     const char *v = oi_c_scalar(c, &s->value);
     oi_c_check_entry(c, &s->a);
+    oi_c_put_reuse(c, s->a.tensor);
     oi_out_line(&c->out, "*%s = %s;", oi_c_address(c, &s->a),
                 t->dtype == OI_I64 ? v
                                    : oi_arena_printf(c->arena, "(%s)%s", oi_c_type(t->dtype), v));

@@ -690,6 +690,55 @@ OI_API void oi_random_i64(uint64_t seed, int64_t low, int64_t high, int64_t *out
  *     OI_INSERT(exec, x, data, n);                  const float *y = OI_FETCH_F32(exec, y, &n);
  *     OI_TRY_INSERT(exec, x, data, n, diag);        OI_TRY_FETCH_F32(exec, y, &y, &n, diag);
  * The element type of an insert follows from the pointer. */
+#if defined(__cplusplus)
+extern "C++" { /* overloads, which C spells as one expression */
+inline oi_dtype oi_dtype_of(const float *)
+{
+    return OI_F32;
+}
+inline oi_dtype oi_dtype_of(const double *)
+{
+    return OI_F64;
+}
+inline oi_dtype oi_dtype_of(const int8_t *)
+{
+    return OI_I8;
+}
+inline oi_dtype oi_dtype_of(const int16_t *)
+{
+    return OI_I16;
+}
+inline oi_dtype oi_dtype_of(const int32_t *)
+{
+    return OI_I32;
+}
+inline oi_dtype oi_dtype_of(const int64_t *)
+{
+    return OI_I64;
+}
+inline oi_dtype oi_dtype_of(const uint8_t *)
+{
+    return OI_U8;
+}
+inline oi_dtype oi_dtype_of(const uint16_t *)
+{
+    return OI_U16;
+}
+inline oi_dtype oi_dtype_of(const uint32_t *)
+{
+    return OI_U32;
+}
+inline oi_dtype oi_dtype_of(const uint64_t *)
+{
+    return OI_U64;
+}
+inline oi_dtype oi_dtype_of(const bool *)
+{
+    return OI_BOOL;
+}
+}
+#define OI_DTYPE_OF(data) oi_dtype_of(data)
+#else
 #define OI_DTYPE_OF(data)                                                                        \
     _Generic((data), const float *: OI_F32, float *: OI_F32, const double *: OI_F64,             \
         double *: OI_F64, const int8_t *: OI_I8, int8_t *: OI_I8, const int16_t *: OI_I16,       \
@@ -697,6 +746,7 @@ OI_API void oi_random_i64(uint64_t seed, int64_t low, int64_t high, int64_t *out
         int64_t *: OI_I64, const uint8_t *: OI_U8, uint8_t *: OI_U8, const uint16_t *: OI_U16,   \
         uint16_t *: OI_U16, const uint32_t *: OI_U32, uint32_t *: OI_U32,                        \
         const uint64_t *: OI_U64, uint64_t *: OI_U64, const bool *: OI_BOOL, bool *: OI_BOOL)
+#endif
 #define OI_INSERT(exec, name, data, n) \
     oi_insert_or_stop((exec), #name, OI_DTYPE_OF(data), (data), (n))
 #define OI_TRY_INSERT(exec, name, data, n, diag) \

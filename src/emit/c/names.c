@@ -7,6 +7,14 @@ static const char *const reserved[] = {
     "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
     "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
     "unsigned", "void", "volatile", "while", "asm", "typeof", "bool", "true", "false", "main",
+    /* C++'s: the header is for it, too */
+    "alignas", "alignof", "and", "and_eq", "bitand", "bitor", "catch", "char8_t", "char16_t",
+    "char32_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast",
+    "consteval", "constexpr", "constinit", "decltype", "delete", "dynamic_cast", "explicit",
+    "export", "friend", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+    "operator", "or", "or_eq", "private", "protected", "public", "reinterpret_cast", "requires",
+    "static_assert", "static_cast", "template", "this", "thread_local", "throw", "try", "typeid",
+    "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
     /* the library's */
     "NULL", "NAN", "INFINITY", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
     "uint32_t", "uint64_t", "size_t", "memcpy", "memset", "memcmp", "memmove", "exit", "strtol",

@@ -1,6 +1,9 @@
 /* check.c: `openinfer check`. */
 #include "cli.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const char *model_path;
 static bool strict, as_json;
 static cli_list size_list;
@@ -14,13 +17,80 @@ static const cli_option options[] = {
     OPT_END,
 };
 
+/* -- tensors of the package that no graph reads -- */
+
+static bool *is_used; /* by tensor of the --model; NULL when it is not counted */
+static size_t n_tensors;
+
+static void mark_used(void *ctx, size_t tensor)
+{
+    (void)ctx;
+    if (is_used && tensor < n_tensors)
+        is_used[tensor] = true;
+}
+
+static oi_status start_counting(oi_model *model)
+{
+    if (!model_path || is_used)
+        return OI_OK;
+    n_tensors = oi_model_n_tensors(model);
+    is_used = calloc(n_tensors + 1, sizeof *is_used);
+    return is_used ? OI_OK : cli_fail(OI_ERR_ENV, "out of memory");
+}
+
+static void list_unused(const oi_model *model)
+{
+    enum { SHOWN = 20 }; /* what a person reads */
+    size_t n = 0, shown = 0;
+    for (size_t i = 0; i < n_tensors; i++)
+        n += !is_used[i];
+    if (n)
+        printf("%s: %zu of %zu tensors are not used: ", oi_model_path(model), n, n_tensors);
+    for (size_t i = 0; i < n_tensors && shown < SHOWN; i++)
+        if (!is_used[i])
+            printf("%s%s", shown++ ? ", " : "", oi_model_tensor_name(model, i));
+    if (n > shown)
+        printf(" and %zu more (--json lists them)", n - shown);
+    fputs(n ? "\n" : "", stdout);
+}
+
+static void put_unused(const oi_model *model)
+{
+    const char *comma = "";
+    fputs(",\n  \"unused\": [", stdout);
+    for (size_t i = 0; i < n_tensors; i++) {
+        if (is_used[i])
+            continue;
+        fputs(comma, stdout);
+        cli_json_text(stdout, oi_model_tensor_name(model, i));
+        comma = ", ";
+    }
+    fputs("]", stdout);
+}
+
+/* Says what the --model holds in vain. */
+static oi_status show_unused(oi_diag *diag)
+{
+    oi_model *model = NULL;
+    oi_status status = oi_model_open(model_path, &model, diag);
+    if (status == OI_OK)
+        as_json ? put_unused(model) : list_unused(model);
+    oi_model_close(model);
+    return status;
+}
+
 /* Diagnostics are the result when a program asked for them. */
 static oi_status report_json(oi_status status, oi_diag *diag)
 {
     char *text = NULL;
     oi_status written = oi_diag_to_json(diag, &text);
+    size_t n = written == OI_OK ? strlen(text) : 0; /* "{ ... }" and the line's end */
+    if (n > 3)
+        written = cli_write_bytes(NULL, text, n - 3);
+    if (written == OI_OK && status == OI_OK && is_used)
+        written = show_unused(diag);
     if (written == OI_OK)
-        written = cli_write(NULL, text);
+        written = cli_write(NULL, "\n}\n");
     oi_free(text);
     oi_diag_free(diag);
     return written == OI_OK ? status : written;
@@ -33,8 +103,14 @@ static oi_status check(const char *path, oi_graph **g, oi_model **model, oi_diag
         status = cli_model_open(model_path, &path, 1, model, diag);
     if (status != OI_OK)
         return status;
-    const oi_check_options o = {
-        .strict = strict, .model = *model, .sizes = sizes.at, .n_sizes = sizes.n};
+    const oi_check_options o = {.strict = strict,
+                                .model = *model,
+                                .sizes = sizes.at,
+                                .n_sizes = sizes.n,
+                                .on_tensor = mark_used};
+    status = start_counting(*model);
+    if (status != OI_OK)
+        return status;
     return oi_graph_check(*g, &o, diag);
 }
 
@@ -67,7 +143,11 @@ static oi_status run(cli_args args)
     for (size_t i = 0; i < args.n && status != OI_ERR_USAGE; i++)
         status = cli_worse(status, check_file(args.at[i], diag));
     cli_sizes_free(&sizes);
-    return as_json ? report_json(status, diag) : cli_done(status, diag);
+    if (!as_json && status == OI_OK && is_used)
+        status = show_unused(diag);
+    status = as_json ? report_json(status, diag) : cli_done(status, diag);
+    free(is_used);
+    return status;
 }
 
 static const char *const examples[] = {
@@ -91,7 +171,10 @@ const cli_command CMD_check = {
         "package. - reads text or JSON from standard input. Each file is checked, whatever the "
         "others "
         "are like.\n\n"
-        "Without --model, sizes such as B stay names and only what must be wrong whatever their "
+        "With --model, what the graph needs is looked for in the package, and tensors of the "
+        "package "
+        "that none of the given graphs uses are listed. Without --model, sizes such as B stay "
+        "names and only what must be wrong whatever their "
         "values is reported. At most 20 errors are shown.",
     .examples = examples,
     .options = options,

@@ -470,6 +470,10 @@ typedef struct oi_check_options {
     oi_model *model;      /* also link to this model; NULL: sizes stay names */
     const oi_size *sizes; /* override those of the model */
     size_t n_sizes;
+    bool is_complete;     /* model NULL means that there is none, not that it is not known yet */
+    /* Told each tensor of the model (its place) that the graph may read, maybe several times. */
+    void (*on_tensor)(void *ctx, size_t tensor);
+    void *ctx;
 } oi_check_options;
 
 /* Reports all violations, up to the diag's limit. NULL options = defaults. */

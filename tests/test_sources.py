@@ -166,3 +166,49 @@ def test_inspect_several_and_standard_input(openinfer, folder):
     first, end = json.JSONDecoder().raw_decode(objects)
     assert first["sizevars"] == {"B": 2, "D": 3} and "oi.graph.half" in json.loads(objects[end:])["metadata"]
     assert "no.oinf" in openinfer("inspect", folder / "no.oinf", folder / "plain.oinf", code=3).stderr
+
+
+# -- tensors that no graph uses, weights that no package has --
+
+
+def test_tensors_that_no_graph_uses(openinfer, tmp_path):
+    with PackageWriter(tmp_path / "m.oinf") as w:
+        w.add_sizevar("L", 2)
+        for name in ("a", "b", *(f"W.{i}" for i in range(4)), *(f"V.{i}" for i in range(3))):
+            w.add_tensor(name, TensorSpec([1.0], dtype="f32"))
+    one = (
+        'dynamic { x: f32[1]; n: i64; } volatile { q: f32[1] @ref("a"); }\n'
+        'constant { W(l): f32[1] @pattern("W.{l}"); V(l): f32[1] @pattern("V.{l}"); }\n'
+        "block entry {\n  op add(x, q) >> x;\n"
+        "  loop k (l in 0..L) { op add(x, W[l]) >> x; }\n  return x;\n}\n"
+    )
+    (tmp_path / "one.oi").write_text(one)
+    (tmp_path / "two.oi").write_text(one.replace("W[l]", "V[n]").replace("q: f32", "b: f32").replace("@ref", "").replace('("a")', "").replace("q)", "b)"))
+    out = openinfer("check", "one.oi", "--model", "m.oinf", cwd=tmp_path).stdout.splitlines()
+    assert out[1] == "m.oinf: 6 of 9 tensors are not used: V.0, V.1, V.2, W.2, W.3, b"
+    # an entry that only the run knows may be any; several graphs use what each of them uses
+    out = openinfer("check", "one.oi", "two.oi", "--model", "m.oinf", cwd=tmp_path).stdout.splitlines()
+    assert out[2] == "m.oinf: 2 of 9 tensors are not used: W.2, W.3"
+    value = json.loads(openinfer("check", "one.oi", "two.oi", "--model", "m.oinf", "--json", cwd=tmp_path).stdout)
+    assert value["unused"] == ["W.2", "W.3"]
+    assert "unused" not in json.loads(openinfer("check", "one.oi", "--json", cwd=tmp_path).stdout)
+    with PackageWriter(tmp_path / "many.oinf") as w:
+        w.add_sizevar("L", 0)
+        for i in range(25):
+            w.add_tensor(f"t{i:02}", TensorSpec([1.0], dtype="f32"))
+    (tmp_path / "none.oi").write_text("block entry { return; }")
+    assert "and 5 more (--json lists them)" in openinfer("check", "none.oi", "--model", "many.oinf", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("command", [c for c in WAYS if c not in ("graph", "check")])
+def test_a_misspelt_weight_is_said(openinfer, folder, tmp_path, command):
+    """It computes with zeros; every command that runs the graph says so, once."""
+    words = [str(tmp_path / "out") if w == "OUT" else w for w in WAYS[command]]
+    (tmp_path / "g.oi").write_text(GRAPH.replace("w: f32", "ww: f32").replace("block entry {", "block entry {\n  op neg(ww) >> ww;"))
+    said = openinfer(command, tmp_path / "g.oi", "--model", folder / "plain.oinf", *words).stderr
+    assert said.count("W110") == 1 and "'ww' is read before anything writes it" in said
+    said = openinfer(command, tmp_path / "g.oi", "--size", "B=2", "--size", "D=3", *words).stderr
+    assert said.count("W110") == 1 and "name its package with --model" in said
+    if command == "run":
+        words += ["--model", folder / "plain.oinf", "--strict"]
+        assert "E023" in openinfer("run", tmp_path / "g.oi", *words, code=1).stderr

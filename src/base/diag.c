@@ -113,7 +113,23 @@ typedef struct add_args {
     oi_place at;
     const char *code, *fmt;
     va_list *args;
+    bool is_known; /* a warning that was given before, by another check of the same graph */
 } add_args;
+
+static bool is_same(const oi_message *a, const oi_message *b)
+{
+    return a->severity == b->severity && a->line == b->line && a->col == b->col &&
+           strcmp(a->code, b->code) == 0 && strcmp(a->text, b->text) == 0 &&
+           strcmp(a->file, b->file) == 0 && strcmp(a->pointer, b->pointer) == 0;
+}
+
+static bool is_known(const oi_diag *d, const oi_message *m)
+{
+    for (size_t i = 0; i < d->messages.n; i++)
+        if (is_same(&d->messages.at[i], m))
+            return true;
+    return false;
+}
 
 /* Many messages may point into one huge line: they share one copy. */
 static const char *copy_line(oi_diag *d, const char *file, uint32_t line, oi_bytes text)
@@ -151,7 +167,9 @@ static void add_message(void *ctx)
             m.source = copy_line(x->d, file, m.line, line);
     }
     m.text = oi_arena_vprintf(a, x->fmt, *x->args);
-    *OI_PUSH(a, &x->d->messages) = m;
+    x->is_known = x->severity == OI_WARNING && is_known(x->d, &m);
+    if (!x->is_known)
+        *OI_PUSH(a, &x->d->messages) = m;
 }
 
 static void add(oi_diag *d, oi_severity severity, oi_place at, const char *code, const char *fmt,
@@ -159,8 +177,9 @@ static void add(oi_diag *d, oi_severity severity, oi_place at, const char *code,
 {
     va_list copy;
     va_copy(copy, args);
-    add_args x = {d, severity, at, code, fmt, &copy};
-    d->dropped_last = oi_arena_guard(d->arena, add_message, &x) != OI_OK;
+    add_args x = {d, severity, at, code, fmt, &copy, false};
+    d->dropped_last = oi_arena_guard(d->arena, add_message, &x) != OI_OK || x.is_known;
+    d->warnings -= x.is_known;
     va_end(copy);
 }
 

@@ -105,7 +105,8 @@ static void make(void *ctx)
 static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
                             const oi_synth_options *o, oi_diag *d)
 {
-    oi_check_options check = {.model = model, .sizes = o->sizes, .n_sizes = o->n_sizes};
+    oi_check_options check = {
+        .model = model, .sizes = o->sizes, .n_sizes = o->n_sizes, .is_complete = true};
     OI_TRY(oi_graph_check(g, &check, d));
     OI_TRY(oi_program_bind(g, model, o->sizes, o->n_sizes,
                            p->unit.target->preferences.default_precision,

@@ -16,6 +16,7 @@ static void run(void *ctx)
     t->syms = oi_graph_symbols(t->g, t->a);
     t->dims = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->dims);
     oi_typer_check_given(t);
+    t->has_value = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->has_value);
     if (t->model) {
         oi_link_states(t);
         oi_link_vars(t);
@@ -27,6 +28,8 @@ static void run(void *ctx)
     }
     if (t->model)
         oi_link_keys(t);
+    if ((t->model || t->is_complete) && !t->is_broken)
+        oi_link_reads(t);
 }
 
 static oi_status check(oi_typer *t)
@@ -35,6 +38,7 @@ static oi_status check(oi_typer *t)
     oi_status status = oi_graph_check_structure(t->g, t->strict, t->d);
     if (status == OI_ERR_ENV)
         return status;
+    t->is_broken = status != OI_OK;
     status = oi_arena_guard(t->a, run, t);
     oi_diag_sort(t->d, first);
     if (t->unreadable)
@@ -53,6 +57,9 @@ oi_status oi_graph_check(const oi_graph *g, const oi_check_options *options, oi_
         t.model = options->model;
         t.given = options->sizes;
         t.n_given = options->n_sizes;
+        t.is_complete = options->is_complete;
+        t.on_tensor = options->on_tensor;
+        t.on_tensor_ctx = options->ctx;
     }
     oi_status status = t.d && t.a ? check(&t) : OI_ERR_ENV;
     oi_json_free(t.json);

@@ -33,6 +33,8 @@ void oi_quant_fill(const oi_symbols *syms, const oi_model *m, const oi_node *n, 
 bool oi_quant_find(const oi_model *m, const oi_symbol *s, uint32_t part, oi_arena *a,
                    oi_tensor_info *out);
 const char *oi_quant_suffix(uint32_t part); /* of its name: "#scale" */
+/* name[0 ... n) is one of those that the pattern of a prefix table makes. */
+bool oi_pattern_makes(const char *pattern, const char *name, size_t n);
 
 typedef struct oi_typer {
     const oi_graph *g;
@@ -40,6 +42,10 @@ typedef struct oi_typer {
     const oi_size *given; /* sizes with another value than the model's */
     size_t n_given;
     bool strict;
+    bool is_complete;                            /* without a model there is none */
+    void (*on_tensor)(void *ctx, size_t tensor); /* told what is linked; or NULL */
+    void *on_tensor_ctx;
+    bool *has_value; /* by place in syms->list: the model or @init sets it */
     oi_diag *d;
     oi_arena *a; /* scratch */
     const oi_symbols *syms;
@@ -56,6 +62,7 @@ typedef struct oi_typer {
     uint64_t n_keys;          /* looked up so far */
     oi_graph *spare;          /* holds expressions that come with the model, or NULL */
     struct json_object *json; /* the state spec being read, or NULL */
+    bool is_broken;           /* the structure is wrong: what runs after what is not known */
     bool unreadable;          /* the check ended because the model cannot be read */
 } oi_typer;
 
@@ -90,7 +97,7 @@ bool oi_typer_value(oi_typer *t, const oi_value *v, oi_op_value *out);
 /* Fills t->args; false when the row knows an attribute not or twice (reported before). */
 bool oi_typer_args(oi_typer *t, const oi_node *n, const oi_op *op);
 
-/* -- link.c, link_keys.c, link_state.c: the graph against its model -- */
+/* -- link*.c: the graph against its model -- */
 typedef enum oi_found {
     OI_FOUND_NOTHING,
     OI_FOUND_WRONG, /* reported */
@@ -102,6 +109,9 @@ oi_found oi_link_key(oi_typer *t, oi_place at, const oi_type *declared, const ch
 void oi_link_vars(oi_typer *t);
 void oi_link_names(oi_typer *t, const oi_node *n);
 void oi_link_keys(oi_typer *t);
+void oi_link_uses(oi_typer *t, const char *key); /* tells on_tensor, when it is a tensor */
+/* link_reads.c: W110, E023: variables that are read before anything sets them. */
+void oi_link_reads(oi_typer *t);
 void oi_link_states(oi_typer *t);
 /* The initial value that the model's state spec gives a variable without @init; false: none. */
 bool oi_link_init(oi_typer *t, const oi_symbol *s, oi_scalar *out);

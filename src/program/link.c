@@ -139,11 +139,19 @@ static bool exact_number(oi_typer *t, oi_place at, const oi_type *declared, cons
     return false;
 }
 
+void oi_link_uses(oi_typer *t, const char *key)
+{
+    size_t at, n = strcspn(key, "#"); /* quantisation data is its tensor's */
+    if (t->on_tensor && oi_model_tensor_index(t->model, oi_arena_text(t->a, key, n), &at) == OI_OK)
+        t->on_tensor(t->on_tensor_ctx, at);
+}
+
 static oi_found from_tensor(oi_typer *t, oi_place at, const oi_type *declared, const char *key)
 {
     oi_tensor_info info;
     if (oi_model_tensor_info(t->model, key, &info) != OI_OK)
         return OI_FOUND_NOTHING;
+    oi_link_uses(t, key);
     if (!same_type(t, at, declared, "tensor", key, info.dtype, info.dims, info.rank))
         return OI_FOUND_WRONG;
     return info.has_data ? OI_FOUND_DATA : OI_FOUND_NO_DATA;
@@ -226,6 +234,7 @@ static void link(oi_typer *t, const oi_symbol *s)
     if (v->indices.n || !oi_typer_type(t, s, &declared))
         return; /* tables: link_keys.c, link_state.c */
     oi_found f = find(t, v, &declared);
+    t->has_value[s - t->syms->list.at] = f == OI_FOUND_DATA || f == OI_FOUND_WRONG || v->ref_name;
     if (f == OI_FOUND_NOTHING && v->ref_name)
         missing_key(t, v);
     else if (f == OI_FOUND_DATA && v->has_init && v->kind != OI_DYNAMIC)

@@ -175,6 +175,16 @@ static bool entry(oi_typer *t, const oi_node *n, const oi_access *a, const oi_sy
     return good;
 }
 
+/* Entries that only the run knows: any tensor that the pattern makes may be read. */
+static void use_all(oi_typer *t, const oi_symbol *s)
+{
+    for (size_t i = 0; t->on_tensor && i < oi_model_n_tensors(t->model); i++) {
+        const char *name = oi_model_tensor_name(t->model, i);
+        if (oi_pattern_makes(s->var->pattern, name, strlen(name)))
+            t->on_tensor(t->on_tensor_ctx, i);
+    }
+}
+
 static void use(void *ctx, const oi_node *n, const oi_use *u)
 {
     oi_typer *t = ctx;
@@ -186,11 +196,15 @@ static void use(void *ctx, const oi_node *n, const oi_use *u)
     for (size_t i = 0; i < a->sels.n; i++)
         if (a->sels.at[i].is_slice)
             return; /* E045 */
-    if (!gather(t, n, a, &l))
+    if (!gather(t, n, a, &l)) {
+        use_all(t, s);
         return;
+    }
     do {
-        if (t->n_keys++ >= MAX_KEYS || !entry(t, n, a, s, &l))
+        if (t->n_keys++ >= MAX_KEYS || !entry(t, n, a, s, &l)) {
+            use_all(t, s);
             return;
+        }
     } while (next(&l));
 }
 

@@ -13,8 +13,7 @@ const char *oi_quant_suffix(uint32_t part)
     return suffixes[part];
 }
 
-/* name[0 ... n) is one of those that the pattern of a prefix table makes. */
-static bool matches(const char *pattern, const char *name, size_t n)
+bool oi_pattern_makes(const char *pattern, const char *name, size_t n)
 {
     const char *end = name + n;
     for (const char *p = pattern; *p; p++) {
@@ -44,7 +43,7 @@ static bool find_entry(const oi_model *m, const char *pattern, const char *suffi
         *out = m->tensors[i];
         size_t n = strlen(out->name);
         if (n > n_suffix && strcmp(out->name + n - n_suffix, suffix) == 0 &&
-            matches(pattern, out->name, n - n_suffix))
+            oi_pattern_makes(pattern, out->name, n - n_suffix))
             return true;
     }
     return false;

@@ -43,8 +43,11 @@ static void prepare(void *ctx)
 static oi_status build(oi_sim *s, oi_model *model, const oi_graph *graph, oi_diag *d)
 {
     const oi_sim_options *o = &s->options;
-    oi_check_options check = {
-        .strict = o->strict, .model = model, .sizes = o->sizes, .n_sizes = o->n_sizes};
+    oi_check_options check = {.strict = o->strict,
+                              .model = model,
+                              .sizes = o->sizes,
+                              .n_sizes = o->n_sizes,
+                              .is_complete = true};
     OI_TRY(oi_graph_check(graph, &check, d));
     OI_TRY(oi_program_bind(graph, model, o->sizes, o->n_sizes, o->precision, &s->program, d));
     if (model && !(s->weights = oi_weights_new(model, o->memory_limit)))

@@ -405,6 +405,17 @@ static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
     oi_c_add_file(c, files, "Makefile", &o);
 }
 
+static void put_cmake_top(const char *n, oi_out *o)
+{
+    oi_out_line(o, "set(%s_IS_TOP OFF)", n);
+    oi_out_line(o, "if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)");
+    oi_out_line(o, "  set(%s_IS_TOP ON)", n);
+    oi_out_line(o, "  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)");
+    oi_out_line(o, "    set(CMAKE_BUILD_TYPE Release)");
+    oi_out_line(o, "  endif()");
+    oi_out_line(o, "endif()");
+}
+
 static void put_cmake_demo(oi_cprog *c, const char *sources, oi_out *o)
 {
     const char *n = c->name;
@@ -419,6 +430,7 @@ static void put_cmake_demo(oi_cprog *c, const char *sources, oi_out *o)
     oi_out_line(o, "endif()");
 }
 
+/* demo NULL: there is no program to show the library. */
 static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emitted *files)
 {
     oi_out o = {0};
@@ -426,13 +438,8 @@ static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emi
     oi_out_line(&o, "# The library %s: add_subdirectory() this folder and link %s.", n, n);
     oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
     oi_out_line(&o, "project(%s LANGUAGES C)", n);
-    oi_out_line(&o, "set(%s_IS_TOP OFF)", n);
-    oi_out_line(&o, "if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)");
-    oi_out_line(&o, "  set(%s_IS_TOP ON)", n);
-    oi_out_line(&o, "  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)");
-    oi_out_line(&o, "    set(CMAKE_BUILD_TYPE Release)");
-    oi_out_line(&o, "  endif()");
-    oi_out_line(&o, "endif()");
+    if (demo)
+        put_cmake_top(n, &o);
     oi_out_line(&o, "%s", "");
     if (oi_c_is_shared(c))
         oi_out_line(&o, "find_package(Threads REQUIRED)");
@@ -443,9 +450,11 @@ static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emi
     if (*oi_c_flags(c))
         oi_out_line(&o, "set_source_files_properties(%s.c PROPERTIES COMPILE_OPTIONS \"%s\")", n,
                     oi_c_flags(c));
-    oi_out_line(&o, "target_link_libraries(%s PUBLIC m%s)", n,
-                oi_c_is_shared(c) ? " Threads::Threads" : "");
-    put_cmake_demo(c, demo, &o);
+    if (demo) {
+        oi_out_line(&o, "target_link_libraries(%s PUBLIC m%s)", n,
+                    oi_c_is_shared(c) ? " Threads::Threads" : "");
+        put_cmake_demo(c, demo, &o);
+    }
     oi_c_add_file(c, files, "CMakeLists.txt", &o);
 }
 
@@ -454,6 +463,8 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     add_host_file(c, files, "hal_h", "hal.h");
     if (oi_c_is_freestanding(c)) {
         oi_c_mcu_files(c, files);
+        put_cmake(c, oi_arena_printf(c->arena, "%s.c weights.c freestanding.c", c->name), NULL,
+                  files);
         return;
     }
     add_host_file(c, files, "hal", "hal.c");

@@ -195,8 +195,7 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     oi_out_line(&o, "CPU =%s%s%s%s", k->flags ? " " : "", k->flags ? k->flags : "",
                 fpu && *fpu ? " " : "", fpu ? fpu : "");
     oi_out_line(&o, "CFLAGS ?= -O2");
-    oi_out_line(&o, "FLAGS = $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding "
-                    "-fno-strict-aliasing -ffp-contract=off \\");
+    oi_out_line(&o, "FLAGS = $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding \\");
     oi_out_line(&o, "  -fno-math-errno -ffunction-sections -fdata-sections -fstack-usage");
     oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o%s", n,
                 f != NO_FAMILY ? " main.o hal.o start.o" : "");
@@ -212,8 +211,6 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     }
     oi_out_line(&o, "%%.o: %%.c %s.h hal.h freestanding.h", n);
     oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
-    oi_out_line(&o, "# the loops in it are not to become calls of themselves");
-    oi_out_line(&o, "freestanding.o: FLAGS += -fno-builtin -fno-tree-loop-distribute-patterns");
     if (t->mcu.clock_hz)
         oi_out_line(&o, "hal.o: FLAGS += -DCLOCK_HZ=%" PRIu64 "u", t->mcu.clock_hz);
     if (f != NO_FAMILY)

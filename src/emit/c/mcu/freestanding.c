@@ -4,6 +4,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A project's own functions of these names go first. Loops in here must not become calls of the
+ * functions that they are. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#define OWN __attribute__((weak, no_builtin("memcpy", "memmove", "memset")))
+#else
+#pragma GCC optimize("fp-contract=off", "no-tree-loop-distribute-patterns")
+#define OWN __attribute__((weak))
+#endif
+
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int value, size_t n);
@@ -30,7 +40,7 @@ double sqrt(double x);
 
 typedef uint32_t __attribute__((may_alias)) word;
 
-void *memcpy(void *restrict to, const void *restrict from, size_t n)
+OWN void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
     unsigned char *t = to;
     const unsigned char *f = from;
@@ -42,7 +52,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
     return to;
 }
 
-void *memmove(void *to, const void *from, size_t n)
+OWN void *memmove(void *to, const void *from, size_t n)
 {
     unsigned char *t = to;
     const unsigned char *f = from;
@@ -53,7 +63,7 @@ void *memmove(void *to, const void *from, size_t n)
     return to;
 }
 
-void *memset(void *to, int value, size_t n)
+OWN void *memset(void *to, int value, size_t n)
 {
     unsigned char *t = to;
     uint32_t all = (unsigned char)value * 0x01010101u;
@@ -66,7 +76,7 @@ void *memset(void *to, int value, size_t n)
     return to;
 }
 
-int memcmp(const void *a, const void *b, size_t n)
+OWN int memcmp(const void *a, const void *b, size_t n)
 {
     const unsigned char *p = a, *q = b;
     for (; n; n--, p++, q++)
@@ -87,28 +97,28 @@ typedef union twice {
     uint64_t u;
 } twice;
 
-float fabsf(float x)
+OWN float fabsf(float x)
 {
     single s = {x};
     s.u &= 0x7fffffffu;
     return s.f;
 }
 
-double fabs(double x)
+OWN double fabs(double x)
 {
     twice s = {x};
     s.u &= ~(1ull << 63);
     return s.f;
 }
 
-float copysignf(float x, float sign)
+OWN float copysignf(float x, float sign)
 {
     single s = {x}, t = {sign};
     s.u = (s.u & 0x7fffffffu) | (t.u & 0x80000000u);
     return s.f;
 }
 
-double copysign(double x, double sign)
+OWN double copysign(double x, double sign)
 {
     twice s = {x}, t = {sign};
     s.u = (s.u & ~(1ull << 63)) | (t.u & 1ull << 63);
@@ -117,7 +127,7 @@ double copysign(double x, double sign)
 
 /* -- whole numbers -- */
 
-float truncf(float x)
+OWN float truncf(float x)
 {
     single s = {x};
     int e = (int)(s.u >> 23 & 255) - 127;
@@ -126,7 +136,7 @@ float truncf(float x)
     return s.f;
 }
 
-double trunc(double x)
+OWN double trunc(double x)
 {
     twice s = {x};
     int e = (int)(s.u >> 52 & 2047) - 1023;
@@ -135,32 +145,32 @@ double trunc(double x)
     return s.f;
 }
 
-float floorf(float x)
+OWN float floorf(float x)
 {
     float t = truncf(x);
     return t > x ? t - 1.0f : t;
 }
 
-double floor(double x)
+OWN double floor(double x)
 {
     double t = trunc(x);
     return t > x ? t - 1.0 : t;
 }
 
-float ceilf(float x)
+OWN float ceilf(float x)
 {
     float t = truncf(x);
     return t < x ? t + 1.0f : t;
 }
 
-double ceil(double x)
+OWN double ceil(double x)
 {
     double t = trunc(x);
     return t < x ? t + 1.0 : t;
 }
 
 /* Adding 2^23 leaves no room for a fraction: the addition rounds, ties to even. */
-float rintf(float x)
+OWN float rintf(float x)
 {
     float a = fabsf(x);
     if (!(a < 0x1p23f))
@@ -169,7 +179,7 @@ float rintf(float x)
     return copysignf(sum - 0x1p23f, x);
 }
 
-double rint(double x)
+OWN double rint(double x)
 {
     double a = fabs(x);
     if (!(a < 0x1p52))
@@ -196,7 +206,7 @@ static uint64_t split(uint64_t u, int *e)
 }
 
 /* Long division that keeps only the remainder. */
-double fmod(double x, double y)
+OWN double fmod(double x, double y)
 {
     twice a = {x}, b = {y}, r;
     int ea, eb;
@@ -222,7 +232,7 @@ double fmod(double x, double y)
     return r.f;
 }
 
-float fmodf(float x, float y)
+OWN float fmodf(float x, float y)
 {
     return (float)fmod((double)x, (double)y); /* exact: it is a multiple of y's last place */
 }
@@ -230,7 +240,7 @@ float fmodf(float x, float y)
 /* -- roots -- */
 
 /* Digit by digit: the root of m * 2^52 or m * 2^53, one bit more than needed to round. */
-double sqrt(double x)
+static double root_of(double x)
 {
     twice s = {x};
     int e;
@@ -260,17 +270,23 @@ double sqrt(double x)
     return s.f;
 }
 
-/* A double has more than twice the bits of a float: rounding twice changes nothing. */
-float sqrtf(float x)
+OWN double sqrt(double x)
 {
-    return (float)sqrt((double)x);
+    return root_of(x);
+}
+
+/* A double has more than twice the bits of a float: rounding twice changes nothing. Not by way of
+ * sqrt: a compiler knows that this is sqrtf again. */
+OWN float sqrtf(float x)
+{
+    return (float)root_of((double)x);
 }
 
 /* -- product and sum, rounded once -- */
 
 /* The product is exact in a double. The sum is rounded to odd: what was cut off stays visible in
  * the last bit, so that the rounding to float decides no tie twice. */
-float fmaf(float x, float y, float z)
+OWN float fmaf(float x, float y, float z)
 {
     double p = (double)x * (double)y, q = (double)z;
     twice sum = {p + q};

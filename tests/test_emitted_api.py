@@ -2,6 +2,7 @@
 anything is believed, a header for C and C++, and a main that says when its input or output fails."""
 
 import dataclasses
+import os
 import shutil
 import subprocess
 import sys
@@ -187,3 +188,49 @@ def test_main_checks_every_byte_of_the_weights(programs):
                              ("nothing.bin", 1, b"cannot be read")):  # fmt: skip
         done = subprocess.run(["p/p", path], cwd=programs, stdin=subprocess.DEVNULL, capture_output=True)
         assert (done.returncode, says in done.stderr) == (code, True), path
+
+
+# -- main.c says so when its input or its output fails --
+
+
+@pytest.fixture(scope="module")
+def main(programs):
+    """The program p, and the bytes of one step's input."""
+    subprocess.run(["make", "-s", "CC=gcc", "CFLAGS=-O1"], cwd=programs / "p", check=True)
+    return programs / "p", b"\0" + bytes(16)
+
+
+def run_main(main, given, *more, stdout=subprocess.PIPE):
+    return subprocess.run(["./p", "weights.bin", *more], cwd=main[0], input=given, stdout=stdout, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 16])
+@pytest.mark.parametrize("steps", [0, 2])
+def test_main_notices_an_input_that_is_cut_short(main, cut, steps):
+    done = run_main(main, main[1] * steps + main[1][:cut])
+    assert done.returncode == 2 and b"cut short" in done.stderr
+    assert run_main(main, main[1] * steps).returncode == 0
+
+
+def test_main_notices_inputs_that_mean_nothing(main):
+    done = run_main(main, b"\1" + main[1])
+    assert done.returncode == 2 and b"a graph that is not there" in done.stderr
+    done = subprocess.run(["./p < ."], shell=True, cwd=main[0], stderr=subprocess.PIPE)
+    assert done.returncode == 2 and b"cannot be read" in done.stderr
+    done = run_main(main, main[1], "3", "3")  # two numbers of steps, inputs for one
+    assert done.returncode == 2 and b"cut short" in done.stderr
+    assert run_main(main, main[1] * 2, "3", "3").returncode == 0
+
+
+@pytest.mark.parametrize("more", [[], ["5"]])
+def test_main_notices_an_output_that_cannot_be_written(main, more):
+    with open("/dev/full", "wb") as full:
+        done = run_main(main, main[1], *more, stdout=full)
+    assert done.returncode == 3 and b"cannot be written" in done.stderr
+
+
+def test_main_does_not_wait_for_weights_from_a_pipe(main):
+    pipe = main[0] / "pipe"
+    os.mkfifo(pipe)
+    done = subprocess.run(["./p", "pipe"], cwd=main[0], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=10)
+    assert done.returncode == 1 and b"cannot be read" in done.stderr

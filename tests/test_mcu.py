@@ -375,7 +375,7 @@ def test_weights_in_a_file_or_compiled_in(openinfer, words, folder):
         assert (out / "weights.c").exists() == (way == "embed")
         assert (out / "weights.bin").exists() == (way == "file")
         subprocess.run(["make", "-s", "-C", out, "CFLAGS=-O2 -Werror"], check=True)
-        run = subprocess.run(["./jet_mlp"], cwd=out, input=bytes(range(64)) * 3, capture_output=True, check=True)
+        run = subprocess.run(["./jet_mlp"], cwd=out, input=(b"\0" + bytes(range(64))) * 3, capture_output=True, check=True)
         said.append(run.stdout)
     assert said[0] == said[1] and len(said[0]) > 3 * 20
     result = openinfer("synth", *what, "--target", "cpu_scalar", "--weights", "both", "-o", folder / "no", code=2)

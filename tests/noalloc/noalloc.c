@@ -55,7 +55,7 @@ int posix_memalign(void **out, size_t alignment, size_t n)
 
 int __real_hal_read(void *to, size_t size);
 int __real_hal_write(const void *from, size_t size);
-void __real_hal_flush(void);
+int __real_hal_flush(void);
 _Noreturn void __real_hal_stop(int code, const char *why);
 
 int __wrap_hal_read(void *to, size_t size)
@@ -74,11 +74,12 @@ int __wrap_hal_write(const void *from, size_t size)
     return r;
 }
 
-void __wrap_hal_flush(void)
+int __wrap_hal_flush(void)
 {
     is_stepping = 0;
-    __real_hal_flush();
+    int r = __real_hal_flush();
     is_stepping = 1;
+    return r;
 }
 
 _Noreturn void __wrap_hal_stop(int code, const char *why)

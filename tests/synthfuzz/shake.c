@@ -31,7 +31,7 @@ static int shaken_read(void *to, size_t size)
 {
     if (!is_again) {
         const int is_there = hal_read(to, size);
-        if (is_there)
+        if (is_there == 1)
             record(&given, to, size);
         return is_there;
     }
@@ -42,9 +42,10 @@ static int shaken_read(void *to, size_t size)
     return 1;
 }
 
-static void shaken_write(const void *from, size_t size)
+static int shaken_write(const void *from, size_t size)
 {
     record(shown, from, size);
+    return 1;
 }
 
 /* The step of these inputs by another; what it shows goes on the tape. */
@@ -81,7 +82,8 @@ static void shaken_step(void)
     take(&other, &others);
     if (mine.n != others.n || memcmp(mine.data, others.data, mine.n) != 0)
         hal_stop(8, "shake: from a saved state the other instance does something else");
-    hal_write(mine.data, mine.n);
-    hal_flush();
+    if (!hal_write(mine.data, mine.n))
+        hal_stop(3, "shake: the output cannot be written");
+    flush();
     given.n = 0;
 }

@@ -15,19 +15,15 @@ static const char *place(oi_cprog *c, const oi_tensor *t, uint32_t id)
 
 static void put_read(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 {
-    oi_out_line(o, "/* 1, or 0 at the end of the inputs. */");
-    oi_out_line(o, "static int read_%s(%s *s)", g->name, c->name);
+    oi_out_line(o, "static void read_%s(%s *s)", g->name, c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < g->inputs.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[g->inputs.at[i]];
         if (t->size_bytes == 0)
             continue;
-        oi_out_line(o, "if (!hal_read(%s, %" PRIu64 "))", place(c, t, g->inputs.at[i]),
-                    t->size_bytes);
-        oi_out_line(o, "    return 0;");
+        oi_out_line(o, "get(%s, %" PRIu64 ");", place(c, t, g->inputs.at[i]), t->size_bytes);
     }
-    oi_out_line(o, "return 1;");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }
@@ -73,6 +69,22 @@ static void put_state(oi_cprog *c, oi_out *o)
 }
 
 static const char put_text[] =
+    "/* Inputs, all of them. */\n"
+    "static void get(void *to, size_t size)\n"
+    "{\n"
+    "    if (hal_read(to, size) != 1)\n"
+    "        hal_stop(2, \"the input is cut short\");\n"
+    "}\n\n"
+    "static void give(const void *from, size_t size)\n"
+    "{\n"
+    "    if (!hal_write(from, size))\n"
+    "        hal_stop(3, \"the output cannot be written\");\n"
+    "}\n\n"
+    "static void flush(void)\n"
+    "{\n"
+    "    if (!hal_flush())\n"
+    "        hal_stop(3, \"the output cannot be written\");\n"
+    "}\n\n"
     "/* One record: kind, lengths, name, dims in two forms where it has any, contents. */\n"
     "static void put(char kind, const char *name, uint64_t rank, const int64_t *room,\n"
     "                const int64_t *used, const void *data, uint64_t size)\n"
@@ -80,14 +92,14 @@ static const char put_text[] =
     "    uint64_t head[4] = {(uint64_t)kind, 0, rank, size};\n"
     "    while (name[head[1]])\n"
     "        head[1]++;\n"
-    "    hal_write(head, sizeof head);\n"
-    "    hal_write(name, (size_t)head[1]);\n"
+    "    give(head, sizeof head);\n"
+    "    give(name, (size_t)head[1]);\n"
     "    if (rank) {\n"
-    "        hal_write(room, (size_t)rank * sizeof *room);\n"
-    "        hal_write(used, (size_t)rank * sizeof *used);\n"
+    "        give(room, (size_t)rank * sizeof *room);\n"
+    "        give(used, (size_t)rank * sizeof *used);\n"
     "    }\n"
     "    if (size)\n"
-    "        hal_write(data, (size_t)size);\n"
+    "        give(data, (size_t)size);\n"
     "}\n\n";
 
 static const char check_text[] =
@@ -96,9 +108,9 @@ static const char check_text[] =
     "{\n"
     "    (void)ctx;\n"
     "    put('n', node, 0, NULL, NULL, data, size);\n"
-    "    hal_flush();\n"
-    "    if (size && !hal_read(data, size))\n"
-    "        hal_stop(3, \"the other side is gone\");\n"
+    "    flush();\n"
+    "    if (size)\n"
+    "        get(data, size);\n"
     "}\n\n";
 
 /* A function that reads a graph's number and its inputs; and one that steps it. */
@@ -109,13 +121,17 @@ static void put_choice(oi_cprog *c, oi_out *o)
     oi_out_line(o, "static int next_graph(void)");
     oi_out_brace(o);
     oi_out_line(o, "uint8_t graph;");
-    oi_out_line(o, "if (!hal_read(&graph, 1))");
+    oi_out_line(o, "const int found = hal_read(&graph, 1);");
+    oi_out_line(o, "if (found == 0)");
     oi_out_line(o, "    return -1;");
+    oi_out_line(o, "if (found < 0)");
+    oi_out_line(o, "    hal_stop(2, \"the input cannot be read\");");
     oi_out_open(o, "switch (graph)");
     for (size_t g = 0; g < u->graphs.n; g++)
-        oi_out_line(o, "case %zu: return read_%s(&program) ? graph : -1;", g, u->graphs.at[g].name);
-    oi_out_line(o, "default: return -1;");
+        oi_out_line(o, "case %zu: read_%s(&program); break;", g, u->graphs.at[g].name);
+    oi_out_line(o, "default: hal_stop(2, \"the input names a graph that is not there\");");
     oi_out_close(o, "");
+    oi_out_line(o, "return graph;");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
     oi_out_line(o, "static int step_graph(int graph)");
@@ -197,7 +213,11 @@ static const char usage_text[] =
     "number\n"
     " * of the graph (from 0), then its variables, raw and in order. Out come records: the "
     "outputs,\n"
-    " * what lasts, and the step's result (0, or the number of the error). */\n";
+    " * what lasts, and the step's result (0, or the number of the error). Exit code: 0, 1 for "
+    "weights "
+    "it\n"
+    " * does not take, 2 for an input that is cut short, 3 for an output that cannot be written. "
+    "*/\n";
 
 static const char hosted_text[] =
     "/* NAME [WEIGHTS], NAME WEIGHTS N...: the times of N steps on the first input instead, then "
@@ -289,7 +309,7 @@ static void put_take_step(oi_cprog *c, oi_out *o)
     }
     oi_out_line(o, "write_state(&program);");
     oi_out_line(o, "put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
-    oi_out_line(o, "hal_flush();");
+    oi_out_line(o, "flush();");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }
@@ -317,7 +337,11 @@ static void put_loop(oi_cprog *c, oi_out *o)
     }
     oi_out_line(o, "take_step(graph);");
     oi_out_close(o, "");
-    oi_out_line(o, "hal_flush();");
+    if (!u->embeds) {
+        oi_out_line(o, "if (at < argc)");
+        oi_out_line(o, "    hal_stop(2, \"the input is cut short\");");
+    }
+    oi_out_line(o, "flush();");
     oi_out_line(o, "hal_stop(0, NULL);");
     oi_out_close(o, "");
 }

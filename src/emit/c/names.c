@@ -30,10 +30,11 @@ static const char *const reserved[] = {
     "gamma", "unix", "linux",
     /* members of the program's struct, locals of its functions, functions of main.c */
     "keep", "weights", "arena", "waits", "before", "check", "check_ctx", "s", "failed", "from",
-    "to", "e", "end", "hash", "bytes", "size", "head", "program", "put", "next_graph", "step_graph",
-    "take_step", "time_steps", "state", "argc", "argv", "graph", "result", "nothing", "team",
-    "meet", "part", "parts", "threads", "wish", "note", "noted", "take_back", "lane", "at", "width",
-    "turn", "made", "need", "piece", "next_piece", "team_piece", "is_alone", "let_go", "reuse"};
+    "to", "e", "end", "hash", "bytes", "size", "head", "program", "put", "get", "give", "flush",
+    "take_weights", "next_graph", "step_graph", "take_step", "time_steps", "state", "argc", "argv",
+    "graph", "result", "nothing", "team", "meet", "part", "parts", "threads", "wish", "note",
+    "noted", "take_back", "lane", "at", "width", "turn", "made", "need", "piece", "next_piece",
+    "team_piece", "is_alone", "let_go", "reuse"};
 
 bool oi_c_is_reserved(const char *name)
 {

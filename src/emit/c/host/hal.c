@@ -17,8 +17,8 @@
 static int open_whole(const char *path, size_t *size)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY);
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
+    int fd = open(path, O_RDONLY | O_NONBLOCK); /* a pipe is refused, not waited for */
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
         *size = (size_t)st.st_size;
         return fd;
     }
@@ -84,7 +84,8 @@ const void *hal_load(const char *path, size_t *size)
 
 int hal_read(void *to, size_t size)
 {
-    return fread(to, 1, size, stdin) == size;
+    const size_t n = fread(to, 1, size, stdin);
+    return n == size ? 1 : n == 0 && !ferror(stdin) ? 0 : -1;
 }
 
 int hal_write(const void *from, size_t size)
@@ -92,9 +93,9 @@ int hal_write(const void *from, size_t size)
     return fwrite(from, 1, size, stdout) == size;
 }
 
-void hal_flush(void)
+int hal_flush(void)
 {
-    fflush(stdout);
+    return fflush(stdout) == 0;
 }
 
 uint64_t hal_clock(void)

@@ -15,12 +15,13 @@ const void *hal_load(const char *path, size_t *size);
 /* Wishes memory that is not used yet to lie in large pages. */
 void hal_enlarge(void *at, size_t size);
 
-/* The next bytes of the inputs, all of them; 0 at the end. */
+/* The next bytes of the inputs: 1 when all are there, 0 when the inputs ended before the first, -1
+ * when they ended within or cannot be read. */
 int hal_read(void *to, size_t size);
 
-/* Results; 0 when they cannot be written. hal_flush sends what is still held back. */
+/* Results; hal_flush sends what is still held back. 0 when they cannot be written. */
 int hal_write(const void *from, size_t size);
-void hal_flush(void);
+int hal_flush(void);
 
 /* Nanoseconds since some moment. */
 uint64_t hal_clock(void);

@@ -38,15 +38,18 @@ static int32_t open_file(const char *path, uint32_t path_size, uint32_t mode)
     return ask(OPEN, arguments);
 }
 
-/* Reads or writes all, in as many pieces as the other side makes of it; 0 when it ends early. */
+/* Reads or writes all, in as many pieces as the other side makes of it: 1, 0 when it ends before
+ * the first byte, -1 when it ends later or fails. */
 static int move(uint32_t what, int32_t file, const void *data, size_t size)
 {
     uintptr_t at = (uintptr_t)data;
+    int begun = 0;
     while (size) {
         const uint32_t arguments[3] = {(uint32_t)file, (uint32_t)at, (uint32_t)size};
         int32_t left = ask(what, arguments);
         if (left < 0 || (uint32_t)left >= size)
-            return 0;
+            return begun || left < 0 ? -1 : 0;
+        begun = 1;
         at += size - (uint32_t)left;
         size = (uint32_t)left;
     }
@@ -59,17 +62,20 @@ int hal_read(void *to, size_t size)
 {
     if (input < 0)
         input = open_file("/dev/stdin", 10, READ_BYTES);
-    return input >= 0 && move(READ, input, to, size);
+    return input >= 0 ? move(READ, input, to, size) : -1;
 }
 
 int hal_write(const void *from, size_t size)
 {
     if (output < 0)
         output = open_file("/dev/stdout", 11, WRITE_BYTES);
-    return output >= 0 && move(WRITE, output, from, size);
+    return output >= 0 && move(WRITE, output, from, size) == 1;
 }
 
-void hal_flush(void) {}
+int hal_flush(void)
+{
+    return 1;
+}
 
 /* -- time -- */
 

@@ -98,9 +98,9 @@ static oi_status report_json(oi_status status, oi_diag *diag)
 
 static oi_status check(const char *path, oi_graph **g, oi_model **model, oi_diag *diag)
 {
-    oi_status status = cli_graph_read(path, g, diag);
+    oi_status status = cli_model_open(model_path, &path, 1, model, diag);
     if (status == OI_OK)
-        status = cli_model_open(model_path, &path, 1, model, diag);
+        status = cli_graph_read(path, *model, &sizes, g, diag);
     if (status != OI_OK)
         return status;
     const oi_check_options o = {.strict = strict,

@@ -212,8 +212,6 @@ void cli_log_event(FILE *to, const oi_event *e); /* "1 UUID [entry] -- … -- (0
 bool cli_is_stdin(const char *path);         /* "-" */
 const char *cli_path_name(const char *path); /* as messages show it: "<stdin>" for "-" */
 oi_status cli_stdin(char **out, size_t *n);  /* all of it, NUL-terminated; free it */
-/* FILE.oi, FILE.json, MODEL.oinf, MODEL.oinf#NAME, or - for text or JSON on standard input. */
-oi_status cli_graph_read(const char *path, oi_graph **out, oi_diag *diag);
 /* --model, else the package that the graphs come from; *out stays NULL when there is none. */
 oi_status cli_model_open(const char *named, const char *const *graphs, size_t n, oi_model **out,
                          oi_diag *diag);
@@ -226,6 +224,11 @@ typedef struct cli_sizes {
 } cli_sizes;
 oi_status cli_sizes_read(const cli_list *list, cli_sizes *out);
 void cli_sizes_free(cli_sizes *s);
+
+/* FILE.oi, FILE.json, MODEL.oinf, MODEL.oinf#NAME, or - for text or JSON on standard input. Text in
+ * the compact form takes its shapes from the model (NULL: none) and the sizes. */
+oi_status cli_graph_read(const char *path, oi_model *model, const cli_sizes *sizes, oi_graph **out,
+                         oi_diag *diag);
 
 #define OPT_MODEL(target) OPT_TEXT("model", 0, "MODEL.oinf", target, "the model package")
 #define OPT_SIZES(target) \

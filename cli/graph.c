@@ -9,7 +9,8 @@ static oi_json_options json;
 
 static const cli_option options[] = {
     OPT_CHOICE("to", 0, "json|text|dot|svg|html", &to, "what to write (default: text)"),
-    OPT_TEXT("model", 0, "MODEL.oinf", &model_path, "check against this model package first"),
+    OPT_TEXT("model", 0, "MODEL.oinf", &model_path,
+             "take shapes from this model package, and check against it"),
     OPT_SIZES(&size_list),
     OPT_TEXT("output", 'o', "FILE", &output, "write there instead of to stdout"),
     OPT_FLAG("deterministic", 0, &deterministic, "derive the node uuids, so that builds repeat"),
@@ -31,16 +32,18 @@ static oi_status convert(const oi_graph *g, char **out, oi_diag *diag)
     return oi_graph_to_text(g, out, diag);
 }
 
-/* Against the model, when one is named or the graph comes from one. */
-static oi_status check(const char *path, const oi_graph *g, oi_diag *diag)
+/* Checked against the model, when one is named or the graph comes from one. */
+static oi_status load(const char *path, oi_graph **g, oi_diag *diag)
 {
     oi_model *model = NULL;
     oi_status status = cli_sizes_read(&size_list, &sizes);
     if (status == OI_OK)
         status = cli_model_open(model_path, &path, 1, &model, diag);
+    if (status == OI_OK)
+        status = cli_graph_read(path, model, &sizes, g, diag);
     if (status == OI_OK && (model || sizes.n)) {
         const oi_check_options o = {.model = model, .sizes = sizes.at, .n_sizes = sizes.n};
-        status = oi_graph_check(g, &o, diag);
+        status = oi_graph_check(*g, &o, diag);
     }
     oi_model_close(model);
     cli_sizes_free(&sizes);
@@ -52,9 +55,7 @@ static oi_status run(cli_args args)
     oi_diag *diag = oi_diag_new();
     oi_graph *g = NULL;
     char *text = NULL;
-    oi_status status = cli_graph_read(args.at[0], &g, diag);
-    if (status == OI_OK)
-        status = check(args.at[0], g, diag);
+    oi_status status = load(args.at[0], &g, diag);
     if (status == OI_OK && deterministic)
         oi_graph_make_deterministic(g);
     if (status == OI_OK)

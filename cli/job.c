@@ -29,7 +29,7 @@ oi_status cli_job_open(cli_job *j, cli_args graphs, const char *model, const cli
     if (status == OI_OK && target)
         status = oi_device_load(target, false, &j->device, j->diag);
     for (; j->n < graphs.n && status == OI_OK; j->n++) {
-        status = oi_graph_load(graphs.at[j->n], &j->loaded[j->n], j->diag);
+        status = cli_graph_read(graphs.at[j->n], j->model, &j->sizes, &j->loaded[j->n], j->diag);
         stem(graphs.at[j->n], j->names[j->n], sizeof j->names[j->n]);
         j->graphs[j->n] = (oi_synth_graph){j->loaded[j->n], j->names[j->n]};
     }

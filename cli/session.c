@@ -38,13 +38,13 @@ static oi_status make_sim(cli_session *s)
 oi_status cli_session_open(cli_session *s, const char *graph)
 {
     s->diag = oi_diag_new();
-    oi_status status = oi_graph_load(graph, &s->graph, s->diag);
-    if (status == OI_OK && s->deterministic)
-        oi_graph_make_deterministic(s->graph);
+    oi_status status = cli_sizes_read(&s->sizes, &s->given);
     if (status == OI_OK)
         status = cli_model_open(s->model_path, &graph, 1, &s->model, s->diag);
     if (status == OI_OK)
-        status = cli_sizes_read(&s->sizes, &s->given);
+        status = cli_graph_read(graph, s->model, &s->given, &s->graph, s->diag);
+    if (status == OI_OK && s->deterministic)
+        oi_graph_make_deterministic(s->graph);
     if (status == OI_OK)
         status = make_sim(s);
     cli_report(s->diag);

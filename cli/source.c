@@ -49,38 +49,6 @@ oi_status cli_stdin(char **out, size_t *n)
     return is_long ? cli_fail(OI_ERR_INPUT, "standard input is longer than 1 GiB") : OI_OK;
 }
 
-/* Text of the language never begins with a brace, JSON always does. */
-static bool is_json(const char *text, size_t n)
-{
-    size_t at = 0;
-    while (at < n && strchr(" \t\r\n", text[at]))
-        at++;
-    return at < n && text[at] == '{';
-}
-
-static oi_status graph_from_stdin(oi_graph **out, oi_diag *diag)
-{
-    char *text = NULL;
-    size_t n = 0;
-    const char *name = cli_path_name("-");
-    oi_status status = cli_stdin(&text, &n);
-    if (status != OI_OK)
-        return status;
-    if (n >= 4 && memcmp(text, "OINF", 4) == 0)
-        status =
-            cli_fail(OI_ERR_INPUT, "standard input is a model package: name its file instead of -");
-    else
-        status = is_json(text, n) ? oi_graph_from_json(text, n, name, out, diag)
-                                  : oi_graph_parse(text, n, name, out, diag);
-    free(text);
-    return status;
-}
-
-oi_status cli_graph_read(const char *path, oi_graph **out, oi_diag *diag)
-{
-    return cli_is_stdin(path) ? graph_from_stdin(out, diag) : oi_graph_load(path, out, diag);
-}
-
 /* -- models -- */
 
 /* Length of the package's path in MODEL.oinf or MODEL.oinf#NAME; 0 when the graph is no package. */
@@ -169,4 +137,41 @@ void cli_sizes_free(cli_sizes *s)
     free(s->at);
     free(s->names);
     *s = (cli_sizes){0};
+}
+
+/* -- graphs -- */
+
+/* Text of the language never begins with a brace, JSON always does. */
+static bool is_json(const char *text, size_t n)
+{
+    size_t at = 0;
+    while (at < n && strchr(" \t\r\n", text[at]))
+        at++;
+    return at < n && text[at] == '{';
+}
+
+static oi_status graph_from_stdin(const oi_graph_options *options, oi_graph **out, oi_diag *diag)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const char *name = cli_path_name("-");
+    oi_status status = cli_stdin(&text, &n);
+    if (status != OI_OK)
+        return status;
+    if (n >= 4 && memcmp(text, "OINF", 4) == 0)
+        status =
+            cli_fail(OI_ERR_INPUT, "standard input is a model package: name its file instead of -");
+    else
+        status = is_json(text, n) ? oi_graph_from_json(text, n, name, out, diag)
+                                  : oi_graph_parse_with(text, n, name, options, out, diag);
+    free(text);
+    return status;
+}
+
+oi_status cli_graph_read(const char *path, oi_model *model, const cli_sizes *sizes, oi_graph **out,
+                         oi_diag *diag)
+{
+    const oi_graph_options o = {.model = model, .sizes = sizes->at, .n_sizes = sizes->n};
+    return cli_is_stdin(path) ? graph_from_stdin(&o, out, diag)
+                              : oi_graph_load_with(path, &o, out, diag);
 }

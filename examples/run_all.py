@@ -17,6 +17,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "python/src"))  # works from a checkout, without installing anything
 NAMES = sorted(p.stem for p in HERE.glob("*.oi"))
+COMPACT = sorted(f"compact/{p.stem}" for p in (HERE / "compact").glob("*.oi"))  # in the language's other form
 
 
 def python(script, *args):
@@ -94,7 +95,7 @@ def one_row(openinfer, name, device, root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", action="append", help="cpu:scalar, cpu, ... (default: all of this machine)")
-    parser.add_argument("--only", action="append", choices=NAMES, metavar="NAME")
+    parser.add_argument("--only", action="append", choices=NAMES + COMPACT, metavar="NAME")
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "build/examples")
     parser.add_argument("--bin", default=os.environ.get("OPENINFER_BIN") or HERE.parent / "build/bin/openinfer")
     args = parser.parse_args()
@@ -102,12 +103,12 @@ def main():
         print(f"run_all: there is no {args.bin}; build it first, or name it with --bin", file=sys.stderr)
         return 3
     failed = 0
-    print(f"{'example':<20} {'device':<11} {'steps':>5} {'ms':>6}  result")
-    for name in args.only or NAMES:
+    print(f"{'example':<23} {'device':<11} {'steps':>5} {'ms':>6}  result")
+    for name in args.only or NAMES + COMPACT:
         for device in args.device or devices(args.bin):
             steps, seconds, result = one_row(args.bin, name, device, args.out)
             failed += not result.startswith("ok")
-            print(f"{name:<20} {device:<11} {steps:>5} {seconds * 1e3:>6.0f}  {result}", flush=True)
+            print(f"{name:<23} {device:<11} {steps:>5} {seconds * 1e3:>6.0f}  {result}", flush=True)
     print(f"{failed} of them wrong" if failed else "all as the references say")
     return 1 if failed else 0
 

@@ -425,8 +425,24 @@ OI_API const char *oi_cpu_at(size_t i);
 
 typedef struct oi_graph oi_graph;
 
-/* DSL text. `name` is shown in diagnostics. Only syntax is judged here; oi_graph_check judges the
- * rest. */
+/* A size of the model given another value. */
+typedef struct oi_size {
+    const char *name;
+    uint64_t value;
+} oi_size;
+
+typedef struct oi_graph_options {
+    oi_model *model;      /* the compact form takes shapes from it; NULL: none */
+    const oi_size *sizes; /* override those of the model; give the simulator the same */
+    size_t n_sizes;
+    uint32_t first_line; /* of the text within a larger file; 0: 1 */
+} oi_graph_options;
+
+/* DSL text of either form. `name` is shown in diagnostics. Only syntax is judged here, and what the
+ * compact form needs to become a graph; oi_graph_check judges the rest. NULL options = defaults. */
+OI_API oi_status oi_graph_parse_with(const char *text, size_t n, const char *name,
+                                     const oi_graph_options *options, oi_graph **out,
+                                     oi_diag *diag);
 OI_API oi_status oi_graph_parse(const char *text, size_t n, const char *name, oi_graph **out,
                                 oi_diag *diag);
 /* The same for a text that begins at `first_line` of a larger file. */
@@ -435,7 +451,10 @@ OI_API oi_status oi_graph_parse_at(const char *text, size_t n, const char *name,
 /* Graph JSON; runs every static check that needs no source text. */
 OI_API oi_status oi_graph_from_json(const char *text, size_t n, const char *name, oi_graph **out,
                                     oi_diag *diag);
-/* FILE.oi, FILE.json, or MODEL.oinf and MODEL.oinf#NAME for a graph inside a package. */
+/* FILE.oi, FILE.json, or MODEL.oinf and MODEL.oinf#NAME for a graph inside a package, which is then
+ * its model unless the options name one. */
+OI_API oi_status oi_graph_load_with(const char *path, const oi_graph_options *options,
+                                    oi_graph **out, oi_diag *diag);
 OI_API oi_status oi_graph_load(const char *path, oi_graph **out, oi_diag *diag);
 OI_API void oi_graph_free(oi_graph *g);
 
@@ -457,12 +476,6 @@ OI_API oi_status oi_graph_format(const char *text, size_t n, const char *name, c
                                  oi_diag *diag);
 /* Replaces the random node uuids by ones derived from block and index, so that builds repeat. */
 OI_API void oi_graph_make_deterministic(oi_graph *g);
-
-/* A size of the model given another value. */
-typedef struct oi_size {
-    const char *name;
-    uint64_t value;
-} oi_size;
 
 /* Every rule of the language that can be decided before a run. */
 typedef struct oi_check_options {

@@ -26,6 +26,7 @@ MAY_INCLUDE = {
     "dsl": {"base", "graph"},
     "check": {"base", "graph", "oinf"},
     "program": {"base", "graph", "oinf", "kernel"},
+    "compact": {"base", "graph", "oinf", "dsl", "program"},
     "sim": {"base", "graph", "oinf", "dsl", "program", "kernel", "recipe"},
     "recipe": {"base", "kernel", "device"},
     "synth": {"base", "graph", "oinf", "program", "kernel", "device", "recipe"},

@@ -1,4 +1,4 @@
-/* dsl.c: the public way in: text -> Graph. */
+/* dsl.c: the way in: text -> Graph, or the tree of a text in the compact form. */
 #include "dsl/dsl.h"
 
 typedef struct parse_job {
@@ -38,21 +38,14 @@ static oi_status run(parse_job *j, oi_graph **out)
     return status;
 }
 
-/* Errors must be seen to decide, so a caller without a diag gets one of ours for the time. */
-oi_status oi_graph_parse_at(const char *text, size_t n, const char *name, uint32_t first_line,
-                            oi_graph **out, oi_diag *diag)
+oi_status oi_dsl_read(const char *text, size_t n, const char *name, uint32_t first_line,
+                      oi_graph **out, oi_diag *diag)
 {
-    oi_diag *own = diag ? NULL : oi_diag_new();
+    oi_diag *own = diag ? NULL : oi_diag_new(); /* errors must be seen to decide */
     if (!diag && !own)
         return OI_ERR_ENV;
     parse_job j = {NULL, text, name ? name : "graph", n, first_line, diag ? diag : own};
     oi_status status = run(&j, out);
     oi_diag_free(own);
     return status;
-}
-
-oi_status oi_graph_parse(const char *text, size_t n, const char *name, oi_graph **out,
-                         oi_diag *diag)
-{
-    return oi_graph_parse_at(text, n, name, 1, out, diag);
 }

@@ -2,7 +2,13 @@
 #ifndef OI_DSL_H
 #define OI_DSL_H
 
-#include "graph/graph.h"
+#include "dsl/compact.h"
+
+/* -- dsl.c -- */
+
+/* Text of either form -> a graph; of the compact form only g->compact is filled. */
+oi_status oi_dsl_read(const char *text, size_t n, const char *name, uint32_t first_line,
+                      oi_graph **out, oi_diag *diag);
 
 /* -- parse.c -- */
 
@@ -26,7 +32,12 @@ void oi_parse_node(oi_parser *p);
 /* For the builder: the text is one statement, or one loop header whose id goes to *open_loop. */
 bool oi_parse_one_node(oi_parser *p, bool want_loop, uint32_t *open_loop);
 
-/* -- shared by the three -- */
+/* -- parse_compact.c, parse_cexpr.c: the compact form -- */
+void oi_parse_compact(oi_parser *p, bool wrapped); /* fills g->compact */
+const oi_cexpr *oi_parse_cexpr(oi_parser *p);
+void oi_parse_hints(oi_parser *p, oi_attrs *out); /* at `@`: @{ NAME: VALUE, … } */
+
+/* -- shared by these files -- */
 /* item of the grammar; in declaration attributes a dtype is an ordinary name */
 oi_value oi_parse_item(oi_parser *p, bool dtypes);
 oi_value oi_parse_value(oi_parser *p); /* item or list */
@@ -38,6 +49,11 @@ void oi_parse_resync(oi_parser *p); /* after an error: past the next `;`, or bef
 void oi_parse_suggest(oi_parser *p, const oi_token *t, const char *const *words, size_t n);
 
 /* -- print.c -- */
-void oi_node_print(oi_buf *out, const oi_node *n); /* one statement; a loop only its header */
+void oi_node_print(oi_buf *out, const oi_node *n);       /* one statement; a loop only its header */
+void oi_hints_print(oi_buf *out, const oi_attrs *hints); /* " @ { fuse: true }" */
+void oi_dims_print(oi_buf *out, const oi_exprs *dims);   /* "[B, 4]"; nothing for rank 0 */
+
+/* -- print_compact.c -- */
+void oi_compact_print(oi_buf *out, const oi_compact *c, const oi_item *item);
 
 #endif

@@ -1,6 +1,6 @@
-/* parse.c: explicit DSL text -> Graph (spec/dsl.md §2). Recursive descent; every function bears the
- * name of its grammar rule and shows it. After an error the statement is dropped and reading goes
- * on behind its `;` or before the enclosing `}`. */
+/* parse.c: explicit DSL text -> Graph (spec/dsl.md §2), and which form a text is in. Recursive
+ * descent; every function bears the name of its grammar rule and shows it. After an error the
+ * statement is dropped and reading goes on behind its `;` or before the enclosing `}`. */
 #include "dsl/dsl.h"
 
 #include <math.h>
@@ -93,8 +93,9 @@ static bool word_value(oi_parser *p, bool dtypes, oi_value *out)
 {
     const oi_token *t = p->cur.tok;
     int next = t[1].kind;
-    if (t->kind != OI_TOK_IDENT || (next != OI_TOK_PUNCT + ',' && next != OI_TOK_PUNCT + ')' &&
-                                    next != OI_TOK_PUNCT + ']' && next != OI_TOK_PUNCT + ';'))
+    if (t->kind != OI_TOK_IDENT ||
+        (next != OI_TOK_PUNCT + ',' && next != OI_TOK_PUNCT + ')' && next != OI_TOK_PUNCT + ']' &&
+         next != OI_TOK_PUNCT + ';' && next != OI_TOK_PUNCT + '}'))
         return false;
     oi_dtype dtype =
         dtypes ? oi_dtype_find_n(p->cur.source->text + t->start, t->end - t->start) : OI_NONE;
@@ -246,12 +247,11 @@ static void file(oi_parser *p)
             return;
     }
     if (at_word_of(p, compact_words, OI_COUNT(compact_words))) {
-        oi_cur_error(&p->cur, p->cur.tok, "E001",
-                     "this graph is in the compact form, which this version cannot read");
-        oi_diag_hint(p->cur.diag, "write it in the explicit form: memory sections, then blocks");
-        return;
+        p->g->compact = oi_arena_alloc(p->g->arena, sizeof *p->g->compact);
+        oi_parse_compact(p, wrapped);
+    } else {
+        graph(p, wrapped);
     }
-    graph(p, wrapped);
     if (oi_diag_full(p->cur.diag))
         return;
     if (wrapped)

@@ -39,8 +39,9 @@ static void positional_arg(oi_parser *p, oi_node *n)
         *OI_PUSH(p->g->arena, &n->as.op.inputs) = a;
 }
 
-/* op = "op" IDENT "(" [ oparg {"," oparg} ] ")" ">>" out {"," out} ";"
- * oparg = ref | IDENT "=" value */
+/* op = "op" IDENT "(" [ oparg {"," oparg} ] ")" ">>" out {"," out} [ hints ] ";"
+ * oparg = ref | IDENT "=" value
+ * Hints are the compact form's; here they keep the two forms equal. */
 static void op(oi_parser *p, oi_node *n)
 {
     n->name = oi_cur_name(&p->cur, "an op name");
@@ -62,6 +63,8 @@ static void op(oi_parser *p, oi_node *n)
         if (!p->cur.failed)
             *OI_PUSH(p->g->arena, &n->as.op.outputs) = out;
     } while (!p->cur.failed && oi_cur_accept(&p->cur, ','));
+    if (!p->cur.failed && oi_cur_is(&p->cur, '@'))
+        oi_parse_hints(p, &n->hints);
 }
 
 /* access ">>" access: cache.read, cache.write and transfer */

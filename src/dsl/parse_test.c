@@ -153,8 +153,43 @@ static void statements(void **state)
     refuses("graph! block", "E001", 1, 8, "'{' after 'graph'");
     refuses("graph! { block entry { return; }", "E001", 1, 33, "'}' at the end of the graph");
     refuses("graph { block entry { return; } } x", "E001", 1, 35, "the end of the text");
-    refuses("inputs: { x: f32[B] }", "E001", 1, 1, "compact form");
-    refuses("graph! { let x = y; }", "E001", 1, 10, "compact form");
+}
+
+/* The compact form: each text is wrong in one place. */
+static void compact(void **state)
+{
+    (void)state;
+    refuses("model model, let x = y; output x;", "E001", 1, 7, "expected");
+    refuses("inputs: { x: f32[B] } let x = ; output x;", "E001", 1, 31, "a value");
+    refuses("inputs: { x f32[B] }, output x;", "E001", 1, 13, "':'");
+    refuses("inputs: { x: f31[B] }, output x;", "E001", 1, 14, "did you mean 'f32'");
+    refuses("inputs: { x: f32[B]; }, output x;", "E001", 1, 20, "',' or '}'");
+    refuses("output x; model: m,", "E001", 1, 11, "too late");
+    refuses("inputs: { }, inputs: { }, output x;", "E001", 1, 14, "too late");
+    refuses("state: { kv: cache(f16) }, output x;", "E001", 1, 14, "kv_cache");
+    refuses("state: { kv: kv_cache(f16, layers=1) }, output x;", "E056", 1, 14, "cap=");
+    refuses("state: { kv: kv_cache(f16, layer=1) }, output x;", "E052", 1, 28, "'layer'");
+    refuses("state: { kv: kv_cache(f16, cap=1, cap=2) }, output x;", "E054", 1, 35, "twice");
+    refuses("state: { kv: kv_cache(f16, shape=4) }, output x;", "E001", 1, 34, "a list of sizes");
+    refuses("let x y; output x;", "E001", 1, 7, "'='");
+    refuses("let x = y output x;", "E001", 1, 11, "';'");
+    refuses("let x = f(y; output x;", "E001", 1, 12, "')'");
+    refuses("let x = model[3]; output x;", "E001", 1, 15, "format!");
+    refuses("let x = model[format!(\"a\"]; output x;", "E001", 1, 26, "')'");
+    refuses("let x = model[\"a\\0b\"]; output x;", "E001", 1, 15, "NUL");
+    refuses("let x = y |> 3; output x;", "E001", 1, 14, "an op");
+    refuses("let x = y @ fuse; output x;", "E001", 1, 13, "'{'");
+    refuses("let x = y @ { fuse }; output x;", "E001", 1, 20, "':'");
+    refuses("let x = y @ { a: 1, a: 2 }; output x;", "E054", 1, 21, "twice");
+    refuses("let x = (y @ { a: 1 }) @ { }; output x;", "E054", 1, 24, "already");
+    refuses("let x = 1e999; output x;", "E001", 1, 9, "beyond");
+    refuses("let x = for l 0..2 { }; output x;", "E001", 1, 15, "'in'");
+    refuses("let x = for l in 0..2 { } output x;", "E001", 1, 27, "';'");
+    refuses("let (x, y) = for l in 0..2 { }; output x;", "E001", 1, 14, "not a tuple");
+    refuses("let x = y; foo x; output x;", "E001", 1, 12, "a statement");
+    refuses("let x = y; f(x) + y; output x;", "E001", 1, 12, "not used");
+    refuses("let x = y; } output x;", "E001", 1, 12, "a statement");
+    refuses("graph! { let x = y; output x;", "E001", 1, 30, "'}' at the end of the graph");
 }
 
 static void recovery(void **state)
@@ -299,6 +334,7 @@ int main(void)
         cmocka_unit_test(stops),      cmocka_unit_test(deep_loops),
         cmocka_unit_test(positions),  cmocka_unit_test(attributes_keep_their_kind),
         cmocka_unit_test(embedded),   cmocka_unit_test(nul_is_no_text),
+        cmocka_unit_test(compact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ typedef struct printer {
     bool line_open;    /* something stands on the current line */
     bool after_open;   /* the last thing was `{`: no blank line */
     bool own_line;     /* the last thing was a comment on its own line */
+    bool compact;      /* the items are of the compact form */
+    bool set_apart;    /* compact form: a blank line goes before the next thing */
     bool any;
 } printer;
 
@@ -54,14 +56,14 @@ static bool same_line(const printer *p, uint32_t from, uint32_t to)
 static void start_line(printer *p, uint32_t at, bool closing)
 {
     end_line(p);
-    bool blank = p->depth == 0 && !closing;
+    bool blank = p->depth == 0 && !closing && (!p->compact || p->set_apart);
     if (p->keep && !closing)
         blank = blank || blank_between(p, p->last_end, at);
     if (blank && p->any && !p->after_open)
         oi_buf_putc(p->out, '\n');
     oi_buf_fill(p->out, ' ', (size_t)p->depth * INDENT);
     p->line_open = p->any = true;
-    p->after_open = false;
+    p->after_open = p->set_apart = false;
 }
 
 static void comment_text(printer *p, const oi_comment *c)
@@ -131,7 +133,7 @@ static void print_names(oi_buf *out, const oi_names *names)
         oi_buf_printf(out, "%s%s", i ? ", " : "", names->at[i].text);
 }
 
-static void print_dims(oi_buf *out, const oi_exprs *dims)
+void oi_dims_print(oi_buf *out, const oi_exprs *dims)
 {
     if (!dims->n)
         return;
@@ -184,7 +186,7 @@ void oi_decl_print(oi_buf *out, const oi_var *v)
         oi_buf_putc(out, ')');
     }
     oi_buf_printf(out, ": %s", oi_dtype_name(v->dtype));
-    print_dims(out, &v->dims);
+    oi_dims_print(out, &v->dims);
     if (v->has_init) {
         oi_buf_puts(out, " @init(");
         oi_scalar_print(out, v->init);
@@ -222,6 +224,16 @@ static void print_accesses(oi_buf *out, const oi_accesses *list)
     }
 }
 
+void oi_hints_print(oi_buf *out, const oi_attrs *hints)
+{
+    oi_buf_puts(out, hints->n ? " @ { " : " @ {");
+    for (size_t i = 0; i < hints->n; i++) {
+        oi_buf_printf(out, "%s%s: ", i ? ", " : "", hints->at[i].name.text);
+        oi_value_print(out, &hints->at[i].value);
+    }
+    oi_buf_puts(out, hints->n ? " }" : "}");
+}
+
 static void print_op(oi_buf *out, const oi_node *n)
 {
     oi_buf_printf(out, "op %s(", n->name.text);
@@ -231,6 +243,8 @@ static void print_op(oi_buf *out, const oi_node *n)
     print_args(out, &n->as.op.attrs);
     oi_buf_puts(out, ") >> ");
     print_accesses(out, &n->as.op.outputs);
+    if (n->hints.n)
+        oi_hints_print(out, &n->hints);
 }
 
 static void print_count(oi_buf *out, const oi_node *n)
@@ -266,7 +280,7 @@ void oi_node_print(oi_buf *out, const oi_node *n)
     case OI_NODE_OP: print_op(out, n); break;
     case OI_NODE_ASSIGN:
         oi_buf_printf(out, "assign %s: %s", n->name.text, oi_dtype_name(n->as.assign.dtype));
-        print_dims(out, &n->as.assign.dims);
+        oi_dims_print(out, &n->as.assign.dims);
         break;
     case OI_NODE_BRANCH: print_branch(out, n); break;
     case OI_NODE_DEP:
@@ -300,12 +314,25 @@ void oi_node_print(oi_buf *out, const oi_node *n)
 
 /* -- items -- */
 
+static bool opens(oi_item_kind k)
+{
+    return k == OI_ITEM_SECTION || k == OI_ITEM_BLOCK || k == OI_ITEM_LOOP || k == OI_ITEM_INPUTS ||
+           k == OI_ITEM_STATES || k == OI_ITEM_FOR;
+}
+
+static bool closes(oi_item_kind k)
+{
+    return k == OI_ITEM_CLOSE || k == OI_ITEM_SECTION_END || k == OI_ITEM_FOR_END;
+}
+
 static void print_item(printer *p, const oi_item *item)
 {
-    if (item->kind == OI_ITEM_CLOSE) {
+    bool ends = closes(item->kind);
+    if (ends) {
         comments(p, item->start); /* inside the braces, so before stepping out */
         p->depth--;
     }
+    p->set_apart |= item->kind == OI_ITEM_INPUTS || item->kind == OI_ITEM_STATES;
     begin_item(p, item);
     switch (item->kind) {
     case OI_ITEM_SECTION: oi_buf_printf(p->out, "%s {", oi_var_kind_name(item->id)); break;
@@ -316,12 +343,14 @@ static void print_item(printer *p, const oi_item *item)
     case OI_ITEM_NODE:
     case OI_ITEM_LOOP: oi_node_print(p->out, &p->g->nodes.at[item->id]); break;
     case OI_ITEM_CLOSE: oi_buf_putc(p->out, '}'); break;
+    default: oi_compact_print(p->out, p->g->compact, item); break;
     }
-    if (item->kind == OI_ITEM_SECTION || item->kind == OI_ITEM_BLOCK ||
-        item->kind == OI_ITEM_LOOP) {
+    if (opens(item->kind)) {
         p->depth++;
         p->after_open = true;
     }
+    /* the header of the compact form stands apart from what follows */
+    p->set_apart = item->kind == OI_ITEM_MODEL || item->kind == OI_ITEM_SECTION_END;
     end_item(p, item);
 }
 
@@ -373,7 +402,7 @@ static oi_status print_items(const oi_graph *g, const oi_item *items, size_t n, 
                              char **out)
 {
     oi_buf buf = {0};
-    printer p = {.out = &buf, .g = g, .keep = keep};
+    printer p = {.out = &buf, .g = g, .keep = keep, .compact = keep && g->compact};
     for (size_t i = 0; i < n; i++)
         print_item(&p, &items[i]);
     comments(&p, UINT32_MAX);
@@ -395,7 +424,7 @@ oi_status oi_graph_to_text(const oi_graph *g, char **out, oi_diag *diag)
 oi_status oi_graph_format(const char *text, size_t n, const char *name, char **out, oi_diag *diag)
 {
     oi_graph *g;
-    OI_TRY(oi_graph_parse(text, n, name, &g, diag));
+    OI_TRY(oi_dsl_read(text, n, name, 1, &g, diag));
     oi_status status = print_items(g, g->items.at, g->items.n, true, out);
     oi_graph_free(g);
     return status;

@@ -120,3 +120,11 @@ void oi_check_op(const oi_checker *c, const oi_node *n)
         check_value(c, n, attr, &a->value);
     }
 }
+
+bool oi_graph_check_call(const oi_graph *g, const oi_node *n, oi_arena *scratch, oi_diag *d)
+{
+    size_t before = oi_diag_errors(d);
+    oi_checker c = {.g = g, .d = d, .a = scratch};
+    oi_check_op(&c, n);
+    return oi_diag_errors(d) == before;
+}

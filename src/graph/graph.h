@@ -256,7 +256,17 @@ typedef enum oi_item_kind {
     OI_ITEM_BLOCK,   /* id: block */
     OI_ITEM_NODE,    /* id: node */
     OI_ITEM_LOOP,    /* id: node; its header up to `{` */
-    OI_ITEM_CLOSE    /* the matching `}` */
+    OI_ITEM_CLOSE,   /* the matching `}` */
+    /* of the compact form; see dsl/compact.h */
+    OI_ITEM_MODEL,
+    OI_ITEM_INPUTS, /* `inputs: {` */
+    OI_ITEM_INPUT,  /* id: its place */
+    OI_ITEM_STATES,
+    OI_ITEM_STATE,
+    OI_ITEM_SECTION_END, /* `},` */
+    OI_ITEM_STMT,        /* id: its place in the list of all statements */
+    OI_ITEM_FOR,
+    OI_ITEM_FOR_END
 } oi_item_kind;
 typedef struct oi_item {
     oi_item_kind kind;
@@ -284,6 +294,7 @@ struct oi_graph {
     uint64_t uuid_state;
     OI_VEC(oi_item) items;       /* empty unless parsed from text */
     OI_VEC(oi_comment) comments; /* likewise */
+    struct oi_compact *compact;  /* text in the compact form as written (dsl/compact.h), or NULL */
     const char *unknown_key;     /* JSON pointer of the first unknown key, NULL when none */
     oi_span late_section;        /* first section that follows a block, line 0 when none */
 };
@@ -479,6 +490,8 @@ bool oi_use_writes(oi_use_role r);
 
 /* -- check*.c: rules that need neither model nor executor -- */
 
+/* One op call as far as its row alone decides: E052, E053, E054, E057. False after an error. */
+bool oi_graph_check_call(const oi_graph *g, const oi_node *n, oi_arena *scratch, oi_diag *d);
 /* Reports every violation (up to the diag's limit). OI_ERR_INPUT when there was an error. */
 oi_status oi_graph_check_structure(const oi_graph *g, bool strict, oi_diag *d);
 

@@ -14,7 +14,6 @@ static void run(void *ctx)
     oi_typer *t = ctx;
     t->sizes.arena = t->linked.arena = t->refused.arena = t->a;
     t->syms = oi_graph_symbols(t->g, t->a);
-    t->dims = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->dims);
     oi_typer_check_given(t);
     t->has_value = oi_arena_alloc(t->a, (t->syms->list.n + 1) * sizeof *t->has_value);
     if (t->model) {

@@ -49,7 +49,7 @@ typedef struct oi_typer {
     oi_diag *d;
     oi_arena *a; /* scratch */
     const oi_symbols *syms;
-    oi_dims *dims;            /* by place in syms->list */
+    OI_VEC(oi_dims) dims;     /* by place in syms->list */
     OI_VEC(oi_type) types;    /* of the call being judged; reused */
     OI_VEC(oi_attr_arg) args; /* likewise */
     OI_VEC(size_t) arg_at;    /* which attribute of the node each argument is */
@@ -63,6 +63,7 @@ typedef struct oi_typer {
     oi_graph *spare;          /* holds expressions that come with the model, or NULL */
     struct json_object *json; /* the state spec being read, or NULL */
     bool is_broken;           /* the structure is wrong: what runs after what is not known */
+    bool tells_types;         /* a wrong call is shown with the types of its operands */
     bool unreadable;          /* the check ended because the model cannot be read */
 } oi_typer;
 
@@ -85,6 +86,9 @@ void oi_typer_note(const oi_typer *t, const oi_symbol *s); /* "'x' is declared h
 /* The declared type; false when it has more than OI_MAX_RANK dims. */
 bool oi_typer_type(oi_typer *t, const oi_symbol *s, oi_type *out);
 void oi_typer_check_node(oi_typer *t, const oi_node *n);
+/* What a call gives that nobody has declared yet: the node needs no outputs. False after an error,
+ * or when the row of the op refuses the call (oi_graph_check_call). */
+bool oi_typer_results(oi_typer *t, const oi_node *n, oi_type *out, size_t n_out);
 
 /* -- select.c: what an access to persistent memory selects -- */
 /* False after an error, or when the access itself is wrong (reported before). */
@@ -113,6 +117,9 @@ void oi_link_uses(oi_typer *t, const char *key); /* tells on_tensor, when it is 
 /* link_reads.c: W110, E023: variables that are read before anything sets them. */
 void oi_link_reads(oi_typer *t);
 void oi_link_states(oi_typer *t);
+/* The dims of the state spec `oi.state.NAME` as expressions over sizes; false: none, or an error.
+ */
+bool oi_link_dims(oi_typer *t, const char *name, oi_exprs *out);
 /* The initial value that the model's state spec gives a variable without @init; false: none. */
 bool oi_link_init(oi_typer *t, const oi_symbol *s, oi_scalar *out);
 

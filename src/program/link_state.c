@@ -34,6 +34,14 @@ static const oi_expr *read_expr(oi_typer *t, const char *key, const char *field,
                          oi_arena_printf(t->a, "/%s/%s", key, field), t->d);
 }
 
+/* Expressions are read into a graph; this one only lends its arena, ours. */
+static void make_spare(oi_typer *t)
+{
+    t->spare = oi_arena_alloc(t->a, sizeof *t->spare);
+    t->spare->arena = t->spare->strings.arena = t->a;
+    t->spare->origin = oi_model_path(t->model);
+}
+
 static void check_dtype(oi_typer *t, const oi_var *v, const char *key)
 {
     struct json_object *j;
@@ -91,9 +99,9 @@ static void take_fixed(oi_typer *t, const oi_symbol *s, const char *key)
 
 /* The spec of a variable into t->json; NULL when there is none, or after an error. Returns its key.
  */
-static const char *open_spec(oi_typer *t, const oi_symbol *s)
+static const char *open_spec(oi_typer *t, const char *name)
 {
-    const char *key = oi_arena_printf(t->a, "oi.state.%s", s->name);
+    const char *key = oi_arena_printf(t->a, "oi.state.%s", name);
     oi_meta_info info;
     char *text = NULL;
     size_t n = 0;
@@ -142,15 +150,34 @@ static const char *init_of(oi_typer *t, const oi_symbol *s, oi_scalar *out)
 bool oi_link_init(oi_typer *t, const oi_symbol *s, oi_scalar *out)
 {
     *out = (oi_scalar){OI_NONE, 0};
-    (void)open_spec(t, s);
+    (void)open_spec(t, s->name);
     bool ok = t->json && !init_of(t, s, out) && out->dtype != OI_NONE;
+    close_spec(t);
+    return ok;
+}
+
+bool oi_link_dims(oi_typer *t, const char *name, oi_exprs *out)
+{
+    const char *key = open_spec(t, name);
+    struct json_object *j;
+    bool ok = t->json && json_object_object_get_ex(t->json, "dims", &j);
+    if (ok && !json_object_is_type(j, json_type_array)) {
+        bad_spec(t, key, "dims", "a list of size expressions");
+        ok = false;
+    }
+    make_spare(t);
+    for (size_t i = 0; ok && i < json_object_array_length(j); i++) {
+        const oi_expr *e = read_expr(t, key, "dims", json_object_array_get_idx(j, i));
+        *OI_PUSH(t->a, out) = e;
+        ok = e != NULL;
+    }
     close_spec(t);
     return ok;
 }
 
 static void check_state(oi_typer *t, const oi_symbol *s)
 {
-    const char *key = open_spec(t, s);
+    const char *key = open_spec(t, s->name);
     oi_scalar init;
     if (!t->json)
         return;
@@ -164,10 +191,7 @@ static void check_state(oi_typer *t, const oi_symbol *s)
 
 void oi_link_states(oi_typer *t)
 {
-    /* expressions are read into a graph; this one only lends its arena, ours */
-    t->spare = oi_arena_alloc(t->a, sizeof *t->spare);
-    t->spare->arena = t->spare->strings.arena = t->a;
-    t->spare->origin = oi_model_path(t->model);
+    make_spare(t);
     for (size_t i = 0; i < t->g->vars.n && !oi_diag_full(t->d); i++)
         if (t->syms->list.at[i].kind == OI_SYM_PERSISTENT)
             check_state(t, &t->syms->list.at[i]);

@@ -20,9 +20,12 @@ void oi_typer_note(const oi_typer *t, const oi_symbol *s)
 
 bool oi_typer_type(oi_typer *t, const oi_symbol *s, oi_type *out)
 {
-    oi_dims *cached = &t->dims[s - t->syms->list.at];
+    size_t place = (size_t)(s - t->syms->list.at);
     if (s->dims->n > OI_MAX_RANK)
         return false;
+    while (t->dims.n <= place)
+        *OI_PUSH(t->a, &t->dims) = (oi_dims){0};
+    oi_dims *cached = &t->dims.at[place];
     if (!cached->known) {
         oi_dim *dims = oi_arena_alloc(t->a, s->dims->n * sizeof *dims);
         for (size_t i = 0; i < s->dims->n; i++)
@@ -68,6 +71,26 @@ static const oi_access *operand_at(const oi_typer *t, const oi_node *n, uint32_t
     return i < in->n ? &in->at[i] : NULL;
 }
 
+static const char *shape_text(const oi_typer *t, const oi_type *type)
+{
+    char text[OI_INFER_TEXT];
+    oi_text out = {text, 0, sizeof text};
+    oi_text_dims(&out, type);
+    oi_text_sizes(&out, &type, 1);
+    return oi_arena_text(t->a, text, strlen(text));
+}
+
+/* Types that nobody has written down are shown where the operands stand. */
+static void note_types(const oi_typer *t, const oi_node *n)
+{
+    for (uint32_t i = 0; i < t->types.n; i++) {
+        const oi_access *in = operand_at(t, n, i);
+        if (in)
+            oi_diag_note(t->d, oi_typer_at(t, n, in->span), "this is %s%s",
+                         oi_dtype_name(t->types.at[i].dtype), shape_text(t, &t->types.at[i]));
+    }
+}
+
 static void report(const oi_typer *t, const oi_node *n, const oi_infer_fail *f)
 {
     const oi_accesses *out = &n->as.op.outputs;
@@ -82,6 +105,10 @@ static void report(const oi_typer *t, const oi_node *n, const oi_infer_fail *f)
     if (access)
         span = access->span;
     oi_diag_error(t->d, oi_typer_at(t, n, span), f->code, "%s", f->message);
+    if (t->tells_types) {
+        note_types(t, n);
+        return;
+    }
     if (access)
         note_access(t, n, access);
     const oi_access *other = operand_at(t, n, f->other);
@@ -121,27 +148,36 @@ static bool has_zero_point(oi_typer *t, const oi_node *n, const oi_op *row)
     return true;
 }
 
-static void op(oi_typer *t, const oi_node *n)
+/* Arguments and types of operands of a call; false when nothing more can be said of it. *typed:
+ * every operand has a type. */
+static bool prepare(oi_typer *t, const oi_node *n, const oi_op *row, bool *typed)
 {
-    const oi_op *row = oi_op_find(n->name.text);
-    const oi_accesses *in = &n->as.op.inputs, *out = &n->as.op.outputs;
-    if (!row || !oi_typer_args(t, n, row))
-        return;
-    if (has_zero_point(t, n, row))
-        return;
+    const oi_accesses *in = &n->as.op.inputs;
+    t->types.n = 0;
+    if (!oi_typer_args(t, n, row) || has_zero_point(t, n, row))
+        return false;
     oi_quant_fill(t->syms, t->model, n, row, t->a, &t->fill);
     if (t->fill.is_wanted && !t->fill.n && in->n < row->min_inputs) {
         no_data(t, n, row);
-        return;
+        return false;
     }
-    bool typed = true;
-    t->types.n = 0;
-    size_t n_in = in->n + t->fill.n;
-    for (size_t i = 0, k = 0; i < n_in; i++)
+    *typed = true;
+    for (size_t i = 0, k = 0; i < in->n + t->fill.n; i++)
         if (t->fill.n && i >= t->fill.at && i < t->fill.at + t->fill.n)
             *push_type(t) = t->fill.types[i - t->fill.at];
         else
-            typed &= operand(t, n, &in->at[k++], push_type(t));
+            *typed &= operand(t, n, &in->at[k++], push_type(t));
+    return true;
+}
+
+static void op(oi_typer *t, const oi_node *n)
+{
+    const oi_op *row = oi_op_find(n->name.text);
+    const oi_accesses *out = &n->as.op.outputs;
+    bool typed;
+    if (!row || !prepare(t, n, row, &typed))
+        return;
+    size_t n_in = t->types.n;
     for (size_t i = 0; i < out->n; i++)
         typed &= operand(t, n, &out->at[i], push_type(t));
     oi_infer_fail fail;
@@ -163,16 +199,21 @@ static void op(oi_typer *t, const oi_node *n)
         report(t, n, &fail);
 }
 
-/* -- moves -- */
-
-static const char *shape_text(const oi_typer *t, const oi_type *type)
+bool oi_typer_results(oi_typer *t, const oi_node *n, oi_type *out, size_t n_out)
 {
-    char text[OI_INFER_TEXT];
-    oi_text out = {text, 0, sizeof text};
-    oi_text_dims(&out, type);
-    oi_text_sizes(&out, &type, 1);
-    return oi_arena_text(t->a, text, strlen(text));
+    const oi_op *row = oi_op_find(n->name.text);
+    oi_infer_fail fail;
+    bool typed;
+    if (!row || !prepare(t, n, row, &typed) || !typed)
+        return false;
+    if (oi_infer_result(row, t->types.at, t->types.n, t->args.at, t->args.n, NULL, out, n_out,
+                        &fail))
+        return true;
+    report(t, n, &fail);
+    return false;
 }
+
+/* -- moves -- */
 
 /* cache.read, cache.write and transfer copy: equal dtype (E050), equal shape (E051). */
 static void copies(oi_typer *t, const oi_node *n, const oi_type *from, const oi_type *to)

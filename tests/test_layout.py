@@ -30,7 +30,8 @@ MAY_INCLUDE = {
     "sim": {"base", "graph", "oinf", "dsl", "program", "kernel", "recipe"},
     "recipe": {"base", "kernel", "device"},
     "synth": {"base", "graph", "oinf", "program", "kernel", "device", "recipe"},
-    "emit": {"base", "graph", "oinf", "program", "kernel", "device", "recipe", "synth"},
+    "plan": {"base", "graph", "program", "kernel", "device", "recipe", "synth"},
+    "emit": {"base", "graph", "oinf", "program", "kernel", "device", "recipe", "synth", "plan"},
     "verify": {"base", "device", "recipe"},
 }
 

@@ -151,9 +151,10 @@ char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell
 struct oi_certificate {
     /* RAM: the program's struct, and of it: */
     uint64_t struct_bytes, state_bytes, arena_bytes, undo_bytes, io_bytes;
-    uint64_t stack_bytes;   /* reserved for a step; 0: the system's own */
-    uint64_t ram_bytes;     /* struct and stack */
-    uint64_t weights_bytes; /* read only */
+    uint64_t stack_bytes;           /* reserved for a step; 0: the system's own */
+    uint64_t ram_bytes;             /* struct and stack */
+    uint64_t weights_bytes;         /* read only */
+    uint64_t n_checked, n_barriers; /* accesses and barriers that the checker of plans saw */
     bool is_measured;
     oi_plan_measured measured;
 };

@@ -1,6 +1,7 @@
 /* plan.c: the public face of the synthesizer: from graphs and a device to a folder of source. */
 #include "emit/emit.h"
 #include "kernel/digest.h"
+#include "plan/check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -80,6 +81,21 @@ typedef struct making {
     const oi_synth_graph *graphs;
 } making;
 
+/* What was planned is right, says a checker that knows nothing of the passes; what it will need. */
+static void certify(oi_plan *p)
+{
+    oi_unit *u = &p->unit;
+    const oi_plan_verdict v = oi_plan_check(u);
+    if (v.why) {
+        u->status =
+            oi_diag_env(u->diag, "synthesizer", "the plan is wrong: %s; please report this", v.why);
+        return;
+    }
+    p->target->certify(u, &p->certificate);
+    p->certificate.n_checked = v.accesses;
+    p->certificate.n_barriers = v.barriers;
+}
+
 static void make(void *ctx)
 {
     making *m = ctx;
@@ -97,7 +113,7 @@ static void make(void *ctx)
         u->status = oi_passes_run(u);
     if (u->status != OI_OK)
         return;
-    m->plan->target->certify(u, &m->plan->certificate);
+    certify(m->plan);
     if (u->status == OI_OK)
         u->status = oi_fit_check(u, &m->plan->certificate);
 }

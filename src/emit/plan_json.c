@@ -238,6 +238,11 @@ static void put_certificate(oi_jsonw *w, const oi_unit *u, const oi_certificate 
     oi_jsonw_open(w, '{');
     put_u64(w, "arena_bound_bytes", u->arena_bound);
     put_u64(w, "arena_bytes", c->arena_bytes);
+    oi_jsonw_key(w, "checked");
+    oi_jsonw_open(w, '{');
+    put_u64(w, "accesses", c->n_checked);
+    put_u64(w, "barriers", c->n_barriers);
+    oi_jsonw_close(w, '}');
     put_u64(w, "io_bytes", c->io_bytes);
     oi_jsonw_key(w, "measured");
     if (c->is_measured) {

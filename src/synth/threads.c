@@ -595,8 +595,17 @@ static void walk_branch(sharing *s, const oi_pnode *n)
     s->must_meet = after_must;
 }
 
+static bool surely_runs(const oi_stmt *loop)
+{
+    int64_t from, to;
+    const oi_pnode *n = loop->node;
+    return oi_code_is_int(&n->as.loop.start, &from) && oi_code_is_int(&n->as.loop.end, &to) &&
+           from < to;
+}
+
 /* The second round finds what one iteration leaves to the next. What was left before the loop comes
- * last: a wait in every iteration may be enough for it. */
+ * last: a barrier in every iteration may be enough for it. A loop that may run no time at all
+ * leaves that as it was. */
 static void walk_loop(sharing *s, oi_stmt *x)
 {
     const accesses before = s->pending;
@@ -609,6 +618,9 @@ static void walk_loop(sharing *s, oi_stmt *x)
         *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
     s->must_meet |= must_meet;
     walk(s, &x->body);
+    for (size_t i = 0; !surely_runs(x) && i < before.n; i++)
+        *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
+    s->must_meet |= must_meet && !surely_runs(x);
 }
 
 static void walk(sharing *s, oi_stmts *list)

@@ -1,0 +1,414 @@
+/* access.c: what statements read and write, and which part of it a worker does.
+ *
+ * A kernel's accesses come from its instructions: every load and store has a coordinate per dim,
+ * affine over the axes of the nest. With the partitioned axis limited to a worker's positions,
+ * that is a box of elements, from which follow the bytes that no other worker may write. */
+#include "plan/check.h"
+
+typedef struct collecting {
+    oi_unit *u;
+    uint32_t graph, block;
+    const oi_stmt *s;
+    oi_touches *out;
+} collecting;
+
+static uint32_t storage_of(const oi_unit *u, uint32_t tensor)
+{
+    const oi_tensor *t = &u->tensors.at[tensor];
+    return t->space == OI_SPACE_LENT ? t->from : tensor;
+}
+
+static bool is_memory(const oi_tensor *t)
+{
+    return t->space == OI_SPACE_ARENA || t->space == OI_SPACE_INPUT ||
+           t->space == OI_SPACE_OUTPUT || t->space == OI_SPACE_STATE || t->space == OI_SPACE_LENT;
+}
+
+/* A plain access to the whole tensor. */
+static oi_touch *put(collecting *c, uint32_t tensor, bool writes)
+{
+    if (!is_memory(&c->u->tensors.at[tensor]))
+        return NULL;
+    oi_touch *t = OI_PUSH(c->u->arena, c->out);
+    *t = (oi_touch){.tensor = storage_of(c->u, tensor),
+                    .writes = writes,
+                    .by = c->s->is_shared ? OI_BY_ALL : OI_BY_FIRST,
+                    .stmt = c->s,
+                    .dim = OI_NO_ID};
+    return t;
+}
+
+/* -- numbers: variables that codes and values look at -- */
+
+static void put_var(collecting *c, uint32_t var)
+{
+    put(c, oi_block_tensor(c->u, c->graph, c->block, var), false);
+}
+
+static void put_code(collecting *c, const oi_code *code)
+{
+    for (uint32_t i = 0; i < code->n; i++)
+        if (code->at[i].kind == OI_INS_VAR)
+            put_var(c, code->at[i].id);
+}
+
+static void put_value(collecting *c, const oi_pvalue *v)
+{
+    if (v->kind == OI_PV_VAR)
+        put_var(c, v->id);
+    else if (v->kind == OI_PV_CODE)
+        put_code(c, &v->code);
+}
+
+static void put_port(collecting *c, const oi_port *p, bool writes)
+{
+    for (uint32_t i = 0; i < p->n_entry; i++)
+        put_code(c, &p->entry[i]);
+    put(c, p->tensor, writes);
+}
+
+/* -- kernels -- */
+
+static bool is_access(const oi_sop *op)
+{
+    return op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX || op->kind == OI_SOP_STORE;
+}
+
+/* Loads of the list, or its stores. */
+static void put_ops(collecting *c, const oi_skernel *k, const oi_snest *n, const oi_sops *ops,
+                    bool writes)
+{
+    for (size_t i = 0; i < ops->n; i++) {
+        const oi_sop *op = &ops->at[i];
+        if (!is_access(op) || (op->kind == OI_SOP_STORE) != writes)
+            continue;
+        oi_touch *t = put(c, k->ports.at[op->port].tensor, writes);
+        if (!t || !k->split.extent || !c->s->is_shared)
+            continue;
+        t->by = OI_BY_PARTITION;
+        t->kernel = k;
+        t->nest = n;
+        t->op = op;
+    }
+    if (writes && n->combines_out) /* it reads what it writes */
+        for (size_t i = 0; i < ops->n; i++)
+            if (ops->at[i].kind == OI_SOP_STORE)
+                put(c, k->ports.at[ops->at[i].port].tensor, false);
+}
+
+static void put_nest(collecting *c, const oi_skernel *k, const oi_snest *n)
+{
+    for (int writes = 0; writes < 2; writes++) {
+        put_ops(c, k, n, &n->pre, writes);
+        put_ops(c, k, n, &n->post, writes);
+    }
+}
+
+/* The dim along which a worker's positions of the body lie; what it promises. */
+static uint32_t dim_of_recipe(const oi_recipe_plan *p, const oi_tensor *t, bool writes)
+{
+    const uint32_t dim = writes && !p->is_scattered ? p->split_dim
+                         : p->reads_alike           ? p->read_dim
+                                                    : OI_NO_ID;
+    return dim < t->rank && p->extent > 0 && t->dims[dim] % p->extent == 0 ? dim : OI_NO_ID;
+}
+
+static void put_recipe(collecting *c, const oi_skernel *k)
+{
+    for (int writes = 0; writes < 2; writes++)
+        for (size_t i = 0; i < k->ports.n; i++) {
+            const oi_port *p = &k->ports.at[i];
+            bool is_input = !p->is_written;
+            for (uint32_t a = 0; a < k->plan->n_args; a++)
+                is_input |= k->arg_ports[a] == i && k->plan->args[a].kind == OI_ARG_IN;
+            if (p->is_dropped || (writes ? !p->is_written : !is_input))
+                continue;
+            oi_touch *t = put(c, p->tensor, writes);
+            if (!t || !k->split.extent || !c->s->is_shared)
+                continue;
+            t->by = OI_BY_PARTITION;
+            t->kernel = k;
+            t->dim = dim_of_recipe(k->plan, &c->u->tensors.at[p->tensor], p->is_written);
+            t->is_scattered = k->plan->is_scattered && p->is_written;
+        }
+}
+
+static void put_kernel(collecting *c, const oi_skernel *k)
+{
+    for (size_t i = 0; i < k->scalars.n; i++)
+        if (!k->scalars.at[i].is_length)
+            put_value(c, &k->scalars.at[i].value);
+    for (size_t i = 0; i < k->ports.n; i++)
+        for (uint32_t e = 0; e < k->ports.at[i].n_entry; e++)
+            put_code(c, &k->ports.at[i].entry[e]);
+    if (k->recipe)
+        put_recipe(c, k);
+    else
+        for (size_t i = 0; i < k->nests.n; i++)
+            put_nest(c, k, &k->nests.at[i]);
+}
+
+/* A row pipeline that workers share: each computes its own rows of the last kernel's result. */
+static void put_pipeline(collecting *c, const oi_stmt *s)
+{
+    const size_t first = c->out->n;
+    for (size_t i = 0; i < s->body.n; i++)
+        put_kernel(c, &c->u->kernels.at[s->body.at[i].kernel]);
+    for (size_t i = first; s->is_shared && i < c->out->n; i++) {
+        oi_touch *t = &c->out->at[i];
+        t->by = t->writes ? OI_BY_PARTITION : OI_BY_ALL;
+        t->is_scattered = t->writes;
+        t->kernel = NULL;
+        t->nest = NULL;
+    }
+}
+
+/* -- others -- */
+
+static void put_cache(collecting *c)
+{
+    const oi_pnode *n = c->s->node;
+    const oi_paccess *a = &n->as.move.cache;
+    const bool reads = n->kind == OI_NODE_CACHE_READ, writes = n->kind == OI_NODE_CACHE_WRITE;
+    for (uint32_t i = 0; i < a->n; i++) {
+        put_code(c, &a->sels[i].start);
+        put_code(c, &a->sels[i].end);
+    }
+    if (!reads && !writes && n->kind != OI_NODE_CACHE_RESET && n->as.move.amount_var != OI_NO_ID &&
+        !n->as.move.amount_is_index)
+        put_var(c, n->as.move.amount_var);
+    put_port(c, &c->s->a, false);
+    if (writes)
+        put_port(c, &c->s->b, false);
+    if (!reads)
+        put_port(c, &c->s->a, true);
+    if (reads && !c->s->lends) /* a view copies nothing: each worker finds its own pointer */
+        put_port(c, &c->s->b, true);
+}
+
+void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out)
+{
+    const oi_pnode *n = s->node;
+    collecting c = {u, graph, n->source->block, s, out};
+    switch (s->kind) {
+    case OI_STMT_KERNEL: put_kernel(&c, &u->kernels.at[s->kernel]); break;
+    case OI_STMT_TURNS: put_pipeline(&c, s); break;
+    case OI_STMT_CACHE: put_cache(&c); break;
+    case OI_STMT_SET:
+        put_value(&c, &s->value);
+        put_port(&c, &s->a, true);
+        break;
+    case OI_STMT_LIMIT:
+    case OI_STMT_LENGTH:
+        if (s->a.tensor == OI_NO_ID)
+            put_value(&c, &s->value);
+        else
+            put_port(&c, &s->a, false);
+        break;
+    case OI_STMT_CHECK: put_port(&c, &s->a, false); break;
+    case OI_STMT_LOOP:
+        put_code(&c, &n->as.loop.start);
+        put_code(&c, &n->as.loop.end);
+        break;
+    case OI_STMT_BRANCH:
+        if (n->as.branch.cond != OI_NO_ID && !n->as.branch.cond_is_index)
+            put_var(&c, n->as.branch.cond);
+        break;
+    case OI_STMT_YIELD:
+    case OI_STMT_AWAIT:
+    case OI_STMT_BARRIER:
+    case OI_STMT_SHAPE:
+    case OI_STMT_SIZES:
+    case OI_STMT_RETURN: break;
+    }
+}
+
+bool oi_loop_runs(const oi_stmt *loop)
+{
+    int64_t from, to;
+    const oi_pnode *n = loop->node;
+    return oi_code_is_int(&n->as.loop.start, &from) && oi_code_is_int(&n->as.loop.end, &to) &&
+           from < to;
+}
+
+/* -- which elements a worker touches -- */
+
+typedef struct range {
+    int64_t low, high; /* both included; none where low > high */
+} range;
+
+#define BOXES 3 /* positions counted through two axes: a first row, whole rows, a last row */
+
+typedef struct boxes {
+    uint32_t n, rank;
+    range at[BOXES][OI_MAX_RANK];
+} boxes;
+
+static range whole_dim(const oi_tensor *t, uint32_t d)
+{
+    return (range){0, t->dims[d] - 1};
+}
+
+/* Where worker p's positions begin; the rule of emitted programs (oi_share in kernel/scalar.h). */
+static int64_t begin_of(const oi_sharing *s, int64_t p, int64_t n)
+{
+    const int64_t units = (s->extent + s->unit - 1) / s->unit;
+    const int64_t at = units * p / n * s->unit;
+    return at < s->extent ? at : s->extent;
+}
+
+/* The coordinate, with every axis within its range. */
+static range coord_range(const oi_nest_coord *c, const oi_snest *n, const range *axes)
+{
+    range r = {c->base, c->base};
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        const int64_t x = c->step[a] * axes[a].low, y = c->step[a] * axes[a].high;
+        r.low += x < y ? x : y;
+        r.high += x < y ? y : x;
+    }
+    return r;
+}
+
+static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, boxes *out)
+{
+    range *box = out->at[out->n++];
+    for (uint32_t d = 0; d < t->rank; d++) {
+        const oi_nest_coord *c = &x->op->at[d];
+        const bool is_affine = c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE && !x->op->fns;
+        const range whole = whole_dim(t, d);
+        box[d] = is_affine ? coord_range(c, x->nest, axes) : whole;
+        box[d].low = box[d].low < whole.low ? whole.low : box[d].low;
+        box[d].high = box[d].high > whole.high ? whole.high : box[d].high;
+    }
+}
+
+/* The positions first ... last - 1 of the partitioned axis, or of two axes counted through. */
+static void nest_boxes(const oi_touch *x, const oi_tensor *t, int64_t first, int64_t last,
+                       boxes *out)
+{
+    const oi_sharing *s = &x->kernel->split;
+    range axes[OI_NEST_AXES];
+    for (uint32_t a = 0; a < x->nest->n_axes; a++)
+        axes[a] = (range){0, x->nest->axes[a].extent - 1};
+    if (!s->is_pair) {
+        axes[s->axis] = (range){first, last - 1};
+        add_box(x, t, axes, out);
+        return;
+    }
+    const int64_t inner = x->nest->axes[s->axis + 1].extent;
+    range *i = &axes[s->axis], *j = &axes[s->axis + 1];
+    while (first < last) { /* a part of a row, or all whole rows */
+        const int64_t row = first / inner, from = first % inner;
+        const bool is_whole = from == 0 && last - first >= inner;
+        const int64_t rows = is_whole ? (last - first) / inner : 1;
+        const int64_t end = is_whole || last >= (row + 1) * inner ? (row + rows) * inner : last;
+        *i = (range){row, row + rows - 1};
+        *j = (range){from, is_whole ? inner - 1 : from + (end - first) - 1};
+        add_box(x, t, axes, out);
+        first = end;
+    }
+}
+
+static void whole_boxes(const oi_tensor *t, boxes *out)
+{
+    out->n = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        out->at[0][d] = whole_dim(t, d);
+}
+
+static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
+{
+    const oi_tensor *t = &u->tensors.at[x->tensor];
+    boxes out = {.rank = t->rank};
+    const bool is_flat = x->op && x->op->is_flat;
+    if (x->by != OI_BY_PARTITION || !x->kernel || is_flat || oi_dtype_bits(t->dtype) < 8 ||
+        t->ring) {
+        whole_boxes(t, &out);
+        return out;
+    }
+    const int64_t first = begin_of(&x->kernel->split, p, n);
+    const int64_t last = begin_of(&x->kernel->split, p + 1, n);
+    if (first >= last)
+        return out;
+    if (x->nest) {
+        nest_boxes(x, t, first, last, &out);
+        return out;
+    }
+    whole_boxes(t, &out);
+    if (x->dim != OI_NO_ID) {
+        const int64_t places = t->dims[x->dim] / x->kernel->split.extent;
+        out.at[0][x->dim] = (range){first * places, last * places - 1};
+    }
+    return out;
+}
+
+/* -- bytes -- */
+
+bool oi_touch_overlap(const oi_unit *u, uint32_t a, uint32_t b)
+{
+    const oi_tensor *x = &u->tensors.at[a], *y = &u->tensors.at[b];
+    if (a == b)
+        return !x->is_own;
+    return x->space == OI_SPACE_ARENA && y->space == OI_SPACE_ARENA && x->graph == y->graph &&
+           !x->is_own && !y->is_own && x->offset < y->offset + oi_tensor_bytes(y) &&
+           y->offset < x->offset + oi_tensor_bytes(x);
+}
+
+/* Elements of one tensor are where those of the other are. */
+static bool lie_alike(const oi_tensor *x, const oi_tensor *y)
+{
+    return x->offset == y->offset && x->rank == y->rank && x->n_table == y->n_table &&
+           oi_dtype_bits(x->dtype) == oi_dtype_bits(y->dtype) &&
+           memcmp(x->dims, y->dims, x->rank * sizeof *x->dims) == 0;
+}
+
+static bool boxes_meet(const boxes *a, const boxes *b)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t j = 0; j < b->n; j++) {
+            bool meet = true;
+            for (uint32_t d = 0; d < a->rank; d++) {
+                const range x = a->at[i][d], y = b->at[j][d];
+                meet &= x.low <= y.high && y.low <= x.high && x.low <= x.high && y.low <= y.high;
+            }
+            if (meet)
+                return true;
+        }
+    return false;
+}
+
+/* The first and last byte of the boxes, in the arena. */
+static range bytes_of(const oi_tensor *t, const boxes *b)
+{
+    range all = {INT64_MAX, INT64_MIN};
+    for (uint32_t i = 0; i < b->n; i++) {
+        int64_t low = 0, high = 0;
+        for (uint32_t d = 0; d < t->rank; d++) {
+            low = low * t->dims[d] + b->at[i][d].low;
+            high = high * t->dims[d] + b->at[i][d].high;
+        }
+        all.low = low < all.low ? low : all.low;
+        all.high = high > all.high ? high : all.high;
+    }
+    const int64_t bits = oi_dtype_bits(t->dtype), base = (int64_t)t->offset;
+    if (t->n_table) /* any entry */
+        return (range){base, base + (int64_t)oi_tensor_bytes(t) - 1};
+    return (range){base + all.low * bits / 8, base + ((all.high + 1) * bits + 7) / 8 - 1};
+}
+
+bool oi_touch_meet(const oi_unit *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
+                   int64_t n)
+{
+    const oi_tensor *x = &u->tensors.at[a->tensor], *y = &u->tensors.at[b->tensor];
+    if (!oi_touch_overlap(u, a->tensor, b->tensor))
+        return false;
+    if (a->stmt == b->stmt && a->is_scattered && b->is_scattered && a->tensor == b->tensor)
+        return p == q;
+    const boxes s = boxes_of(u, a, p, n), t = boxes_of(u, b, q, n);
+    if (!s.n || !t.n)
+        return false;
+    if (a->tensor == b->tensor || lie_alike(x, y))
+        return boxes_meet(&s, &t);
+    const range v = bytes_of(x, &s), w = bytes_of(y, &t);
+    return v.low <= w.high && w.low <= v.high;
+}

@@ -1,0 +1,66 @@
+/* check.h: an independent check of a finished plan.
+ *
+ * It reads what emitters read: statements, kernels, buffers. It shares no code with the passes that
+ * made the plan, so a mistake of theirs does not hide itself. Grouped by the file that implements
+ * it. */
+#ifndef OI_PLAN_CHECK_H
+#define OI_PLAN_CHECK_H
+
+#include "synth/synth.h"
+
+/* -- check.c -- */
+
+/* What was looked at; part of the certificate. */
+typedef struct oi_plan_verdict {
+    uint64_t accesses; /* of statements to memory that several workers, or tensors, share */
+    uint64_t barriers;
+    const char *why; /* the plan is wrong; NULL: it is right */
+} oi_plan_verdict;
+
+/* Every two accesses to the same bytes by different workers, one of them a write, are ordered by a
+ * barrier or by the partition; all workers come to every barrier; every tensor lies inside its
+ * arena; every read of the arena finds what was written for it, also around loops. */
+oi_plan_verdict oi_plan_check(oi_unit *u);
+
+/* -- access.c: what a statement touches -- */
+
+typedef enum oi_access_by {
+    OI_BY_FIRST,    /* the first worker */
+    OI_BY_ALL,      /* every worker, the same */
+    OI_BY_PARTITION /* every worker its own part */
+} oi_access_by;
+
+/* One access of a statement. Of a partitioned kernel: where its coordinates come from. */
+typedef struct oi_touch {
+    uint32_t tensor; /* a view is the tensor that it is a view of */
+    bool writes;
+    oi_access_by by;
+    const oi_stmt *stmt;
+    const oi_skernel *kernel;
+    const oi_snest *nest; /* a load or store of it; NULL: the rest says */
+    const oi_sop *op;
+    uint32_t dim;      /* without a nest: the positions are places of this dim; OI_NO_ID: all */
+    bool is_scattered; /* parts are apart though no dim separates them */
+    uint32_t group;    /* statements that workers run chunk by chunk share a number; 0: none */
+} oi_touch;
+typedef OI_VEC(oi_touch) oi_touches;
+
+/* Those of the statement itself, in order: reads of a nest before its writes. Not those of its body
+ * or of called blocks, but for row pipelines, whose body is one dispatch. */
+void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out);
+
+/* Whether a loop runs at least once, as far as is known now. */
+bool oi_loop_runs(const oi_stmt *loop);
+
+/* Whether worker p of n and worker q of n may touch the same bytes. */
+bool oi_touch_meet(const oi_unit *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
+                   int64_t n);
+/* Whether the tensors share bytes that workers share. */
+bool oi_touch_overlap(const oi_unit *u, uint32_t a, uint32_t b);
+
+/* -- races.c, memory.c -- */
+
+void oi_plan_check_races(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
+void oi_plan_check_memory(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
+
+#endif

@@ -1,0 +1,307 @@
+/* Faults planted into right plans: the checker must refuse each, and nothing else. */
+#include "plan/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct made { /* a unit and what it is made of */
+    oi_unit u;
+    oi_graph *graph;
+    oi_program *program;
+    oi_device *device;
+} made;
+
+extern const oi_target oi_target_c;
+
+static void make(made *m, const char *text, const char *device)
+{
+    *m = (made){.program = NULL};
+    oi_diag *d = oi_diag_new();
+    assert_int_equal(oi_device_load(device, true, &m->device, d), OI_OK);
+    assert_int_equal(oi_graph_parse(text, strlen(text), "test.oi", &m->graph, d), OI_OK);
+    assert_int_equal(oi_graph_check(m->graph, NULL, d), OI_OK);
+    assert_int_equal(oi_program_bind(m->graph, NULL, NULL, 0, OI_NONE, &m->program, d), OI_OK);
+    m->u = (oi_unit){.arena = oi_arena_new(),
+                     .device = m->device,
+                     .target = oi_device_get(m->device),
+                     .can = oi_target_c.caps(oi_device_get(m->device)),
+                     .name = "test",
+                     .diag = d,
+                     .share_all = true};
+    m->u.names.arena = m->u.arena;
+    assert_int_equal(oi_unit_add_graph(&m->u, m->program, "graph"), OI_OK);
+    assert_int_equal(oi_passes_run(&m->u), OI_OK);
+    const char *why = oi_plan_check(&m->u).why;
+    if (why)
+        fail_msg("a right plan was refused: %s", why);
+}
+
+static void drop(made *m)
+{
+    oi_diag_free(m->u.diag);
+    oi_arena_free(m->u.arena);
+    oi_program_free(m->program);
+    oi_graph_free(m->graph);
+    oi_device_free(m->device);
+}
+
+static oi_stmts *entry_of(made *m)
+{
+    oi_sgraph *g = &m->u.graphs.at[0];
+    return &g->blocks[g->program->entry].stmts;
+}
+
+/* -- barriers -- */
+
+static const char layers[] = "dynamic { x: f32[64, 48]; }"
+                             "volatile { w: f32[48, 48] @init(0.5); y: f32[64, 48]; }"
+                             "persistent { n: i32; K(t): f32[64, 48] @table @cap(t=8); }"
+                             "block entry {"
+                             "  assign h: f32[64, 48]; assign g: f32[64, 48];"
+                             "  op softmax(x, axis=0) >> h;"
+                             "  loop layers (l in 0..3) {"
+                             "    op matmul(h, w) >> g;"
+                             "    op softmax(g, axis=0) >> g;"
+                             "    op add(h, g) >> h;"
+                             "  }"
+                             "  cache.write h >> K[n];"
+                             "  op matmul(h, w) >> y;"
+                             "  op softmax(y, axis=0) >> y;"
+                             "  return y;"
+                             "}";
+
+/* Takes every barrier away, one at a time; how many there are. */
+static size_t without_each(made *m, oi_stmts *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *s = &list->at[i];
+        n += without_each(m, &s->body);
+        if (!s->waits)
+            continue;
+        s->waits = false;
+        const char *why = oi_plan_check(&m->u).why;
+        if (!why)
+            fail_msg("without the barrier before statement %zu nothing is wrong", i);
+        s->waits = true;
+        n++;
+    }
+    return n;
+}
+
+static void every_barrier_is_needed(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, layers, "cpu_avx2");
+    assert_true(without_each(&m, entry_of(&m)) >= 4);
+    assert_null(oi_plan_check(&m.u).why);
+    drop(&m);
+}
+
+/* The barrier at the head of the loop orders an iteration only after the one before. */
+static void carried_around_a_loop(void **state)
+{
+    (void)state;
+    static const char text[] = "dynamic { x: f32[64, 48]; }"
+                               "volatile { h: f32[64, 48]; g: f32[64, 48]; }"
+                               "block entry {"
+                               "  transfer x >> h;"
+                               "  loop layers (l in 0..3) {"
+                               "    op relu(h) >> g;"
+                               "    barrier;"
+                               "    op softmax(g, axis=0) >> h;"
+                               "  }"
+                               "  return h;"
+                               "}";
+    made m;
+    make(&m, text, "cpu_avx2");
+    assert_true(without_each(&m, entry_of(&m)) >= 1);
+    drop(&m);
+}
+
+/* A loop that runs no time at all has no barrier: what was written before it still needs one. */
+static void loop_that_may_not_run(void **state)
+{
+    (void)state;
+    static const char text[] = "dynamic { x: f32[64, 48]; n: i32; }"
+                               "volatile { y: f32[64, 48]; }"
+                               "block entry {"
+                               "  assign h: f32[64, 48]; assign g: f32[64, 48];"
+                               "  op softmax(x, axis=1) >> h;"
+                               "  op softmax(h, axis=1) >> g;"
+                               "  loop layers (l in 0..n) {"
+                               "    op softmax(g, axis=0) >> g;"
+                               "    op softmax(g, axis=1) >> g;"
+                               "  }"
+                               "  op softmax(h, axis=0) >> h;"
+                               "  op add(h, g) >> y;"
+                               "  return y;"
+                               "}";
+    made m;
+    make(&m, text, "cpu_avx2");
+    assert_true(without_each(&m, entry_of(&m)) >= 2);
+    drop(&m);
+}
+
+static oi_stmt *find(oi_stmts *list, bool (*is)(const oi_stmt *s))
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (is(&list->at[i]))
+            return &list->at[i];
+        oi_stmt *inside = find(&list->at[i].body, is);
+        if (inside)
+            return inside;
+    }
+    return NULL;
+}
+
+static bool is_cache(const oi_stmt *s)
+{
+    return s->kind == OI_STMT_CACHE && !s->is_shared;
+}
+
+static bool is_loop(const oi_stmt *s)
+{
+    return s->kind == OI_STMT_LOOP;
+}
+
+/* Workers that go on after a statement that may have failed without learning of it. */
+static void failing_alone(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, layers, "cpu_avx2");
+    oi_stmt *write = find(entry_of(&m), is_cache);
+    assert_non_null(write);
+    assert_true(write->is_alone);
+    write->is_alone = false; /* the others do not wait for its end any more */
+    assert_non_null(oi_plan_check(&m.u).why);
+    drop(&m);
+}
+
+/* A barrier inside what one worker runs alone: nobody else comes. */
+static void barrier_for_one(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, layers, "cpu_avx2");
+    find(entry_of(&m), is_loop)->is_shared = false;
+    const char *why = oi_plan_check(&m.u).why;
+    assert_non_null(why);
+    assert_non_null(strstr(why, "never come"));
+    drop(&m);
+}
+
+/* -- memory -- */
+
+static const char chain[] = "dynamic { x: f32[96, 96]; }"
+                            "volatile { y: f32[96, 96]; }"
+                            "block entry {"
+                            "  assign a: f32[96, 96]; assign b: f32[96, 96];"
+                            "  assign c: f32[96, 96]; assign d: f32[96, 96];"
+                            "  op softmax(x, axis=0) >> a;"
+                            "  op softmax(x, axis=1) >> b;"
+                            "  op matmul(a, b) >> c;"
+                            "  op softmax(c, axis=0) >> d;"
+                            "  op matmul(d, a) >> c;"
+                            "  op matmul(c, b) >> y;"
+                            "  return y;"
+                            "}";
+
+/* Workers that share the axis along which sums are made all write the same elements. */
+static void partition_of_a_sum(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, chain, "cpu_avx2");
+    size_t n = 0;
+    for (size_t i = 0; i < m.u.kernels.n; i++) {
+        oi_skernel *k = &m.u.kernels.at[i];
+        const oi_snest *last = k->nests.n == 1 ? &k->nests.at[0] : NULL;
+        if (!k->is_used || k->recipe || !k->split.extent || !last ||
+            !last->axes[last->n_axes - 1].is_reduced)
+            continue;
+        const oi_sharing right = k->split;
+        k->split.axis = last->n_axes - 1;
+        k->split.extent = last->axes[last->n_axes - 1].extent;
+        k->split.unit = 1;
+        assert_non_null(strstr(oi_plan_check(&m.u).why, "at once"));
+        k->split = right;
+        n++;
+    }
+    assert_true(n > 0);
+    drop(&m);
+}
+
+static bool live_together(const oi_tensor *a, const oi_tensor *b)
+{
+    return a->space == OI_SPACE_ARENA && b->space == OI_SPACE_ARENA && !a->is_own && !b->is_own &&
+           a->alive[0] > 0 && b->alive[0] > 0 && /* what may live from the start need not */
+           a->alive[0] <= b->alive[1] && b->alive[0] <= a->alive[1];
+}
+
+static void two_in_one_place(void **state)
+{
+    (void)state;
+    made m;
+    size_t n = 0;
+    make(&m, chain, "cpu_scalar");
+    for (size_t i = 0; i < m.u.tensors.n; i++)
+        for (size_t j = 0; j < m.u.tensors.n; j++) {
+            oi_tensor *a = &m.u.tensors.at[i], *b = &m.u.tensors.at[j];
+            if (i == j || !live_together(a, b))
+                continue;
+            const uint64_t right = a->offset;
+            a->offset = b->offset;
+            if (oi_plan_check(&m.u).why == NULL)
+                fail_msg("'%s' and '%s' share their bytes", a->name, b->name);
+            a->offset = right;
+            n++;
+        }
+    assert_true(n >= 4);
+    drop(&m);
+}
+
+static void beyond_the_arena(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, chain, "cpu_scalar");
+    m.u.arena_bytes -= 96 * 96 * 4;
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "ends beyond its memory"));
+    drop(&m);
+}
+
+static bool is_kernel(const oi_stmt *s)
+{
+    return s->kind == OI_STMT_KERNEL;
+}
+
+/* The first kernel never runs: who reads its result finds nothing. */
+static void never_written(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, chain, "cpu_scalar");
+    find(entry_of(&m), is_kernel)->kind = OI_STMT_BARRIER;
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "before anything is written"));
+    drop(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_barrier_is_needed), cmocka_unit_test(carried_around_a_loop),
+        cmocka_unit_test(loop_that_may_not_run),   cmocka_unit_test(failing_alone),
+        cmocka_unit_test(barrier_for_one),         cmocka_unit_test(partition_of_a_sum),
+        cmocka_unit_test(two_in_one_place),        cmocka_unit_test(beyond_the_arena),
+        cmocka_unit_test(never_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -237,16 +237,27 @@ typedef struct range {
     int64_t low, high; /* both included; none where low > high */
 } range;
 
-#define BOXES 3 /* positions counted through two axes: a first row, whole rows, a last row */
+#define DIGITS 4 /* axes that one coordinate adds up; more are rare, and then the range counts */
+#define BOXES  3 /* positions counted through two axes: a first row, whole rows, a last row */
+
+/* Places along a dim: a range, and where the coordinate is a number in a mixed radix, its digits.
+ * `i * 8 + k` with k in 2 ... 3 leaves out most of the range. */
+typedef struct places {
+    range all;
+    uint32_t n; /* digits, the greatest step first; 0: not known */
+    int64_t base, step[DIGITS];
+    range digit[DIGITS];
+} places;
 
 typedef struct boxes {
     uint32_t n, rank;
-    range at[BOXES][OI_MAX_RANK];
+    bool is_flat; /* one dim: the row-major number of the element */
+    places at[BOXES][OI_MAX_RANK];
 } boxes;
 
-static range whole_dim(const oi_tensor *t, uint32_t d)
+static places whole_dim(const oi_tensor *t, uint32_t d)
 {
-    return (range){0, t->dims[d] - 1};
+    return (places){.all = {0, t->dims[d] - 1}};
 }
 
 /* Where worker p's positions begin; the rule of emitted programs (oi_share in kernel/scalar.h). */
@@ -269,16 +280,69 @@ static range coord_range(const oi_nest_coord *c, const oi_snest *n, const range 
     return r;
 }
 
+/* Steps that go forward, the greatest first. */
+static void insert_digit(places *p, int64_t step, int64_t extent, range r)
+{
+    uint32_t at = p->n++;
+    if (step < 0) {
+        p->base += step * (extent - 1);
+        r = (range){extent - 1 - r.high, extent - 1 - r.low};
+        step = -step;
+    }
+    for (; at > 0 && p->step[at - 1] < step; at--) {
+        p->step[at] = p->step[at - 1];
+        p->digit[at] = p->digit[at - 1];
+    }
+    p->step[at] = step;
+    p->digit[at] = r;
+}
+
+/* Every step leaves room for all that the smaller ones count. */
+static bool is_radix(const places *p, const oi_nest_coord *c, const oi_snest *n)
+{
+    bool is = true;
+    for (uint32_t i = 0; i < p->n; i++) {
+        int64_t below = 0;
+        for (uint32_t a = 0; a < n->n_axes; a++) {
+            const int64_t step = c->step[a] < 0 ? -c->step[a] : c->step[a];
+            below += step < p->step[i] ? step * (n->axes[a].extent - 1) : 0;
+        }
+        is &= below < p->step[i] && (i == 0 || p->step[i - 1] != p->step[i]);
+    }
+    return is;
+}
+
+static void set_digits(places *p, const oi_nest_coord *c, const oi_snest *n, const range *axes)
+{
+    p->base = c->base;
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        if (c->step[a] == 0 || n->axes[a].extent < 2)
+            continue;
+        if (p->n == DIGITS) {
+            p->n = 0;
+            return;
+        }
+        insert_digit(p, c->step[a], n->axes[a].extent, axes[a]);
+    }
+    if (!is_radix(p, c, n))
+        p->n = 0;
+}
+
 static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, boxes *out)
 {
-    range *box = out->at[out->n++];
-    for (uint32_t d = 0; d < t->rank; d++) {
+    places *box = out->at[out->n++];
+    for (uint32_t d = 0; d < out->rank; d++) {
         const oi_nest_coord *c = &x->op->at[d];
         const bool is_affine = c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE && !x->op->fns;
-        const range whole = whole_dim(t, d);
-        box[d] = is_affine ? coord_range(c, x->nest, axes) : whole;
-        box[d].low = box[d].low < whole.low ? whole.low : box[d].low;
-        box[d].high = box[d].high > whole.high ? whole.high : box[d].high;
+        box[d] = whole_dim(t, d);
+        if (out->is_flat)
+            box[d].all.high = (int64_t)(t->size_bytes * 8 / oi_dtype_bits(t->dtype)) - 1;
+        if (!is_affine)
+            continue;
+        const range r = coord_range(c, x->nest, axes);
+        box[d].all.low = r.low > 0 ? r.low : 0;
+        box[d].all.high = r.high < box[d].all.high ? r.high : box[d].all.high;
+        set_digits(&box[d], c, x->nest, axes);
     }
 }
 
@@ -320,9 +384,7 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
 {
     const oi_tensor *t = &u->tensors.at[x->tensor];
     boxes out = {.rank = t->rank};
-    const bool is_flat = x->op && x->op->is_flat;
-    if (x->by != OI_BY_PARTITION || !x->kernel || is_flat || oi_dtype_bits(t->dtype) < 8 ||
-        t->ring) {
+    if (x->by != OI_BY_PARTITION || !x->kernel || oi_dtype_bits(t->dtype) < 8 || t->ring) {
         whole_boxes(t, &out);
         return out;
     }
@@ -331,13 +393,15 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
     if (first >= last)
         return out;
     if (x->nest) {
+        out.is_flat = x->op->is_flat;
+        out.rank = out.is_flat ? 1 : t->rank;
         nest_boxes(x, t, first, last, &out);
         return out;
     }
     whole_boxes(t, &out);
     if (x->dim != OI_NO_ID) {
-        const int64_t places = t->dims[x->dim] / x->kernel->split.extent;
-        out.at[0][x->dim] = (range){first * places, last * places - 1};
+        const int64_t each = t->dims[x->dim] / x->kernel->split.extent;
+        out.at[0][x->dim].all = (range){first * each, last * each - 1};
     }
     return out;
 }
@@ -362,15 +426,28 @@ static bool lie_alike(const oi_tensor *x, const oi_tensor *y)
            memcmp(x->dims, y->dims, x->rank * sizeof *x->dims) == 0;
 }
 
+static bool ranges_meet(range x, range y)
+{
+    return x.low <= y.high && y.low <= x.high && x.low <= x.high && y.low <= y.high;
+}
+
+static bool places_meet(const places *x, const places *y)
+{
+    bool meet = ranges_meet(x->all, y->all);
+    const bool alike =
+        x->n == y->n && x->base == y->base && memcmp(x->step, y->step, x->n * sizeof *x->step) == 0;
+    for (uint32_t i = 0; alike && i < x->n; i++)
+        meet &= ranges_meet(x->digit[i], y->digit[i]);
+    return meet;
+}
+
 static bool boxes_meet(const boxes *a, const boxes *b)
 {
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t j = 0; j < b->n; j++) {
             bool meet = true;
-            for (uint32_t d = 0; d < a->rank; d++) {
-                const range x = a->at[i][d], y = b->at[j][d];
-                meet &= x.low <= y.high && y.low <= x.high && x.low <= x.high && y.low <= y.high;
-            }
+            for (uint32_t d = 0; d < a->rank; d++)
+                meet &= places_meet(&a->at[i][d], &b->at[j][d]);
             if (meet)
                 return true;
         }
@@ -383,9 +460,9 @@ static range bytes_of(const oi_tensor *t, const boxes *b)
     range all = {INT64_MAX, INT64_MIN};
     for (uint32_t i = 0; i < b->n; i++) {
         int64_t low = 0, high = 0;
-        for (uint32_t d = 0; d < t->rank; d++) {
-            low = low * t->dims[d] + b->at[i][d].low;
-            high = high * t->dims[d] + b->at[i][d].high;
+        for (uint32_t d = 0; d < b->rank; d++) {
+            low = low * t->dims[d] + b->at[i][d].all.low;
+            high = high * t->dims[d] + b->at[i][d].all.high;
         }
         all.low = low < all.low ? low : all.low;
         all.high = high > all.high ? high : all.high;
@@ -407,7 +484,7 @@ bool oi_touch_meet(const oi_unit *u, const oi_touch *a, int64_t p, const oi_touc
     const boxes s = boxes_of(u, a, p, n), t = boxes_of(u, b, q, n);
     if (!s.n || !t.n)
         return false;
-    if (a->tensor == b->tensor || lie_alike(x, y))
+    if (s.is_flat == t.is_flat && (a->tensor == b->tensor || lie_alike(x, y)))
         return boxes_meet(&s, &t);
     const range v = bytes_of(x, &s), w = bytes_of(y, &t);
     return v.low <= w.high && w.low <= v.high;

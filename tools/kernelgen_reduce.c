@@ -1,8 +1,9 @@
 /* kernelgen_reduce.c: kernels of reductions and of products summed over an axis.
  *
  * A reduction is four functions (rows.h): init, fold along a row, each over a row of accumulators,
- * finish. Where regrouping is allowed, fold runs OI_LANES accumulators side by side in the variants
- * for wider instructions; the reference has one and keeps the index order. */
+ * finish; two more where the row's order is lanes. Where regrouping is allowed, fold runs OI_LANES
+ * accumulators side by side in the variants for wider instructions; the reference has one and keeps
+ * the index order. */
 #include "kernelgen.h"
 
 static FILE *open_body(char **body, size_t *size)
@@ -94,6 +95,33 @@ static void put_fold(FILE *f, const kg_kernel *k)
     kg_expression(f, &one, text, k->in[0], "        ", "whole = ");
     fputs("    }\n    acc[0] = whole;\n}\n", f);
 }
+
+/* The op's partial sums along a row, and what becomes of them. False: its order is another. */
+static bool put_declared(FILE *f, const kg_kernel *k)
+{
+    const char *text = kg_text(k->op, OI_PART_COMBINE, k->in[0], k->in[0]);
+    const char *type = kg_type(k->in[0]);
+    const unsigned n = k->op->lanes;
+    kg_kernel lane = with_acc(k, "lane[j]", "x[i + j]"), join = with_acc(k, "acc[j]", "acc[j + n]");
+    if (k->op->order != OI_REDUCE_LANES || !oi_dtype_is_float(k->in[0]))
+        return false;
+    open_function(f, "lanes", &lane, text, true);
+    fprintf(f, "    %s lane[%u];\n    size_t i = 0;\n", type, n);
+    fprintf(f, "    for (size_t j = 0; j < %u; j++)\n        lane[j] = acc[j];\n", n);
+    fprintf(f, "    for (; i + %u <= row->n; i += %u) {\n", n, n);
+    fprintf(f, "        for (size_t j = 0; j < %u; j++) {\n", n);
+    kg_expression(f, &lane, text, k->in[0], "            ", "lane[j] = ");
+    fputs("        }\n    }\n    for (size_t j = 0; i + j < row->n; j++) {\n", f);
+    kg_expression(f, &lane, text, k->in[0], "        ", "lane[j] = ");
+    fprintf(f, "    }\n    for (size_t j = 0; j < %u; j++)\n        acc[j] = lane[j];\n}\n", n);
+    open_function(f, "join", &join, text, false);
+    fprintf(f, "    for (size_t n = %u; n > 0; n /= 2) {\n", n / 2);
+    fputs("        for (size_t j = 0; j < n; j++) {\n", f);
+    kg_expression(f, &join, text, k->in[0], "            ", "acc[j] = ");
+    fputs("        }\n    }\n}\n", f);
+    return true;
+}
+
 /* The last step; false when there is none. */
 static bool put_finish(FILE *f, const kg_kernel *k)
 {
@@ -108,10 +136,10 @@ static bool put_finish(FILE *f, const kg_kernel *k)
     return true;
 }
 
-static void put_table(FILE *f, bool has_finish)
+static void put_table(FILE *f, bool has_finish, bool has_lanes)
 {
-    fprintf(f, "const oi_reduce_fns OI_KERNEL(@) = {@_init, @_fold, @_each, %s};\n",
-            has_finish ? "@_finish" : "NULL");
+    fprintf(f, "const oi_reduce_fns OI_KERNEL(@) = {@_init, @_fold, @_each, %s, %s};\n",
+            has_finish ? "@_finish" : "NULL", has_lanes ? "@_lanes, @_join" : "NULL, NULL");
 }
 
 static void print_reduce(kg_kernel *k)
@@ -122,7 +150,8 @@ static void print_reduce(kg_kernel *k)
     put_init(f, k);
     put_fold(f, k);
     put_each(f, k);
-    put_table(f, put_finish(f, k));
+    const bool has_lanes = put_declared(f, k);
+    put_table(f, put_finish(f, k), has_lanes);
     fclose(f);
     kg_name(k, name);
     kg_row("REDUCE", k, kg_symbol(name, body, "reduce"));
@@ -160,7 +189,7 @@ static void print_position(kg_kernel *k)
     put_better(f, k, "each", "acc[j]", "x[j]", "    for (size_t j = 0; j < row->n; j++) {\n",
                "        row->at[j] = better ? row->first : row->at[j];\n"
                "        acc[j] = better ? x[j] : acc[j];\n    }\n}\n");
-    put_table(f, false);
+    put_table(f, false, false);
     fclose(f);
     /* the running best is a local of fold */
     char *with_best = NULL;
@@ -208,7 +237,7 @@ static void print_scatter(kg_kernel *k)
     size_t size = 0;
     FILE *f = open_body(&body, &size);
     put_each(f, k);
-    fputs("const oi_reduce_fns OI_KERNEL(@) = {NULL, NULL, @_each, NULL};\n", f);
+    fputs("const oi_reduce_fns OI_KERNEL(@) = {NULL, NULL, @_each, NULL, NULL, NULL};\n", f);
     fclose(f);
     kg_name(k, name);
     kg_row("REDUCE", k, kg_symbol(name, body, "reduce"));

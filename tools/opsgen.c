@@ -257,6 +257,27 @@ static void put_loops(FILE *f, json *row)
     gen_put_upper(f, loops);
 }
 
+/* "serial", "any", "lanes 16": in which order a reduction combines. */
+static void put_order(FILE *f, json *row)
+{
+    const char *order = gen_get_string(row, "order", false);
+    char word[16] = "serial", end;
+    unsigned lanes = 0;
+    if (!*order)
+        return;
+    const int n = sscanf(order, "%15s %u%c", word, &lanes, &end);
+    const bool has_lanes = strcmp(word, "lanes") == 0;
+    if (strcmp(gen_get_string(row, "class", true), "reduce") != 0)
+        gen_complain("\"order\" is for class \"reduce\"");
+    if (!gen_has_word(gen.vocab.orders, word) || n != 1 + has_lanes)
+        gen_complain("unknown order '%s'", order);
+    if (has_lanes && (lanes < 2 || lanes > 64 || (lanes & (lanes - 1)) != 0))
+        gen_complain("order '%s': lanes are 2, 4, 8, 16, 32 or 64", order);
+    fputs(", .order = OI_REDUCE_", f);
+    gen_put_upper(f, word);
+    fprintf(f, ", .lanes = %u", lanes);
+}
+
 /* A file of src/kernel/custom: what does an op of class custom; a composite may have one that is
  * faster than its body. */
 static const char *kernel_of(json *row)
@@ -278,7 +299,7 @@ static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
 {
     static const char *const known[] = {"name",  "aliases", "class", "inputs", "outputs", "dtypes",
                                         "out",   "shape",   "attrs", "flags",  "onnx",    "doc",
-                                        "notes", "loops",   "body",  "kernel", NULL};
+                                        "notes", "loops",   "body",  "kernel", "order",   NULL};
     gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
@@ -304,6 +325,7 @@ static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
     put_arity(table, "output", outs, true);
     fprintf(table, ", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32 "u", dtypes,
             gen_dtype_set(dtypes, false, NULL));
+    put_order(table, row);
     put_flags(table, row);
     kernel_of(row);
     if (n_attrs)
@@ -409,8 +431,8 @@ static void put_dtype_words(FILE *f)
 
 static bool read_vocabulary(json *root)
 {
-    static const char *const known[] = {"class", "dtypes", "kinds", "shape",
-                                        "loops", "flags",  "parts", NULL};
+    static const char *const known[] = {"class", "dtypes", "kinds", "shape", "loops",
+                                        "flags", "parts",  "order", NULL};
     json *v = gen_get(root, "vocabulary", json_type_object, true);
     if (!v)
         return false;
@@ -420,10 +442,11 @@ static bool read_vocabulary(json *root)
     gen.vocab.kinds = gen_get(v, "kinds", json_type_object, true);
     gen.vocab.shapes = gen_get(v, "shape", json_type_object, true);
     gen.vocab.loops = gen_get(v, "loops", json_type_object, true);
+    gen.vocab.orders = gen_get(v, "order", json_type_object, true);
     gen.vocab.flags = gen_get(v, "flags", json_type_object, true);
     gen.vocab.parts = gen_get(v, "parts", json_type_object, true);
     if (!gen.vocab.classes || !gen.vocab.dtypes || !gen.vocab.kinds || !gen.vocab.shapes ||
-        !gen.vocab.loops || !gen.vocab.flags || !gen.vocab.parts)
+        !gen.vocab.loops || !gen.vocab.flags || !gen.vocab.parts || !gen.vocab.orders)
         return false;
     json_object_object_foreach(gen.vocab.kinds, kind, doc)
     {
@@ -466,6 +489,7 @@ static void put_header(FILE *h, json *ops)
     put_enum(h, "oi_attr_kind", "OI_ATTR_", gen.vocab.kinds);
     put_enum(h, "oi_shape_rule", "OI_SHAPE_", gen.vocab.shapes);
     put_enum(h, "oi_loops", "OI_LOOPS_", gen.vocab.loops);
+    put_enum(h, "oi_reduce_order", "OI_REDUCE_", gen.vocab.orders);
     put_enum(h, "oi_op_part", "OI_PART_", gen.vocab.parts);
     fputs("\n#define OI_ATTR_KIND_COUNT OI_ATTR_COUNT\n\n", h);
     unsigned bit = 0;

@@ -85,8 +85,10 @@ typedef struct oi_op {
     oi_dtypes dtypes; /* of the inputs that share one dtype */
     const char *dtypes_text;
     oi_shape_rule shape_rule;
-    oi_loops loops; /* how it becomes nests: src/kernel/nest.h */
-    uint32_t flags; /* OI_OP_FLAG_* */
+    oi_loops loops;        /* how it becomes nests: src/kernel/nest.h */
+    oi_reduce_order order; /* in which a reduction combines */
+    uint32_t lanes;        /* OI_REDUCE_LANES: N */
+    uint32_t flags;        /* OI_OP_FLAG_* */
     const oi_op_attr *attrs;
     uint32_t n_attrs;
     const char *onnx;              /* "Add-14", several separated by a space, or "" */

@@ -17,8 +17,8 @@ static bool is_counter(const oi_skernel *k, char letter)
 /* What the functions themselves call something. */
 static bool is_taken(const oi_skernel *k, const char *name)
 {
-    static const char *const words[] = {"acc",  "best", "first", "from",  "last",
-                                        "next", "part", "parts", "ports", "to"};
+    static const char *const words[] = {"acc",  "best",    "first", "from",  "lane", "last", "next",
+                                        "part", "partial", "parts", "ports", "to",   "width"};
     static const char *const numbered[] = {"v", "at", "i", "size", "row"}; /* v0, v1 ... */
     bool taken = strlen(name) == 1 && is_counter(k, name[0]);
     for (size_t i = 0; i < OI_COUNT(numbered); i++) {

@@ -228,7 +228,8 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     close_loops(x, 0, n_out);
 }
 
-/* Partial sums along the last axis: lane l takes every lanes-th element. */
+/* Partial sums along the last axis: lane l takes every lanes-th element. They are added pairwise.
+ */
 static void print_lanes(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
@@ -260,10 +261,12 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
         oi_out_close(o, "");
     }
     close_loops(x, n_out, last);
+    for (uint32_t half = lanes / 2; half > 0; half /= 2) {
+        oi_out_open(o, "for (int l = 0; l < %u; l++)", half);
+        print_combine(x, "lane[l]", oi_arena_printf(x->p->arena, "lane[l + %u]", half));
+        oi_out_close(o, "");
+    }
     oi_out_line(o, "%s%sacc = lane[0];", n->order.n_asked ? "" : type, n->order.n_asked ? "" : " ");
-    oi_out_open(o, "for (int l = 1; l < %u; l++)", lanes);
-    print_combine(x, "acc", "lane[l]");
-    oi_out_close(o, "");
     if (n->order.n_asked)
         oi_out_close(o, "");
     oi_instr_print(x, &n->post, (uint32_t)n->pre.n, "acc");

@@ -93,6 +93,7 @@ typedef struct oi_nest {
     bool is_scan;  /* one reduced axis, and the write runs over it too: every prefix is written */
     bool excludes; /* a scan writes before it combines */
     bool combines_out; /* scatter with a reduction: write = combine(write, x) */
+    uint32_t lanes;    /* reduce: partial sums along the last axis, added pairwise; 0: in order */
 } oi_nest;
 
 /* Of a copy, read 0 is what moves. */
@@ -124,6 +125,8 @@ size_t oi_nest_phases(const oi_kernel_query *q), oi_nest_pool_count(const oi_ker
 
 /* -- for those files -- */
 
+/* nest_basic.c: the partial sums that a reduction's declared order asks for; 0: none. */
+uint32_t oi_nest_lanes(const oi_kernel_query *q);
 /* The integers of an attribute: a list, or one; 0 of them when absent. */
 size_t oi_kernel_ints(const oi_kernel_query *q, const char *name, const int64_t **out);
 /* The attribute `axis`, from the end when negative. */

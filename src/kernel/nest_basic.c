@@ -41,6 +41,18 @@ static bool is_reduced(const oi_kernel_query *q, uint32_t axis)
     return false;
 }
 
+/* The op's order (ops/ops.json): floats along the last axis, where that is long enough. */
+uint32_t oi_nest_lanes(const oi_kernel_query *q)
+{
+    const oi_operand *x = &q->in[0];
+    const oi_op_value *order = oi_kernel_attr(q, "order");
+    const uint32_t lanes = q->op->order == OI_REDUCE_LANES ? q->op->lanes : 0;
+    const bool is_serial = order && order->s && strcmp(order->s, "serial") == 0;
+    if (!lanes || is_serial || !oi_dtype_is_float(oi_kernel_reduces_in(q)) || x->rank == 0)
+        return 0;
+    return x->dims[x->rank - 1] >= 2 * (int64_t)lanes && is_reduced(q, x->rank - 1) ? lanes : 0;
+}
+
 void oi_nest_reduce(const oi_kernel_query *q, size_t i, oi_nest *n)
 {
     (void)i;
@@ -62,6 +74,7 @@ void oi_nest_reduce(const oi_kernel_query *q, size_t i, oi_nest *n)
         if (is_reduced(q, d))
             r->at[d].step[oi_nest_add_axis(n, x->dims[d], true)] = 1;
     n->acc = oi_kernel_reduces_in(q);
+    n->lanes = oi_nest_lanes(q);
 }
 
 /* Coordinates of a matrix operand: its leading dims broadcast, then rows and columns. */

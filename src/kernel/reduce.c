@@ -1,10 +1,11 @@
 /* reduce.c: reductions over axes, and positions of the best along one.
  *
  * The axes of x are kept or reduced. When the last one is reduced, a row of x folds into one
- * accumulator; when it is kept, a row of x meets a row of accumulators. Either way an accumulator
- * meets its elements in ascending index order. But in the reference, a long row is folded in parts
- * that threads share; how many there are depends on its length alone. */
-#include "kernel/kernel.h"
+ * accumulator; when it is kept, a row of x meets a row of accumulators. Elements combine in the
+ * order that the op's row declares: ascending, or in partial sums along the last axis. Only faster
+ * kernels than the reference fold a long row in parts that threads share; how many there are
+ * depends on its length alone. */
+#include "kernel/nest.h"
 
 #define BLOCK     32768 /* elements of x per task, roughly */
 #define MAX_PARTS 256   /* of one accumulator */
@@ -18,8 +19,11 @@ typedef struct reduce_job {
     int64_t n_out, n_reduced;
     int64_t outs_per_task;
     bool finds_position;
+    uint32_t lanes; /* partial sums along the last axis; 0: none */
     oi_dtype out_dtype;
 } reduce_job;
+
+#define MOST_LANES 64
 
 /* -- which axes -- */
 
@@ -71,7 +75,8 @@ static bool split_axes(reduce_job *j, const oi_kernel_query *q)
     j->n_out = oi_walk_count(&j->kept, j->kept.rank);
     j->n_reduced = oi_walk_count(&j->reduced, j->reduced.rank);
     oi_walk_join(&j->kept);
-    oi_walk_join(&j->reduced);
+    if (!j->lanes) /* else the last axis is a row of its own */
+        oi_walk_join(&j->reduced);
     return last_reduced;
 }
 
@@ -102,12 +107,15 @@ static void fold_range(const reduce_job *j, void *acc, int64_t *position, int64_
                        int64_t from, int64_t to)
 {
     const oi_choice *c = j->c;
-    uint64_t buffer[2 * OI_CHUNK];
+    uint64_t buffer[2 * OI_CHUNK], lanes[MOST_LANES];
     uint32_t last = j->reduced.rank - 1;
     int64_t n = j->reduced.dims[last], step = j->reduced.steps[0][last];
     bool direct = c->load[0].is_direct && !c->load[0].cast && step == 1 &&
                   (uintptr_t)j->io->in[0] % c->load[0].form_size == 0;
-    oi_reduce_row r = {.n = 1, .acc = acc, .at = position, .attrs = c->attrs};
+    oi_reduce_row r = {.n = j->lanes ? j->lanes : 1,
+                       .acc = j->lanes ? lanes : acc,
+                       .at = position,
+                       .attrs = c->attrs};
     if (j->finds_position) {
         int64_t at = x_at;
         oi_walk_seek(&j->reduced, j->reduced.rank, from, &at);
@@ -123,8 +131,12 @@ static void fold_range(const reduce_job *j, void *acc, int64_t *position, int64_
         r.n = (size_t)len;
         r.first = from;
         r.x = oi_load_row(&c->load[0], j->io->in[0], at + k * step, step, r.n, buffer);
-        c->reduce->fold(&r);
+        (j->lanes ? c->reduce->lanes : c->reduce->fold)(&r);
         from += len;
+    }
+    if (j->lanes) {
+        c->reduce->join(&r);
+        memcpy(acc, lanes, c->store.size);
     }
 }
 
@@ -254,6 +266,7 @@ bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
     j.out_at = io->out_at ? io->out_at[0] : 0;
     j.finds_position = q->op->shape_rule == OI_SHAPE_ARGREDUCE;
     j.out_dtype = q->out[0].dtype;
+    j.lanes = q->op->lanes ? oi_nest_lanes(q) : 0;
     bool last_reduced = split_axes(&j, q);
     if (j.n_out == 0)
         return true;

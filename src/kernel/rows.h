@@ -47,7 +47,7 @@ typedef void oi_map_fn(const oi_map_row *r);
 
 typedef struct oi_reduce_row {
     size_t n;
-    void *acc;   /* fold: one accumulator; init, each, finish: n of them */
+    void *acc;   /* fold: one accumulator; init, each, finish: n of them; lanes, join: the op's N */
     int64_t *at; /* likewise the positions, for ops that find one */
     const void *x;
     int64_t first; /* position of x[0] (fold), of all x (each); finish: elements per accumulator */
@@ -60,6 +60,9 @@ typedef struct oi_reduce_fns {
     oi_reduce_fn *fold;   /* acc[0] with x[0], x[1] ... */
     oi_reduce_fn *each;   /* acc[j] with x[j] */
     oi_reduce_fn *finish; /* NULL: the accumulator is the result */
+    /* Of an op whose order is lanes, floats only: */
+    oi_reduce_fn *lanes; /* acc[i % N] with x[i]; n is a multiple of N but in the last call */
+    oi_reduce_fn *join;  /* acc[0] = all N, pairwise */
 } oi_reduce_fns;
 
 /* A tile of a product: c[i][j] combined with a[k][i] * b[k][j] for ascending k. */

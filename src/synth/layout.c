@@ -177,7 +177,7 @@ static bool fits_access(laying *x, const oi_snest *n, const oi_sop *op)
 static bool fits_nest(laying *x, const oi_snest *n)
 {
     if (n->is_serial || n->is_scan || n->combines_out || n->finds_position || n->skips ||
-        n->extents || n->n_axes + 2 >= OI_NEST_AXES)
+        n->lanes || n->extents || n->n_axes + 2 >= OI_NEST_AXES)
         return false;
     for (int post = 0; post < 2; post++) {
         const oi_sops *ops = post ? &n->post : &n->pre;

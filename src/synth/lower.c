@@ -329,6 +329,7 @@ static void lower_nest(lowering *x, const oi_nest *n)
     l->is_scan = n->is_scan;
     l->excludes = n->excludes;
     l->combines_out = n->combines_out;
+    l->lanes = n->lanes;
     if (n->kind == OI_NEST_MAP)
         lower_map(x, n);
     else if (n->kind == OI_NEST_REDUCE)

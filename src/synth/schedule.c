@@ -7,10 +7,10 @@
  * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
  * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
  * with `lanes` partial sums where the target has vectors; one whose last output axis is contiguous
- * keeps a strip of accumulators and adds scaled rows. Plain sums (those of norms and softmax) have
- * lanes, too, but run in order, as in the simulator, where a program rounds floats to a few bits:
- * that makes a last bit a large one. */
-#include "kernel/meaning.h"
+ * keeps a strip of accumulators and adds scaled rows. The order of a reduction is declared in the
+ * op's row (oi_snest.lanes) and followed: its sums have the bits of the simulator. One exception:
+ * declared partial sums along elements that do not follow each other run as a strip, unless the
+ * program rounds floats to a few bits, which makes a last bit a large one. */
 #include "synth/compose.h"
 
 #define LANES 16 /* two registers of eight floats */
@@ -66,7 +66,7 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     int64_t each = 1;
     bool fits = n->n_axes > k->n_shared && n->n_axes + 1 < OI_NEST_AXES && !n->is_serial &&
-                !n->is_scan && !n->combines_out && !n->finds_position && !n->skips &&
+                !n->is_scan && !n->combines_out && !n->finds_position && !n->skips && !n->lanes &&
                 (n->kind == OI_NEST_MAP || n->axes[n->n_axes - 1].is_reduced);
     for (size_t i = 0; fits && i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
@@ -85,58 +85,62 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- sums -- */
 
-/* Partial sums are for vector registers; without any, sums keep the simulator's order and bits. */
-/* Whether the order of a reduction shows in its last bits; that of a maximum does not. */
-static bool rounds(oi_unit *u, const oi_snest *n)
+/* Which loops of a sum run through memory that lies side by side. */
+typedef struct strides {
+    bool along;    /* its last reduced axis, in all that it reads */
+    bool across;   /* its last output axis */
+    bool is_plain; /* no read hangs on data, and none leaves its tensor */
+} strides;
+
+static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest *n, uint32_t out,
+                          uint32_t last)
 {
-    const char *combine = oi_op_meaning_find(n->reduce->op, OI_PART_COMBINE, n->acc, n->acc);
-    oi_meaning *m = oi_arena_alloc(u->arena, sizeof *m);
-    if (!oi_dtype_is_float(n->acc))
-        return false;
-    if (!combine || !oi_meaning_parse(combine, m))
-        return true;
-    for (size_t i = 0; i < m->n_nodes; i++)
-        if (m->nodes[i].kind == OI_M_CALL && (strcmp(m->nodes[i].helper->name, "add") == 0 ||
-                                              strcmp(m->nodes[i].helper->name, "mul") == 0))
-            return true;
-    return false;
+    const int64_t each = n->order.spells_last ? n->axes[last + 1].extent : 1;
+    strides s = {is_number(n, last), out && is_number(n, out - 1), true};
+    for (size_t i = 0; i < n->pre.n; i++) {
+        const oi_sop *op = &n->pre.at[i];
+        s.is_plain &= op->kind != OI_SOP_INDEX && !(op->kind == OI_SOP_LOAD && op->may_leave);
+        if (op->kind != OI_SOP_LOAD)
+            continue;
+        int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : -1;
+        s.along &= along == 0 || along == each;
+        s.across &= across == 0 || across == 1 || across == each ||
+                    (across == 2 && u->can.vectors); /* every second of two vectors is one */
+    }
+    s.along &= s.is_plain;
+    s.across &= s.is_plain && out > k->n_shared && n->axes[out - 1].extent >= 8;
+    return s;
+}
+
+/* How many partial sums there are along the last axis, which is long enough. */
+static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const strides *s)
+{
+    if (n->lanes)
+        return s->along || !s->across || u->keeps_bits ? n->lanes : 0;
+    if (!s->along || !oi_dtype_is_float(n->acc))
+        return 0; /* integers: compilers may regroup */
+    if (n->kind == OI_NEST_CONTRACT)
+        return u->can.vectors ? LANES : 0;
+    return n->reduce->op->order == OI_REDUCE_ANY ? LANES : 0;
 }
 
 static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     uint32_t loops = n->n_axes - n->order.spells_last, out = 0;
-    bool dot = true, rows = true;
     while (out < n->n_axes && !n->axes[out].is_reduced)
         out++;
     if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
         return;
     if (loops <= out) /* all of the sum is spelled */
         return;
-    uint32_t last = loops - 1;
-    int64_t each = n->order.spells_last ? n->axes[loops].extent : 1;
+    const uint32_t last = loops - 1;
+    const bool is_long = is_number(n, last) && n->axes[last].extent >= 2 * LANES;
     if (!oi_dtype_is_float(n->acc) && oi_dtype_bits(n->acc) < 32)
         return;
-    for (size_t i = 0; i < n->pre.n; i++) {
-        const oi_sop *op = &n->pre.at[i];
-        if (op->kind == OI_SOP_INDEX || (op->kind == OI_SOP_LOAD && op->may_leave))
-            return;
-        if (op->kind != OI_SOP_LOAD)
-            continue;
-        int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : -1;
-        dot &= along == 0 || along == each;
-        rows &= across == 0 || across == 1 || across == each ||
-                (across == 2 && u->can.vectors); /* every second of two vectors is one */
-    }
-    dot &= is_number(n, last);
-    rows &= out && is_number(n, out - 1);
-    if (dot && n->axes[last].extent >= 2 * LANES)
-        n->order.lanes =
-            oi_dtype_is_float(n->acc) &&
-                    ((u->can.vectors && (n->kind == OI_NEST_CONTRACT || !u->keeps_bits)) ||
-                     !rounds(u, n))
-                ? LANES
-                : 0; /* integers: compilers may regroup */
-    else if (rows && out > k->n_shared && n->axes[out - 1].extent >= 8)
+    const strides s = strides_of(u, k, n, out, last);
+    if (is_long)
+        n->order.lanes = lanes_of(u, n, &s);
+    if (!n->order.lanes && s.across && !(s.along && is_long))
         n->order.strip =
             n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
 }
@@ -267,10 +271,22 @@ static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     }
 }
 
+/* All that is ordered where an element is a lane of the device: what the op's row declares. */
+static void follow_declared(oi_unit *u)
+{
+    for (size_t k = 0; k < u->kernels.n; k++)
+        for (size_t i = 0; i < u->kernels.at[k].nests.n; i++) {
+            oi_snest *n = &u->kernels.at[k].nests.at[i];
+            n->order.lanes = n->n_axes && is_number(n, n->n_axes - 1) ? n->lanes : 0;
+        }
+}
+
 oi_status oi_pass_schedule(oi_unit *u)
 {
-    if (u->can.element_per_lane)
+    if (u->can.element_per_lane) {
+        follow_declared(u);
         return OI_OK;
+    }
     for (size_t k = 0; k < u->kernels.n; k++)
         oi_kernel_join_maps(u, &u->kernels.at[k]);
     for (size_t k = 0; k < u->kernels.n; k++)

@@ -186,7 +186,8 @@ typedef OI_VEC(oi_sop) oi_sops;
 /* How the loops of a nest run; schedule.c decides. */
 #define OI_ABREAST 8 /* rows of a map, at most */
 typedef struct oi_order {
-    uint32_t lanes;   /* dot: partial sums along the last reduced axis; 0: one sum, in order */
+    uint32_t lanes;   /* partial sums along the last reduced axis, then added pairwise; 0: one sum,
+                         in order */
     uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
     uint32_t parts;   /* with a strip: so many of the last axes are added up in 16 bits first */
     bool spells_last; /* the last axis is no loop: its few places stand one after the other */
@@ -228,6 +229,7 @@ typedef struct oi_snest {
     bool finds_element; /* its row-major number, not its place along the axis */
     bool skips;         /* a load that leaves: not combined, not counted */
     bool is_serial, is_scan, excludes, combines_out;
+    uint32_t lanes; /* declared: partial sums along the last axis; 0: in order */
     oi_order order;
 } oi_snest;
 

@@ -305,6 +305,10 @@ def reduce_cases(op, row):
                         attrs = {"axes": axes, **extra, **({"keepdims": True} if keep else {})}
                         x = tensor(rng, dtype, shape, plain)
                         yield Case(op, [x], attrs, dtype, reduced_shape(shape, axes, keep), name)
+        if "order" in row["attrs"]:
+            for shape, axes, order in (((3, 2051), [1], "serial"), ((4, 5, 35), [0, 2], "lanes"), ((4, 5, 31), [2], "lanes"), ((2, 32), [-1], "lanes")):
+                x = tensor(rng_for(op, dtype, "order", str(shape), order), dtype, shape, True)
+                yield Case(op, [x], {"axes": axes, "order": order}, dtype, reduced_shape(shape, axes, False), f"order {order}")
         for name, shape, axes in (("sliced", (5, 6), [1]), ("sliced", (5, 6), [0]), ("sliced", (3, 4, 5), [0, 2])):
             rng = rng_for(op, dtype, name, shape, str(axes))
             yield Case(op, [sliced(rng, dtype, shape, True)], {"axes": axes}, dtype, reduced_shape(shape, axes, False), name)

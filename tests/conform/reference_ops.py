@@ -492,6 +492,28 @@ def fold(v, start, fn):
     return fn.accumulate(np.concatenate([begin, v], axis=-1), axis=-1, dtype=v.dtype)[..., -1]
 
 
+LANES = 16
+
+
+def declared(v, attrs, start, fn):
+    """In the order of the op's row: floats along the last axis in partial sums, then pairwise; all else by index."""
+    axes = [attrs["axes"]] if isinstance(attrs["axes"], int) else list(attrs["axes"])
+    gone = sorted({a % v.ndim for a in axes})
+    in_lanes = v.dtype.kind not in "iub" and v.ndim - 1 in gone and v.shape[-1] >= 2 * LANES and attrs.get("order") != "serial"
+    if not in_lanes:
+        return fold(rows(v, axes), start, fn)
+    kept = [v.shape[a] for a in range(v.ndim) if a not in gone]
+    t = rows(v, axes).reshape(kept + [-1, v.shape[-1]])
+    more = -v.shape[-1] % LANES
+    t = np.concatenate([t, np.full(t.shape[:-1] + (more,), start, t.dtype)], axis=-1)
+    t = np.moveaxis(t.reshape(kept + [-1, LANES]), -1, -2)
+    t = fold(t, start, fn)
+    while t.shape[-1] > 1:
+        half = t.shape[-1] // 2
+        t = fn(t[..., :half], t[..., half:])
+    return t[..., 0]
+
+
 def fold_pairs(v, start, fn):
     """For what does not mind the grouping."""
     v = np.concatenate([np.full(v.shape[:-1] + (1,), start, v.dtype), v], axis=-1)
@@ -506,8 +528,8 @@ def reduction(name, start, fn, wide_ints=False, finish=None):
         (v,), acc = accumulate(inputs, attrs)
         if wide_ints and kind(acc) in "SU" and attrs.get("acc") is None:
             acc = {"S": "i64", "U": "u64"}[kind(acc)]
+        whole = declared(v, attrs, start, fn)
         v = rows(v, attrs["axes"])
-        whole = fold(v, start, fn)
         if kind(acc) != "F":  # modulo 2^width it does not matter when one wraps, but finish must see it
             whole = numbers(result(acc, whole))
         if finish:

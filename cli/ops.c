@@ -212,34 +212,54 @@ static void print_page(size_t op)
     print_dtype_classes(op);
 }
 
-/* Whether the op runs with some element type on that api; NULL stands for the language itself. */
-static bool runs(size_t op, const char *api)
+static oi_device *device; /* what --target names; NULL: the language itself */
+
+static bool takes(void *ctx, size_t op, oi_dtype t)
+{
+    (void)ctx;
+    return device ? oi_synth_takes(device, op, t) : oi_ops_takes(op, t);
+}
+
+/* Whether the op runs with some element type. */
+static bool runs(size_t op)
 {
     for (int t = 1; t < OI_DTYPE_COUNT; t++)
-        if (oi_ops_runs(op, (oi_dtype)t, api))
+        if (takes(NULL, op, (oi_dtype)t))
             return true;
     return false;
 }
 
-static void print_class(const char *cls, const char *api, int width, bool *any)
+/* " [F S], not f64": what the row says and the device does not take. */
+static void put_types(size_t op, const char *dtypes)
+{
+    printf(" [%s]", dtypes);
+    const char *comma = ", not ";
+    for (int t = 1; t < OI_DTYPE_COUNT; t++)
+        if (oi_ops_takes(op, (oi_dtype)t) && !takes(NULL, op, (oi_dtype)t)) {
+            printf("%s%s", comma, oi_dtype_name((oi_dtype)t));
+            comma = " ";
+        }
+}
+
+static void print_class(const char *cls, int width, bool *any)
 {
     oi_ops_info info;
     bool first = true;
     for (size_t i = 0; oi_ops_get(i, &info); i++) {
-        if (strcmp(info.cls, cls) != 0 || !runs(i, api))
+        if (strcmp(info.cls, cls) != 0 || !runs(i))
             continue;
         if (first)
             printf("%s%s: %s\n", *any ? "\n" : "", info.cls, info.cls_doc);
         printf("  %-*s  %s", width, info.name, info.doc);
-        if (api)
-            printf(" [%s]", info.dtypes);
+        if (device)
+            put_types(i, info.dtypes);
         printf("\n");
         first = false;
         *any = true;
     }
 }
 
-static bool print_list(const char *api)
+static bool print_list(void)
 {
     oi_ops_info info;
     int width = 0;
@@ -248,7 +268,7 @@ static bool print_list(const char *api)
             width = (int)strlen(info.name);
     bool any = false;
     for (size_t c = 0; oi_ops_class(c); c++)
-        print_class(oi_ops_class(c), api, width, &any);
+        print_class(oi_ops_class(c), width, &any);
     return any;
 }
 
@@ -359,65 +379,66 @@ static oi_status unknown(const char *name)
     return cli_fail(OI_ERR_INPUT, "unknown op '%s'; openinfer ops lists them", name);
 }
 
-static oi_status print_json(size_t op, const char *api)
+static oi_status print_json(size_t op)
 {
     oi_diag *diag = oi_diag_new();
     char *text = NULL;
-    oi_status status = oi_ops_to_json(op, api, &text, diag);
+    oi_status status = oi_ops_to_json(op, takes, NULL, &text, diag);
     if (status == OI_OK)
         status = cli_write(NULL, text);
     oi_free(text);
     return cli_done(status, diag);
 }
 
-/* The name of the api that code for the target is written for; it is static. */
-static oi_status target_api(const char **out)
+static oi_status load_target(void)
 {
     oi_diag *diag = oi_diag_new();
-    oi_device *device = NULL;
-    oi_status status = oi_device_load(target, false, &device, diag);
-    if (status == OI_OK)
-        *out = oi_device_api_name(oi_device_get(device)->api);
-    oi_device_free(device);
-    return cli_done(status, diag);
+    return cli_done(oi_device_load(target, false, &device, diag), diag);
 }
 
-static oi_status print_text(size_t op, const char *api)
+static void print_text(size_t op)
 {
-    bool any = op == OI_OPS_NONE ? print_list(api) : runs(op, api);
+    bool any = op == OI_OPS_NONE ? print_list() : runs(op);
     if (op != OI_OPS_NONE && any)
         print_page(op);
-    /* nothing is synthesized yet: say so, rather than let the list look like a promise kept */
-    if (api && any)
-        cli_note("this is what code in %s takes; writing that code is not part of this version yet",
-                 api);
+    if (!device)
+        return;
+    const char *api = oi_device_api_name(oi_device_get(device)->api);
+    const oi_synth_kind kind = oi_synth_writes(device);
+    if (kind == OI_SYNTH_NOTHING)
+        cli_note("'%s' is a target for %s: this version writes no code for it", target, api);
     else if (!any)
-        cli_note("'%s' is a target for %s: this version has no code generator for it", target, api);
+        cli_note("code for '%s' does not compute this op", target);
+    else if (kind == OI_SYNTH_SHADERS)
+        cli_note("for '%s' the shaders alone are written: openinfer synth --device-only", target);
+}
+
+static oi_status print(size_t op)
+{
+    if (want_json)
+        return print_json(op);
+    if (!want_markdown)
+        print_text(op);
+    else if (op != OI_OPS_NONE)
+        markdown_op(op);
+    else
+        print_markdown();
     return OI_OK;
 }
 
 static oi_status run(cli_args args)
 {
     size_t op = args.n ? oi_ops_find(args.at[0]) : OI_OPS_NONE;
-    const char *api = NULL;
     if (want_markdown && (want_json || target))
         return cli_usage_error("--markdown goes neither with --json nor with --target");
     if (args.n && op == OI_OPS_NONE)
         return unknown(args.at[0]);
-    if (target) {
-        oi_status status = target_api(&api);
-        if (status != OI_OK)
-            return status;
-    }
-    if (want_json)
-        return print_json(op, api);
-    if (!want_markdown)
-        return print_text(op, api);
-    if (op != OI_OPS_NONE)
-        markdown_op(op);
-    else
-        print_markdown();
-    return OI_OK;
+    oi_status status = target ? load_target() : OI_OK;
+    if (status == OI_OK)
+        status = print(op);
+    oi_device_free(device);
+    device = NULL;
+    return status;
 }
 
 static const char *const examples[] = {
@@ -436,9 +457,12 @@ const cli_command CMD_ops = {
     .description =
         "Prints the op registry: every op, grouped by how its meaning is given, or with a "
         "NAME everything about one op.\n\n"
-        "With --target it prints only what runs there. Code in C is made from the registry itself "
-        "and takes every op with all its element types; for another language nothing is listed "
-        "until its code generator is part of this program.",
+        "With --target it prints only the ops, and of each the element types, that code for that "
+        "device computes. C is made from the registry itself and takes everything, but without a "
+        "C library no functions of f64. Shaders take what is a loop nest and what the device's "
+        "features allow; where these lack 64-bit numbers, a node whose attributes or sizes need "
+        "them is still refused. For any other language this version writes no code, and nothing is "
+        "listed.",
     .examples = examples,
     .options = options,
     .run = run,

@@ -64,25 +64,6 @@ static bool has_vulkan, has_cuda;
 static uint32_t machine_isa; /* bit 1 << OI_ISA_… */
 static struct utsname machine;
 
-/* Looks through PATH as a shell would, without running one. NULL when it is not there. */
-static char *find_program(const char *name)
-{
-    const char *path = getenv("PATH");
-    for (const char *p = path; p; p = *p ? p + 1 : NULL) {
-        size_t n = strcspn(p, ":");
-        char *full = malloc(n + strlen(name) + 3);
-        if (!full)
-            return NULL;
-        sprintf(full, "%.*s/%s", n ? (int)n : 1, n ? p : ".", name);
-        struct stat st;
-        if (stat(full, &st) == 0 && S_ISREG(st.st_mode) && access(full, X_OK) == 0)
-            return full;
-        free(full);
-        p += n;
-    }
-    return NULL;
-}
-
 static bool has_library(const char *name)
 {
     void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
@@ -91,71 +72,21 @@ static bool has_library(const char *name)
     return library != NULL;
 }
 
-/* What the kernel calls each instruction set in /proc/cpuinfo; it hides what it does not support.
- */
-static const char *const kernel_names[OI_ISA_COUNT] = {
-    [OI_ISA_SSE2] = "sse2",
-    [OI_ISA_AVX] = "avx",
-    [OI_ISA_AVX2] = "avx2",
-    [OI_ISA_FMA] = "fma",
-    [OI_ISA_F16C] = "f16c",
-    [OI_ISA_AVX512F] = "avx512f",
-    [OI_ISA_AVX512BW] = "avx512bw",
-    [OI_ISA_AVX512VNNI] = "avx512_vnni",
-    [OI_ISA_AVX512BF16] = "avx512_bf16",
-    [OI_ISA_AVX512FP16] = "avx512_fp16",
-    [OI_ISA_AMX_INT8] = "amx_int8",
-    [OI_ISA_AMX_BF16] = "amx_bf16",
-    [OI_ISA_NEON] = "asimd",
-    [OI_ISA_DOTPROD] = "asimddp",
-    [OI_ISA_I8MM] = "i8mm",
-    [OI_ISA_SVE] = "sve",
-};
-
-static void take_flag(const char *flag)
-{
-    for (int i = 0; i < OI_ISA_COUNT; i++)
-        if (kernel_names[i] && strcmp(kernel_names[i], flag) == 0)
-            machine_isa |= 1u << i;
-}
-
-/* Lines such as "flags : sse2 avx" (x86), "Features : asimd" (Arm), "isa : rv64imafdcv" (RISC-V).
- */
-static void read_cpu_flags(void)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[8192];
-    machine_isa = 1u << OI_ISA_SCALAR;
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (!colon)
-            continue;
-        bool riscv = strncmp(line, "isa", 3) == 0;
-        if (riscv && strncmp(colon + 1, " rv", 3) == 0 && strchr(colon + 4 + 2, 'v'))
-            machine_isa |= 1u << OI_ISA_RVV;
-        if (strncmp(line, "flags", 5) == 0 || strncmp(line, "Features", 8) == 0)
-            for (char *flag = strtok(colon + 1, " \t\n"); flag; flag = strtok(NULL, " \t\n"))
-                take_flag(flag);
-    }
-    if (f)
-        fclose(f);
-}
-
 static void look_around(void)
 {
     for (int i = 0; i < N_TOOLS; i++)
-        tools[i].path = find_program(tools[i].name);
+        tools[i].path = oi_machine_find(tools[i].name);
     has_vulkan = has_library("libvulkan.so.1");
     has_cuda = has_library("libcuda.so.1");
     if (uname(&machine) != 0)
         strcpy(machine.machine, "unknown");
-    read_cpu_flags();
+    machine_isa = oi_machine_isa();
 }
 
 static void forget(void)
 {
     for (int i = 0; i < N_TOOLS; i++)
-        free(tools[i].path);
+        oi_free(tools[i].path);
 }
 
 /* -- what can be done with a device here
@@ -166,64 +97,23 @@ static bool has(int which)
     return tools[which].path != NULL;
 }
 
-static bool has_cc(void)
+static const char *writes(const oi_device *d)
 {
-    return has(CC) || has(GCC) || has(CLANG);
-}
-
-static bool begins(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-static bool is_foreign_arm(const oi_device_info *d)
-{
-    return begins(d->architecture, "aarch64") && !begins(machine.machine, "aarch64");
-}
-
-static bool can_build(const oi_device_info *d)
-{
-    switch (d->api) {
-    case OI_DEVICE_VULKAN: return has_cc() && (has(GLSLC) || has(GLSLANG));
-    case OI_DEVICE_CUDA: return has(NVCC);
-    case OI_DEVICE_VHDL: return has(GHDL);
-    case OI_DEVICE_VERILOG: return false;
-    default: break;
+    switch (oi_synth_writes(d)) {
+    case OI_SYNTH_PROGRAM: return "program";
+    case OI_SYNTH_SHADERS: return "shaders";
+    default: return NULL;
     }
-    if (begins(d->architecture, "cortex_m"))
-        return has(ARM_GCC);
-    if (begins(d->architecture, "rv32"))
-        return has(RISCV_GCC);
-    if (is_foreign_arm(d))
-        return has(AARCH64_GCC);
-    return has_cc();
-}
-
-static bool can_run(const oi_device_info *d)
-{
-    switch (d->api) {
-    case OI_DEVICE_VULKAN: return has_vulkan;
-    case OI_DEVICE_CUDA: return has_cuda;
-    case OI_DEVICE_VHDL: return has(GHDL);
-    case OI_DEVICE_VERILOG: return false;
-    default: break;
-    }
-    if (begins(d->architecture, "cortex_m"))
-        return has(QEMU_ARM);
-    if (begins(d->architecture, "rv32"))
-        return has(QEMU_RISCV);
-    if (is_foreign_arm(d))
-        return has(QEMU_AARCH64);
-    uint32_t needed = d->cpu.isa & ~(1u << OI_ISA_SCALAR);
-    return (needed & machine_isa) == needed;
 }
 
 /* -- as text -- */
 
-static void print_profile(const char *name, const oi_device_info *d)
+static void print_profile(const char *name, const oi_device *device)
 {
-    printf("  %-16s %-5s %-7s %-6s %-4s %s\n", name, oi_device_type_name(d->type),
-           oi_device_api_name(d->api), can_build(d) ? "yes" : "-", can_run(d) ? "yes" : "-",
+    const oi_device_info *d = oi_device_get(device);
+    printf("  %-16s %-5s %-7s %-8s %-6s %-4s %s\n", name, oi_device_type_name(d->type),
+           oi_device_api_name(d->api), writes(device) ? writes(device) : "-",
+           oi_machine_builds(device) ? "yes" : "-", oi_machine_runs(device) ? "yes" : "-",
            d->notes);
 }
 
@@ -261,13 +151,19 @@ static void put_bool(const char *key, bool value, const char *end)
     printf("      \"%s\": %s%s\n", key, value ? "true" : "false", end);
 }
 
-static void profile_json(const char *name, const oi_device_info *d, bool first)
+static void profile_json(const char *name, const oi_device *device, bool first)
 {
+    const oi_device_info *d = oi_device_get(device);
     printf("%s\n    {\n      \"api\": \"%s\",\n", first ? "" : ",", oi_device_api_name(d->api));
-    put_bool("can_build", can_build(d), ",");
-    put_bool("can_run", can_run(d), ",");
+    put_bool("can_build", oi_machine_builds(device), ",");
+    put_bool("can_run", oi_machine_runs(device), ",");
     printf("      \"name\": \"%s\",\n      \"notes\": ", name);
     put_text(d->notes);
+    printf(",\n      \"synth\": ");
+    if (writes(device))
+        put_text(writes(device));
+    else
+        printf("null");
     printf(",\n      \"type\": \"%s\"\n    }", oi_device_type_name(d->type));
 }
 
@@ -300,8 +196,8 @@ static oi_status list_profiles(oi_diag *d)
     if (want_json)
         machine_json();
     else
-        printf("built-in profiles\n  %-16s %-5s %-7s %-6s %s\n", "name", "type", "api", "build",
-               "run");
+        printf("built-in profiles\n  %-16s %-5s %-7s %-8s %-6s %s\n", "name", "type", "api",
+               "synth", "build", "run");
     oi_status status = OI_OK;
     for (size_t i = 0; i < oi_device_profile_count() && status == OI_OK; i++) {
         oi_device *device = NULL;
@@ -310,9 +206,9 @@ static oi_status list_profiles(oi_diag *d)
         if (status != OI_OK)
             break;
         if (want_json)
-            profile_json(name, oi_device_get(device), i == 0);
+            profile_json(name, device, i == 0);
         else
-            print_profile(name, oi_device_get(device));
+            print_profile(name, device);
         oi_device_free(device);
     }
     if (want_json)
@@ -372,9 +268,10 @@ static const char *const examples[] = {
 
 const cli_command CMD_targets = {
     .description =
-        "Lists the built-in device profiles with what this machine can build and run of them, and "
-        "the compilers and emulators found on PATH. So far `openinfer synth` writes programs for "
-        "devices of api c, and the shaders alone for vulkan.\n\n"
+        "Lists the built-in device profiles: what `openinfer synth` writes for each, a program or "
+        "the shaders alone (--device-only), and whether `openinfer verify` can build and run that "
+        "program on this machine, by an emulator or on its own processor. Then come the processor "
+        "and the compilers and emulators that are on PATH.\n\n"
         "Given names of profiles or device files, checks them and prints each as JSON with every "
         "default filled in and `extends` resolved: the form that is written next to generated "
         "code.",

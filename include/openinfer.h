@@ -344,11 +344,14 @@ OI_API const char *oi_ops_class(size_t i);           /* all classes in order, or
 /* "F" and its members "f8 bf16 f16 f32 f64"; false past the end */
 OI_API bool oi_ops_dtype_class(size_t i, const char **name, const char **members);
 OI_API bool oi_ops_dtype_in(const char *set, oi_dtype t); /* is t in "F S i4"? */
-/* May the shared dtype of the op be t on a target with this api ("c", "vulkan" …; NULL: in the
- * language at all)? An api without a code generator in this version runs nothing. */
-OI_API bool oi_ops_runs(size_t op, oi_dtype t, const char *api);
-/* One op, or with OI_OPS_NONE all of them; what runs on `api` only, when it is given. */
-OI_API oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag);
+/* May the shared dtype of the op be t? */
+OI_API bool oi_ops_takes(size_t op, oi_dtype t);
+/* Whether an op counts with element type t; NULL stands for oi_ops_takes. */
+typedef bool (*oi_ops_filter)(void *ctx, size_t op, oi_dtype t);
+/* One op, or with OI_OPS_NONE all of them, with the element types that the filter lets through; of
+ * all ops only those that keep one. */
+OI_API oi_status oi_ops_to_json(size_t op, oi_ops_filter filter, void *ctx, char **out,
+                                oi_diag *diag);
 
 /* -- running one op -- */
 
@@ -1103,6 +1106,28 @@ OI_API oi_status oi_plan_certify(oi_plan *p, const oi_device *device, const char
 OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);
 /* Only what runs on the device itself: of Vulkan devices a compute shader NAME.comp per kernel. */
 OI_API oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag);
+
+/* What this version writes for a device. */
+typedef enum oi_synth_kind {
+    OI_SYNTH_NOTHING,
+    OI_SYNTH_SHADERS, /* oi_plan_emit_device alone */
+    OI_SYNTH_PROGRAM, /* oi_plan_emit */
+} oi_synth_kind;
+OI_API oi_synth_kind oi_synth_writes(const oi_device *d);
+/* Whether that code computes the op with element type t, its shared dtype. */
+OI_API bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t);
+
+/* -- this machine --------------------------------------------------------------------------------
+ */
+
+/* The path of a program that PATH names, or NULL; oi_free. */
+OI_API char *oi_machine_find(const char *name);
+/* The instruction sets of this machine's processor: bit 1 << OI_ISA_... */
+OI_API uint32_t oi_machine_isa(void);
+/* Whether oi_verify can build programs for the device here, and whether it can run them: with the
+ * device's standard compiler, on this processor or an emulator. */
+OI_API bool oi_machine_builds(const oi_device *d);
+OI_API bool oi_machine_runs(const oi_device *d);
 
 /* -- proof ---------------------------------------------------------------------------------------
  *

@@ -45,10 +45,31 @@ def test_tools_come_from_path(openinfer, tmp_path, monkeypatch):
     tools = data["machine"]["tools"]
     assert {n for n, path in tools.items() if path} == {"nvcc"}
     assert tools["nvcc"] == str(odd / "nvcc")
-    can = {p["name"]: p["can_build"] for p in data["profiles"]}
-    assert [n for n, ok in can.items() if ok] == ["cuda_generic"]
+    assert not any(p["can_build"] for p in data["profiles"])
     monkeypatch.delenv("PATH")
     assert not any(json.loads(openinfer("targets", "--json").stdout)["machine"]["tools"].values())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_is_said_is_what_happens(openinfer, name, example_package, tmp_path):
+    """synth writes, and verify builds and runs, where the list says so and nowhere else."""
+    said = {p["name"]: p for p in json.loads(openinfer("targets", "--json").stdout)["profiles"]}[name]
+    words = [ROOT / "examples/linear.oi", "--model", example_package("linear"), "--target", name]
+    wrote = openinfer("synth", *words, "-o", tmp_path / "out", code=None)
+    assert (said["synth"] == "program") == (wrote.returncode == 0), wrote.stderr
+    shaders = openinfer("synth", *words, "--device-only", "-o", tmp_path / "shaders", code=None)
+    assert (said["synth"] == "shaders") == (shaders.returncode == 0), shaders.stderr
+    proved = openinfer("verify", *words, "--steps", "1", code=None)
+    works = said["can_build"] and said["can_run"]
+    assert proved.returncode == (0 if works else 3), proved.stderr
+
+
+def test_a_compiler_without_headers_builds_nothing(openinfer, tmp_path, monkeypatch):
+    for name in ("cc", "make", "aarch64-linux-gnu-gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc", "gcc"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert not any(p["can_build"] for p in json.loads(openinfer("targets", "--json").stdout)["profiles"])
 
 
 @pytest.mark.parametrize("name", [*PROFILES, str(ROOT / "devices/ada_mock.json")])

@@ -147,21 +147,24 @@ bool oi_ops_dtype_in(const char *set, oi_dtype t)
     return false;
 }
 
-/* Emitted C is made from the rows themselves, so it takes whatever the row takes. The other
- * generators join here as they come. */
-static bool api_generates(const char *api)
-{
-    return !api || strcmp(api, "c") == 0;
-}
-
-bool oi_ops_runs(size_t index, oi_dtype t, const char *api)
+bool oi_ops_takes(size_t index, oi_dtype t)
 {
     const oi_op *op = oi_op_at(index);
-    return op && oi_dtype_is_tensor(t) && api_generates(api) && op->dtypes & OI_DTYPES(t);
+    return op && oi_dtype_is_tensor(t) && op->dtypes & OI_DTYPES(t);
 }
 
 /* -- JSON ---------------------------------------------------------------------------------------
  */
+
+typedef struct filter {
+    oi_ops_filter takes; /* NULL: oi_ops_takes */
+    void *ctx;
+} filter;
+
+static bool counts(const filter *f, size_t op, oi_dtype t)
+{
+    return f->takes ? f->takes(f->ctx, op, t) : oi_ops_takes(op, t);
+}
 
 static void put(oi_jsonw *w, const char *key, const char *value)
 {
@@ -234,7 +237,7 @@ static void put_bodies(oi_jsonw *w, size_t op)
     oi_jsonw_close(w, ']');
 }
 
-static void put_op(oi_jsonw *w, size_t op, const char *api)
+static void put_op(oi_jsonw *w, size_t op, const filter *f)
 {
     oi_ops_info info = {0};
     oi_ops_attr attr;
@@ -252,7 +255,7 @@ static void put_op(oi_jsonw *w, size_t op, const char *api)
     oi_jsonw_key(w, "dtypes");
     oi_jsonw_open(w, '[');
     for (int t = 1; t < OI_DTYPE_COUNT; t++)
-        if (oi_ops_runs(op, (oi_dtype)t, api))
+        if (counts(f, op, (oi_dtype)t))
             oi_jsonw_str(w, oi_dtype_name((oi_dtype)t));
     oi_jsonw_close(w, ']');
     oi_jsonw_key(w, "flags");
@@ -269,29 +272,30 @@ static void put_op(oi_jsonw *w, size_t op, const char *api)
     oi_jsonw_close(w, '}');
 }
 
-static bool runs_at_all(size_t op, const char *api)
+static bool counts_at_all(const filter *f, size_t op)
 {
     for (int t = 1; t < OI_DTYPE_COUNT; t++)
-        if (oi_ops_runs(op, (oi_dtype)t, api))
+        if (counts(f, op, (oi_dtype)t))
             return true;
     return false;
 }
 
-oi_status oi_ops_to_json(size_t op, const char *api, char **out, oi_diag *diag)
+oi_status oi_ops_to_json(size_t op, oi_ops_filter takes, void *ctx, char **out, oi_diag *diag)
 {
+    const filter f = {takes, ctx};
     oi_buf text = {0};
     oi_jsonw w = {.out = &text};
     if (op != OI_OPS_NONE && op >= oi_ops_count())
         return OI_ERR_USAGE;
     if (op != OI_OPS_NONE) {
-        put_op(&w, op, api);
+        put_op(&w, op, &f);
     } else {
         oi_jsonw_open(&w, '{');
         oi_jsonw_key(&w, "ops");
         oi_jsonw_open(&w, '[');
         for (size_t i = 0; i < oi_ops_count(); i++)
-            if (runs_at_all(i, api))
-                put_op(&w, i, api);
+            if (counts_at_all(&f, i))
+                put_op(&w, i, &f);
         oi_jsonw_close(&w, ']');
         oi_jsonw_close(&w, '}');
     }

@@ -90,40 +90,50 @@ static void test_words(void **state)
     assert_false(oi_ops_dtype_in("", OI_U8));
 }
 
-static void test_targets(void **state)
+static bool takes_f32(void *ctx, size_t op, oi_dtype t)
+{
+    return op == *(size_t *)ctx && t == OI_F32;
+}
+
+static bool takes_nothing(void *ctx, size_t op, oi_dtype t)
+{
+    (void)ctx, (void)op, (void)t;
+    return false;
+}
+
+static void test_element_types(void **state)
 {
     (void)state;
     size_t add = find("add");
-    assert_true(oi_ops_runs(add, OI_F32, NULL));
-    assert_true(oi_ops_runs(add, OI_F32, "c"));
-    assert_false(oi_ops_runs(add, OI_T1, "c"));
-    assert_false(oi_ops_runs(add, OI_F32, "vulkan")); /* no generator yet */
-    assert_false(oi_ops_runs(oi_ops_count(), OI_F32, NULL));
+    assert_true(oi_ops_takes(add, OI_F32));
+    assert_false(oi_ops_takes(add, OI_T1));
+    assert_false(oi_ops_takes(oi_ops_count(), OI_F32));
 }
 
 static void test_json(void **state)
 {
     (void)state;
-    char *text = NULL, *again = NULL;
-    assert_int_equal(oi_ops_to_json(OI_OPS_NONE, NULL, &text, NULL), OI_OK);
-    assert_int_equal(oi_ops_to_json(OI_OPS_NONE, "c", &again, NULL), OI_OK);
-    assert_string_equal(text, again);
+    char *text = NULL;
+    size_t fma = find("fma");
+    assert_int_equal(oi_ops_to_json(OI_OPS_NONE, takes_f32, &fma, &text, NULL), OI_OK);
+    assert_non_null(strstr(text, "\"dtypes\": [\n        \"f32\"\n      ]"));
+    assert_null(strstr(text, "\"name\": \"add\""));
     oi_free(text);
-    oi_free(again);
-    assert_int_equal(oi_ops_to_json(OI_OPS_NONE, "cuda", &text, NULL), OI_OK);
+    assert_int_equal(oi_ops_to_json(OI_OPS_NONE, takes_nothing, NULL, &text, NULL), OI_OK);
     assert_string_equal(text, "{\n  \"ops\": []\n}\n");
     oi_free(text);
-    assert_int_equal(oi_ops_to_json(find("fma"), NULL, &text, NULL), OI_OK);
+    assert_int_equal(oi_ops_to_json(fma, NULL, NULL, &text, NULL), OI_OK);
     assert_non_null(strstr(text, "\"name\": \"fma\""));
     oi_free(text);
-    assert_int_equal(oi_ops_to_json(oi_ops_count(), NULL, &text, NULL), OI_ERR_USAGE);
+    assert_int_equal(oi_ops_to_json(oi_ops_count(), NULL, NULL, &text, NULL), OI_ERR_USAGE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),  cmocka_unit_test(test_ports),   cmocka_unit_test(test_attrs),
-        cmocka_unit_test(test_words), cmocka_unit_test(test_targets), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_info),          cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_attrs),         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_element_types), cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

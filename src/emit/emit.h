@@ -146,6 +146,16 @@ typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
 char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,
                     const char *const *own);
 
+/* -- c/: C -- */
+
+/* The first function of f64 that the text calls and a freestanding program has not, *n characters;
+ * NULL: all are there. */
+const char *oi_c_missing(const char *text, size_t *n);
+
+/* -- glsl/: compute shaders -- */
+
+extern const oi_helper oi_glsl_helpers[]; /* generated */
+
 /* -- fit.c: what the device must have -- */
 
 struct oi_certificate {

@@ -7,39 +7,29 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static bool is_program(const char *name)
-{
-    char path[4096];
-    if (strchr(name, '/'))
-        return access(name, X_OK) == 0;
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        size_t n = strcspn(at, ":");
-        if (snprintf(path, sizeof path, "%.*s/%s", (int)n, at, name) < (int)sizeof path &&
-            access(path, X_OK) == 0)
-            return true;
-        at += n + (at[n] == ':');
-    }
-    return false;
-}
-
 /* package NULL: the caller named the program. */
 static oi_status need(const char *program, const char *package, oi_diag *d)
 {
-    if (is_program(program))
+    char *path = oi_machine_find(program);
+    if (path) {
+        oi_free(path);
         return OI_OK;
+    }
     oi_status status = oi_diag_env(d, program, "is not installed");
     if (package)
         oi_diag_hint(d, "Debian has it in the package %s", package);
     return status;
 }
 
-static bool runs_here(const oi_device_info *target)
+static bool is_unwritten(const oi_device_info *target, oi_diag *d)
 {
-    struct utsname machine;
-    bool is_arm = target->cpu.isa >> OI_ISA_NEON & 1;
-    bool here = uname(&machine) == 0 && strcmp(machine.machine, "aarch64") == 0;
-    return is_arm == here || target->cpu.isa == 1u << OI_ISA_SCALAR;
+    if (target->api == OI_DEVICE_C &&
+        (target->type == OI_DEVICE_CPU || target->type == OI_DEVICE_MCU))
+        return false;
+    oi_diag_error(
+        d, (oi_place){.file = target->name}, "",
+        "programs for this device cannot be run here yet: verify knows C for a cpu or mcu");
+    return true;
 }
 
 /* -- microcontrollers -- */
@@ -50,49 +40,148 @@ static const char run_machine[] =
     "exec 3>&1; code=$({ { cat | { make -s run 2>run.log; echo $? >&4; }; } | cat >&3; } 4>&1); "
     "exit $code";
 
-static oi_status find_mcu(const oi_device_info *target, const char *cc, oi_tool *out, oi_diag *d)
+typedef enum core_family { OTHER_CORE, ARM_CORE, RISCV_CORE } core_family;
+
+static core_family family_of(oi_mcu_core core)
+{
+    switch (core) {
+    case OI_CORE_GENERIC32:
+    case OI_CORE_XTENSA_LX7: return OTHER_CORE;
+    case OI_CORE_RV32IMC:
+    case OI_CORE_RV32IMAC: return RISCV_CORE;
+    default: return ARM_CORE;
+    }
+}
+
+static oi_status find_mcu_cc(const oi_device_info *target, const char *cc, oi_tool *out, oi_diag *d)
+{
+    static const char *const names[][2] = {
+        [OTHER_CORE] = {"gcc", "gcc"},
+        [ARM_CORE] = {"arm-none-eabi-gcc", "gcc-arm-none-eabi"},
+        [RISCV_CORE] = {"riscv64-unknown-elf-gcc", "gcc-riscv64-unknown-elf"},
+    };
+    const char *const *own = names[family_of(target->mcu.core)];
+    out->cc = cc ? cc : own[0];
+    return need(out->cc, cc ? NULL : own[1], d);
+}
+
+static oi_status find_board(const oi_device_info *target, oi_tool *out, oi_diag *d)
 {
     oi_mcu_core core = target->mcu.core;
     bool is_arm = core == OI_CORE_M3 || core == OI_CORE_M4 || core == OI_CORE_M7;
-    if (!is_arm && core != OI_CORE_RV32IMC && core != OI_CORE_RV32IMAC) {
+    if (!is_arm && family_of(core) != RISCV_CORE) {
         oi_diag_error(d, (oi_place){.file = target->name}, "",
                       "programs for this core cannot be run here: qemu has no machine that verify "
                       "knows");
         return OI_ERR_ENV;
     }
-    out->cc = cc ? cc : is_arm ? "arm-none-eabi-gcc" : "riscv64-unknown-elf-gcc";
     out->runner[0] = "sh";
     out->runner[1] = "-c";
     out->runner[2] = run_machine;
-    OI_TRY(need("make", "make", d));
-    const char *package = is_arm ? "gcc-arm-none-eabi" : "gcc-riscv64-unknown-elf";
-    OI_TRY(need(out->cc, cc ? NULL : package, d));
     return is_arm ? need("qemu-system-arm", "qemu-system-arm", d)
                   : need("qemu-system-riscv32", "qemu-system-misc", d);
+}
+
+/* -- processors -- */
+
+typedef enum place {
+    HERE,     /* this machine's own kind of processor */
+    EMULATED, /* 64-bit Arm, elsewhere */
+    NOWHERE   /* x86, elsewhere */
+} place;
+
+static place place_of(const oi_device_info *target)
+{
+    struct utsname machine;
+    bool is_arm = target->cpu.isa >> OI_ISA_NEON & 1, is_x86 = target->cpu.isa >> OI_ISA_SSE2 & 1;
+    if (uname(&machine) != 0)
+        machine.machine[0] = '\0';
+    if (is_arm)
+        return strcmp(machine.machine, "aarch64") == 0 ? HERE : EMULATED;
+    return !is_x86 || strcmp(machine.machine, "x86_64") == 0 ? HERE : NOWHERE;
+}
+
+static oi_status find_cpu_cc(const oi_device_info *target, const char *cc, oi_tool *out, oi_diag *d)
+{
+    const bool is_foreign = place_of(target) == EMULATED;
+    if (place_of(target) == NOWHERE) {
+        oi_diag_error(d, (oi_place){.file = target->name}, "",
+                      "programs for x86 cannot be built and run on this machine");
+        return OI_ERR_ENV;
+    }
+    out->cc = cc ? cc : is_foreign ? "aarch64-linux-gnu-gcc" : "cc";
+    return need(out->cc, cc ? NULL : is_foreign ? "gcc-aarch64-linux-gnu" : "gcc", d);
+}
+
+static oi_status find_emulator(const oi_device_info *target, oi_tool *out, oi_diag *d)
+{
+    if (place_of(target) != EMULATED)
+        return OI_OK;
+    out->runner[0] = "qemu-aarch64";
+    out->runner[1] = "-L";
+    out->runner[2] = "/usr/aarch64-linux-gnu";
+    return need("qemu-aarch64", "qemu-user", d);
+}
+
+/* -- both -- */
+
+static oi_status find_cc(const oi_device_info *target, const char *cc, oi_tool *out, oi_diag *d)
+{
+    if (is_unwritten(target, d))
+        return OI_ERR_ENV;
+    OI_TRY(need("make", "make", d));
+    return target->type == OI_DEVICE_MCU ? find_mcu_cc(target, cc, out, d)
+                                         : find_cpu_cc(target, cc, out, d);
+}
+
+static oi_status find_runner(const oi_device_info *target, oi_tool *out, oi_diag *d)
+{
+    if (is_unwritten(target, d))
+        return OI_ERR_ENV;
+    return target->type == OI_DEVICE_MCU ? find_board(target, out, d)
+                                         : find_emulator(target, out, d);
 }
 
 oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi_diag *d)
 {
     const oi_device_info *target = oi_device_get(device);
-    *out = (oi_tool){.target = target, .cc = cc ? cc : "cc"};
-    if (target->type == OI_DEVICE_MCU)
-        return find_mcu(target, cc, out, d);
-    if (target->type != OI_DEVICE_CPU || target->api != OI_DEVICE_C) {
-        oi_diag_error(
-            d, (oi_place){.file = target->name}, "",
-            "programs for this device cannot be run here yet: verify knows C for a cpu or mcu");
-        return OI_ERR_ENV;
-    }
-    OI_TRY(need("make", "make", d));
-    if (runs_here(target))
-        return need(out->cc, cc ? NULL : "gcc", d);
-    if (!cc)
-        out->cc = "aarch64-linux-gnu-gcc";
-    OI_TRY(need(out->cc, cc ? NULL : "gcc-aarch64-linux-gnu", d));
-    out->runner[0] = "qemu-aarch64";
-    out->runner[1] = "-L";
-    out->runner[2] = "/usr/aarch64-linux-gnu";
-    return need("qemu-aarch64", "qemu-user", d);
+    *out = (oi_tool){.target = target};
+    OI_TRY(find_cc(target, cc, out, d));
+    return find_runner(target, out, d);
+}
+
+/* A compiler may be there without the headers of the C library, which Debian packs apart. */
+static bool compiles(const oi_tool *t)
+{
+    const bool libc = t->target->cpu.libc;
+    const char *const argv[] = {t->cc,
+                                libc ? "-fhosted" : "-ffreestanding",
+                                "-fsyntax-only",
+                                "-include",
+                                libc ? "stdio.h" : "stdint.h",
+                                "-x",
+                                "c",
+                                "/dev/null",
+                                NULL};
+    return oi_child_run(".", argv, "/dev/null") == 0;
+}
+
+bool oi_machine_builds(const oi_device *d)
+{
+    oi_tool tool = {.target = oi_device_get(d)};
+    return oi_synth_writes(d) == OI_SYNTH_PROGRAM &&
+           find_cc(tool.target, NULL, &tool, NULL) == OI_OK && compiles(&tool);
+}
+
+bool oi_machine_runs(const oi_device *d)
+{
+    oi_tool tool = {.target = oi_device_get(d)};
+    if (oi_synth_writes(d) != OI_SYNTH_PROGRAM || find_runner(tool.target, &tool, NULL) != OI_OK)
+        return false;
+    if (tool.target->type == OI_DEVICE_MCU || place_of(tool.target) == EMULATED)
+        return true;
+    const uint32_t needed = tool.target->cpu.isa & ~(1u << OI_ISA_SCALAR);
+    return (needed & oi_machine_isa()) == needed;
 }
 
 /* A program that fits on paper may still be too large with its code: the linker says by how much.

@@ -94,16 +94,23 @@ static bool is_missing(const char *word, size_t n)
     return false;
 }
 
-void oi_c_check_library(oi_cprog *c, const char *text)
+const char *oi_c_missing(const char *text, size_t *n)
 {
     const char *word = text;
-    for (size_t n = 0; oi_next_word(&word, &n);)
-        if (word[n] == '(' && is_missing(word, n)) {
-            oi_unit_refuse(c->u, 0, NULL, (oi_span){0}, "E060",
-                           "'%.*s' of f64 needs a C library, '%s' has none: use f32", (int)n, word,
-                           c->u->target->name);
-            return;
-        }
+    for (*n = 0; oi_next_word(&word, n);)
+        if (word[*n] == '(' && is_missing(word, *n))
+            return word;
+    return NULL;
+}
+
+void oi_c_check_library(oi_cprog *c, const char *text)
+{
+    size_t n;
+    const char *word = oi_c_missing(text, &n);
+    if (word)
+        oi_unit_refuse(c->u, 0, NULL, (oi_span){0}, "E060",
+                       "'%.*s' of f64 needs a C library, '%s' has none: use f32", (int)n, word,
+                       c->u->target->name);
 }
 
 /* -- files -- */

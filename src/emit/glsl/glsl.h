@@ -4,8 +4,6 @@
 
 #include "emit/emit.h"
 
-extern const oi_helper oi_glsl_helpers[]; /* generated */
-
 /* -- shader.c -- */
 
 /* Every kernel that runs, a shader per nest or per group that shares its loops: NAME.comp. Refuses

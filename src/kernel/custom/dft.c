@@ -98,4 +98,4 @@ static void dft_lower(oi_steps *s)
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_dft = {.choose = dft_choose, .lower = dft_lower};
+const oi_custom oi_custom_dft = {.choose = dft_choose, .lower = dft_lower, .body = "oi_dft"};

@@ -130,4 +130,5 @@ static void sample_lower(oi_steps *s)
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_grid_sample = {.choose = sample_choose, .lower = sample_lower};
+const oi_custom oi_custom_grid_sample = {
+    .choose = sample_choose, .lower = sample_lower, .body = "oi_grid_sample"};

@@ -79,4 +79,5 @@ static void istft_lower(oi_steps *s)
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_istft = {.choose = istft_choose, .lower = istft_lower};
+const oi_custom oi_custom_istft = {
+    .choose = istft_choose, .lower = istft_lower, .body = "oi_istft"};

@@ -117,4 +117,4 @@ static void nonzero_lower(oi_steps *s)
 
 static const struct oi_measured measured = {nonzero_scratch, nonzero_measure, nonzero_limit};
 const oi_custom oi_custom_nonzero = {
-    .choose = nonzero_choose, .lower = nonzero_lower, .measured = &measured};
+    .choose = nonzero_choose, .lower = nonzero_lower, .body = "oi_nonzero", .measured = &measured};

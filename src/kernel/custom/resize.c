@@ -234,4 +234,5 @@ static void resize_lower(oi_steps *s)
         oi_steps_copy(s, now, oi_steps_output(s, 0));
 }
 
-const oi_custom oi_custom_resize = {.choose = resize_choose, .lower = resize_lower};
+const oi_custom oi_custom_resize = {
+    .choose = resize_choose, .lower = resize_lower, .body = "oi_resample"};

@@ -175,4 +175,4 @@ static void sort_lower(oi_steps *s)
                                        .n_sizes = 5});
 }
 
-const oi_custom oi_custom_sort = {.choose = sort_choose, .lower = sort_lower};
+const oi_custom oi_custom_sort = {.choose = sort_choose, .lower = sort_lower, .body = "oi_order"};

@@ -83,4 +83,4 @@ static void stft_lower(oi_steps *s)
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_stft = {.choose = stft_choose, .lower = stft_lower};
+const oi_custom oi_custom_stft = {.choose = stft_choose, .lower = stft_lower, .body = "oi_stft"};

@@ -175,4 +175,4 @@ static void unique_lower(oi_steps *s)
 
 static const struct oi_measured measured = {unique_scratch, unique_measure, unique_limit};
 const oi_custom oi_custom_unique = {
-    .choose = unique_choose, .lower = unique_lower, .measured = &measured};
+    .choose = unique_choose, .lower = unique_lower, .body = "oi_unique", .measured = &measured};

@@ -1,0 +1,108 @@
+/* takes.c: what this version writes for a device: programs, shaders or nothing; and which ops that
+ * code computes, read off the same texts and tables from which it is printed. */
+#include "emit/emit.h"
+
+#include "base/ops.h"
+#include "kernel/custom.h"
+
+oi_synth_kind oi_synth_writes(const oi_device *d)
+{
+    const oi_device_info *info = oi_device_get(d);
+    const oi_target *target = oi_target_of(info);
+    if (!target)
+        return OI_SYNTH_NOTHING;
+    if (target->emit && info->cpu.c_standard != OI_C99)
+        return OI_SYNTH_PROGRAM;
+    return target->emit_device ? OI_SYNTH_SHADERS : OI_SYNTH_NOTHING;
+}
+
+/* -- functions ----------------------------------------------------------------------------------
+ *
+ * Most are our own text. Those of f64 call a C library, which a freestanding program has not, and
+ * which GLSL has not as exactly as we want it. Bodies of C text are no shaders. */
+
+typedef struct question {
+    oi_arena *arena;
+    const oi_device_info *target;
+    size_t op;
+    oi_dtype type;
+    bool can;
+} question;
+
+static bool is_helper(const char *name)
+{
+    for (const oi_helper *h = oi_helpers; h->name; h++)
+        if (strcmp(h->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A helper, and all that it calls. */
+static bool has_helper(question *q, const char *name)
+{
+    if (q->target->api == OI_DEVICE_VULKAN)
+        return !oi_helpers_missing(q->arena, oi_glsl_helpers,
+                                   oi_arena_printf(q->arena, "%s(", name));
+    oi_buf all = {0};
+    size_t n;
+    (void)oi_helpers_for(q->arena, oi_helpers, q->target, name, &all);
+    return !oi_c_missing(oi_buf_to_arena(&all, q->arena), &n);
+}
+
+/* A function as the catalog's expressions name it; one without helper is an operator. */
+static bool has_function(question *q, const char *word, size_t n)
+{
+    const char *name = oi_arena_printf(q->arena, "oi_%.*s_f64", (int)n, word);
+    return !is_helper(name) || has_helper(q, name);
+}
+
+/* The op itself, then what it is composed of. */
+static bool has_all(question *q, const oi_op *op)
+{
+    const oi_custom *own = oi_custom_of(op);
+    if (own && own->body && (q->target->api == OI_DEVICE_VULKAN || !has_helper(q, own->body)))
+        return false;
+    for (uint32_t i = 0; q->type == OI_F64 && i < op->n_meanings; i++) {
+        const char *word = op->meanings[i].text;
+        for (size_t n = 0; oi_next_word(&word, &n);)
+            if (word[n] == '(' && !has_function(q, word, n))
+                return false;
+    }
+    for (uint32_t i = 0; i < op->n_bodies; i++)
+        for (uint16_t j = 0; j < op->bodies[i].n_steps; j++) {
+            const oi_body_step *s = &op->bodies[i].steps[j];
+            if (s->kind == OI_BODY_CALL && !has_all(q, oi_op_at(s->op)))
+                return false;
+        }
+    return true;
+}
+
+static void answer(void *ctx)
+{
+    question *q = ctx;
+    q->can = has_all(q, oi_op_at(q->op));
+}
+
+/* Numbers of 64 bits are a feature of a device that runs shaders. */
+static bool has_type(const oi_device *d, oi_dtype t)
+{
+    if (t == OI_F64)
+        return oi_device_has(d, OI_FEATURE_FP64);
+    return (t != OI_I64 && t != OI_U64) || oi_device_has(d, OI_FEATURE_INT64);
+}
+
+bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)
+{
+    const oi_device_info *target = oi_device_get(d);
+    const oi_synth_kind kind = oi_synth_writes(d);
+    if (kind == OI_SYNTH_NOTHING || !oi_ops_takes(op, t))
+        return false;
+    if (kind == OI_SYNTH_PROGRAM && target->cpu.libc)
+        return true;
+    if (kind == OI_SYNTH_SHADERS && !has_type(d, t))
+        return false;
+    question q = {.arena = oi_arena_new(), .target = target, .op = op, .type = t};
+    const bool ok = q.arena && oi_arena_guard(q.arena, answer, &q) == OI_OK;
+    oi_arena_free(q.arena);
+    return ok && q.can;
+}

@@ -102,6 +102,7 @@ static const char *writes(const oi_device *d)
     switch (oi_synth_writes(d)) {
     case OI_SYNTH_PROGRAM: return "program";
     case OI_SYNTH_SHADERS: return "shaders";
+    case OI_SYNTH_LISTING: return "listing";
     default: return NULL;
     }
 }
@@ -268,8 +269,9 @@ static const char *const examples[] = {
 
 const cli_command CMD_targets = {
     .description =
-        "Lists the built-in device profiles: what `openinfer synth` writes for each, a program or "
-        "the shaders alone (--device-only), and whether `openinfer verify` can build and run that "
+        "Lists the built-in device profiles: what `openinfer synth` writes for each, a program, "
+        "the shaders alone (--device-only) or a listing of the plan, and whether `openinfer "
+        "verify` can build and run that "
         "program on this machine, by an emulator or on its own processor. Then come the processor "
         "and the compilers and emulators that are on PATH.\n\n"
         "Given names of profiles or device files, checks them and prints each as JSON with every "

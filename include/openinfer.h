@@ -1111,6 +1111,7 @@ OI_API oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag)
 typedef enum oi_synth_kind {
     OI_SYNTH_NOTHING,
     OI_SYNTH_SHADERS, /* oi_plan_emit_device alone */
+    OI_SYNTH_LISTING, /* the plan for people, of the device null */
     OI_SYNTH_PROGRAM, /* oi_plan_emit */
 } oi_synth_kind;
 OI_API oi_synth_kind oi_synth_writes(const oi_device *d);

@@ -56,7 +56,7 @@ def test_what_is_said_is_what_happens(openinfer, name, example_package, tmp_path
     said = {p["name"]: p for p in json.loads(openinfer("targets", "--json").stdout)["profiles"]}[name]
     words = [ROOT / "examples/linear.oi", "--model", example_package("linear"), "--target", name]
     wrote = openinfer("synth", *words, "-o", tmp_path / "out", code=None)
-    assert (said["synth"] == "program") == (wrote.returncode == 0), wrote.stderr
+    assert (said["synth"] in ("program", "listing")) == (wrote.returncode == 0), wrote.stderr
     shaders = openinfer("synth", *words, "--device-only", "-o", tmp_path / "shaders", code=None)
     assert (said["synth"] == "shaders") == (shaders.returncode == 0), shaders.stderr
     proved = openinfer("verify", *words, "--steps", "1", code=None)

@@ -11,6 +11,8 @@ oi_synth_kind oi_synth_writes(const oi_device *d)
     const oi_target *target = oi_target_of(info);
     if (!target)
         return OI_SYNTH_NOTHING;
+    if (info->api == OI_DEVICE_NULL)
+        return OI_SYNTH_LISTING;
     if (target->emit && info->cpu.c_standard != OI_C99)
         return OI_SYNTH_PROGRAM;
     return target->emit_device ? OI_SYNTH_SHADERS : OI_SYNTH_NOTHING;
@@ -97,7 +99,7 @@ bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)
     const oi_synth_kind kind = oi_synth_writes(d);
     if (kind == OI_SYNTH_NOTHING || !oi_ops_takes(op, t))
         return false;
-    if (kind == OI_SYNTH_PROGRAM && target->cpu.libc)
+    if (kind == OI_SYNTH_LISTING || (kind == OI_SYNTH_PROGRAM && target->cpu.libc))
         return true;
     if (kind == OI_SYNTH_SHADERS && !has_type(d, t))
         return false;

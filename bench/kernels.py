@@ -93,7 +93,7 @@ def steps(o):
 
 
 def chat(o):
-    words = [BIN / "oi-chat", "--model", o.models / "smollm2", "--greedy", "--ignore-end", "--count", "64",
+    words = [BIN / "oi-chat", "--model", o.models / "smollm2", "--engine", "sim", "--greedy", "--ignore-end", "--count", "64",
              "--threads", str(o.threads), "--print-tokens", "--prompt", "Give me three tips for learning a language."]  # fmt: skip
     found = {"read": [], "said": []}
     for _ in range(min(o.rounds, 3)):

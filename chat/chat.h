@@ -142,14 +142,20 @@ int32_t chat_sample(chat_sampler *s, const float *logits, size_t n, chat_candida
 
 /* -- engine.c -- */
 
+typedef enum chat_kind {
+    CHAT_EITHER, /* the emitted program where one can be made and loaded, else the simulator */
+    CHAT_SIMULATED,
+    CHAT_COMPILED
+} chat_kind;
+
 typedef struct chat_engine_options {
     const char *folder; /* with model.oinf, prefill.oi and decode.oi */
     oi_run_on device;
     uint32_t threads;
     uint64_t memory_limit;
     uint64_t context; /* positions in the cache; 0: as the model says */
-    bool is_compiled; /* the emitted program, else the simulator */
-    bool quiet;       /* nothing about making it */
+    chat_kind kind;
+    bool quiet; /* nothing about making it */
 } chat_engine_options;
 
 typedef struct chat_engine chat_engine;
@@ -168,6 +174,8 @@ uint64_t chat_engine_weights_peak(const chat_engine *e); /* most bytes of weight
 /* -- compiled.c: the emitted program -- */
 
 typedef struct chat_compiled chat_compiled;
+/* Whether the folder keeps a program that is not too old, or this machine can build one. */
+bool chat_compiled_can(const chat_engine_options *o);
 /* Also on failure *out is to be closed. */
 bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
                         const oi_graph *decode, oi_diag *diag, chat_compiled **out, chat_why *why);

@@ -223,10 +223,52 @@ static bool load(chat_compiled *c, uint32_t threads, chat_why *why)
             chat_fail(why, "the weights do not belong to the compiled model"));
 }
 
+bool chat_compiled_can(const chat_engine_options *o)
+{
+    char stamp[512], dir[4096];
+    oi_device *device = NULL;
+    write_stamp(o, stamp, sizeof stamp);
+    if (snprintf(dir, sizeof dir, "%s/c", o->folder) >= (int)sizeof dir)
+        return false;
+    if (is_current(dir, stamp))
+        return true;
+    const bool can = access(o->folder, W_OK) == 0 &&
+                     oi_device_load(target(), false, &device, NULL) == OI_OK &&
+                     oi_machine_builds(device);
+    oi_device_free(device);
+    return can;
+}
+
+/* One process makes the program while others wait. -1: the folder cannot be written; what it keeps
+ * may be right all the same. */
+static int lock(const char *folder)
+{
+    char path[4400];
+    snprintf(path, sizeof path, "%s/c.lock", folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    while (fd >= 0 && fcntl(fd, F_SETLKW, &all) != 0 && errno == EINTR)
+        ;
+    return fd;
+}
+
+static bool bring_up_to_date(const chat_compiled *c, const chat_engine_options *o, oi_model *model,
+                             const oi_graph *prefill, const oi_graph *decode, oi_diag *diag,
+                             chat_why *why)
+{
+    char stamp[512];
+    write_stamp(o, stamp, sizeof stamp);
+    if (is_current(c->dir, stamp))
+        return true;
+    if (!o->quiet)
+        fprintf(stderr, "[synthesizing and compiling the model for %s]\n", target());
+    return make_program(o, model, prefill, decode, c->dir, diag, why) &&
+           write_file(c->dir, "stamp", stamp, why);
+}
+
 bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
                         const oi_graph *decode, oi_diag *diag, chat_compiled **out, chat_why *why)
 {
-    char stamp[512];
     chat_compiled *c = calloc(1, sizeof *c);
     *out = c;
     if (!c)
@@ -234,15 +276,11 @@ bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_
     c->weights = MAP_FAILED;
     if (snprintf(c->dir, sizeof c->dir, "%s/c", o->folder) >= (int)sizeof c->dir)
         return chat_fail(why, "%s: the path is too long", o->folder);
-    write_stamp(o, stamp, sizeof stamp);
-    if (!is_current(c->dir, stamp)) {
-        if (!o->quiet)
-            fprintf(stderr, "[synthesizing and compiling the model for %s]\n", target());
-        if (!make_program(o, model, prefill, decode, c->dir, diag, why) ||
-            !write_file(c->dir, "stamp", stamp, why))
-            return false;
-    }
-    return load(c, o->threads, why);
+    int fd = lock(o->folder);
+    bool ok = bring_up_to_date(c, o, model, prefill, decode, diag, why) && load(c, o->threads, why);
+    if (fd >= 0)
+        close(fd);
+    return ok;
 }
 
 void chat_compiled_close(chat_compiled *c)

@@ -4,6 +4,8 @@
  * filling leaves in the cache is overwritten before anything can see it. */
 #include "chat.h"
 
+#include <stdio.h>
+
 /* Below this many tokens single steps are cheaper than a chunk that is mostly filling. */
 #define WORTH_A_CHUNK 4
 
@@ -91,6 +93,24 @@ static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, siz
     return true;
 }
 
+/* Where nobody asked for the program and it cannot be had, the simulator does. */
+static bool open_compiled(chat_engine *e, chat_why *why)
+{
+    const chat_kind kind = e->options.kind;
+    if (kind == CHAT_SIMULATED || (kind == CHAT_EITHER && !chat_compiled_can(&e->options)))
+        return true;
+    const bool opened = chat_compiled_open(&e->options, e->model, e->prefill.graph, e->decode.graph,
+                                           e->diag, &e->compiled, why);
+    if (opened || kind == CHAT_COMPILED)
+        return opened;
+    if (!e->options.quiet)
+        fprintf(stderr, "[simulating: %s]\n", why->text);
+    chat_compiled_close(e->compiled);
+    e->compiled = NULL;
+    oi_diag_clear(e->diag);
+    return true;
+}
+
 /* What the graphs agree on with us: tokens, n and more go in, logits come out, ctx bounds the
  * cache. */
 static bool open_both(chat_engine *e, chat_why *why)
@@ -112,9 +132,7 @@ static bool open_both(chat_engine *e, chat_why *why)
     e->filled = calloc(e->chunk, sizeof *e->filled);
     if (!e->filled)
         return chat_fail(why, "out of memory");
-    return !e->options.is_compiled ||
-           chat_compiled_open(&e->options, e->model, e->prefill.graph, e->decode.graph, e->diag,
-                              &e->compiled, why);
+    return open_compiled(e, why);
 }
 
 static bool open_engine(chat_engine *e, chat_why *why)

@@ -26,7 +26,8 @@ typedef struct given {
 #define AT(field) offsetof(given, field)
 static const option OPTIONS[] = {
     {"model", "DIR", "folder with model.oinf, prefill.oi and decode.oi", TEXT, AT(model)},
-    {"engine", "sim|c", "simulator, or compiled C (default sim)", TEXT, AT(engine)},
+    {"engine", "sim|c", "simulator, or compiled C (default c where a compiler is)", TEXT,
+     AT(engine)},
     {"prompt", "TEXT", "answer this and stop; without it, talk", TEXT, AT(prompt)},
     {"system", "TEXT", "what the model is told about its role", TEXT, AT(system)},
     {"raw", NULL, "continue the prompt as it is, without the chat template", FLAG, AT(raw)},
@@ -144,18 +145,31 @@ static bool read_tokens(const char *text, chat_tokens *out)
     return out->n > 0 && !out->failed;
 }
 
+/* What only the simulator can do chooses it. */
+static int choose_engine(const given *g, chat_kind *out)
+{
+    const bool wants_sim = g->device || g->memory_limit;
+    *out = wants_sim ? CHAT_SIMULATED : CHAT_EITHER;
+    if (!g->engine)
+        return 0;
+    *out = strcmp(g->engine, "c") == 0 ? CHAT_COMPILED : CHAT_SIMULATED;
+    if (*out == CHAT_SIMULATED && strcmp(g->engine, "sim") != 0)
+        return usage("--engine %s: sim or c%s", g->engine, "");
+    if (*out == CHAT_COMPILED && wants_sim)
+        return usage("--engine c is built for this machine: --device and --memory-limit are the "
+                     "simulator's%s%s",
+                     "", "");
+    return 0;
+}
+
 static int check(const given *g, chat_options *out)
 {
     const char *device = g->device ? g->device : "cpu";
     if (!g->model)
         return usage("--model DIR says where the model lies; make models makes one%s%s", "", "");
-    out->engine.is_compiled = g->engine && !strcmp(g->engine, "c");
-    if (g->engine && !out->engine.is_compiled && strcmp(g->engine, "sim") != 0)
-        return usage("--engine %s: sim or c%s", g->engine, "");
-    if (out->engine.is_compiled && (g->device || g->memory_limit))
-        return usage("--engine c is built for this machine: --device and --memory-limit are the "
-                     "simulator's%s%s",
-                     "", "");
+    int code = choose_engine(g, &out->engine.kind);
+    if (code)
+        return code;
     if (!oi_run_on_find(device, &out->engine.device))
         return usage("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2%s", device, "");
     if (g->temperature <= 0)

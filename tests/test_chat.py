@@ -192,9 +192,15 @@ def folder(toy, tmp_path_factory):
     return toy.write(tmp_path_factory.mktemp("toy"))
 
 
-def chat(folder, *args, code=0, stdin=""):
+def chat(folder, *args, code=0, stdin="", env=None):
+    """In the simulator, unless --engine says otherwise."""
+    args = args if "--engine" in args else ("--engine", "sim", *args)
+    return talk(folder, *args, code=code, stdin=stdin, env=env)
+
+
+def talk(folder, *args, code=0, stdin="", env=None):
     run = subprocess.run([CHAT, "--model", folder, *map(str, args)], input=stdin, capture_output=True, text=True,
-                         timeout=60)
+                         timeout=60, env={**os.environ, **(env or {})})
     assert run.returncode == code, run.stdout + run.stderr
     return run
 
@@ -406,6 +412,27 @@ def test_the_emitted_program_says_the_same(toy, tmp_path):
     lines = chat(folder, "--engine", "c", "--greedy", "--count", 5, stdin="hello\n\n/new\nhello\n/quit\n").stdout.split("\n")
     first, second = [line for line in lines if line]
     assert first == second
+
+
+@pytest.mark.skipif(not shutil.which("cc") or not shutil.which("make"), reason="no compiler or make")
+def test_the_emitted_program_is_the_default_where_it_can_be_made(toy, tmp_path):
+    folder = toy.write(tmp_path)
+    words = ("--tokens", "1,2,3", "--greedy", "--count", 5, "--print-tokens", "--ignore-end")
+    first = talk(folder, *words)
+    assert "synthesizing and compiling" in first.stderr and (folder / "c/model.so").exists()
+    assert first.stdout == chat(folder, *words).stdout
+    shutil.rmtree(folder / "c")
+    for other in (("--memory-limit", "32M"), ("--device", "cpu")):  # what only the simulator has
+        assert talk(folder, *words, *other).stdout == first.stdout and not (folder / "c").exists()
+    tools = tmp_path / "tools"  # no compiler
+    tools.mkdir()
+    run = talk(folder, *words, env={"PATH": str(tools)})
+    assert run.stdout == first.stdout and "synthesizing" not in run.stderr
+    for name, script in (("make", "exit 1"), ("cc", "exit 0")):  # one that fails
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    run = talk(folder, *words, env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert run.stdout == first.stdout and "[simulating: " in run.stderr
 
 
 def test_a_conversation(folder):

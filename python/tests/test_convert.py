@@ -21,6 +21,7 @@ from openinfer_oinf.convert.cast import cast_part  # noqa: E402
 from openinfer_oinf.convert.plan import Options, parse_value  # noqa: E402
 from openinfer_oinf.convert.progress import Progress  # noqa: E402
 from openinfer_oinf.convert.rename import apply_rules, load_rules  # noqa: E402
+from openinfer_oinf.convert.shape import apply_steps, parse_steps  # noqa: E402
 from openinfer_oinf.convert.weights import Part, legal_name  # noqa: E402
 
 
@@ -44,9 +45,10 @@ def test_rules():
         "model.layers.12.self_attn.q_proj.weight": "Wq.12", "x.y.inv_freq": None, "a.1.2": "2.1", "keep.me": "keep.me",
         "enc.3.3": "same.3", "pre.any.thing": "any.thing",
     }.items():  # fmt: skip
-        assert apply_rules(rules, name) == (want, True)
+        new, rule = apply_rules(rules, name)
+        assert new == want and rule in rules
     for name in ("model.layers.1.2.self_attn.q_proj.weight", "model.layers..self_attn.q_proj.weight", "enc.3.4", "keepXme"):
-        assert apply_rules(rules, name) == (name, False)
+        assert apply_rules(rules, name) == (name, None)
     assert [r.used for r in rules] == [1] * 6
 
 
@@ -57,7 +59,8 @@ def test_the_first_rule_decides(tmp_path):
     assert [apply_rules(rules, n)[0] for n in ("a.b", "c.b", "d")] == ["first", "second", "third"]
 
 
-@pytest.mark.parametrize("rule", ["a -> ", "-> b", "a -> b -> c", "a.{x} -> {y}", "a -> *", "* * * -> x"])
+@pytest.mark.parametrize("rule", ["a -> ", "-> b", "a -> b -> c", "a.{x} -> {y}", "a -> *", "* * * -> x", "a -> b | turn", "a -> b |", "a -> - | squeeze",
+                                  "a -> b | reshape", "a -> b | reshape(x)", "a -> b | transpose(1"])  # fmt: skip
 def test_wrong_rules(rule, tmp_path):
     with pytest.raises(OinfError, match="--rename: "):
         load_rules([rule])
@@ -88,6 +91,66 @@ def test_renamed_kept_and_dropped(tmp_path):
         assert sorted(p.tensors) == ["Wq.0", "Wq.0.scale"]
     with pytest.raises(OinfError, match="no rule matches model.layers.0.norm.weight and|no rule matches model"):
         converted(tmp_path, layers(1), "x.gguf", rename=RENAME, unmatched="error")
+
+
+def numbers(package, name):
+    return np.array(package.tensors[name].tolist()).reshape(package.tensors[name].dims)
+
+
+@pytest.mark.parametrize("steps,change", [
+    ("reshape(6, 4)", lambda x: x.reshape(6, 4)),
+    ("reshape(-1)", lambda x: x.reshape(-1)),
+    ("transpose", lambda x: x.transpose()),
+    ("transpose(1, 2, 0, -1)", lambda x: x.transpose(1, 2, 0, 3)),
+    ("squeeze", lambda x: x.squeeze()),
+    ("squeeze(1) | transpose(2, 0, 1)", lambda x: x.squeeze(1).transpose(2, 0, 1)),
+    ("reshape(3, 8) | transpose | reshape(4, -1)", lambda x: x.reshape(3, 8).T.reshape(4, -1)),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_another_shape_by_rule(tmp_path, steps, change, dtype):
+    x = np.arange(24).reshape(2, 1, 12, 1).astype(dtype) if "12" in steps else np.arange(24).reshape(3, 1, 2, 4).astype(dtype)
+    np.savez(tmp_path / "x.npz", w=x, v=x)
+    convert([str(tmp_path / "x.npz")], str(tmp_path / "o"), Options(rename=[f"w -> W | {steps}"], sizevar=["N=W:0"]))
+    with read_oinf(tmp_path / "o") as p:
+        assert numbers(p, "W").shape == change(x).shape and (numbers(p, "W") == change(x)).all()
+        assert p.sizevars["N"] == change(x).shape[0] and (numbers(p, "v") == x).all()
+
+
+@pytest.mark.parametrize("bits,dtype", [(4, "i4"), (2, "u2"), (1, "u1")])
+def test_packed_elements_are_transposed(bits, dtype):
+    """Elements that are no whole byte, 5 x 3 of them, which end within a byte."""
+    values = [(7 * i + 1) % (1 << bits) for i in range(15)]
+    packed = sum(v << bits * i for i, v in enumerate(values)).to_bytes(-(-15 * bits // 8), "little")
+    turned = apply_steps(Part("", dtype, (5, 3), lambda: iter([packed])), parse_steps("transpose", "x"))
+    assert turned.dims == (3, 5)
+    word = int.from_bytes(b"".join(map(bytes, turned.chunks())), "little")
+    assert [word >> bits * i & (1 << bits) - 1 for i in range(15)] == [values[i % 5 * 3 + i // 5] for i in range(15)]
+
+
+@pytest.mark.parametrize("steps,reason", [
+    ("reshape(5, 5)", "[2, 3] has 6 elements"), ("reshape(-1, -1)", "one of them may be -1"), ("squeeze(0)", "only an axis of length 1"),
+    ("transpose(0, 0)", "no axes of [2, 3]"), ("transpose(1)", "every axis of [2, 3] is wanted once"), ("squeeze(2)", "no axes"),
+])  # fmt: skip
+def test_shapes_that_do_not_fit(tmp_path, steps, reason):
+    np.save(tmp_path / "w.npy", np.zeros((2, 3), np.float32))
+    with pytest.raises(OinfError) as e:
+        convert([str(tmp_path / "w.npy")], str(tmp_path / "o"), Options(rename=[f"w -> W | {steps}"]))
+    assert reason in str(e.value) and "tensor 'w'" in str(e.value)
+    assert not (tmp_path / "o").exists()
+
+
+def test_blocks_keep_their_shape(tmp_path):
+    rename = ["model.layers.{l}.self_attn.q_proj.weight -> Wq.{l} | transpose", "*.inv_freq -> -"]
+    assert "keep their shape" in refused(tmp_path, layers(1), "x.gguf", rename=rename)
+    with converted(tmp_path, layers(1), "x.gguf", rename=rename, dequantize=["Wq.*"]) as p:
+        assert p.tensors["Wq.0"].dims == (32, 2)
+
+
+def test_the_list_has_whole_names(tmp_path, capsys):
+    name = "model." + "layer." * 30 + "weight"
+    np.savez(tmp_path / "x.npz", **{name: np.zeros(2, np.float32)})
+    assert command.main([str(tmp_path / "x.npz"), "--list"]) == 0
+    assert f"{name} f4[2] -> {name}: f32[2]\n" in capsys.readouterr().out
 
 
 def test_notes(tmp_path):

@@ -29,6 +29,8 @@ for one or more characters other than '.', * for any. The first rule that matche
   model.layers.{l}.self_attn.q_proj.weight -> Wq.{l}
   *.inv_freq -> -          leave it out
   model.norm.weight -> =   keep the name
+Behind the name, steps may give another shape, from left to right:
+  conv.weight -> Wc | squeeze(2) | transpose(1, 0) | reshape(8, -1)
 Weights stored in blocks (GGUF's Q4_0 and relatives) become NAME (integers), NAME.scale and, where the
 format has them, NAME.offset: real = scale * q + offset, the inputs of qlinear, bit for bit.
 """
@@ -110,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     add("inputs", nargs="+", metavar="FILE", help="GGUF, safetensors (or its index.json), ONNX, .npz or .npy file; several are joined")
     add("-o", "--output", metavar="PATH", help="package to write")
     add("--list", action="store_true", help="print what would be written, write nothing")
-    add("--rename", action="append", default=[], metavar="RULE|FILE", help="select, rename or drop tensors (repeatable)")
+    add("--rename", action="append", default=[], metavar="RULE|FILE", help="select, rename, drop or reshape tensors (repeatable)")
     add("--unmatched", choices=["keep", "drop", "error"], default="keep", help="names that no rule matches (keep)")
     add("--dtype", action="append", default=[], metavar="[PATTERN=]TYPE",
         help="element type of all float tensors, or of those with such a new name; exact, or an error")  # fmt: skip
@@ -183,7 +185,7 @@ def _run(args: argparse.Namespace, options: Options) -> int:
 
 def _print_list(plan: Plan) -> None:
     for name, kind, dims, stored in plan.lines:
-        print(f"{shown(name)} {kind}{dims} -> {stored}")
+        print(f"{shown(name, whole=True)} {kind}{dims} -> {stored}")
     for name, size in sorted(plan.sizevars.items()):
         print(f"{name} := {size}")
     for key in sorted(plan.metadata):

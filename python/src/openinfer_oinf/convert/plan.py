@@ -18,6 +18,7 @@ from ..types import OinfError, ScalarValue
 from ..values import numel_of, plain
 from .cast import cast_part
 from .rename import Rule, apply_rules, compile_pattern, load_rules
+from .shape import Step, apply_steps
 from .side_files import config_metadata, read_text, tokenizer_metadata
 from .tokenizer import flat, gguf_key
 from .weights import Part, SourceTensor, Weights, legal_name, shape_text, shown
@@ -113,8 +114,8 @@ def _tensors(plan: Plan, inputs: List[Weights], options: Options) -> None:
     origin: Dict[str, str] = {}
     for weights in inputs:
         for t in weights.tensors:
-            name, matched = apply_rules(rules, t.name)
-            if rules and not matched:
+            name, rule = apply_rules(rules, t.name)
+            if rules and not rule:
                 unmatched.append(t.name)
                 name = t.name if options.unmatched == "keep" else None
             if name is None:
@@ -123,17 +124,21 @@ def _tensors(plan: Plan, inputs: List[Weights], options: Options) -> None:
             if legal_name(name) != name:
                 spelled.append(f"{shown(name)} -> {legal_name(name)}")
                 name = legal_name(name)
-            _add(plan, weights, t, name, origin, types, options.lossy)
+            _add(plan, weights, t, name, rule.steps if rule else [], origin, types, options.lossy)
     if unmatched and options.unmatched == "error":
         raise OinfError(f"no rule matches {_some(unmatched)}")
     _notes(plan, rules, unmatched, spelled, options)
 
 
 def _add(
-    plan: Plan, weights: Weights, t: SourceTensor, name: str, origin: Dict[str, str], types: _Types, lossy: bool
-) -> None:
+    plan: Plan, weights: Weights, t: SourceTensor, name: str, steps: List[Step], origin: Dict[str, str],
+    types: _Types, lossy: bool,
+) -> None:  # fmt: skip
     try:
         parts = types.apply(t, name, lossy)
+        if steps and len(parts) > 1:
+            raise OinfError(f"it is stored in blocks ({t.kind}), which keep their shape; --dequantize gives real numbers")
+        parts = [apply_steps(part, steps) for part in parts]
     except OinfError as e:
         raise OinfError(f"tensor {shown(t.name)!r}: {e.reason}", weights.path, t.offset) from None
     for part in parts:
@@ -223,7 +228,7 @@ def _size(text: str, dims: Dict[str, Tuple[int, ...]], raw: Dict[str, Any], plan
     tensor, colon, axis = text.rpartition(":")
     if colon and re.fullmatch(r"[0-9]{1,2}", axis):
         part = plan.tensors.get(tensor)
-        found = dims.get(tensor, part.dims if part else None)
+        found = part.dims if part else dims.get(tensor)  # a name that is stored means what is stored
         if found is None:
             raise OinfError(f"{what}: no tensor {tensor!r}{_near(tensor, [*dims, *plan.tensors])}")
         if int(axis) >= len(found):

@@ -3,6 +3,7 @@
     model.layers.{l}.self_attn.q_proj.weight -> Wq.{l}
     *.rotary_emb.inv_freq -> -            drop
     model.norm.weight -> =                keep the name
+    conv.weight -> Wc | squeeze(2)        and another shape: shape.py
 
 `{x}` stands for one or more characters other than '.', `*` for any, '.' included. The first rule
 that matches a whole name decides.
@@ -11,10 +12,11 @@ that matches a whole name decides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Optional, Tuple
 
 from ..types import OinfError
+from .shape import Step, parse_steps
 
 DROP, KEEP = "-", "="
 _MARK = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*)")
@@ -42,11 +44,13 @@ class Rule:
     text: str
     pattern: "re.Pattern[str]"
     target: str
+    steps: List[Step] = field(default_factory=list)
     used: int = 0
 
 
 def parse_rule(text: str, where: str) -> Rule:
     pattern, arrow, target = (s.strip() for s in text.partition("->"))
+    target, bar, more = (s.strip() for s in target.partition("|"))
     if not arrow or not pattern or not target or "->" in target:
         raise OinfError(f"{where}: a rule reads 'PATTERN -> NAME', found {text.strip()!r}")
     if len(pattern) > 1000 or pattern.count("*") > 2:
@@ -55,7 +59,9 @@ def parse_rule(text: str, where: str) -> Rule:
     for m in _MARK.finditer(target):
         if (m[1] or "any_") not in compiled.groupindex:
             raise OinfError(f"{where}: {m[0]} is not in the pattern of {text.strip()!r}")
-    return Rule(text.strip(), compiled, target)
+    if bar and target == DROP:
+        raise OinfError(f"{where}: {text.strip()!r} leaves the tensor out, and gives it a shape")
+    return Rule(text.strip(), compiled, target, parse_steps(more, where) if bar else [])
 
 
 def load_rules(given: Iterable[str]) -> List[Rule]:
@@ -77,17 +83,17 @@ def load_rules(given: Iterable[str]) -> List[Rule]:
     return rules
 
 
-def apply_rules(rules: List[Rule], name: str) -> Tuple[Optional[str], bool]:
-    """(new name or None when dropped, whether a rule matched)."""
+def apply_rules(rules: List[Rule], name: str) -> Tuple[Optional[str], Optional[Rule]]:
+    """(new name or None when dropped, the rule that matched)."""
     for rule in rules:
         m = rule.pattern.fullmatch(name)
         if m is None:
             continue
         rule.used += 1
         if rule.target == DROP:
-            return None, True
+            return None, rule
         if rule.target == KEEP:
-            return name, True
+            return name, rule
         marks: Dict[str, str] = m.groupdict()
-        return _MARK.sub(lambda k: marks[k[1] or "any_"], rule.target), True
-    return name, False
+        return _MARK.sub(lambda k: marks[k[1] or "any_"], rule.target), rule
+    return name, None

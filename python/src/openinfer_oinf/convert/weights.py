@@ -95,10 +95,10 @@ def shape_text(dims: Tuple[int, ...]) -> str:
     return "[" + ", ".join(str(d) for d in dims) + "]"
 
 
-def shown(name: str) -> str:
-    """A name from a file, safe to print on one line and not too long."""
+def shown(name: str, whole: bool = False) -> str:
+    """A name from a file, safe to print on one line; not too long, unless all of it is wanted."""
     text = ascii(name)[1:-1] if not name.isprintable() else name
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if whole or len(text) <= 80 else text[:77] + "..."
 
 
 def legal_name(name: str) -> str:

@@ -302,6 +302,28 @@ def test_what_no_iteration_changes_is_computed_before_the_loop(openinfer, tmp_pa
     assert "// sin" in behind  # what it reads changes
 
 
+def test_a_variable_written_twice_is_folded(openinfer, tmp_path):
+    """Every value of the chain depends on the model alone; only what meets the input is computed in a step."""
+    path = tmp_path / "twice.oi"
+    path.write_text("""dynamic { x: f32[4]; }
+constant { a: f32[4] @init(2.0); b: f32[4] @init(3.0); }
+volatile { y: f32[4]; z: f32[4]; }
+block entry {
+  assign t: f32[4];
+  op mul(a, b) >> t;
+  op add(t, a) >> t;
+  op add(x, t) >> z;
+  op exp(t) >> t;
+  op sub(t, b) >> t;
+  op add(x, t) >> y;
+  return y, z;
+}
+""")
+    run = openinfer("synth", path, "-o", tmp_path / "out", "--target", "cpu_scalar", "--dump-after", "fold")
+    assert re.findall(r"^ *k\d+_(\w+)\(", run.stdout, re.M) == ["add", "add"]
+    openinfer("verify", path, "--target", "cpu_scalar", "--set", "x=random:1:-1:1")
+
+
 def test_reads_that_lend(openinfer, tmp_path):
     path = tmp_path / "lent.oi"
     path.write_text(GRAPHS["lent"])

@@ -15,8 +15,8 @@ static oi_status done_already(oi_unit *u)
 /* Recipes are picked while graphs become statements: what they take is never taken apart. Those
  * that hand over their sums are picked by finish, when it is known what becomes of a sum. */
 static const pass passes[] = {
-    {"recipes", done_already, false},    {"fold", oi_pass_fold, false},
-    {"dead", oi_pass_dead, false},       {"rename", oi_pass_rename, false},
+    {"recipes", done_already, false},    {"rename", oi_pass_rename, false},
+    {"fold", oi_pass_fold, false},       {"dead", oi_pass_dead, false},
     {"same", oi_pass_same, false},       {"hoist", oi_pass_hoist, false},
     {"forward", oi_pass_forward, false}, {"clamp", oi_pass_clamp, false},
     {"inline", oi_pass_inline, false},   {"fuse", oi_pass_fuse, false},

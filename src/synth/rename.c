@@ -129,10 +129,30 @@ static void rename_port(void *ctx, const oi_mention *m)
         m->port->tensor = r->to;
 }
 
+/* The operands of the call that a kernel stands for. */
+static void rename_operands(oi_skernel *k, bool written, uint32_t from, uint32_t to)
+{
+    const size_t n = !k->query ? 0 : written ? k->query->n_out : k->query->n_in;
+    uint32_t *operands = written ? k->out_tensors : k->in_tensors;
+    for (size_t i = 0; i < n; i++)
+        if (operands[i] == from)
+            operands[i] = to;
+}
+
+static void rename_reads(oi_unit *u, oi_stmt *s, const renaming *r)
+{
+    if (s->kind == OI_STMT_KERNEL)
+        rename_operands(&u->kernels.at[s->kernel], false, r->from, r->to);
+    for (size_t i = 0; i < s->body.n; i++)
+        rename_reads(u, &s->body.at[i], r);
+}
+
 /* A kernel that reads the old value and writes the new one in place gets a port for each: its loads
  * then go to `reads`, its stores to `writes`. */
 static void split_ports(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t reads, uint32_t writes)
 {
+    rename_operands(k, false, tensor, reads);
+    rename_operands(k, true, tensor, writes);
     for (size_t i = 0, n = k->ports.n; i < n; i++) {
         if (k->ports.at[i].tensor != tensor)
             continue;
@@ -158,6 +178,7 @@ static void split_ports(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t rea
 /* Without reads there is only the writing port. */
 static void move_writes(oi_skernel *k, uint32_t tensor, uint32_t to)
 {
+    rename_operands(k, true, tensor, to);
     for (size_t i = 0; i < k->ports.n; i++)
         if (k->ports.at[i].tensor == tensor && k->ports.at[i].is_written)
             k->ports.at[i].tensor = to;
@@ -189,8 +210,10 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t firs
     } else {
         each_mention(u, graph, w, rename_port, &r);
     }
-    for (size_t i = first + 1; i < last; i++)
+    for (size_t i = first + 1; i < last; i++) {
         each_mention(u, graph, &list->at[i], rename_port, &r);
+        rename_reads(u, &list->at[i], &r);
+    }
     if (last_reads)
         split_ports(u, &u->kernels.at[list->at[last].kernel], tensor, r.to, tensor);
 }

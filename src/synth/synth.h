@@ -273,7 +273,7 @@ typedef struct oi_skernel {
     bool is_used;                   /* some statement runs it */
     /* the call, while the kernel is just that: its query and the tensors of its operands */
     const oi_kernel_query *query;
-    const uint32_t *in_tensors, *out_tensors;
+    uint32_t *in_tensors, *out_tensors;
     const oi_kernel_query
         *sums;         /* the call whose reduction the first nest is, whatever follows it */
     uint32_t n_shared; /* axes that all nests loop over together, outermost */

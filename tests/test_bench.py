@@ -92,6 +92,39 @@ def test_page_is_what_was_measured():
     data = json.loads((REPO / "docs/performance.json").read_text())
     assert (REPO / "docs/performance.md").read_text() == page.page(data, (REPO / "bench/performance.md").read_text(), page.others(REPO / "docs"))
     assert (REPO / "docs/performance_ratios.svg").read_text() == charts.ratios(data["rows"])
+    assert (REPO / "docs/performance_roofline.svg").read_text() == charts.roofline(data["rows"], data["machine"], data["threads"])
+
+
+def boxes(svg):
+    """What every text covers, and the size of the picture."""
+    root = ElementTree.fromstring(svg)
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        size, x, y = (float(text.get(k)) for k in ("font-size", "x", "y"))
+        wide = charts.width_of(text.text, size) * 0.93
+        left = x - {"start": 0, "middle": wide / 2, "end": wide}[text.get("text-anchor")]
+        yield text.text, left, y - 0.75 * size, left + wide, y + 0.2 * size, float(root.get("width")), float(root.get("height"))
+
+
+def crowded():
+    """Points one upon the other, and at the edges."""
+    names = ["gemm f32 weights 2048, 2 threads", "smollm2 prefill 512"]
+    return [{"case": f"{names[i % 2]} {i}", "unit": "ms", "ours": 1.0 + i / 100, "peer": 1.2, "ratio": 1.2, "peer_name": "other", "bar": 1.5,
+             "work": {"macs": 1e8 * (1 + 9 * (i % 3)), "bytes": 1e5 + 1e6 * (i % 2)}} for i in range(30)]  # fmt: skip
+
+
+@pytest.mark.parametrize("chart", ["ratios", "roofline"])
+@pytest.mark.parametrize("data", ["measured", "crowded"])
+def test_labels_cover_nothing(chart, data):
+    found = json.loads((REPO / "docs/performance.json").read_text())
+    points = found["rows"] if data == "measured" else crowded()
+    svg = charts.ratios(points) if chart == "ratios" else charts.roofline(points, found["machine"])
+    texts = list(boxes(svg))
+    for i, (a, l, t, r, b, width, height) in enumerate(texts):
+        assert 0 <= l and r <= width and 0 <= t and b <= height, a
+        for c, l2, t2, r2, b2, *_ in texts[:i]:
+            assert not (l < r2 and l2 < r and t < b2 and t2 < b), f"{a!r} covers {c!r}"
+    if chart == "roofline":
+        assert {row["case"] for row in points if charts.placed(row) and row["work"].get("threads", 2) == 2} <= {t[0] for t in texts}
 
 
 def test_kernels(openinfer, tmp_path):

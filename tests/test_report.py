@@ -1,5 +1,6 @@
 """report.html: well formed, complete, and a page of its own."""
 
+import html
 import html.parser
 import json
 import re
@@ -65,6 +66,26 @@ def test_report(openinfer, example_package, tmp_path, name):
     arena = [t for t in plan["tensors"] if t["space"] == "arena"]
     assert len(page.blocks) == len(arena)
     assert not any(overlap(a, b) for i, a in enumerate(page.blocks) for b in page.blocks[:i])
+
+
+def alive_at_one_time(blocks):
+    """Most bytes of blocks (bytes, first, last) that share a statement."""
+    times = {first for _, first, _ in blocks}
+    return max((sum(n for n, first, last in blocks if first <= at <= last) for at in times), default=0)
+
+
+@pytest.mark.parametrize("name", ["moe_routing", "streaming_pipeline", "residual_mlp", "stability_guard"])
+def test_the_lower_bound_is_what_is_alive(openinfer, example_package, tmp_path, name):
+    """Counted from the blocks of the picture, without what rounding to whole cache lines adds."""
+    openinfer("synth", EXAMPLES / f"{name}.oi", "--model", example_package(name), "--target", "cpu_scalar", "-o", tmp_path / "out")
+    text = (tmp_path / "out/report.html").read_text()
+    plan = json.loads((tmp_path / "out/plan.json").read_text())
+    spans = {html.unescape(n): (int(a), int(b))
+             for n, a, b in re.findall(r"<title>([^<:]*): [^<]* at \d+, statements (\d+) to (\d+)</title>", text)}
+    arena = [t for t in plan["tensors"] if t["space"] == "arena"]
+    wanted = alive_at_one_time([(t["bytes"], *spans[t["name"]]) for t in arena])
+    said = re.search(r"<td>most of it that is alive at one time</td><td class=\"n\">(\d+)</td>", text)[1]
+    assert wanted == int(said) <= plan["certificate"]["arena_bytes"]
 
 
 def test_names_are_escaped(openinfer, tmp_path):

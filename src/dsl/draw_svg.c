@@ -27,23 +27,24 @@ static size_t width_of(const char *text)
     return n;
 }
 
+/* Colours on light paper; `name` is the class by which the style sheet has those on dark paper. */
 typedef struct look {
-    const char *fill, *stroke;
+    const char *fill, *stroke, *name;
 } look;
 
 static look look_of(oi_node_kind k)
 {
     switch (k) {
-    case OI_NODE_OP: return (look){"#dbeafe", "#3b82f6"};
-    case OI_NODE_ASSIGN: return (look){"#f8fafc", "#cbd5e1"};
-    case OI_NODE_BRANCH: return (look){"#fef3c7", "#d97706"};
+    case OI_NODE_OP: return (look){"#dbeafe", "#3b82f6", "op"};
+    case OI_NODE_ASSIGN: return (look){"#f8fafc", "#cbd5e1", "assign"};
+    case OI_NODE_BRANCH: return (look){"#fef3c7", "#d97706", "branch"};
     case OI_NODE_YIELD:
-    case OI_NODE_AWAIT: return (look){"#f3e8ff", "#9333ea"};
+    case OI_NODE_AWAIT: return (look){"#f3e8ff", "#9333ea", "lend"};
     case OI_NODE_BARRIER:
     case OI_NODE_DEP:
-    case OI_NODE_RETURN: return (look){"#e2e8f0", "#64748b"};
-    case OI_NODE_LOOP: return (look){"none", "#d97706"};
-    default: return (look){"#dcfce7", "#16a34a"}; /* cache and transfer */
+    case OI_NODE_RETURN: return (look){"#e2e8f0", "#64748b", "order"};
+    case OI_NODE_LOOP: return (look){"none", "#d97706", "frame"};
+    default: return (look){"#dcfce7", "#16a34a", "persistent"}; /* cache and transfer */
     }
 }
 
@@ -58,17 +59,17 @@ static void box(oi_buf *out, double x, double y, double w, double h, look l, con
 {
     oi_buf_printf(out,
                   "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\" "
-                  "fill=\"%s\" stroke=\"%s\" class=\"%s\"/>\n",
-                  (int)x, (int)y, (int)w, (int)h, l.fill, l.stroke, class);
+                  "fill=\"%s\" stroke=\"%s\" class=\"%s %s\"/>\n",
+                  (int)x, (int)y, (int)w, (int)h, l.fill, l.stroke, class, l.name);
 }
 
 /* -- memory -- */
 
 static const look kind_look[] = {
-    [OI_DYNAMIC] = {"#ffedd5", "#ea580c"},
-    [OI_VOLATILE] = {"#e0f2fe", "#0284c7"},
-    [OI_CONSTANT] = {"#f1f5f9", "#64748b"},
-    [OI_PERSISTENT] = {"#dcfce7", "#16a34a"},
+    [OI_DYNAMIC] = {"#ffedd5", "#ea580c", "dynamic"},
+    [OI_VOLATILE] = {"#e0f2fe", "#0284c7", "volatile"},
+    [OI_CONSTANT] = {"#f1f5f9", "#64748b", "order"},
+    [OI_PERSISTENT] = {"#dcfce7", "#16a34a", "persistent"},
 };
 
 static const char *decl_text(oi_arena *a, const oi_var *v)
@@ -99,7 +100,7 @@ static panel memory_size(const oi_graph *g, oi_arena *a)
 
 static void memory(const oi_graph *g, oi_arena *a, panel p, oi_buf *out)
 {
-    box(out, p.x, p.y, p.w, p.h, (look){"#ffffff", "#94a3b8"}, "panel");
+    box(out, p.x, p.y, p.w, p.h, (look){"#ffffff", "#94a3b8", "card"}, "panel");
     text_at(out, p.x + PAD, p.y + 22, "title", "memory");
     double y = p.y + HEAD;
     for (size_t i = 0; i < g->vars.n; i++) {
@@ -182,6 +183,17 @@ static void draw_call(const oi_graph *g, const oi_flow *flow, const panel *panel
                   (int)x0, (int)y0, (int)mid, (int)y0, (int)mid, (int)y1, (int)x1, (int)y1);
 }
 
+/* Of the same hues; a reader that knows no media queries shows the light picture. */
+static const char dark[] =
+    "@media(prefers-color-scheme:dark){text{fill:#e2e8f0}.paper{fill:#0f172a}"
+    ".card{fill:#1e293b;stroke:#475569}.op{fill:#1e3a5f;stroke:#60a5fa}"
+    ".assign{fill:#233044;stroke:#64748b}.branch{fill:#4a3310;stroke:#f59e0b}"
+    ".lend{fill:#3b2459;stroke:#c084fc}.order{fill:#334155;stroke:#94a3b8}"
+    ".frame{stroke:#f59e0b}.persistent{fill:#14432a;stroke:#4ade80}"
+    ".dynamic{fill:#4d2c14;stroke:#fb923c}.volatile{fill:#123a52;stroke:#38bdf8}"
+    ".loop{fill:#fbbf24}.kind{fill:#94a3b8}.flow{stroke:#60a5fa;stroke-opacity:.6}"
+    ".call{stroke:#f59e0b}}";
+
 static void header(oi_buf *out, double w, double h)
 {
     oi_buf_printf(out,
@@ -193,12 +205,13 @@ static void header(oi_buf *out, double w, double h)
                   ".loop{fill:#b45309}.kind{fill:#64748b}.panel{stroke-width:1}.row{stroke-width:1}"
                   ".flow{fill:none;stroke:#2563eb;stroke-opacity:.45;stroke-width:1.3}"
                   ".flow:hover{stroke-opacity:1;stroke-width:2.5}"
-                  ".call{fill:none;stroke:#b45309;stroke-dasharray:5 3}</style>\n",
-                  FONT);
+                  ".call{fill:none;stroke:#b45309;stroke-dasharray:5 3}%s</style>\n",
+                  FONT, dark);
     oi_buf_puts(out, "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
                      "markerWidth=\"6\" markerHeight=\"6\" orient=\"auto-start-reverse\">"
                      "<path d=\"M0 0 L8 4 L0 8 z\" fill=\"context-stroke\"/></marker></defs>\n"
-                     "<rect width=\"100%\" height=\"100%\" fill=\"#f8fafc\"/>\n");
+                     "<rect width=\"100%\" height=\"100%\" fill=\"#f8fafc\" "
+                     "class=\"paper\"/>\n");
 }
 
 static void draw_svg(const oi_graph *g, const oi_flow *flow, oi_arena *a, oi_buf *out)
@@ -216,7 +229,7 @@ static void draw_svg(const oi_graph *g, const oi_flow *flow, oi_arena *a, oi_buf
     memory(g, a, mem, out);
     for (size_t b = 0; b < g->blocks.n; b++) {
         panel p = panels[b];
-        box(out, p.x, p.y, p.w, p.h, (look){"#ffffff", "#94a3b8"}, "panel");
+        box(out, p.x, p.y, p.w, p.h, (look){"#ffffff", "#94a3b8", "card"}, "panel");
         text_at(out, p.x + PAD, p.y + 22, "title",
                 oi_arena_printf(a, "block %s", g->blocks.at[b].name.text));
     }

@@ -110,9 +110,10 @@ static void put_maps(oi_unit *u, oi_buf *out)
     if (u->arena_bytes)
         oi_buf_printf(out,
                       "<p>Each block is a tensor from its first use to its last. %s are laid out; "
-                      "no layout can do with less than %s, which are alive at one time.</p>",
+                      "%s are alive at one time, and with the statements in this order no layout "
+                      "can do with less.</p>",
                       oi_report_bytes(u->arena, u->arena_bytes),
-                      oi_report_bytes(u->arena, u->arena_bound));
+                      oi_report_bytes(u->arena, u->arena_alive));
     for (uint32_t g = 0; g < u->graphs.n; g++) {
         if (u->graphs.n > 1) {
             oi_buf_puts(out, "<p class=\"quiet\">");
@@ -301,7 +302,7 @@ static void put_certificate(const oi_unit *u, const oi_certificate *c, oi_buf *o
     put_row(out, "the program's struct", c->struct_bytes);
     put_row(out, "of it kept from step to step", c->state_bytes);
     put_row(out, "of it working memory", c->arena_bytes);
-    put_row(out, "least that any layout needs", u->arena_bound);
+    put_row(out, "most of it that is alive at one time", u->arena_alive);
     put_row(out, "of it to take a failed step back", c->undo_bytes);
     put_row(out, "of it inputs and outputs", c->io_bytes);
     if (c->stack_bytes)

@@ -27,6 +27,7 @@ static bool add(uint64_t *total, uint64_t n)
 typedef struct block {
     uint32_t tensor, first, last;
     uint64_t size, offset;
+    uint64_t bytes; /* without what rounding adds to the size */
 } block;
 
 typedef int order_fn(const void *a, const void *b);
@@ -99,12 +100,14 @@ static uint64_t place(block *blocks, size_t n, order_fn *order, const block **ne
 }
 
 /* The most bytes alive at one position: no placement can do with less. */
-static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_positions)
+static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_positions,
+                      bool is_rounded)
 {
     int64_t *change = oi_arena_alloc(a, (n_positions + 2) * sizeof *change), now = 0, most = 0;
     for (size_t i = 0; i < n; i++) {
-        change[blocks[i].first] += (int64_t)blocks[i].size;
-        change[blocks[i].last + 1] -= (int64_t)blocks[i].size;
+        const uint64_t size = is_rounded ? blocks[i].size : blocks[i].bytes;
+        change[blocks[i].first] += (int64_t)size;
+        change[blocks[i].last + 1] -= (int64_t)size;
     }
     for (uint32_t i = 0; i <= n_positions; i++) {
         now += change[i];
@@ -179,9 +182,14 @@ static void place_graph(oi_unit *u, uint32_t graph)
         if (t->is_own)
             t->offset = 0;
         else if (t->space == OI_SPACE_ARENA)
-            blocks[n++] = (block){x->tensor, x->first, x->last, aligned(oi_tensor_bytes(t)), 0};
+            blocks[n++] = (block){.tensor = x->tensor,
+                                  .first = x->first,
+                                  .last = x->last,
+                                  .size = aligned(oi_tensor_bytes(t)),
+                                  .bytes = oi_tensor_bytes(t)};
     }
-    uint64_t proved = bound(u->arena, blocks, n, live.n_positions);
+    const uint64_t proved = bound(u->arena, blocks, n, live.n_positions, true);
+    const uint64_t alive = bound(u->arena, blocks, n, live.n_positions, false);
     uint64_t least = place_best(u, blocks, n, best, near);
     for (size_t i = 0; i < n; i++)
         u->tensors.at[best[i].tensor].offset = best[i].offset;
@@ -190,6 +198,7 @@ static void place_graph(oi_unit *u, uint32_t graph)
             u->tensors.at[i].space = OI_SPACE_NONE;
     u->arena_bytes = least > u->arena_bytes ? least : u->arena_bytes;
     u->arena_bound = proved > u->arena_bound ? proved : u->arena_bound;
+    u->arena_alive = alive > u->arena_alive ? alive : u->arena_alive;
 }
 
 /* -- weights -- */
@@ -341,7 +350,7 @@ oi_status oi_pass_memory(oi_unit *u)
     if (!fits_anywhere(u))
         return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
                               "the graph needs more memory than any machine has");
-    u->arena_bytes = u->arena_bound = 0;
+    u->arena_bytes = u->arena_bound = u->arena_alive = 0;
     for (uint32_t g = 0; g < u->graphs.n; g++)
         place_graph(u, g);
     return OI_OK;

@@ -388,7 +388,9 @@ struct oi_unit {
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
     const char *dump;        /* that text */
-    uint64_t weights_bytes, state_bytes, arena_bytes, arena_bound;
+    uint64_t weights_bytes, state_bytes, arena_bytes;
+    uint64_t arena_bound; /* least that a layout in places of whole OI_ALIGN bytes needs */
+    uint64_t arena_alive; /* most bytes of tensors that are alive at one time */
     uint64_t graphs_hash; /* of the graphs as text, set before anything is written */
 };
 

@@ -24,6 +24,8 @@ static const char *sample(const oi_ops_attr *a)
     } samples[] = {{"axes", "[0]"},         {"axis", "0"},    {"dtype", "f16"},
                    {"int_list", "[2, 2]"},  {"int", "1"},     {"length", "1"},
                    {"float_list", "[1.0]"}, {"number", "1.0"}};
+    if (*a->sample)
+        return a->sample;
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++)
         if (strcmp(samples[i].kind, a->kind) == 0)
             return samples[i].text;

@@ -326,13 +326,15 @@ typedef struct oi_ops_attr {
     const char *absent;        /* what leaving it out means when there is no default */
     const char *input;         /* the optional input that may stand in for it */
     const char *const *values; /* the words a string may be */
+    const char *sample;        /* a value for an example, or "": any of its kind */
     const char *doc;
 } oi_ops_attr;
 
 #define OI_OPS_NONE SIZE_MAX
 OI_API size_t oi_ops_count(void);
 OI_API size_t oi_ops_find(const char *name);         /* by name or alias; OI_OPS_NONE */
-OI_API const char *oi_ops_nearest(const char *name); /* "did you mean", or NULL */
+/* "did you mean", or NULL: what ONNX, torch or numpy call an op leads to it too */
+OI_API const char *oi_ops_nearest(const char *name);
 OI_API bool oi_ops_get(size_t op, oi_ops_info *out); /* these are false past the end */
 OI_API bool oi_ops_input(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_output(size_t op, size_t i, oi_ops_port *out);

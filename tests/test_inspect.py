@@ -14,7 +14,8 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "python/src"), str(REPO / "python/tests")]
-from openinfer_oinf import OinfError, QuantParams, QuantScale, TensorSpec, UninitializedTensor  # noqa: E402
+from openinfer_oinf import ArrayValue, OinfError, PackageWriter, QuantParams, QuantScale, TensorSpec  # noqa: E402
+from openinfer_oinf import UninitializedTensor  # noqa: E402
 from openinfer_oinf import read_oinf  # noqa: E402
 from openinfer_oinf.dtypes import TABLE, encode_list  # noqa: E402
 from openinfer_oinf.inspect_text import inspect_json, inspect_text  # noqa: E402
@@ -265,3 +266,25 @@ def test_a_sparse_file_is_printed_in_bounded_memory(openinfer, tmp_path, sanitiz
     result = subprocess.run([BIN, "inspect", path], capture_output=True, text=True, preexec_fn=limit)
     assert result.returncode == 0, result.stderr
     assert f"- hist: {{([0, 0], {size})}}" in result.stdout
+
+
+def test_shapes_and_text(openinfer, tmp_path):
+    """[1] is a tensor of one element, not a scalar; text is text wherever it is stored."""
+    path = tmp_path / "m.oinf"
+    long = "é" * 100  # 200 bytes: cut at 160, which is no half character
+    with PackageWriter(path) as w:
+        w.add_tensor("one", TensorSpec([5], dtype="i32"))
+        w.add_tensor("scalar", TensorSpec(5, dtype="i32"))
+        w.add_metadata("graph", "block entry {\n\treturn;\n}\n")
+        w.add_metadata("long", long)
+        w.add_metadata("odd", "x" + long)
+        w.add_metadata("numbers", ArrayValue([32, 7], "u8"))
+        w.add_metadata("letters", ArrayValue([65, 66], "u8"))
+        w.add_metadata("bytes", ArrayValue([32, 255], "u8"))
+    out = openinfer("inspect", path).stdout
+    assert "one: i32[1] = { 5 }\n" in out and "scalar: i32 = 5\n" in out
+    assert 'graph: text[25] = "block entry {\\n\\treturn;\\n}\\n"\n' in out
+    assert f'long: text[200] = "{long[:80]}" ...\n' in out
+    assert f'odd: text[201] = "x{long[:79]}" ...\n' in out
+    assert "numbers: u8[2] = { 32, 7 }" in out and "letters: u8[2] = { 65, 66 }" in out and "bytes: u8[2] = { 32, 255 }" in out
+    assert same_as_python(openinfer, path)

@@ -262,3 +262,71 @@ def test_broken_text(tmp_path):
     assert subprocess.run([OPSGEN], capture_output=True).returncode == 2
     missing = subprocess.run([OPSGEN, tmp_path / "none.json", tmp_path], capture_output=True, text=True)
     assert missing.returncode == 3 and "cannot read" in missing.stderr
+
+
+# what other libraries call an op -> what it is called here
+ELSEWHERE = {
+    "ReduceMax": "max_axis", "LayerNormalization": "layernorm", "Clip": "clamp", "MatMul": "matmul",
+    "Conv2d": "conv2d", "AvgPool2d": "avg_pool", "LayerNorm": "layernorm", "layer_norm": "layernorm",
+    "clip": "clamp", "argmax": "argmax_axis", "permute": "transpose", "cat": "concat", "isnan": "is_nan",
+    "scaled_dot_product_attention": "sdpa", "True_Divide": "div", "BatchNormalization": "batchnorm",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_names_of_other_libraries_lead_to_ours(openinfer, name):
+    wanted = f"did you mean '{ELSEWHERE[name]}'?"
+    assert wanted in openinfer("ops", name, code=1).stderr
+    said = openinfer("check", "-", stdin=f"dynamic {{ x: f32[2]; }} block entry {{ op {name}(x) >> x; return; }}", code=1)
+    assert wanted in said.stderr
+
+
+def test_other_names_are_no_names_of_ours(openinfer):
+    """A word that hints at an op is no op itself, and hints at one op only."""
+    rows = json.loads((REPO / "ops" / "ops.json").read_text())["ops"]
+    ours = {n for row in rows for n in (row["name"], *row.get("aliases", []))}
+    others = [w for row in rows for w in row.get("known_as", "").split()]
+    assert len(set(others)) == len(others) and not ours & set(others)
+
+
+def call_error(openinfer, call, code=1):
+    text = f"dynamic {{ x: f32[3, 4]; }} volatile {{ g: f32[3] @init(1.0); }}\nblock entry {{ op {call} >> x; return; }}"
+    return openinfer("check", "-", stdin=text, code=code).stderr
+
+
+def test_an_unknown_attribute_lists_the_known_ones(openinfer):
+    assert "the attributes of softmax are: axis\n" in call_error(openinfer, "softmax(x, dim=1)")
+    said = call_error(openinfer, "layernorm(x, g, epz=1.0)")
+    assert "did you mean 'eps'? The attributes of layernorm are: axis, eps\n" in said
+    assert "neg has none" in call_error(openinfer, "neg(x, axis=1)")
+
+
+def test_norms_say_which_shape_fits(openinfer):
+    assert "'scale' is [3], 'x' [3, 4]; [4] fits" in call_error(openinfer, "rmsnorm(x, g)")
+    assert "'scale' is [3], 'x' [3, 4]; [4] fits" in call_error(openinfer, "batchnorm(x, g, g, g, g)")
+
+
+def test_text_wants_quotes(openinfer, tmp_path):
+    hint = 'text stands in quotes: approximate="tanh"'
+    said = call_error(openinfer, "gelu(x, approximate=tanh)", code=0)
+    assert "W111" in said and hint in said
+    (tmp_path / "g.oi").write_text("dynamic { x: f32[3]; } block entry { op gelu(x, approximate=tanh) >> x; return; }")
+    said = openinfer("run", tmp_path / "g.oi", code=1).stderr
+    assert "E030" in said and hint in said
+    assert "W111" not in call_error(openinfer, "gelu(x, approximate=nothing)", code=0)
+
+
+def test_a_missing_model_is_said(openinfer, tmp_path):
+    for text in (
+        "dynamic { x: f32[B]; } block entry { return; }",
+        "constant { w: f32[2]; } block entry { return; }",
+        "dynamic { x: f32[2]; } block entry { op leaky(x) >> x; return; }".replace("leaky(x)", "relu(x, alpha=slope)"),
+        "dynamic { x: f32[2]; } block entry { loop l (i in 0..L) { op neg(x) >> x; } return; }",
+    ):
+        (tmp_path / "g.oi").write_text(text)
+        said = openinfer("run", tmp_path / "g.oi", code=1).stderr
+        assert "no model is given: name its package with --model" in said, text
+
+
+def test_the_example_of_slice_is_not_empty(openinfer):
+    assert "op slice(x, starts=[0, 1], ends=[2, 3]) >> out;" in openinfer("ops", "slice").stdout

@@ -297,9 +297,10 @@ static const char *kernel_of(json *row)
 /* The row's arrays go to `arrays`, the row itself to `table`. */
 static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
 {
-    static const char *const known[] = {"name",  "aliases", "class", "inputs", "outputs", "dtypes",
-                                        "out",   "shape",   "attrs", "flags",  "onnx",    "doc",
-                                        "notes", "loops",   "body",  "kernel", "order",   NULL};
+    static const char *const known[] = {"name",   "aliases", "class",    "inputs", "outputs",
+                                        "dtypes", "out",     "shape",    "attrs",  "flags",
+                                        "onnx",   "doc",     "notes",    "loops",  "body",
+                                        "kernel", "order",   "known_as", NULL};
     gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
@@ -336,6 +337,8 @@ static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
     gen_put_string(table, gen_get_string(row, "doc", true));
     fputs(", .onnx = ", table);
     gen_put_string(table, gen_get_string(row, "onnx", false));
+    fputs(", .known_as = ", table);
+    gen_put_string(table, gen_get_string(row, "known_as", false));
     if (n_meanings)
         fprintf(table, ", .meanings = meanings_%s, .n_meanings = %u", gen.where_op, n_meanings);
     if (n_bodies)

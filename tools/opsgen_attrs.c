@@ -217,9 +217,9 @@ static void put_values(FILE *f, json *a, const struct kind *kind)
 
 static void put_attr(FILE *f, const char *name, json *a, json *inputs)
 {
-    static const char *const known[] = {"kind",   "alias",  "required", "default",
-                                        "absent", "values", "in_range", "min",
-                                        "input",  "dtypes", "doc",      NULL};
+    static const char *const known[] = {"kind",   "alias",    "required", "default", "absent",
+                                        "values", "in_range", "min",      "input",   "dtypes",
+                                        "doc",    "sample",   NULL};
     gen_check_keys(a, known);
     const struct kind *kind = find_kind(gen_get_string(a, "kind", true));
     if (!gen_is_name(name))
@@ -233,6 +233,11 @@ static void put_attr(FILE *f, const char *name, json *a, json *inputs)
     if (*alias) {
         fputs(", .alias = ", f);
         gen_put_string(f, alias);
+    }
+    const char *sample = gen_get_string(a, "sample", false);
+    if (*sample) {
+        fputs(", .sample = ", f);
+        gen_put_string(f, sample);
     }
     fputs(", .kind = OI_ATTR_", f);
     gen_put_upper(f, kind->name);

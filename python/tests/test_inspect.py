@@ -76,7 +76,7 @@ def test_lengths_and_rows(both):
 
 def test_small_and_odd_tensors(both):
     assert listing(tensors={"a": TensorSpec([[2.5]])}) == (
-        "a: f32 = 2.5\n- [nbytes: 4, min: 2.5, max: 2.5, mean: 2.5, median: 2.5, std: 0]\n- hist: {([2.5, 2.5], 1)}\n"
+        "a: f32[1, 1] = { \n{ 2.5 } ,\n}\n- [nbytes: 4, min: 2.5, max: 2.5, mean: 2.5, median: 2.5, std: 0]\n- hist: {([2.5, 2.5], 1)}\n"
     )
     assert listing(tensors={"a": StreamTensor("f32", [0, 4], b"")}) == "a: f32[0, 4] = { }\n- [nbytes: 0]\n"
     assert listing(tensors={"a": UninitializedTensor("f32", [])}) == "a: f32 -- uninitialized\n"

@@ -32,6 +32,7 @@ typedef struct oi_op_attr {
     const char *def_text;      /* the default as the DSL spells it, or "" */
     const char *absent;        /* what leaving it out means when there is no default, or NULL */
     const char *const *values; /* the words a string may be, NULL-terminated; NULL: any */
+    const char *sample;        /* a value for an example, or NULL: one of its kind */
     const char *doc;
 } oi_op_attr;
 
@@ -92,6 +93,7 @@ typedef struct oi_op {
     const oi_op_attr *attrs;
     uint32_t n_attrs;
     const char *onnx;              /* "Add-14", several separated by a space, or "" */
+    const char *known_as;          /* names elsewhere, for hints: "clip relu6", or "" */
     const char *doc;               /* one line */
     const char *const *notes;      /* NULL-terminated, never NULL */
     const oi_op_meaning *meanings; /* what the op computes, for one set of dtypes after the other */
@@ -116,6 +118,12 @@ const oi_op_output *oi_op_output_at(const oi_op *op, size_t i);
 const char *oi_op_meaning_find(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to);
 /* "F S U i4 u4": classes first, then single names. Returns the length; out is always terminated. */
 size_t oi_dtypes_print(oi_dtypes set, char *out, size_t cap);
+
+/* -- suggestions (opsinfo.c) -- */
+
+/* The op that was probably meant by a name that no op has: what ONNX, torch or numpy call it, in
+ * any case and with or without underscores, else the nearest spelling. NULL when there is none. */
+const char *oi_op_suggest(const char *name);
 
 /* -- generated tables (ops_gen.c) -- */
 

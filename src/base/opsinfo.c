@@ -18,12 +18,56 @@ size_t oi_ops_find(const char *name)
     return op ? (size_t)op->id : OI_OPS_NONE;
 }
 
-const char *oi_ops_nearest(const char *name)
+/* -- names that others use -- */
+
+static char folded(char c)
 {
+    return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+}
+
+/* Are they the same but for case and underscores? `b` ends at n, or before a version: "Clip-13". */
+static bool is_same_word(const char *a, const char *b, size_t n)
+{
+    const char *end = b + n;
+    for (;;) {
+        a += strspn(a, "_");
+        while (b < end && *b == '_')
+            b++;
+        bool b_ends = b == end || *b == '-';
+        if (*a == '\0' || b_ends)
+            return *a == '\0' && b_ends;
+        if (folded(*a++) != folded(*b++))
+            return false;
+    }
+}
+
+static bool is_among(const char *name, const char *words)
+{
+    for (size_t n = 0; *words; words += n + (words[n] == ' ')) {
+        n = strcspn(words, " ");
+        if (is_same_word(name, words, n))
+            return true;
+    }
+    return false;
+}
+
+const char *oi_op_suggest(const char *name)
+{
+    for (size_t i = 0; i < oi_op_key_count; i++)
+        if (is_same_word(name, oi_op_keys[i].name, strlen(oi_op_keys[i].name)))
+            return oi_op_keys[i].name;
+    for (size_t i = 0; i < OI_OP_COUNT; i++)
+        if (is_among(name, oi_op_table[i].onnx) || is_among(name, oi_op_table[i].known_as))
+            return oi_op_table[i].name;
     oi_nearest near = oi_nearest_start(name);
     for (size_t i = 0; i < oi_op_key_count; i++)
         oi_nearest_offer(&near, oi_op_keys[i].name);
     return near.best;
+}
+
+const char *oi_ops_nearest(const char *name)
+{
+    return oi_op_suggest(name);
 }
 
 bool oi_ops_get(size_t index, oi_ops_info *out)
@@ -86,6 +130,7 @@ bool oi_ops_attr_at(size_t index, size_t i, oi_ops_attr *out)
         .absent = text_of(a->absent),
         .input = a->input >= 0 ? op->inputs[a->input].name : "",
         .values = a->values ? a->values : none,
+        .sample = text_of(a->sample),
         .doc = a->doc,
     };
     return true;

@@ -8,10 +8,22 @@
 static void unknown_op(const oi_checker *c, const oi_node *n)
 {
     oi_diag_error(c->d, oi_check_at(c, n, n->name.span), "E057", "unknown op '%s'", n->name.text);
-    oi_nearest near = oi_nearest_start(n->name.text);
-    for (size_t i = 0; i < oi_op_key_count; i++)
-        oi_nearest_offer(&near, oi_op_keys[i].name);
-    oi_check_hint(c, &near);
+    const char *meant = oi_op_suggest(n->name.text);
+    if (meant)
+        oi_diag_hint(c->d, "did you mean '%s'?", meant);
+}
+
+/* "axis, nan, keepdims (keepdim)" */
+static const char *known_attrs(const oi_checker *c, const oi_op *op)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        const oi_op_attr *a = &op->attrs[i];
+        text = oi_arena_printf(c->a, "%s%s%s", text, i ? ", " : "", a->name);
+        if (a->alias)
+            text = oi_arena_printf(c->a, "%s (%s)", text, a->alias);
+    }
+    return text;
 }
 
 static void unknown_attr(const oi_checker *c, const oi_node *n, const oi_op *op,
@@ -25,7 +37,14 @@ static void unknown_attr(const oi_checker *c, const oi_node *n, const oi_op *op,
         if (op->attrs[i].alias)
             oi_nearest_offer(&near, op->attrs[i].alias);
     }
-    oi_check_hint(c, &near);
+    const char *known = known_attrs(c, op);
+    if (op->n_attrs == 0)
+        oi_diag_hint(c->d, "%s has none", op->name);
+    else if (near.best)
+        oi_diag_hint(c->d, "did you mean '%s'? The attributes of %s are: %s", near.best, op->name,
+                     known);
+    else
+        oi_diag_hint(c->d, "the attributes of %s are: %s", op->name, known);
 }
 
 /* E054: once only, whichever of two names is used. */

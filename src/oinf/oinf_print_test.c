@@ -40,7 +40,7 @@ static void sample_text(void **state)
         "mask: bitset[12] = 0d 02\n"
         "mode: str = \"clamp_up\"\n"
         "nd: i8[3] = { 1, 2, -3 }\n"
-        "note: u8[3] = { 97, 32, 98 }\n"
+        "note: text[3] = \"a b\"\n"
         "step: u8 = 3\n"
         "\n"
         "a: f32[2, 2] = { \n"
@@ -194,9 +194,10 @@ static void shapes(void **state)
     expect_tensor(OI_U8, 0, NULL, u8s + 7,
                   "x: u8 = 7\n- [nbytes: 1, min: 7, max: 7, mean: 7, median: 7, std: 0]\n"
                   "- hist: {([7, 7], 1)}\n");
-    expect_tensor(OI_U8, 2, d11, u8s + 7,
-                  "x: u8 = 7\n- [nbytes: 1, min: 7, max: 7, mean: 7, median: 7, std: 0]\n"
-                  "- hist: {([7, 7], 1)}\n");
+    expect_tensor(
+        OI_U8, 2, d11, u8s + 7,
+        "x: u8[1, 1] = { \n{ 7 } ,\n}\n- [nbytes: 1, min: 7, max: 7, mean: 7, median: 7, std: 0]\n"
+        "- hist: {([7, 7], 1)}\n");
     expect_tensor(OI_F32, 2, d04, "", "x: f32[0, 4] = { }\n- [nbytes: 0]\n");
     expect_tensor(OI_F32, 2, d04, NULL, "x: f32[0, 4] -- uninitialized\n");
     expect_tensor(OI_F32, 0, NULL, NULL, "x: f32 -- uninitialized\n");

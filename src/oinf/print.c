@@ -126,11 +126,12 @@ static void put_dims(FILE *to, uint32_t rank, const uint64_t *dims)
         fputc(']', to);
 }
 
-/* NAME: TYPE[DIMS] = values, with rows along the first dim when there are several dims. */
+/* NAME: TYPE[DIMS] = values, with rows along the first dim when there are several dims; a scalar
+ * without dims and braces. */
 static oi_status put_array(printer *p, const array *a)
 {
     fprintf(p->to, "%s: %s", a->name, oi_dtype_name(a->dtype));
-    if (a->n == 1) {
+    if (a->rank == 0) {
         fputs(" = ", p->to);
         OI_TRY(put_some(p, a, 0, 1));
         fputc('\n', p->to);
@@ -169,6 +170,50 @@ static oi_status put_str(printer *p, size_t i)
     return failed ? oi_oinf_env(p->m->path, p->d, "out of memory") : OI_OK;
 }
 
+#define TEXT_LOOKED_AT (16u << 20) /* bytes; longer ones are shown as numbers */
+#define TEXT_SHOWN     160         /* bytes */
+
+/* Text is stored as a list of u8 when it goes beyond the alphabet of names (oi_writer_text): UTF-8
+ * without control characters, some of it outside that alphabet. */
+static bool is_text(const char *text, size_t n)
+{
+    bool beyond = false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
+            return false;
+        bool is_alnum = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+        beyond |= !is_alnum && c != '.' && c != '_' && c != '-';
+    }
+    size_t bad;
+    return beyond && oi_utf8_valid(text, n, &bad);
+}
+
+/* NAME: text[BYTES] = "...", its beginning when it is long; *shown is false for other arrays. */
+static oi_status put_text(printer *p, size_t i, bool *shown)
+{
+    const oi_meta_info *e = &p->m->metadata[i];
+    oi_view v;
+    oi_buf quoted = {0};
+    *shown = false;
+    if (e->type != OI_NDARRAY || e->element != OI_U8 || e->rank != 1 || e->n_elements == 0 ||
+        e->n_elements > TEXT_LOOKED_AT)
+        return OI_OK;
+    OI_TRY(oi_oinf_meta_view(p->m, i, &v, p->d));
+    size_t n = (size_t)e->n_elements, cut = n;
+    if (!is_text(v.data, n))
+        return OI_OK;
+    if (n > TEXT_SHOWN) /* no character is cut */
+        for (cut = TEXT_SHOWN; (((const unsigned char *)v.data)[cut] & 0xc0) == 0x80; cut--)
+            ;
+    oi_put_json(&quoted, v.data, cut);
+    *shown = !quoted.failed;
+    if (*shown)
+        fprintf(p->to, "%s: text[%zu] = %s%s\n", e->name, n, quoted.text, cut < n ? " ..." : "");
+    oi_buf_free(&quoted);
+    return *shown ? OI_OK : oi_oinf_env(p->m->path, p->d, "out of memory");
+}
+
 static oi_status put_bitset(printer *p, const oi_meta_info *e)
 {
     uint8_t bytes[4];
@@ -189,8 +234,10 @@ static oi_status put_metadata(printer *p, size_t i)
         return put_str(p, i);
     if (e->type == OI_BITSET)
         return put_bitset(p, e);
+    bool is_shown;
+    OI_TRY(put_text(p, i, &is_shown));
     array a = {e->name, e->element, e->rank, e->dims, e->n_elements, e->value_at, NULL};
-    return put_array(p, &a);
+    return is_shown ? OI_OK : put_array(p, &a);
 }
 
 /* -- tensors -- */

@@ -1,5 +1,6 @@
 /* args.c: attributes of a call, from the graph's values to the op's. Literals, sizes and metadata
  * have their value; variables only a type. */
+#include "base/ops.h"
 #include "program/check.h"
 
 /* Metadata as a value: a float, a bool, text, or an integer that is too large for a size. */
@@ -103,6 +104,43 @@ static bool list(oi_typer *t, const oi_value *v, oi_attr_arg *arg)
     case OI_VALUE_STRING: out->tag = OI_VALUE_STRING_LIST, out->strings = strings; return true;
     case OI_VALUE_DTYPE: out->tag = OI_VALUE_DTYPE_LIST, out->dtypes = dtypes; return true;
     default: return false;
+    }
+}
+
+/* -- words without quotes -- */
+
+/* The attribute that wants one of its words and got this name; NULL: none. */
+static const oi_op_attr *wants_word(const oi_node *n, const oi_attr *given)
+{
+    const oi_op *op = n->kind == OI_NODE_OP ? oi_op_find(n->name.text) : NULL;
+    const oi_op_attr *a = op && given->name.text ? oi_op_attr_find(op, given->name.text) : NULL;
+    return a && a->kind == OI_ATTR_STRING && given->value.kind == OI_VAL_NAME ? a : NULL;
+}
+
+bool oi_hint_quotes(oi_diag *d, const oi_node *n, const char *name)
+{
+    for (size_t i = 0; n->kind == OI_NODE_OP && i < n->as.op.attrs.n; i++) {
+        const oi_attr *given = &n->as.op.attrs.at[i];
+        if (wants_word(n, given) && strcmp(given->value.text, name) == 0) {
+            oi_diag_hint(d, "text stands in quotes: %s=\"%s\"", given->name.text, name);
+            return true;
+        }
+    }
+    return false;
+}
+
+void oi_warn_quotes(oi_typer *t, const oi_node *n)
+{
+    for (size_t i = 0; n->kind == OI_NODE_OP && i < n->as.op.attrs.n; i++) {
+        const oi_attr *given = &n->as.op.attrs.at[i];
+        const oi_op_attr *a = wants_word(n, given);
+        if (!a || !a->values || oi_symbols_at(t->syms, n, given->value.text) ||
+            !a->values[oi_op_attr_word(a, given->value.text)])
+            continue;
+        oi_diag_warn(t->d, oi_typer_at(t, n, given->value.span), "W111",
+                     "'%s' without quotes is the name of a variable or of the model's metadata",
+                     given->value.text);
+        (void)oi_hint_quotes(t->d, n, given->value.text);
     }
 }
 

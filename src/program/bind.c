@@ -28,6 +28,10 @@ static bool size_of(oi_binder *b, const oi_symbol *s, const oi_expr *e, uint64_t
     refuse(b, s, "E011",
            oi_arena_printf(b->p->arena, "size '%s' %s", oi_expr_text(b->p->arena, e),
                            status == OI_EVAL_UNKNOWN ? "is not known" : "has no valid value"));
+    if (!b->typer->model && status == OI_EVAL_UNKNOWN)
+        oi_diag_hint(b->d,
+                     "no model is given: name its package with --model MODEL.oinf, or the size "
+                     "with --size NAME=N");
     return false;
 }
 
@@ -199,8 +203,11 @@ static void bind_var(oi_binder *b, const oi_symbol *s, oi_pvar *v)
     if (b->status == OI_OK)
         bind_source(b, s, v);
     if (b->status == OI_OK && v->kind == OI_SYM_CONSTANT && !v->is_prefix &&
-        v->source == OI_FROM_INIT && !s->var->has_init)
+        v->source == OI_FROM_INIT && !s->var->has_init) {
         refuse(b, s, "E022", "a constant without data: not in the model, and no @init");
+        if (!b->typer->model)
+            oi_diag_hint(b->d, "no model is given: name its package with --model MODEL.oinf");
+    }
 }
 
 /* -- the whole -- */

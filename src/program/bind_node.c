@@ -36,9 +36,12 @@ static void name(oi_binder *b, const oi_node *n, const oi_symbol *table, const o
     else if (table && oi_symbol_axis(table, e->name))
         emit(b, out,
              (oi_ins){OI_INS_OWN, (uint32_t)(oi_symbol_axis(table, e->name) - table->axes), 0});
-    else
+    else {
         b->status = oi_diag_error(b->d, oi_graph_place_node(b->g, b->p->arena, n, e->span), "E030",
                                   "'%s' is neither a variable nor a size of the model", e->name);
+        if (!b->typer->model)
+            oi_diag_hint(b->d, "no model is given: name its package with --model MODEL.oinf");
+    }
 }
 
 static void code(oi_binder *b, const oi_node *n, const oi_symbol *table, const oi_expr *e,
@@ -146,9 +149,12 @@ static oi_pvalue bind_name(oi_binder *b, const oi_node *n, const oi_value *v)
     out.id = resolve(b, n, v->text, &is_index);
     if (out.id != OI_NO_ID)
         out.kind = is_index ? OI_PV_INDEX : OI_PV_VAR;
-    else if (!oi_typer_value(b->typer, v, &out.value))
+    else if (!oi_typer_value(b->typer, v, &out.value)) {
         b->status = oi_diag_error(b->d, oi_graph_place_node(b->g, b->p->arena, n, v->span), "E030",
                                   "'%s' is neither a variable nor in the model", v->text);
+        if (!oi_hint_quotes(b->d, n, v->text) && !b->typer->model)
+            oi_diag_hint(b->d, "no model is given: name its package with --model MODEL.oinf");
+    }
     return out;
 }
 

@@ -24,6 +24,8 @@ static void run(void *ctx)
         oi_typer_check_node(t, &t->g->nodes.at[i]);
         if (t->model)
             oi_link_names(t, &t->g->nodes.at[i]);
+        else if (!t->is_complete)
+            oi_warn_quotes(t, &t->g->nodes.at[i]);
     }
     if (t->model)
         oi_link_keys(t);

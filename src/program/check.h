@@ -98,6 +98,11 @@ bool oi_typer_select(oi_typer *t, const oi_node *n, const oi_access *a, const oi
 /* -- args.c: attributes of a call, from the graph's values to the op's -- */
 /* One value that is not a list; false when only the run knows it. */
 bool oi_typer_value(oi_typer *t, const oi_value *v, oi_op_value *out);
+/* A word where an attribute wants a text, as in approximate=tanh: hints at the quotes. False when
+ * the name is nothing of that sort. */
+bool oi_hint_quotes(oi_diag *d, const oi_node *n, const char *name);
+/* Without a model: W111 for such words, which might still be names of its metadata. */
+void oi_warn_quotes(oi_typer *t, const oi_node *n);
 /* Fills t->args; false when the row knows an attribute not or twice (reported before). */
 bool oi_typer_args(oi_typer *t, const oi_node *n, const oi_op *op);
 

@@ -274,7 +274,8 @@ static void use(void *ctx, const oi_node *n, const oi_use *u)
         return;
     oi_diag_error(t->d, oi_typer_at(t, n, u->span), "E030",
                   "'%s' is neither a variable nor a size of the model", u->name);
-    hint_size(t, u->name);
+    if (!oi_hint_quotes(t->d, n, u->name))
+        hint_size(t, u->name);
 }
 
 void oi_link_names(oi_typer *t, const oi_node *n)

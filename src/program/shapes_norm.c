@@ -6,8 +6,10 @@ static bool differ(oi_dim a, oi_dim b)
     return oi_dim_equal(a, b) == OI_DIFFERENT;
 }
 
-/* "text [2, 3] and [4]", pointing at input i; the other shape explains. */
-static bool fail_with(const oi_call *c, size_t i, size_t other, const char *text)
+/* "text: 'scale' is [3], 'x' [3, 4]; [4] fits", pointing at input i; the other shape explains.
+ * `fits` is a shape that would do. */
+static bool fail_with(const oi_call *c, size_t i, size_t other, const char *text,
+                      const oi_type *fits)
 {
     const oi_type *a = &c->in[other], *b = &c->in[i];
     char message[OI_INFER_TEXT];
@@ -16,6 +18,9 @@ static bool fail_with(const oi_call *c, size_t i, size_t other, const char *text
     oi_text_dims(&t, b);
     oi_text_add(&t, ", '%s' ", c->op->inputs[other].name);
     oi_text_dims(&t, a);
+    oi_text_add(&t, "; ");
+    oi_text_dims(&t, fits);
+    oi_text_add(&t, " fits");
     oi_text_sizes(&t, (const oi_type *const[]){a, b}, 2);
     oi_call_fail(c, "E051", OI_AT_INPUT, i, "%s", message);
     c->fail->other = (uint32_t)other;
@@ -39,6 +44,15 @@ bool oi_shape_along(const oi_call *c, size_t o, oi_shape *out)
     return along(c, &axis, &known);
 }
 
+/* The axes of x from `axis` on. */
+static oi_type axes_from(const oi_type *x, uint32_t axis)
+{
+    oi_type out = {.dtype = x->dtype, .rank = x->rank - axis};
+    for (uint32_t d = axis; d < x->rank; d++)
+        out.dims[d - axis] = x->dims[d];
+    return out;
+}
+
 /* Factors for the axes from `axis` on: they broadcast to those, never the other way. */
 bool oi_shape_norm(const oi_call *c, size_t o, oi_shape *out)
 {
@@ -55,8 +69,9 @@ bool oi_shape_norm(const oi_call *c, size_t o, oi_shape *out)
         for (uint32_t d = 0; ok && d < v->rank; d++)
             ok = (v->dims[d].known && v->dims[d].value == 1) ||
                  !differ(v->dims[d], x->dims[x->rank - v->rank + d]);
+        const oi_type fits = axes_from(x, known ? axis : 0);
         if (!ok)
-            return fail_with(c, i, 0, "does not fit the axes that are normalised");
+            return fail_with(c, i, 0, "does not fit the axes that are normalised", &fits);
     }
     return true;
 }
@@ -73,7 +88,8 @@ bool oi_shape_channels(const oi_call *c, size_t o, oi_shape *out)
                             x->rank);
     for (size_t i = 1; i < c->n_in; i++)
         if (c->in[i].rank != 1 || differ(c->in[i].dims[0], x->dims[1]))
-            return fail_with(c, i, 0, "wants one number for each channel");
+            return fail_with(c, i, 0, "wants one number for each channel",
+                             &(oi_type){.rank = 1, .dims = {x->dims[1]}});
     if (oi_op_attr_find(c->op, "groups") && oi_call_int(c, "groups", &groups) && x->dims[1].known &&
         x->dims[1].value % groups != 0)
         return oi_call_fail(c, "E051", OI_AT_ATTR, (size_t)(oi_call_arg(c, "groups") - c->attrs),

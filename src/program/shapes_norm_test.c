@@ -20,11 +20,14 @@ static void test_norms(void **state)
     accept("rmsnorm(f16[B,D], f16[D]) >> f16[B,D]");
     accept("rmsnorm(f16[B,D], f16[1]) >> f16[B,D]");
     refuse("rmsnorm(f32[2,64], f32[32]) >> f32[2,64]", "E051",
-           "does not fit the axes that are normalised: 'scale' is [32], 'x' [2, 64]");
+           "does not fit the axes that are normalised: 'scale' is [32], 'x' [2, 64]; "
+           "[64] fits");
     refuse("layernorm(f32[2,64], f32[2,64]) >> f32[2,64]", "E051",
-           "does not fit the axes that are normalised: 'scale' is [2, 64], 'x' [2, 64]");
+           "does not fit the axes that are normalised: 'scale' is [2, 64], 'x' [2, 64]; "
+           "[64] fits");
     refuse("layernorm(f32[2,64], f32[64], f32[63]) >> f32[2,64]", "E051",
-           "does not fit the axes that are normalised: 'bias' is [63], 'x' [2, 64]");
+           "does not fit the axes that are normalised: 'bias' is [63], 'x' [2, 64]; "
+           "[64] fits");
     refuse("rmsnorm(f32[2,64], f16[64]) >> f32[2,64]", "E050",
            "input 'scale' is f16 but 'x' is f32");
 }
@@ -40,7 +43,7 @@ static void test_channels(void **state)
     refuse("groupnorm(f32[1,6,5], f32[6], f32[6]; groups=0) >> f32[1,6,5]", "E053",
            "attribute 'groups' must be at least 1, found 0");
     refuse("instancenorm(f32[1,6,5], f32[5], f32[6]) >> f32[1,6,5]", "E051",
-           "wants one number for each channel: 'scale' is [5], 'x' [1, 6, 5]");
+           "wants one number for each channel: 'scale' is [5], 'x' [1, 6, 5]; [6] fits");
     refuse("batchnorm(f32[6], f32[6], f32[6], f32[6], f32[6]) >> f32[6]", "E051",
            "x wants shape [N, C, ...], found rank 1");
 }

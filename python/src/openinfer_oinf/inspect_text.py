@@ -13,8 +13,11 @@ Lists
   up to 10 values   { a, b, c }
   more              { a, b, c, d, e, ..., v, w, x, y, z }
   none              { }
-Arrays (tensors, and metadata ndarrays, text stored as u8 included)
-  one element       name: dtype = value                    whatever the rank
+Text stored as a list of u8 (UTF-8, no control characters but \\n \\r \\t, something outside the
+alphabet of names)
+                    name: text[42] = "..."                 beyond 160 bytes cut, followed by ` ...`
+Arrays (tensors, and other metadata ndarrays)
+  rank 0            name: dtype = value
   no element        name: dtype[0, 4] = { }
   rank 1            name: dtype[8] = { ... }
   rank >= 2         name: dtype[8, 6] = {<space>
@@ -47,6 +50,7 @@ list of values for ndarrays. Tensors are {"data_nbytes", "data_offset", "dims", 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from . import _np
@@ -60,6 +64,11 @@ from .write import HAS_QUANT
 ROWS = 5
 WHOLE = 10
 EDGE = 5
+TEXT_LOOKED_AT = 16 << 20  # bytes; longer ones are shown as numbers
+TEXT_SHOWN = 160  # bytes
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_BEYOND_NAMES = re.compile(rb"[^A-Za-z0-9._-]")
 
 
 def inspect_text(package: Package, tensor: Optional[str] = None) -> str:
@@ -124,7 +133,7 @@ def format_list(count: int, values: Callable[[int, int], List[Any]]) -> str:
 
 def array_lines(a: _Array) -> List[str]:
     """`name: dtype[dims] = ...` and its rows."""
-    if a.numel == 1:
+    if not a.dims:
         return [f"{a.name}: {a.dtype.name} = {format_value(a.values(0, 1)[0])}"]
     head = f"{a.name}: {a.dtype.name}[{', '.join(map(str, a.dims))}] = "
     if len(a.dims) == 1 or a.numel == 0:
@@ -138,7 +147,26 @@ def array_lines(a: _Array) -> List[str]:
     return lines + ["}"]
 
 
+def text_of(v: MetaValue) -> Optional[bytes]:
+    """The bytes of text that is stored as a list of u8, because no `str` may hold it."""
+    if v.kind != "ndarray" or v.dtype.name != "u8" or len(v.dims) != 1 or not 0 < v.numel <= TEXT_LOOKED_AT:
+        return None
+    raw = bytes(v.values(0, v.numel))
+    if _CONTROL.search(raw) or not _BEYOND_NAMES.search(raw):
+        return None
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return raw
+
+
 def meta_lines(v: MetaValue) -> List[str]:
+    raw = text_of(v)
+    if raw is not None:
+        shown = raw[:TEXT_SHOWN].decode("utf-8", errors="ignore") if len(raw) > TEXT_SHOWN else raw.decode("utf-8")
+        cut = " ..." if len(raw) > TEXT_SHOWN else ""
+        return [f"{v.name}: text[{len(raw)}] = {quote(shown)}{cut}"]
     if v.kind == "str":
         return [f"{v.name}: str = {quote(v.value)}"]
     if v.kind == "bitset":

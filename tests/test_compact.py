@@ -2,7 +2,9 @@
 an ordinary graph whose places point into the compact text."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -101,3 +103,107 @@ def test_the_program_quotes_the_compact_text(openinfer, example_package, tmp_pat
     assert quoted
     for line, text in quoted:
         assert lines[int(line) - 1].strip() == text
+
+
+HEAD = "model: model,\ninputs: { tok: i32[B], step: i32[], x: f16[B, 16], },\n"
+CACHE = HEAD + "state: { kv: kv_cache(f16, layers=n_layers, cap=ctx_len) },\n"
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (HEAD + 'let y = model["Wx.0"];\noutput y;', "3:15 E080 the model has no 'Wx.0'"),
+        (HEAD + 'let y = other["Wq.0"];\noutput y;', "3:9 E030 'other' is not the model"),
+        (HEAD + 'for l in 0..4 { let w = model[format!("Wq.{l}")]; }\noutput x;', "3:39 E081 the model has no tensor 'Wq.3' for l = 3"),
+        (HEAD + 'for l in 0..2 { let w = model[format!("Wq.{}", l - 1)]; }\noutput x;', "3:39 E081 an index has no valid value for l = 0"),
+        (HEAD + 'for l in 0..step { let w = model[format!("Wx.{l}")]; }\noutput x;', "3:42 E081 no tensor like 'Wx.{l}'"),
+        (HEAD + 'let w = model[format!("Wq.{}")];\noutput w;', "3:23 E043 more '{}' than arguments"),
+        (HEAD + 'let w = model[format!("Wq.0", 1)];\noutput w;', "3:23 E043 more arguments than"),
+        (HEAD + 'let w = model[format!("Wq.{0")];\noutput w;', "3:23 E043 a brace without its partner"),
+        (HEAD + "for l in 0..2 { x = cast(x, f32); }\noutput x;", "3:17 E082 'x' is f16[B, 16] (B = 2) and cannot become f32"),
+        (HEAD + "let y = for l in 0..2 { let z = x; };\noutput x;", "3:5 E083 'y' has no value before the loop"),
+        (HEAD + "let x = for l in 0..2 { let z = x; };\noutput x;", "3:5 E083 its body does not assign it"),
+        (HEAD + "output x;\nlet y = x;", "3:1 E084 output is the last statement"),
+        (HEAD + "for l in 0..2 { output x; }\noutput x;", "3:17 E084 stands in no loop"),
+        (HEAD + "let y = x + x;", "3:1 E084 the last statement is no output"),
+        (HEAD, "3:1 E084 the last statement is no output"),
+        (HEAD + "let y = reluu(x);\noutput y;", "3:9 E057 unknown op 'reluu'"),
+        (HEAD + "let y = relu(x, slope=1);\noutput y;", "3:17 E052 relu has no attribute 'slope'"),
+        (HEAD + "let y = relu(z);\noutput y;", "3:14 E030 unknown variable 'z'"),
+        (HEAD + "for l in 0..2 { let y = x; }\noutput y;", "4:8 E030 unknown variable 'y'"),
+        (HEAD + "for l in 0..2 { let n = step; }\nfor l in 0..n { let m = l; }\noutput x;", "4:13 E030 unknown variable 'n'"),
+        (HEAD + "let y = 1.5;\noutput y;", "3:9 E050 a literal by itself has no element type"),
+        (HEAD + "let y = 1.5 + 2;\noutput y;", "3:9 E050 a literal takes the element type of another operand"),
+        (HEAD + "let y = tok * 1.5;\noutput y;", "3:15 E015 1.5 is no value of i32"),
+        (HEAD + "let y = x * 70000.0;\noutput y;", "3:13 E016 70000.0 is out of range for f16"),
+        (HEAD + 'let y = matmul(x, model["lm_head"], x);\noutput y;', "3:9 E056 matmul: takes 2 inputs, found 3"),
+        (HEAD + "let (y, z) = relu(x);\noutput y;", "3:14 E056 relu: gives 1 output, found 2"),
+        (HEAD + "let (y, y) = split(x, axis=1);\noutput y;", "3:9 E010 'y' is bound twice"),
+        (HEAD + "let y = sdpa(x, mask=x);\noutput y;", "3:9 E056 sdpa: operand 'k' is missing"),
+        (HEAD + "let y = x @ { fuse: true };\noutput y;", "3:15 E052 hints are for ops"),
+        (HEAD.replace("step", "tok") + "output x;", "2:24 E010 two inputs are called 'tok'"),
+        (HEAD + "kv_write(kv, layer=0, step=0, k=x, v=x);\noutput x;", "3:10 E030 kv_write works on a key-value cache"),
+        (CACHE + "kv_write(kv, layer=0, step=0, k=x);\noutput x;", "4:1 E056 an argument is missing"),
+        (CACHE + "kv_write(kv, 0, step=0, k=x, v=x);\noutput x;", "4:14 E056 its arguments have names"),
+        (CACHE + "kv_write(kv, layer=0, step=x, k=x, v=x);\noutput x;", "4:28 E051 an index is one integer; this is f16[B, 16]"),
+        (CACHE + "let (k, v) = kv_read(kv, layer=0, step=step);\noutput k;", "4:14 E051 the shape of 'kv' is not known here"),
+        (CACHE + "let k = kv_read(kv, layer=0, step=step);\noutput k;", "4:9 E056 kv_read gives two values"),
+        (CACHE + "let k = kv + x;\noutput k;", "4:9 E051 'kv' is a key-value cache"),
+        (CACHE + "kv_write(kv, layer=0, step=9, k=x, v=x);\noutput x;", "4:28 E047 9 is outside of the cache, which has 8"),
+    ],
+)  # fmt: skip
+def test_errors(openinfer, example_package, tmp_path, text, found):
+    """Each says where in the compact text, what was found, and shows the line."""
+    (tmp_path / "wrong.oi").write_text(text)
+    said = openinfer("check", "wrong.oi", "--model", example_package("compact/kv_cache_decode"), code=1, cwd=tmp_path).stderr
+    place, code, words = found.split(" ", 2) if found.count(" ") > 1 else (*found.split(" "), "")
+    first = said.splitlines()[0]
+    assert first.startswith(f"wrong.oi:{place}: error[{code}]: ") and words in first, said
+    line = int(place.split(":")[0])
+    if line <= len(text.splitlines()):
+        assert f"| {text.splitlines()[line - 1]}"[:60] in said and "^" in said
+
+
+def test_shape_errors_show_what_was_inferred(openinfer, example_package, tmp_path):
+    (tmp_path / "wrong.oi").write_text(HEAD + 'let y = relu(x) |> matmul(concat(x, x, axis=-1));\noutput y;\n')
+    said = openinfer("check", "wrong.oi", "--model", example_package("compact/kv_cache_decode"), code=1, cwd=tmp_path).stderr
+    assert said == """wrong.oi:3:27: error[E051]: matmul: inner dimensions differ: [B, 16] x [B, 32] (B = 2)
+    3 | let y = relu(x) |> matmul(concat(x, x, axis=-1));
+      |                           ^~~~~~~~~~~~~~~~~~~~~
+wrong.oi:3:9: note: this is f16[B, 16] (B = 2)
+    3 | let y = relu(x) |> matmul(concat(x, x, axis=-1));
+      |         ^~~~~~~
+wrong.oi:3:27: note: this is f16[B, 32] (B = 2)
+    3 | let y = relu(x) |> matmul(concat(x, x, axis=-1));
+      |                           ^~~~~~~~~~~~~~~~~~~~~
+"""
+
+
+def test_sizes_given(openinfer, tmp_path, example_package):
+    """--size reaches the lowering: shapes that depend on it follow."""
+    graph = EXAMPLES / "compact/minimal.oi"
+    out = openinfer("run", graph, "--model", example_package("compact/minimal"), "--size", "B=3", "--set", "tok=1,2,3").stdout
+    assert out.startswith("logits: f16[3, 64]")
+
+
+def test_a_package_that_embeds_compact_text(openinfer, tmp_path, example_package):
+    """The package is its graph's model."""
+    from openinfer_oinf import PackageWriter, read_oinf
+
+    with read_oinf(example_package("compact/minimal")) as model, PackageWriter(tmp_path / "m.oinf") as package:
+        package.add_sizevar("B", 1)
+        for name, tensor in model.tensors.items():
+            package.add_tensor(name, tensor)
+        package.add_metadata("oi.graph", (EXAMPLES / "compact/minimal.oi").read_text())
+    out = openinfer("run", tmp_path / "m.oinf", "--set", "tok=42").stdout
+    assert out.startswith("logits: f16[1, 64]")
+
+
+def test_random_graphs(tmp_path, sanitized):
+    """A sample; `tests/synthfuzz/compact.py --count 1000` does the rest. See there what is compared."""
+    count = 1000 if os.environ.get("OPENINFER_LONG") else 10 if sanitized else 50
+    script = REPO / "tests/synthfuzz/compact.py"
+    words = [sys.executable, script, "--bin", BIN, "--count", str(count), "--out", tmp_path]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=1800)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"{count} random compact graphs agree" in result.stdout

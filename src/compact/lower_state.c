@@ -234,6 +234,18 @@ static const oi_expr *selector(oi_lowerer *l, const oi_cexpr *e, oi_operand *val
                : new_expr(l, (oi_expr){.kind = OI_EXPR_NAME, .name = y.access.base.text}, e->span);
 }
 
+/* E047 where it can be seen before the run: an index that computes, outside of 0 … limit. */
+static bool in_range(oi_lowerer *l, const oi_cexpr *e, const oi_expr *index, const oi_expr *limit)
+{
+    int64_t at, n;
+    if (!oi_typer_eval(&l->typer, index, &at) || !oi_typer_eval(&l->typer, limit, &n) ||
+        (at >= 0 && at < n))
+        return true;
+    oi_diag_error(l->d, oi_compact_at(l, e->span), "E047",
+                  "%lld is outside of the cache, which has %lld here", (long long)at, (long long)n);
+    return false;
+}
+
 static oi_access entry(oi_lowerer *l, const state_call *c, const char *table, bool all)
 {
     oi_access a = {.base = {table, c->e->span}, .bracketed = true, .span = c->e->span};
@@ -483,7 +495,8 @@ void oi_compact_state_call(oi_lowerer *l, const oi_cexpr *e, const oi_names *nam
     if (ok) {
         c.layer = selector(l, c.args[LAYER], NULL);
         c.step = selector(l, c.args[STEP], reads ? &c.step_value : NULL);
-        ok = c.layer && c.step;
+        ok = c.layer && c.step && in_range(l, c.args[LAYER], c.layer, c.state->text->layers) &&
+             in_range(l, c.args[STEP], c.step, c.state->text->cap);
     }
     if (ok && reads)
         ok = kv_read(l, &c, names);

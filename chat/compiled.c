@@ -40,7 +40,7 @@ static const char glue[] =
     "#if SHARED\n"
     "    static team sharing;\n"
     "    if (threads > 1 && team_start(&sharing, threads) > 1)\n"
-    "        program.team = &sharing;\n"
+    "        program.oi_team = &sharing;\n"
     "#else\n"
     "    (void)threads;\n"
     "#endif\n"

@@ -73,6 +73,13 @@ static void show_json(const oi_plan *plan)
     puts("\n  ]\n}");
 }
 
+static void note_renamed(const oi_plan *plan)
+{
+    const char *was, *is;
+    for (size_t i = 0; oi_plan_renamed(plan, i, &was, &is); i++)
+        cli_note("'%s' is called %s in the program: %s.h says why", was, is, oi_plan_name(plan));
+}
+
 static oi_status synthesize(cli_args args, oi_plan **plan)
 {
     const char *skip[CLI_MAX_PASSES + 1];
@@ -97,6 +104,8 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
     if (status == OI_OK)
         cli_note_lowered(oi_plan_n_lowered(*plan),
                          oi_device_get(job.device)->preferences.default_precision, target);
+    if (status == OI_OK)
+        note_renamed(*plan);
     if (status == OI_OK && certify)
         status = oi_plan_certify(*plan, job.device, NULL, job.diag);
     if (status == OI_OK)

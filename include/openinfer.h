@@ -1075,6 +1075,9 @@ OI_API const char *oi_plan_dump(const oi_plan *p); /* of dump_after; NULL when t
 OI_API const char *oi_plan_name(const oi_plan *p); /* of the program: an identifier */
 /* Ops that are computed in the device's preferences.default_precision, not as written. */
 OI_API uint64_t oi_plan_n_lowered(const oi_plan *p);
+/* A name that the target's language, or a file beside the program, forbids: of a member, a graph or
+ * the program. False: no name is number i. */
+OI_API bool oi_plan_renamed(const oi_plan *p, size_t i, const char **was, const char **is);
 /* What a step of the graph does on paper. */
 typedef struct oi_step_cost {
     uint64_t macs;  /* multiply-accumulates */

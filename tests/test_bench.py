@@ -142,7 +142,7 @@ def test_kernels(openinfer, tmp_path):
     openinfer("synth", graph, "--target", "cpu_scalar", "-o", plan)
     predicted = {k["name"]: k["cost"]["predicted_ns"] for k in json.loads((plan / "plan.json").read_text())["kernels"]}
     assert all(predicted[k["name"]] == k["predicted_ns"] for k in found["kernels"])
-    assert "mark" not in (plan / "g.h").read_text()
+    assert "oi_mark" not in (plan / "g.h").read_text()
     said = openinfer(*words).stdout
     assert "predicted" in said and by_line[4]["name"] in said
 

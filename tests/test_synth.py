@@ -124,8 +124,8 @@ exec gcc "$@"
     "name, code, said",
     [
         ("minimal", "s->y[3] += 0.25f;", "output y: element 3"),
-        ("ordering", "s->keep.step += 1;", "state step"),
-        ("ordering", "s->keep.K_size[1] -= 1;", "state K: its size along axis 1"),
+        ("ordering", "s->oi_keep.step += 1;", "state step"),
+        ("ordering", "s->oi_keep.oi_size_K[1] -= 1;", "state K: its size along axis 1"),
         ("linear", "if (s->y[0] != 0) r = 47;", "the program's step gives 47, the simulator's 0"),
         ("linear", "if (s->y[0] != 0) *(volatile char *)0 = 1;", "it was ended by signal 11"),
     ],

@@ -198,8 +198,8 @@ def test_what_is_read_up_to_now_is_read_where_it_lies(openinfer, tmp_path):
     path.write_text(CHAIN)
     openinfer("synth", path, "--target", "cpu_avx2", "-o", tmp_path / "out")
     text = (tmp_path / "out/chain.c").read_text()
-    assert "all = s->keep.K + l * 108;" in text and "some = s->keep.K + l * 108;" in text
-    assert "s->scaled_dims[0] = s->wide_dims[0];" in text and "float *const scaled" not in text and "memcpy(to, s->keep.K" not in text
+    assert "all = s->oi_keep.K + l * 108;" in text and "some = s->oi_keep.K + l * 108;" in text
+    assert "s->oi_dims_scaled[0] = s->oi_dims_wide[0];" in text and "float *const scaled" not in text and "memcpy(to, s->oi_keep.K" not in text
 
 
 UP_TO_NOW = """
@@ -300,7 +300,7 @@ def test_lengths_are_shown_to_the_host(openinfer, tmp_path):
     path.write_text(GROWING)
     openinfer("synth", path, "--target", "cpu_scalar", "-o", tmp_path / "out")
     header = (tmp_path / "out/growing.h").read_text()
-    assert "int64_t sum_dims[2];" in header and "float sum[18]; /* f32[<= 6, 3] */" in header
+    assert "int64_t oi_dims_sum[2];" in header and "float sum[18]; /* f32[<= 6, 3] */" in header
 
 
 # -- names --------------------------------------------------------------------------------------------------

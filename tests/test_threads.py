@@ -316,7 +316,7 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     source = (tmp_path / "out/judged.c").read_text()
     layer = source[source.index("/* loop layers */") :]
     layer = layer[: layer.index("\n    }\n")]
-    assert layer.count("    round_") == 2 and layer.count("    qlinear_") == 3
+    assert layer.count("    kernel_round_") == 2 and layer.count("    qlinear_") == 3
     assert layer.count("meet(s, part") == meets
     assert layer.count("next_piece(s, part") == (2 if name == "rows" else 0)
     assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")
@@ -371,7 +371,7 @@ def test_weights_are_read_together(words, tmp_path):
     build(words("layers"), tmp_path / "out", RACES, target=str(tmp_path / "device.json"))
     source = (tmp_path / "out/judged.c").read_text()
     size = (tmp_path / "out/weights.bin").stat().st_size
-    assert f"team_read(s->team, part, s->weights, {size}, 3);" in source
+    assert f"team_read(s->oi_team, part, s->oi_weights, {size}, 3);" in source
     text = inputs(tmp_path / "out", 5)
     first = results(tmp_path / "out", text, 1)
     assert first

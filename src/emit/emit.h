@@ -68,6 +68,17 @@ const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char 
 /* A word of the text that is called like a helper but is none of the table; NULL: all are there. */
 const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *text);
 
+/* -- settle.c: names of the graph in the text of a function -- */
+
+#define OI_FROM_GRAPH "\x01" /* the mark before such a name, until the text is settled */
+
+typedef struct oi_settler oi_settler;
+oi_settler *oi_settler_new(oi_arena *a, bool (*is_forbidden)(const char *name));
+/* Whether unsettled text mentions the word, which is the emitter's own. */
+bool oi_text_has_own(const char *text, const char *word);
+/* The text from `from` on is one function: its marked names get their final form. */
+void oi_settle(oi_settler *s, oi_buf *text, size_t from);
+
 /* -- formula.c: numbers that hang on lengths -- */
 
 typedef const char *oi_spell_scalar(void *ctx, uint32_t scalar);

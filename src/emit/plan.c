@@ -39,6 +39,15 @@ uint64_t oi_plan_n_lowered(const oi_plan *p)
     return oi_unit_n_lowered(&p->unit);
 }
 
+bool oi_plan_renamed(const oi_plan *p, size_t i, const char **was, const char **is)
+{
+    if (i >= p->unit.renamed.n)
+        return false;
+    *was = p->unit.renamed.at[i].was;
+    *is = p->unit.renamed.at[i].is;
+    return true;
+}
+
 const char *oi_plan_dump(const oi_plan *p)
 {
     return p->unit.dump;
@@ -79,6 +88,7 @@ bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out)
 typedef struct making {
     oi_plan *plan;
     const oi_synth_graph *graphs;
+    const char **names; /* of the graphs, in the program */
 } making;
 
 /* What was planned is right, says a checker that knows nothing of the passes; what it will need. */
@@ -96,19 +106,38 @@ static void certify(oi_plan *p)
     p->certificate.n_barriers = v.barriers;
 }
 
+typedef const char *name_fn(oi_unit *u, const char *wanted);
+
+/* What the text is called as an identifier that the target allows. */
+static const char *name_for(oi_unit *u, name_fn *fn, const char *wanted)
+{
+    const char *name = oi_unit_identifier(u, *wanted ? wanted : "model"), *own = name;
+    while (fn && (own = fn(u, name)) != name)
+        name = oi_unit_identifier(u, own);
+    oi_unit_note_name(u, wanted, name);
+    return name;
+}
+
+static void name_program(making *m)
+{
+    oi_unit *u = &m->plan->unit;
+    const oi_target *t = m->plan->target;
+    u->name = name_for(u, t->program_name, u->name);
+    u->names = (oi_map){.arena = u->arena}; /* graphs and tensors are apart from it */
+    m->names = oi_arena_alloc(u->arena, (m->plan->n_programs + 1) * sizeof *m->names);
+    for (size_t i = 0; i < m->plan->n_programs; i++)
+        m->names[i] = name_for(u, t->graph_name, m->graphs[i].name ? m->graphs[i].name : "graph");
+}
+
 static void make(void *ctx)
 {
     making *m = ctx;
     oi_unit *u = &m->plan->unit;
-    if (m->plan->target->reserve)
-        m->plan->target->reserve(u);
-    u->name = oi_unit_identifier(u, u->name);
+    name_program(m);
     for (size_t i = 0; i < m->plan->n_programs; i++)
         u->keeps_bits |= oi_program_keeps_bits(m->plan->programs[i]);
     for (size_t i = 0; i < m->plan->n_programs && u->status == OI_OK; i++)
-        u->status = oi_unit_add_graph(
-            u, m->plan->programs[i],
-            oi_unit_identifier(u, m->graphs[i].name ? m->graphs[i].name : "graph"));
+        u->status = oi_unit_add_graph(u, m->plan->programs[i], m->names[i]);
     if (u->status == OI_OK)
         u->status = oi_passes_run(u);
     if (u->status != OI_OK)
@@ -178,7 +207,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
     }
     for (size_t i = 0; i < n_graphs && status == OI_OK; i++)
         status = bind_graph(p, model, graphs[i].graph, o, diag);
-    making m = {p, graphs};
+    making m = {.plan = p, .graphs = graphs};
     if (status == OI_OK && oi_arena_guard(p->unit.arena, make, &m) != OI_OK)
         status = oi_diag_env(diag, "synthesizer", "out of memory");
     if (status == OI_OK)

@@ -366,6 +366,10 @@ typedef struct oi_pass_note { /* why something was not done */
     uint32_t graph;
 } oi_pass_note;
 
+typedef struct oi_renamed {
+    const char *was, *is;
+} oi_renamed;
+
 struct oi_unit {
     oi_arena *arena;
     const oi_device *device;
@@ -379,7 +383,8 @@ struct oi_unit {
     OI_VEC(oi_store_var) stores;
     OI_VEC(oi_skernel) kernels;
     OI_VEC(oi_pass_note) notes;
-    oi_map names; /* taken identifiers */
+    oi_map names;               /* taken identifiers */
+    OI_VEC(oi_renamed) renamed; /* what the host has to call otherwise than the graph */
     bool per_node;
     bool share_all;  /* threads share however little there is to do */
     bool timed;      /* the program says when a kernel begins and ends */
@@ -400,9 +405,11 @@ struct oi_unit {
 #define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
 
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
-uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t);    /* its name too */
-void oi_tensor_measure(oi_tensor *t);                           /* sizes, from its dims */
-uint64_t oi_tensor_bytes(const oi_tensor *t);                   /* all entries */
+/* To be told: what the graph or the caller calls `was` the program calls `is`. */
+void oi_unit_note_name(oi_unit *u, const char *was, const char *is);
+uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t); /* its name too */
+void oi_tensor_measure(oi_tensor *t);                        /* sizes, from its dims */
+uint64_t oi_tensor_bytes(const oi_tensor *t);                /* all entries */
 /* What a variable of the graph is in memory; has_own: a value of its own, not the model's, because
  * statements write it or the host reads it. */
 uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own);

@@ -50,8 +50,10 @@ typedef struct oi_target {
     const char *name;
     bool (*takes)(const oi_device_info *device); /* whether it makes programs for the device */
     oi_caps (*caps)(const oi_device_info *device);
-    /* Words of the language that nothing may be called. Before anything gets a name. */
-    void (*reserve)(oi_unit *u);
+    /* What a program or graph of that name is called instead, where the language or the files have
+     * another use for it. NULL: any name will do. */
+    const char *(*program_name)(oi_unit *u, const char *wanted);
+    const char *(*graph_name)(oi_unit *u, const char *wanted);
     /* What the program will need; may refuse (u->status). After the passes. */
     void (*certify)(oi_unit *u, oi_certificate *out);
     /* All files but the weights. NULL: no whole programs yet, and `emit_why` says so. */

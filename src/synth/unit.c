@@ -24,6 +24,16 @@ const char *oi_unit_identifier(oi_unit *u, const char *wanted)
     return name;
 }
 
+void oi_unit_note_name(oi_unit *u, const char *was, const char *is)
+{
+    if (strcmp(was, is) == 0)
+        return;
+    for (size_t i = 0; i < u->renamed.n; i++)
+        if (strcmp(u->renamed.at[i].was, was) == 0 && strcmp(u->renamed.at[i].is, is) == 0)
+            return;
+    *OI_PUSH(u->arena, &u->renamed) = (oi_renamed){was, is};
+}
+
 void oi_tensor_measure(oi_tensor *t)
 {
     uint64_t n = 1;

@@ -68,9 +68,9 @@ static void shaken_step(void)
     static tape mine, others;
     if (!other.weights) {
         uint64_t size;
-        memcpy(&size, program.weights + 16, sizeof size);
+        memcpy(&size, program.oi_weights + 16, sizeof size);
         memset(&other, 0x5a, sizeof other);
-        if (NAME_init(&other, program.weights, (size_t)size) != 0)
+        if (NAME_init(&other, program.oi_weights, (size_t)size) != 0)
             hal_stop(6, "shake: the other instance does not take the weights");
     }
     NAME_save(current, before);

@@ -7,8 +7,8 @@
 static const char *flags(oi_cprog *c)
 {
     return c->u->graphs.n > 1
-               ? oi_arena_printf(c->arena, "%s_waits", c->u->graphs.at[c->graph].name)
-               : "waits";
+               ? oi_arena_printf(c->arena, "oi_waits_%s", c->u->graphs.at[c->graph].name)
+               : "oi_waits";
 }
 
 static const char *member(oi_cprog *c, const char *what, const char *name)

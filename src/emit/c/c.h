@@ -22,6 +22,7 @@ typedef struct oi_cprog {
     oi_out out;
     const char *name;
     uint32_t graph, block; /* whose code is being written */
+    oi_settler *settler;
     /* by block of the graph: bit per loop index that its code mentions */
     uint64_t **mentions;
     bool fails;    /* some statement of the graph may */
@@ -48,10 +49,16 @@ typedef struct oi_cprog {
 
 /* -- names.c -- */
 
-void oi_c_reserve(oi_unit *u); /* words that nothing may be called, before anything is named */
-
-const char *oi_c_local(oi_arena *a, const char *name); /* a loop index, as a local variable */
-bool oi_c_is_reserved(const char *name);
+/* Whether C or C++ may have another use for the word wherever it stands. */
+bool oi_c_is_forbidden(const char *name);
+const char *oi_c_field(const oi_cprog *c,
+                       const oi_tensor *t); /* its member, of what the host sees */
+void oi_c_note_names(oi_cprog *c);          /* members that are called otherwise */
+const char *oi_c_program_name(oi_unit *u, const char *wanted);
+const char *oi_c_graph_name(oi_unit *u, const char *wanted);
+void oi_c_mark_scalars(oi_unit *u);
+/* By port: what the kernel calls it, marked. */
+const char **oi_c_port_names(oi_cprog *c, const oi_skernel *k);
 
 /* -- places.c -- */
 
@@ -61,6 +68,7 @@ const char *oi_c_place_lines(oi_cprog *c);            /* the definitions of thos
 /* -- memory.c: where tensors lie -- */
 
 const char *oi_c_member(oi_cprog *c, const oi_tensor *t); /* where the host finds it */
+const char *oi_c_lent(oi_cprog *c, const oi_tensor *t);   /* the pointer to it, marked */
 const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packed ones */
 /* A pointer to the entry, as an expression of the right type. */
 const char *oi_c_address(oi_cprog *c, const oi_port *p);

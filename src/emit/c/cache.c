@@ -44,14 +44,15 @@ static void note(access *x, uint64_t runs, uint64_t most_bytes, const char *at, 
     if (!fits)
         x->c->log_bytes = UINT64_MAX / 2;
     if (x->c->undo == OI_UNDO_LOG)
-        oi_out_line(&x->c->out, "note(s, %s, %s);", at, n);
+        oi_out_line(&x->c->out, "oi_note(s, %s, %s);", at, n);
 }
 
 static void note_sizes(access *x)
 {
     if (x->v->grows)
-        note(x, 1, 8 * x->v->rank, oi_arena_printf(x->c->arena, "s->keep.%s_size", x->t->name),
-             oi_arena_printf(x->c->arena, "sizeof s->keep.%s_size", x->t->name));
+        note(x, 1, 8 * x->v->rank,
+             oi_arena_printf(x->c->arena, "s->oi_keep.oi_size_%s", oi_c_field(x->c, x->t)),
+             oi_arena_printf(x->c->arena, "sizeof s->oi_keep.oi_size_%s", oi_c_field(x->c, x->t)));
 }
 
 static const char *number(access *x, int64_t v)
@@ -68,9 +69,9 @@ static void set_sizes(access *x)
 {
     const oi_pvar *var = x->t->var;
     for (uint32_t i = 0; i < x->v->rank; i++) {
-        x->size[i] = is_counted(x, i)
-                         ? oi_arena_printf(x->c->arena, "s->keep.%s_size[%u]", x->t->name, i)
-                         : number(x, x->v->most[i]);
+        x->size[i] = is_counted(x, i) ? oi_arena_printf(x->c->arena, "s->oi_keep.oi_size_%s[%u]",
+                                                        oi_c_field(x->c, x->t), i)
+                                      : number(x, x->v->most[i]);
         if (i < var->n_axes && i < OI_MAX_RANK)
             x->own[i] = i < var->n_table ? x->size[i]
                                          : oi_arena_printf(x->c->arena, "(%s - %" PRIu64 ")",
@@ -327,8 +328,8 @@ static void walk(access *x,
 
 static const char *storage(const access *x)
 {
-    return x->t->rank ? oi_arena_printf(x->c->arena, "s->keep.%s", x->t->name)
-                      : oi_arena_printf(x->c->arena, "(&s->keep.%s)", x->t->name);
+    return x->t->rank ? oi_arena_printf(x->c->arena, "s->oi_keep.%s", oi_c_field(x->c, x->t))
+                      : oi_arena_printf(x->c->arena, "(&s->oi_keep.%s)", oi_c_field(x->c, x->t));
 }
 
 static const char *place_text(const access *x, const char *at)
@@ -465,9 +466,12 @@ static void mark(access *x, int value)
     uint64_t runs = 1;
     for (uint32_t i = 0; i < x->v->n_table; i++)
         runs *= (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
-    note(x, runs, 1, oi_arena_printf(x->c->arena, "&s->keep.%s_written[%s]", x->t->name, text),
-         "1");
-    oi_out_line(&x->c->out, "s->keep.%s_written[%s] = %d;", x->t->name, text, value);
+    note(
+        x, runs, 1,
+        oi_arena_printf(x->c->arena, "&s->oi_keep.oi_written_%s[%s]", oi_c_field(x->c, x->t), text),
+        "1");
+    oi_out_line(&x->c->out, "s->oi_keep.oi_written_%s[%s] = %d;", oi_c_field(x->c, x->t), text,
+                value);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         if (has_loop[i])
             oi_out_close(&x->c->out, "");
@@ -487,7 +491,7 @@ static void measure(access *x)
     for (uint32_t i = 0; i < x->v->n_table; i++)
         oi_out_open(&x->c->out, "for (int64_t i%u = 0; i%u < %" PRId64 "; i%u++)", i, i,
                     x->v->most[i], i);
-    oi_out_open(&x->c->out, "if (s->keep.%s_written[%s])", x->t->name, text);
+    oi_out_open(&x->c->out, "if (s->oi_keep.oi_written_%s[%s])", oi_c_field(x->c, x->t), text);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         if (is_counted(x, i)) {
             oi_out_line(&x->c->out, "if (i%u >= %s)", i, x->size[i]);
@@ -517,13 +521,14 @@ static void lend_cache(access *x)
         q++;
     const char *place = place_text(x, offset_text(x, q));
     if (checks[0] == '\0') {
-        oi_out_line(o, "const %s *const %s = %s;", oi_c_type(to->dtype), to->name, place);
+        oi_out_line(o, "const %s *const %s = %s;", oi_c_type(to->dtype), oi_c_lent(x->c, to),
+                    place);
         return;
     }
-    oi_out_line(o, "const %s *%s;", oi_c_type(to->dtype), to->name);
+    oi_out_line(o, "const %s *%s;", oi_c_type(to->dtype), oi_c_lent(x->c, to));
     oi_out_brace(o);
     oi_out_text(o, checks);
-    oi_out_line(o, "%s = %s;", to->name, place);
+    oi_out_line(o, "%s = %s;", oi_c_lent(x->c, to), place);
     oi_out_close(o, "");
 }
 
@@ -618,7 +623,7 @@ static void count_cache(access *x)
         amount = oi_c_index(x->c, n->as.move.amount_var);
     else if (n->as.move.amount_var != OI_NO_ID)
         amount = oi_c_number(x->c, n->as.move.amount_var);
-    const char *place = oi_arena_printf(x->c->arena, "s->keep.%s", x->t->name);
+    const char *place = oi_arena_printf(x->c->arena, "s->oi_keep.%s", oi_c_field(x->c, x->t));
     oi_dtype t = x->t->dtype;
     note(x, 1, 8, oi_arena_printf(x->c->arena, "&%s", place),
          oi_arena_printf(x->c->arena, "sizeof %s", place));

@@ -207,7 +207,7 @@ void oi_c_find_reuse(oi_cprog *c)
 void oi_c_put_reuse(oi_cprog *c, uint32_t tensor)
 {
     if (tensor != OI_NO_ID && c->is_retyped[tensor])
-        oi_out_line(&c->out, "reuse(s->arena);");
+        oi_out_line(&c->out, "oi_reuse(s->oi_arena);");
 }
 
 void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k)
@@ -221,13 +221,13 @@ void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k)
 
 void oi_c_put_reuse_function(oi_cprog *c, const char *code)
 {
-    if (!oi_text_has_word(code, "reuse"))
+    if (!oi_text_has_word(code, "oi_reuse"))
         return;
     oi_out_line(&c->out, "/* Working memory takes values of another type from here on. Compilers "
                          "order reads and writes");
     oi_out_line(&c->out, " * by types: none of those before may sink below, none of those after "
                          "rise above. */");
-    oi_out_line(&c->out, "static inline void reuse(const void *arena)");
+    oi_out_line(&c->out, "static inline void oi_reuse(const void *arena)");
     oi_out_brace(&c->out);
     oi_out_line(&c->out, "__asm__ volatile(\"\" : : \"r\"(arena) : \"memory\");");
     oi_out_close(&c->out, "");

@@ -51,6 +51,24 @@ static void put_certificate(oi_cprog *c, oi_out *o)
     oi_out_line(o, " * of them side by side as you like. */");
 }
 
+static void put_name_rule(oi_cprog *c, oi_out *o)
+{
+    oi_out_line(
+        o, "/* Names: members are called as in the graph. A name gets x_ in front when it is a "
+           "keyword of C or");
+    oi_out_line(
+        o,
+        " * C++, a macro of a standard header, or begins with oi_. What begins with oi_, OI_ or "
+        "%s_",
+        c->name);
+    oi_out_line(o, " * is this program's own.%s",
+                c->u->renamed.n ? " Called otherwise here:" : " */");
+    for (size_t i = 0; i < c->u->renamed.n; i++)
+        oi_out_line(o, " *   %s is %s%s",
+                    oi_escaped(c->arena, oi_put_c_comment, c->u->renamed.at[i].was),
+                    c->u->renamed.at[i].is, i + 1 == c->u->renamed.n ? " */" : "");
+}
+
 const char *oi_c_step_name(oi_cprog *c, size_t graph)
 {
     return c->u->graphs.n > 1
@@ -77,27 +95,28 @@ static void put_struct(oi_cprog *c, oi_out *o)
         oi_c_async_members(c, o);
     if (c->u->per_node) {
         oi_out_line(o, "/* called after every node with what it wrote */");
-        oi_out_line(o, "void (*check)(void *ctx, const char *node, void *data, size_t size);");
-        oi_out_line(o, "void *check_ctx;");
+        oi_out_line(o, "void (*oi_check)(void *ctx, const char *node, void *data, size_t size);");
+        oi_out_line(o, "void *oi_check_ctx;");
         oi_c_count(c, pointer, 2 * pointer);
     }
     if (c->u->timed) {
         oi_out_line(o, "/* set it before the first step: called with -1 before a kernel, with its "
                        "number after it */");
-        oi_out_line(o, "void (*mark)(int kernel, int begins);");
+        oi_out_line(o, "void (*oi_mark)(int kernel, int begins);");
         oi_c_count(c, pointer, pointer);
     }
-    oi_out_line(o, "const unsigned char *weights;");
+    oi_out_line(o, "const unsigned char *oi_weights;");
     oi_c_count(c, pointer, pointer);
     if (oi_c_is_shared(c)) {
-        oi_out_line(o, "struct team *team; /* threads that share the steps (team.h): set it after "
-                       "init; NULL: none */");
+        oi_out_line(o,
+                    "struct team *oi_team; /* threads that share the steps (team.h): set it after "
+                    "init; NULL: none */");
         oi_c_count(c, pointer, pointer);
     }
     uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
     if (has_arena(c->u)) {
         oi_out_line(
-            o, "OI_ALIGNED(%u) unsigned char arena[%" PRIu64 "]; /* working memory of a step */",
+            o, "OI_ALIGNED(%u) unsigned char oi_arena[%" PRIu64 "]; /* working memory of a step */",
             OI_ALIGN, working);
         oi_c_count(c, OI_ALIGN, working);
     }
@@ -118,8 +137,13 @@ static void certify(oi_cprog *c, oi_certificate *k)
 
 void oi_c_certify(oi_unit *u, oi_certificate *out)
 {
-    oi_cprog c = {.u = u, .arena = u->arena, .name = u->name};
+    oi_cprog c = {.u = u,
+                  .arena = u->arena,
+                  .name = u->name,
+                  .settler = oi_settler_new(u->arena, oi_c_is_forbidden)};
     oi_out o = {0};
+    oi_c_mark_scalars(u);
+    oi_c_note_names(&c);
     oi_c_find_reuse(&c);
     oi_c_undo_plan(&c);
     put_struct(&c, &o);
@@ -136,6 +160,7 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     put_banner(c, &o,
                oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
     put_certificate(c, &o);
+    put_name_rule(c, &o);
     oi_out_line(&o, "#ifndef %s_H", c->name);
     oi_out_line(&o, "#define %s_H", c->name);
     oi_out_line(&o, "%s", "");
@@ -179,11 +204,12 @@ static void put_part(oi_cprog *c)
     const oi_sgraph *g = &c->u->graphs.at[c->graph];
     if (!g->blocks[g->program->entry].is_shared)
         return;
-    oi_out_line(&c->out, "static int %s_part(void *ctx, int part, int parts)", g->name);
+    oi_out_line(&c->out, "static int oi_part%u(void *ctx, int part, int parts)", c->graph);
     oi_out_brace(&c->out);
     if (are_read_together(c)) {
         oi_out_line(&c->out, "const %s *s = ctx;", c->name);
-        oi_out_line(&c->out, "team_read(s->team, part, s->weights, %" PRIu64 ", %" PRIu64 ");",
+        oi_out_line(&c->out,
+                    "team_read(s->oi_team, part, s->oi_weights, %" PRIu64 ", %" PRIu64 ");",
                     c->u->weights_bytes, c->u->target->tuning.read_together);
     }
     oi_out_line(&c->out, "return %s(ctx, part, parts);", oi_c_block_name(c, g->program->entry));
@@ -194,41 +220,43 @@ static void put_part(oi_cprog *c)
 /* The first value of every thread that goes on: what the first thread failed with. */
 static void put_meet(oi_cprog *c, const char *code)
 {
-    if (oi_c_is_shared(c) && strstr(code, "meet(s, part")) {
+    if (oi_c_is_shared(c) && strstr(code, "oi_meet(s, part")) {
         oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
                              "with, they all");
         oi_out_line(&c->out, " * know. Whoever waits asks for what lies at `next`. */");
-        oi_out_line(&c->out, "static int meet(%s *s, int part, int failed, const void *next)",
+        oi_out_line(&c->out, "static int oi_meet(%s *s, int part, int failed, const void *next)",
                     c->name);
         oi_out_brace(&c->out);
-        oi_out_line(&c->out, "return s->team ? team_meet(s->team, part, failed, next) : failed;");
+        oi_out_line(&c->out,
+                    "return s->oi_team ? team_meet(s->oi_team, part, failed, next) : failed;");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "next_piece(s, part")) {
+    if (oi_c_is_shared(c) && strstr(code, "oi_next_piece(s, part")) {
         oi_out_line(&c->out, "/* The next piece of what all do before they meet; 0: there is none. "
                              "*/");
-        oi_out_line(&c->out, "static int next_piece(%s *s, int part, team_piece *p)", c->name);
+        oi_out_line(&c->out, "static int oi_next_piece(%s *s, int part, team_piece *p)", c->name);
         oi_out_brace(&c->out);
-        oi_out_line(&c->out, "if (s->team)");
-        oi_out_line(&c->out, "    return team_take(s->team, part, p);");
+        oi_out_line(&c->out, "if (s->oi_team)");
+        oi_out_line(&c->out, "    return team_take(s->oi_team, part, p);");
         oi_out_line(&c->out, "return p->of++ == 0;");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "is_alone(s, part")) {
+    if (oi_c_is_shared(c) && strstr(code, "oi_is_alone(s, part")) {
         oi_out_line(&c->out, "/* As meet, but once all have come the first goes on alone, and then "
                              "lets the others go. */");
-        oi_out_line(&c->out, "static int is_alone(%s *s, int part, int *failed, const void *next)",
+        oi_out_line(&c->out,
+                    "static int oi_is_alone(%s *s, int part, int *failed, const void *next)",
                     c->name);
         oi_out_brace(&c->out);
-        oi_out_line(&c->out, "return s->team ? team_come(s->team, part, failed, next) : 1;");
+        oi_out_line(&c->out, "return s->oi_team ? team_come(s->oi_team, part, failed, next) : 1;");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
-        oi_out_line(&c->out, "static void let_go(%s *s, int failed)", c->name);
+        oi_out_line(&c->out, "static void oi_let_go(%s *s, int failed)", c->name);
         oi_out_brace(&c->out);
-        oi_out_line(&c->out, "if (s->team)");
-        oi_out_line(&c->out, "    team_go(s->team, failed);");
+        oi_out_line(&c->out, "if (s->oi_team)");
+        oi_out_line(&c->out, "    team_go(s->oi_team, failed);");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
@@ -255,17 +283,19 @@ static void put_step(oi_cprog *c)
     const char *block = oi_c_block_name(c, g->program->entry);
     const char *entry = oi_arena_printf(c->arena, "%s(s)", block);
     if (g->blocks[g->program->entry].is_shared)
-        entry = oi_arena_printf(c->arena, "s->team ? team_run(s->team, %s_part, s) : %s(s, 0, 1)",
-                                g->name, block);
+        entry = oi_arena_printf(c->arena,
+                                "s->oi_team ? team_run(s->oi_team, oi_part%u, s) : %s(s, 0, 1)",
+                                c->graph, block);
     if (g->program->n_consumers)
         oi_c_async_reset(c);
     if (c->undo != OI_UNDO_NONE) {
         bool logs = c->undo == OI_UNDO_LOG;
-        oi_out_line(o, logs ? "s->noted = 0;" : "memcpy(s->before, &s->keep, sizeof s->keep);");
+        oi_out_line(o, logs ? "s->oi_noted = 0;"
+                            : "memcpy(s->oi_before, &s->oi_keep, sizeof s->oi_keep);");
         oi_out_line(o, "const int failed = %s;", entry);
         oi_out_line(o, "if (failed)");
-        oi_out_line(o, logs ? "    take_back(s);"
-                            : "    memcpy(&s->keep, s->before, sizeof s->keep);");
+        oi_out_line(o, logs ? "    oi_take_back(s);"
+                            : "    memcpy(&s->oi_keep, s->oi_before, sizeof s->oi_keep);");
         oi_out_line(o, "return failed;");
     } else {
         oi_out_line(o, "return %s;", entry);
@@ -278,13 +308,13 @@ static void put_holes(oi_cprog *c, const char *code)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
-        if (!oi_text_has_word(code, oi_arena_printf(c->arena, "%s_has_%s", c->name, t->name)))
+        if (!oi_text_has_word(code, oi_arena_printf(c->arena, "oi_has_%s", t->name)))
             continue;
         oi_buf list = {0};
         for (uint64_t e = 0; e < t->n_entries; e++)
             oi_buf_printf(&list, "%s%d", e ? ", " : "", t->sources[e] != OI_NO_SOURCE);
         oi_out_line(&c->out, "/* which entries of %s the model has */", t->name);
-        oi_out_line(&c->out, "static const uint8_t %s_has_%s[] = {%s};", c->name, t->name,
+        oi_out_line(&c->out, "static const uint8_t oi_has_%s[] = {%s};", t->name,
                     oi_buf_to_arena(&list, c->arena));
         oi_out_line(&c->out, "%s", "");
     }
@@ -333,10 +363,10 @@ static void put_mixed(const oi_cprog *c, oi_out *o)
         return;
     oi_out_line(o, "/* of kernels whose rows run abreast: their steps are mixed */");
     oi_out_line(o, "#if defined(__GNUC__) && !defined(__clang__)");
-    oi_out_line(o,
-                "#define MIXED __attribute__((optimize(\"schedule-insns\", \"sched-pressure\")))");
+    oi_out_line(
+        o, "#define OI_MIXED __attribute__((optimize(\"schedule-insns\", \"sched-pressure\")))");
     oi_out_line(o, "#else");
-    oi_out_line(o, "#define MIXED");
+    oi_out_line(o, "#define OI_MIXED");
     oi_out_line(o, "#endif");
     oi_out_line(o, "%s", "");
 }
@@ -390,7 +420,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s)
 {
     const oi_node *n = s->node->source;
-    oi_out_line(&c->out, "s->check(s->check_ctx, \"%s:%" PRIu64 "\", %s, %s);",
+    oi_out_line(&c->out, "s->oi_check(s->oi_check_ctx, \"%s:%" PRIu64 "\", %s, %s);",
                 oi_c_program(c)->blocks[n->block].source->name.text, n->index,
                 oi_c_address(c, &s->a), oi_c_bytes(c, s->a.tensor));
 }
@@ -404,7 +434,11 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)
 
 void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files)
 {
-    oi_cprog c = {.u = u, .arena = u->arena, .name = u->name, .hash = hash};
+    oi_cprog c = {.u = u,
+                  .arena = u->arena,
+                  .name = u->name,
+                  .hash = hash,
+                  .settler = oi_settler_new(u->arena, oi_c_is_forbidden)};
     c.certificate = *k;
     oi_c_find_reuse(&c);
     oi_c_undo_plan(&c);

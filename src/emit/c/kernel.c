@@ -14,13 +14,9 @@ static bool lie_apart(const oi_skernel *k)
     return true;
 }
 
-static const char **port_names(oi_cprog *c, const oi_skernel *k)
+static const char *kernel_name(oi_cprog *c, const oi_skernel *k)
 {
-    const char **names = oi_kernel_port_names(c->arena, c->u, k);
-    for (size_t i = 0; i < k->ports.n; i++)
-        if (oi_c_is_reserved(names[i]))
-            names[i] = oi_arena_printf(c->arena, "%s_%zu", names[i], i);
-    return names;
+    return oi_arena_printf(c->arena, "kernel_%s", k->name);
 }
 
 bool oi_c_is_mixed(const oi_skernel *k)
@@ -47,7 +43,7 @@ static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
         return used;
     oi_out before = c->out;
     c->out = (oi_out){0};
-    put_body(c, k, port_names(c, k));
+    put_body(c, k, oi_c_port_names(c, k));
     oi_buf_putc(&c->out.buf, '\0');
     for (size_t i = 0; i < k->scalars.n; i++)
         used[i] = oi_text_has_word(c->out.buf.text, k->scalars.at[i].name);
@@ -82,8 +78,8 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_call(&c->out,
-                oi_arena_printf(c->arena, "%sstatic %s %s(%s)", oi_c_is_mixed(k) ? "MIXED " : "",
-                                k->can_fail ? "int" : "void", k->name, list));
+                oi_arena_printf(c->arena, "%sstatic %s %s(%s)", oi_c_is_mixed(k) ? "OI_MIXED " : "",
+                                k->can_fail ? "int" : "void", kernel_name(c, k), list));
 }
 
 /* Rows that only this kernel uses. */
@@ -124,7 +120,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
-    case OI_ARG_FINISH: return oi_arena_printf(c->arena, "%s_sum, ports", k->name);
+    case OI_ARG_FINISH: return oi_arena_printf(c->arena, "finish_%s, ports", k->name);
     case OI_ARG_NEXT: return k->has_next ? "next" : "NULL";
     case OI_ARG_FIRST: return k->split.extent ? "first" : "0";
     case OI_ARG_LAST:
@@ -235,7 +231,7 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
                          .unit = c->u,
                          .kernel = k,
                          .ports = names};
-    oi_out_line(&c->out, "static inline __attribute__((always_inline)) void %s_sum(", k->name);
+    oi_out_line(&c->out, "static inline __attribute__((always_inline)) void finish_%s(", k->name);
     const char *index = lang_of(c)->index;
     oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, int32_t acc)", index,
                 index, index, index);
@@ -261,8 +257,9 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
 
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
 {
+    const size_t before = c->out.buf.n;
     c->graph = k->graph;
-    const char **names = port_names(c, k);
+    const char **names = oi_c_port_names(c, k);
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
     if (k->recipe && (k->plan->doc || k->call)) /* its loops stand elsewhere: say what for */
         oi_out_line(&c->out, "/* %s */", k->plan->doc ? k->plan->doc : k->call->op->doc);
@@ -275,6 +272,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
         oi_out_line(&c->out, "return 0;");
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
+    oi_settle(c->settler, &c->out.buf, before);
 }
 
 /* -- calls -- */
@@ -380,10 +378,10 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         oi_buf_puts(&text, c->rows);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {
-        oi_out_call(&c->out, oi_arena_printf(c->arena, "%s(%s);", k->name, list));
+        oi_out_call(&c->out, oi_arena_printf(c->arena, "%s(%s);", kernel_name(c, k), list));
         return;
     }
     c->fails = true;
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = %s(%s);", k->name, list));
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = %s(%s);", kernel_name(c, k), list));
     oi_c_put_failed(c);
 }

@@ -15,14 +15,14 @@ static const char *place(oi_cprog *c, const oi_tensor *t, uint32_t id)
 
 static void put_read(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 {
-    oi_out_line(o, "static void read_%s(%s *s)", g->name, c->name);
+    oi_out_line(o, "static void \1read_graph_%s(%s *s)", g->name, c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < g->inputs.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[g->inputs.at[i]];
         if (t->size_bytes == 0)
             continue;
-        oi_out_line(o, "get(%s, %" PRIu64 ");", place(c, t, g->inputs.at[i]), t->size_bytes);
+        oi_out_line(o, "\1get(%s, %" PRIu64 ");", place(c, t, g->inputs.at[i]), t->size_bytes);
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
@@ -30,15 +30,16 @@ static void put_read(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 
 static void put_write(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 {
-    oi_out_line(o, "static void write_%s(%s *s)", g->name, c->name);
+    oi_out_line(o, "static void \1write_graph_%s(%s *s)", g->name, c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < g->outputs.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[g->outputs.at[i]];
         if (t->space == OI_SPACE_STATE || (t->var && t->var->is_prefix))
             continue; /* written below; no value of its own */
-        oi_out_line(o, "put('o', \"%s\", 0, NULL, NULL, %s, %s);", t->var ? t->var->name : t->name,
-                    place(c, t, g->outputs.at[i]), oi_c_bytes(c, g->outputs.at[i]));
+        oi_out_line(o, "\1put('o', \"%s\", 0, NULL, NULL, %s, %s);",
+                    t->var ? t->var->name : t->name, place(c, t, g->outputs.at[i]),
+                    oi_c_bytes(c, g->outputs.at[i]));
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
@@ -47,7 +48,7 @@ static void put_write(oi_cprog *c, oi_out *o, const oi_sgraph *g)
 static void put_state(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "/* What lasts: the room for it, how much of that is in use, the contents. */");
-    oi_out_line(o, "static void write_state(%s *s)", c->name);
+    oi_out_line(o, "static void \1write_state(%s *s)", c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < c->u->stores.n; i++) {
@@ -60,9 +61,10 @@ static void put_state(oi_cprog *c, oi_out *o)
         if (v->rank)
             oi_out_line(o, "static const int64_t %s[] = {%s};", room,
                         oi_buf_to_arena(&most, c->arena));
-        oi_out_line(o, "put('s', \"%s\", %u, %s, %s, %s, %" PRIu64 ");", t->var->name, v->rank,
-                    room, v->grows ? oi_arena_printf(c->arena, "s->keep.%s_size", t->name) : room,
-                    place(c, t, v->tensor), oi_tensor_bytes(t));
+        oi_out_line(
+            o, "\1put('s', \"%s\", %u, %s, %s, %s, %" PRIu64 ");", t->var->name, v->rank, room,
+            v->grows ? oi_arena_printf(c->arena, "s->oi_keep.oi_size_%s", oi_c_field(c, t)) : room,
+            place(c, t, v->tensor), oi_tensor_bytes(t));
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
@@ -70,47 +72,47 @@ static void put_state(oi_cprog *c, oi_out *o)
 
 static const char put_text[] =
     "/* Inputs, all of them. */\n"
-    "static void get(void *to, size_t size)\n"
+    "static void \1get(void *to, size_t size)\n"
     "{\n"
     "    if (hal_read(to, size) != 1)\n"
     "        hal_stop(2, \"the input is cut short\");\n"
     "}\n\n"
-    "static void give(const void *from, size_t size)\n"
+    "static void \1give(const void *from, size_t size)\n"
     "{\n"
     "    if (!hal_write(from, size))\n"
     "        hal_stop(3, \"the output cannot be written\");\n"
     "}\n\n"
-    "static void flush(void)\n"
+    "static void \1flush(void)\n"
     "{\n"
     "    if (!hal_flush())\n"
     "        hal_stop(3, \"the output cannot be written\");\n"
     "}\n\n"
     "/* One record: kind, lengths, name, dims in two forms where it has any, contents. */\n"
-    "static void put(char kind, const char *name, uint64_t rank, const int64_t *room,\n"
+    "static void \1put(char kind, const char *name, uint64_t rank, const int64_t *room,\n"
     "                const int64_t *used, const void *data, uint64_t size)\n"
     "{\n"
     "    uint64_t head[4] = {(uint64_t)kind, 0, rank, size};\n"
     "    while (name[head[1]])\n"
     "        head[1]++;\n"
-    "    give(head, sizeof head);\n"
-    "    give(name, (size_t)head[1]);\n"
+    "    \1give(head, sizeof head);\n"
+    "    \1give(name, (size_t)head[1]);\n"
     "    if (rank) {\n"
-    "        give(room, (size_t)rank * sizeof *room);\n"
-    "        give(used, (size_t)rank * sizeof *used);\n"
+    "        \1give(room, (size_t)rank * sizeof *room);\n"
+    "        \1give(used, (size_t)rank * sizeof *used);\n"
     "    }\n"
     "    if (size)\n"
-    "        give(data, (size_t)size);\n"
+    "        \1give(data, (size_t)size);\n"
     "}\n\n";
 
 static const char check_text[] =
     "/* Per-node runs: what the node gave goes out, what it should have given comes in. */\n"
-    "static void check(void *ctx, const char *node, void *data, size_t size)\n"
+    "static void \1check(void *ctx, const char *node, void *data, size_t size)\n"
     "{\n"
     "    (void)ctx;\n"
-    "    put('n', node, 0, NULL, NULL, data, size);\n"
-    "    flush();\n"
+    "    \1put('n', node, 0, NULL, NULL, data, size);\n"
+    "    \1flush();\n"
     "    if (size)\n"
-    "        get(data, size);\n"
+    "        \1get(data, size);\n"
     "}\n\n";
 
 /* A function that reads a graph's number and its inputs; and one that steps it. */
@@ -118,7 +120,7 @@ static void put_choice(oi_cprog *c, oi_out *o)
 {
     const oi_unit *u = c->u;
     oi_out_line(o, "/* Which graph comes next, its inputs read; -1 at the end. */");
-    oi_out_line(o, "static int next_graph(void)");
+    oi_out_line(o, "static int \1next_graph(void)");
     oi_out_brace(o);
     oi_out_line(o, "uint8_t graph;");
     oi_out_line(o, "const int found = hal_read(&graph, 1);");
@@ -128,18 +130,18 @@ static void put_choice(oi_cprog *c, oi_out *o)
     oi_out_line(o, "    hal_stop(2, \"the input cannot be read\");");
     oi_out_open(o, "switch (graph)");
     for (size_t g = 0; g < u->graphs.n; g++)
-        oi_out_line(o, "case %zu: read_%s(&program); break;", g, u->graphs.at[g].name);
+        oi_out_line(o, "case %zu: \1read_graph_%s(&\1program); break;", g, u->graphs.at[g].name);
     oi_out_line(o, "default: hal_stop(2, \"the input names a graph that is not there\");");
     oi_out_close(o, "");
     oi_out_line(o, "return graph;");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
-    oi_out_line(o, "static int step_graph(int graph)");
+    oi_out_line(o, "static int \1step_graph(int graph)");
     oi_out_brace(o);
     oi_out_open(o, "switch (graph)");
     for (size_t g = 0; g < u->graphs.n; g++) {
         const char *own = u->graphs.at[g].name;
-        oi_out_line(o, "case %zu: return %s%s%s_step(&program);", g, c->name,
+        oi_out_line(o, "case %zu: return %s%s%s_step(&\1program);", g, c->name,
                     u->graphs.n > 1 ? "_" : "", u->graphs.n > 1 ? own : "");
     }
     oi_out_line(o, "default: return -1;");
@@ -151,47 +153,47 @@ static void put_choice(oi_cprog *c, oi_out *o)
 static const char time_text[] =
     "/* A record with the time of each of n steps on the same inputs, in ns. Memory that is full\n"
     " * starts anew. */\n"
-    "static void time_steps(int graph, long n)\n"
+    "static void \1time_steps(int graph, long n)\n"
     "{\n"
     "    for (long i = 0; i < n; i++) {\n"
     "        uint64_t time = hal_clock();\n"
-    "        if (step_graph(graph) != 0) {\n"
-    "            NAME_reset(&program);\n"
+    "        if (\1step_graph(graph) != 0) {\n"
+    "            NAME_reset(&\1program);\n"
     "            time = hal_clock();\n"
-    "            if (step_graph(graph) != 0)\n"
+    "            if (\1step_graph(graph) != 0)\n"
     "                return;\n"
     "        }\n"
     "        time = hal_clock() - time;\n"
-    "        put('t', \"\", 0, NULL, NULL, &time, sizeof time);\n";
+    "        \1put('t', \"\", 0, NULL, NULL, &time, sizeof time);\n";
 
 static const char mark_text[] =
     "/* Timed programs: ns and runs of each kernel in this step, and in the one that was quickest "
     "with\n"
     " * it. */\n"
-    "static uint64_t spent[KERNELS], runs[KERNELS], least[KERNELS], since;\n\n"
-    "static void mark(int kernel, int begins)\n"
+    "static uint64_t \1spent[\1KERNELS], \1runs[\1KERNELS], \1least[\1KERNELS], \1since;\n\n"
+    "static void \1mark(int kernel, int begins)\n"
     "{\n"
     "    const uint64_t now = hal_clock();\n"
     "    if (kernel >= 0) {\n"
-    "        spent[kernel] += now - since;\n"
-    "        runs[kernel] += (uint64_t)begins;\n"
+    "        \1spent[kernel] += now - \1since;\n"
+    "        \1runs[kernel] += (uint64_t)begins;\n"
     "    }\n"
-    "    since = hal_clock();\n"
+    "    \1since = hal_clock();\n"
     "}\n\n"
-    "static void put_marks(void)\n"
+    "static void \1put_marks(void)\n"
     "{\n"
-    "    for (int i = 0; i < KERNELS; i++) {\n"
-    "        const uint64_t both[2] = {least[i], runs[i]};\n"
-    "        put('k', \"\", 0, NULL, NULL, both, sizeof both);\n"
+    "    for (int i = 0; i < \1KERNELS; i++) {\n"
+    "        const uint64_t both[2] = {\1least[i], \1runs[i]};\n"
+    "        \1put('k', \"\", 0, NULL, NULL, both, sizeof both);\n"
     "    }\n"
     "}\n\n"
-    "static void next_marks(int is_last)\n"
+    "static void \1next_marks(int is_last)\n"
     "{\n"
-    "    for (int i = 0; i < KERNELS; i++) {\n"
-    "        if (runs[i] && (!least[i] || spent[i] < least[i]))\n"
-    "            least[i] = spent[i];\n"
-    "        spent[i] = 0;\n"
-    "        runs[i] = is_last ? runs[i] : 0;\n"
+    "    for (int i = 0; i < \1KERNELS; i++) {\n"
+    "        if (\1runs[i] && (!\1least[i] || \1spent[i] < \1least[i]))\n"
+    "            \1least[i] = \1spent[i];\n"
+    "        \1spent[i] = 0;\n"
+    "        \1runs[i] = is_last ? \1runs[i] : 0;\n"
     "    }\n"
     "}\n\n";
 
@@ -203,7 +205,7 @@ static void put_marking(oi_cprog *c, oi_out *o)
         n += c->u->kernels.at[k].is_used;
     if (!c->u->timed)
         return;
-    oi_out_line(o, "enum { KERNELS = %zu };", n ? n : 1);
+    oi_out_line(o, "enum { \1KERNELS = %zu };", n ? n : 1);
     oi_out_line(o, "%s", "");
     oi_out_text(o, mark_text);
 }
@@ -247,15 +249,15 @@ static void put_start(oi_cprog *c, oi_out *o)
         oi_out_line(o, "    hal_stop(5, lacks);");
     }
     if (is_large(c, c->certificate.struct_bytes))
-        oi_out_line(o, "hal_enlarge(&program, sizeof program);");
+        oi_out_line(o, "hal_enlarge(&\1program, sizeof \1program);");
 }
 
 static const char take_weights_text[] =
-    "static void take_weights(const void *weights, size_t size)\n"
+    "static void \1take_weights(const void *weights, size_t size)\n"
     "{\n"
     "    int error = NAME_check_weights(weights, size);\n"
     "    if (error == NAME_OK)\n"
-    "        error = NAME_init(&program, weights, size);\n"
+    "        error = NAME_init(&\1program, weights, size);\n"
     "    if (error == NAME_ERROR_WEIGHTS_DAMAGED)\n"
     "        hal_stop(1, \"the weights are damaged\");\n"
     "    if (error != NAME_OK)\n"
@@ -270,7 +272,7 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_line(o, "int main(void)");
         oi_out_brace(o);
         put_start(c, o);
-        oi_out_line(o, "take_weights(%s_weights, sizeof %s_weights);", n, n);
+        oi_out_line(o, "\1take_weights(%s_weights, sizeof %s_weights);", n, n);
     } else {
         put_named(c, o, hosted_text);
         oi_out_line(o, "int main(int argc, char **argv)");
@@ -281,7 +283,7 @@ static void put_weights(oi_cprog *c, oi_out *o)
                     is_large(c, c->u->weights_bytes) ? "load" : "map");
         oi_out_line(o, "if (!weights)");
         oi_out_line(o, "    hal_stop(1, \"the weights cannot be read\");");
-        oi_out_line(o, "take_weights(weights, size);");
+        oi_out_line(o, "\1take_weights(weights, size);");
     }
     if (oi_c_is_shared(c)) {
         uint64_t most = c->u->target->cpu.threads;
@@ -289,27 +291,27 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_line(o, "static team threads;");
         oi_out_line(o, "if (team_start(&threads, wish ? atoi(wish) : %s) > 1)",
                     most ? oi_arena_printf(c->arena, "%" PRIu64, most) : "team_processors()");
-        oi_out_line(o, "    program.team = &threads;");
+        oi_out_line(o, "    \1program.oi_team = &threads;");
     }
 }
 
 /* One step and all it shows. */
 static void put_take_step(oi_cprog *c, oi_out *o)
 {
-    oi_out_line(o, "static void take_step(int graph)");
+    oi_out_line(o, "static void \1take_step(int graph)");
     oi_out_brace(o);
     if (oi_c_is_freestanding(c))
         oi_out_line(o, "const uint64_t begin = hal_clock();");
-    oi_out_line(o, "const int32_t result = step_graph(graph);");
+    oi_out_line(o, "const int32_t result = \1step_graph(graph);");
     if (oi_c_is_freestanding(c))
         oi_out_line(o, "hal_took(hal_clock() - begin);");
     for (size_t g = 0; g < c->u->graphs.n; g++) {
         oi_out_line(o, "if (result == 0 && graph == %zu)", g);
-        oi_out_line(o, "    write_%s(&program);", c->u->graphs.at[g].name);
+        oi_out_line(o, "    \1write_graph_%s(&\1program);", c->u->graphs.at[g].name);
     }
-    oi_out_line(o, "write_state(&program);");
-    oi_out_line(o, "put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
-    oi_out_line(o, "flush();");
+    oi_out_line(o, "\1write_state(&\1program);");
+    oi_out_line(o, "\1put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
+    oi_out_line(o, "\1flush();");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }
@@ -321,27 +323,27 @@ static void put_loop(oi_cprog *c, oi_out *o)
     put_named(c, o, usage_text);
     put_weights(c, o);
     if (u->per_node)
-        oi_out_line(o, "program.check = check;");
+        oi_out_line(o, "\1program.oi_check = \1check;");
     if (u->timed)
-        oi_out_line(o, "program.mark = mark;");
+        oi_out_line(o, "\1program.oi_mark = \1mark;");
     if (!u->embeds)
         oi_out_line(o, "int at = 2;");
-    oi_out_open(o, "for (int graph; (graph = next_graph()) >= 0;)");
+    oi_out_open(o, "for (int graph; (graph = \1next_graph()) >= 0;)");
     if (!u->embeds) {
         oi_out_open(o, "if (argc > 2)");
-        oi_out_line(o, "time_steps(graph, strtol(argv[at], NULL, 10));");
+        oi_out_line(o, "\1time_steps(graph, strtol(argv[at], NULL, 10));");
         oi_out_line(o, "if (++at == argc)");
         oi_out_line(o, "    break;");
         oi_out_line(o, "continue;");
         oi_out_close(o, "");
     }
-    oi_out_line(o, "take_step(graph);");
+    oi_out_line(o, "\1take_step(graph);");
     oi_out_close(o, "");
     if (!u->embeds) {
         oi_out_line(o, "if (at < argc)");
         oi_out_line(o, "    hal_stop(2, \"the input is cut short\");");
     }
-    oi_out_line(o, "flush();");
+    oi_out_line(o, "\1flush();");
     oi_out_line(o, "hal_stop(0, NULL);");
     oi_out_close(o, "");
 }
@@ -363,7 +365,7 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (section && *section)
         oi_out_line(&o, "__attribute__((section(%s)))",
                     oi_escaped(c->arena, oi_put_c_string, section));
-    oi_out_line(&o, "static %s program;", c->name);
+    oi_out_line(&o, "static %s \1program;", c->name);
     oi_out_line(&o, "%s", "");
     oi_out_text(&o, put_text);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
@@ -380,10 +382,11 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (!c->u->embeds) {
         put_named(c, &o, time_text);
         oi_out_text(&o, c->u->timed
-                            ? "        next_marks(i + 1 == n);\n    }\n    put_marks();\n}\n\n"
+                            ? "        \1next_marks(i + 1 == n);\n    }\n    \1put_marks();\n}\n\n"
                             : "    }\n}\n\n");
     }
     put_loop(c, &o);
+    oi_settle(c->settler, &o.buf, 0); /* this file's own names give way to the program's */
     oi_c_add_file(c, files, "main.c", &o);
 }
 

@@ -17,7 +17,8 @@ const oi_program *oi_c_program(const oi_cprog *c)
 const char *oi_c_index(oi_cprog *c, uint32_t index)
 {
     const oi_program *p = oi_c_program(c);
-    return oi_c_local(c->arena, p->symbols->list.at[p->first_index + index].name);
+    return oi_arena_printf(c->arena, OI_FROM_GRAPH "%s",
+                           p->symbols->list.at[p->first_index + index].name);
 }
 
 /* -- expressions -- */
@@ -147,19 +148,16 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
 
 /* -- places -- */
 
-/* What the host shares with a graph is called as the graph calls it; with several graphs each has
- * a struct of its own for that. */
-static const char *own_name(const oi_cprog *c, const oi_tensor *t)
+const char *oi_c_lent(oi_cprog *c, const oi_tensor *t)
 {
-    bool apart = t->space != OI_SPACE_STATE && c->u->graphs.n > 1;
-    return apart && t->var && !oi_c_is_reserved(t->var->name) ? t->var->name : t->name;
+    return oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", t->name);
 }
 
 const char *oi_c_member(oi_cprog *c, const oi_tensor *t)
 {
-    const char *name = own_name(c, t);
+    const char *name = oi_c_field(c, t);
     if (t->space == OI_SPACE_STATE)
-        return oi_arena_printf(c->arena, "s->keep.%s", name);
+        return oi_arena_printf(c->arena, "s->oi_keep.%s", name);
     return c->u->graphs.n > 1
                ? oi_arena_printf(c->arena, "s->%s.%s", c->u->graphs.at[t->graph].name, name)
                : oi_arena_printf(c->arena, "s->%s", name);
@@ -170,10 +168,10 @@ static const char *base_address(oi_cprog *c, const oi_tensor *t)
     const char *type = oi_c_type(t->dtype);
     switch (t->space) {
     case OI_SPACE_WEIGHTS:
-        return oi_arena_printf(c->arena, "(const %s *)(s->weights + %" PRIu64, type, t->offset);
+        return oi_arena_printf(c->arena, "(const %s *)(s->oi_weights + %" PRIu64, type, t->offset);
     case OI_SPACE_ARENA:
-        return oi_arena_printf(c->arena, "(%s *)(s->arena + %" PRIu64, type, t->offset);
-    case OI_SPACE_LENT: return t->name;
+        return oi_arena_printf(c->arena, "(%s *)(s->oi_arena + %" PRIu64, type, t->offset);
+    case OI_SPACE_LENT: return oi_c_lent(c, t);
     default: return oi_c_member(c, t);
     }
 }
@@ -222,7 +220,7 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
 const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim)
 {
     const oi_tensor *t = &c->u->tensors.at[tensor];
-    return t->run_dims >> dim & 1 ? oi_arena_printf(c->arena, "s->%s_dims[%u]", t->name, dim)
+    return t->run_dims >> dim & 1 ? oi_arena_printf(c->arena, "s->oi_dims_%s[%u]", t->name, dim)
                                   : oi_arena_printf(c->arena, "%" PRId64, t->dims[dim]);
 }
 
@@ -305,7 +303,7 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
     }
     if (p->n_entry && has_holes(t) && !is_there(t, p)) {
         c->fails = true;
-        oi_out_line(&c->out, "if (!%s_has_%s[%s])", c->name, t->name, entry_text(c, t, p));
+        oi_out_line(&c->out, "if (!oi_has_%s[%s])", t->name, entry_text(c, t, p));
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }
 }
@@ -335,7 +333,7 @@ uint64_t oi_c_pointer_bytes(const oi_cprog *c)
 static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
 {
     oi_buf shape = {0};
-    const char *name = own_name(c, t);
+    const char *name = oi_c_field(c, t);
     put_shape(&shape, t);
     const char *text = oi_buf_to_arena(&shape, c->arena);
     uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
@@ -357,14 +355,14 @@ static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)
     if (v->grows)
         oi_c_count(c, 8, 8 * (uint64_t)v->rank);
     if (v->grows)
-        oi_out_line(o, "int64_t %s_size[%u]; /* current sizes */", t->name, v->rank);
+        oi_out_line(o, "int64_t oi_size_%s[%u]; /* current sizes */", oi_c_field(c, t), v->rank);
     if (v->has_marks) {
         uint64_t n = 1;
         for (uint32_t a = 0; a < v->n_table; a++)
             n *= (uint64_t)v->most[a];
         oi_c_count(c, 1, n ? n : 1);
-        oi_out_line(o, "uint8_t %s_written[%" PRIu64 "]; /* which entries exist */", t->name,
-                    n ? n : 1);
+        oi_out_line(o, "uint8_t oi_written_%s[%" PRIu64 "]; /* which entries exist */",
+                    oi_c_field(c, t), n ? n : 1);
     }
 }
 
@@ -402,10 +400,10 @@ void oi_c_keep_members(oi_cprog *c, oi_out *o)
     for (size_t i = 0; i < c->u->stores.n; i++)
         store_members(c, o, &c->u->stores.at[i]);
     if (c->u->stores.n == 0) {
-        oi_out_line(o, "uint8_t nothing;");
+        oi_out_line(o, "uint8_t oi_nothing;");
         oi_c_count(c, 1, 1);
     }
-    uint64_t n = close_struct(c, o, &ours, " keep; /* what lasts from step to step */");
+    uint64_t n = close_struct(c, o, &ours, " oi_keep; /* what lasts from step to step */");
     c->certificate.state_bytes = c->u->stores.n ? n : 0;
 }
 
@@ -416,7 +414,7 @@ static void length_members(oi_cprog *c, oi_out *o)
         const oi_tensor *t = &c->u->tensors.at[i];
         if (!t->run_dims || (t->space == OI_SPACE_NONE && !t->is_told))
             continue;
-        oi_out_line(o, "int64_t %s_dims[%u]; /* of %s now */", t->name, t->rank, t->name);
+        oi_out_line(o, "int64_t oi_dims_%s[%u]; /* of %s now */", t->name, t->rank, t->name);
         oi_c_count(c, 8, 8 * (uint64_t)t->rank);
     }
 }

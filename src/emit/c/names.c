@@ -1,59 +1,209 @@
-/* names.c: words that emitted C uses itself, so that no variable, graph or program is called so. */
+/* names.c: what the graph and the caller call things, in C.
+ *
+ * Own words are apart by their shape: members and functions of ours begin with oi_, kernels with
+ * kernel_, blocks with block; locals are settled (emit/settle.c). What the graph names keeps its
+ * name but where C or C++ has another use for it wherever it stands: keywords, and macros of
+ * standard headers, which a host may include before NAME.h. Such a name, and one that begins with
+ * oi_, gets x_ in front. The program's own name also is a type at file scope and several files: it
+ * gets program_ in front when a standard header or a file beside it is called so. */
 #include "emit/c/c.h"
 
-static const char *const reserved[] = {
-    /* the language's */
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
-    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
-    "unsigned", "void", "volatile", "while", "asm", "typeof", "bool", "true", "false", "main",
-    /* C++'s: the header is for it, too */
-    "alignas", "alignof", "and", "and_eq", "bitand", "bitor", "catch", "char8_t", "char16_t",
-    "char32_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast",
-    "consteval", "constexpr", "constinit", "decltype", "delete", "dynamic_cast", "explicit",
-    "export", "friend", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
-    "operator", "or", "or_eq", "private", "protected", "public", "reinterpret_cast", "requires",
-    "static_assert", "static_cast", "template", "this", "thread_local", "throw", "try", "typeid",
-    "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
-    /* the library's */
-    "NULL", "NAN", "INFINITY", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
-    "uint32_t", "uint64_t", "size_t", "memcpy", "memset", "memcmp", "memmove", "exit", "strtol",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
-    "atanh", "pow", "erf", "erfc", "tgamma", "lgamma", "round", "rint", "fmod", "remainder", "log2",
-    "log10", "log1p", "exp2", "exp10", "expm1", "cbrt", "hypot", "fmin", "fmax", "fdim", "frexp",
-    "ldexp", "modf", "nan", "scalb", "logb", "drem", "significand", "finite", "signgam", "div",
-    "labs", "ldiv", "rand", "random", "malloc", "calloc", "realloc", "free", "abort", "system",
-    "remove", "rename", "puts", "printf", "getc", "putc", "link", "unlink", "open", "close", "dup",
-    "pipe", "access", "stat", "sync", "sleep", "pause", "nice", "mmap", "strlen", "strcmp", "abs",
-    "exp", "log", "sqrt", "fma", "floor", "ceil", "trunc", "fabs", "isnan", "isinf", "time",
-    "clock", "read", "write", "signal", "select", "index", "y0", "y1", "yn", "j0", "j1", "jn",
-    "gamma", "unix", "linux",
-    /* members of the program's struct, locals of its functions, functions of main.c */
-    "keep", "weights", "arena", "waits", "before", "check", "check_ctx", "s", "failed", "from",
-    "to", "e", "end", "hash", "bytes", "size", "head", "program", "put", "get", "give", "flush",
-    "take_weights", "next_graph", "step_graph", "take_step", "time_steps", "state", "argc", "argv",
-    "graph", "result", "nothing", "team", "meet", "part", "parts", "threads", "wish", "note",
-    "noted", "take_back", "lane", "at", "width", "turn", "made", "need", "piece", "next_piece",
-    "team_piece", "is_alone", "let_go", "reuse"};
+#include "device/device.h"
 
-bool oi_c_is_reserved(const char *name)
+extern const oi_embedded oi_c_word_lists[]; /* generated from words/: sorted, a word per line */
+
+/* -1, 0 or 1: the word that ends with the line against the name. */
+static int compare_line(const char *line, const char *end, const char *name)
 {
-    for (size_t i = 0; i < OI_COUNT(reserved); i++)
-        if (strcmp(reserved[i], name) == 0)
+    for (; line < end && *line != '\n'; line++, name++)
+        if (*line != *name)
+            return (unsigned char)*line < (unsigned char)*name ? -1 : 1;
+    return *name ? -1 : 0;
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+    const oi_embedded *e = oi_c_word_lists;
+    while (strcmp(e->name, list) != 0)
+        e++;
+    const char *text = (const char *)e->text, *low = text, *high = text + e->size;
+    while (low < high) { /* both begin a line */
+        const char *line = low + (high - low) / 2;
+        while (line > low && line[-1] != '\n')
+            line--;
+        const int order = compare_line(line, high, name);
+        if (order == 0)
+            return true;
+        if (order > 0) {
+            high = line;
+            continue;
+        }
+        while (line < high && *line != '\n')
+            line++;
+        low = line + 1;
+    }
+    return false;
+}
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* The compiler's: __func__, _Bool, _Static_assert. */
+static bool is_internal(const char *name)
+{
+    return name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z'));
+}
+
+bool oi_c_is_forbidden(const char *name)
+{
+    return is_internal(name) || begins(name, "oi_") || begins(name, "OI_") ||
+           is_listed("keywords", name) || is_listed("macros", name);
+}
+
+/* -- members -- */
+
+/* Whether something in the same struct has that name. */
+static bool is_beside(const oi_cprog *c, const oi_tensor *t, const char *name)
+{
+    for (size_t i = 0; t->space == OI_SPACE_STATE && i < c->u->stores.n; i++)
+        if (strcmp(c->u->tensors.at[c->u->stores.at[i].tensor].var->name, name) == 0)
+            return true;
+    return t->space != OI_SPACE_STATE &&
+           oi_symbols_find(c->u->graphs.at[t->graph].program->symbols, name) != NULL;
+}
+
+const char *oi_c_field(const oi_cprog *c, const oi_tensor *t)
+{
+    const char *wanted = t->var ? t->var->name : t->name, *name = wanted;
+    while (oi_c_is_forbidden(name) || (name != wanted && is_beside(c, t, name)))
+        name = oi_arena_printf(c->arena, "x_%s", name);
+    return name;
+}
+
+static void note_fields(oi_cprog *c, const uint32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[ids[i]];
+        const bool is_member = t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT;
+        if (is_member && t->var)
+            oi_unit_note_name(c->u, t->var->name, oi_c_field(c, t));
+    }
+}
+
+void oi_c_note_names(oi_cprog *c)
+{
+    for (size_t g = 0; g < c->u->graphs.n; g++) {
+        note_fields(c, c->u->graphs.at[g].inputs.at, c->u->graphs.at[g].inputs.n);
+        note_fields(c, c->u->graphs.at[g].outputs.at, c->u->graphs.at[g].outputs.n);
+    }
+    for (size_t i = 0; i < c->u->stores.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[c->u->stores.at[i].tensor];
+        oi_unit_note_name(c->u, t->var->name, oi_c_field(c, t));
+    }
+}
+
+/* -- programs and graphs -- */
+
+/* "block", any digits, "_" */
+static bool is_block_name(const char *name)
+{
+    if (!begins(name, "block"))
+        return false;
+    name += 5;
+    return name[strspn(name, "0123456789")] == '_';
+}
+
+/* Files beside NAME.h and NAME.c, targets of make and CMake; as a file system may see them that
+ * takes A for a. */
+static bool is_beside_program(const char *name)
+{
+    static const char *const words[] = {
+        "main",          "hal",      "team",        "needs",   "weights",        "start",
+        "freestanding",  "makefile", "gnumakefile", "all",     "clean",          "run",
+        "install",       "test",     "help",        "package", "package_source", "edit_cache",
+        "rebuild_cache", "depend",   "preinstall",  "m",       "kernel",         "finish",
+        "build"};
+    for (size_t i = 0; i < OI_COUNT(words); i++) {
+        size_t k = 0;
+        while (words[i][k] && (name[k] | 0x20) == (words[i][k] | 0x20))
+            k++;
+        if (!words[i][k] && !name[k])
+            return true;
+    }
+    return false;
+}
+
+static bool is_library(const char *name)
+{
+    return is_listed("names", name) || is_listed("macros", name) || is_listed("keywords", name);
+}
+
+/* What the program exports begins with its name. */
+static bool meets_library(oi_arena *a, const char *name)
+{
+    static const char *const ends[] = {"",      "_init",    "_step", "_reset",        "_save",
+                                       "_load", "_weights", "_OK",   "_check_weights"};
+    bool meets = false;
+    for (size_t i = 0; i < OI_COUNT(ends); i++)
+        meets |= is_library(oi_arena_printf(a, "%s%s", name, ends[i]));
+    return meets;
+}
+
+const char *oi_c_program_name(oi_unit *u, const char *wanted)
+{
+    static const char *const ours[] = {"kernel_", "finish_", "hal_", "team_", "main_"};
+    bool is_bad = wanted[0] == '_' || oi_c_is_forbidden(wanted) || is_block_name(wanted) ||
+                  is_beside_program(wanted) || meets_library(u->arena, wanted);
+    for (size_t i = 0; i < OI_COUNT(ours); i++)
+        is_bad |= begins(wanted, ours[i]);
+    return is_bad ? oi_arena_printf(u->arena, "program_%s", wanted) : wanted;
+}
+
+const char *oi_c_graph_name(oi_unit *u, const char *wanted)
+{
+    return oi_c_is_forbidden(wanted) ? oi_arena_printf(u->arena, "x_%s", wanted) : wanted;
+}
+
+/* -- locals -- */
+
+/* Numbers that a kernel is given become parameters: they are settled like its tensors. */
+void oi_c_mark_scalars(oi_unit *u)
+{
+    for (size_t k = 0; k < u->kernels.n; k++)
+        for (size_t i = 0; i < u->kernels.at[k].scalars.n; i++) {
+            const char **name = &u->kernels.at[k].scalars.at[i].name;
+            if (**name != OI_FROM_GRAPH[0])
+                *name = oi_arena_printf(u->arena, OI_FROM_GRAPH "%s", *name);
+        }
+}
+
+static bool is_scalar(const oi_skernel *k, const char *name)
+{
+    for (size_t i = 0; i < k->scalars.n; i++)
+        if (strcmp(k->scalars.at[i].name, name) == 0)
             return true;
     return false;
 }
 
-void oi_c_reserve(oi_unit *u)
+const char **oi_c_port_names(oi_cprog *c, const oi_skernel *k)
 {
-    for (size_t i = 0; i < OI_COUNT(reserved); i++)
-        oi_map_set(&u->names, reserved[i], 1);
-}
-
-/* Numbered names are the emitter's own: from0, i1, k3_add. */
-const char *oi_c_local(oi_arena *a, const char *name)
-{
-    size_t n = strlen(name);
-    bool is_numbered = n && name[n - 1] >= '0' && name[n - 1] <= '9';
-    return is_numbered || oi_c_is_reserved(name) ? oi_arena_printf(a, "%s_", name) : name;
+    const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        const oi_pvar *var = t->var ? t->var : t->origin;
+        const char *stem = var ? var->name : t->label ? t->label : t->name;
+        const char *name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", stem);
+        bool is_new = false;
+        for (unsigned n = 2; !is_new; n++) {
+            is_new = !is_scalar(k, name);
+            for (size_t j = 0; j < i; j++)
+                is_new &= strcmp(names[j], name) != 0;
+            if (!is_new)
+                name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s_%u", stem, n);
+        }
+        names[i] = name;
+    }
+    return names;
 }

@@ -4,23 +4,21 @@
 
 #include <inttypes.h>
 
-static bool is_called_so(const oi_cprog *c, const char *name)
+/* Whether the function has something else of that name from the graph. */
+static bool is_called_so(oi_cprog *c, const char *name)
 {
     for (size_t i = 0; i < c->places->n; i++)
         if (strcmp(c->places->at[i].name, name) == 0)
             return true;
-    for (size_t i = 0; i < c->u->kernels.n; i++)
-        if (c->u->kernels.at[i].is_used && strcmp(c->u->kernels.at[i].name, name) == 0)
-            return true;
     for (size_t i = 0; i < c->u->tensors.n; i++)
         if (c->u->tensors.at[i].space == OI_SPACE_LENT &&
-            strcmp(c->u->tensors.at[i].name, name) == 0)
+            strcmp(oi_c_lent(c, &c->u->tensors.at[i]), name) == 0)
             return true;
     const oi_program *p = oi_c_program(c);
     for (uint32_t i = 0; i < p->n_indices; i++)
-        if (strcmp(oi_c_index((oi_cprog *)c, i), name) == 0)
+        if (strcmp(oi_c_index(c, i), name) == 0)
             return true;
-    return oi_c_is_reserved(name);
+    return false;
 }
 
 /* What the graph calls it, or as near as possible. */
@@ -31,9 +29,10 @@ const char *oi_c_place(oi_cprog *c, uint32_t tensor)
     for (size_t i = 0; i < c->places->n; i++)
         if (c->places->at[i].tensor == tensor)
             return c->places->at[i].name;
-    const char *name = var ? var->name : t->label ? t->label : t->name, *stem = name;
+    const char *stem = var ? var->name : t->label ? t->label : t->name;
+    const char *name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", stem);
     for (unsigned n = 2; is_called_so(c, name); n++)
-        name = oi_arena_printf(c->arena, "%s_%u", stem, n);
+        name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s_%u", stem, n);
     *OI_PUSH(c->arena, c->places) = (oi_cplace){tensor, name};
     return name;
 }
@@ -52,7 +51,7 @@ const char *oi_c_place_lines(oi_cprog *c)
             continue;
         }
         oi_buf_printf(&b, "    %s%s *const %s = (%s%s *)(s->%s + %" PRIu64 ");\n", constant, type,
-                      c->places->at[i].name, constant, type, fixed ? "weights" : "arena",
+                      c->places->at[i].name, constant, type, fixed ? "oi_weights" : "oi_arena",
                       t->offset);
     }
     return b.n ? oi_buf_to_arena(&b, c->arena) : "";

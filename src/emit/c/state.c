@@ -71,10 +71,11 @@ static void put_reset(oi_cprog *c, oi_out *o)
         oi_c_put_start(c, o, v->tensor);
         for (uint32_t a = 0; a < v->rank; a++)
             if (v->grows)
-                oi_out_line(o, "s->keep.%s_size[%u] = %" PRId64 ";", t->name, a, v->first[a]);
+                oi_out_line(o, "s->oi_keep.oi_size_%s[%u] = %" PRId64 ";", oi_c_field(c, t), a,
+                            v->first[a]);
         if (v->has_marks)
-            oi_out_line(o, "memset(s->keep.%s_written, 0, sizeof s->keep.%s_written);", t->name,
-                        t->name);
+            oi_out_line(o, "memset(s->oi_keep.oi_written_%s, 0, sizeof s->oi_keep.oi_written_%s);",
+                        oi_c_field(c, t), oi_c_field(c, t));
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
@@ -83,8 +84,9 @@ static void put_reset(oi_cprog *c, oi_out *o)
 /* Where a member of `keep` lies in a saved one. */
 static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *part)
 {
-    return oi_arena_printf(c->arena, "keep + offsetof(%s, keep.%s_%s) - offsetof(%s, keep)",
-                           c->name, t->name, part, c->name);
+    return oi_arena_printf(
+        c->arena, "keep + offsetof(struct %s, oi_keep.oi_%s_%s) - offsetof(struct %s, oi_keep)",
+        c->name, part, oi_c_field(c, t), c->name);
 }
 
 /* Entries that are said to exist lie within the sizes. */
@@ -158,13 +160,13 @@ static bool put_state_check(oi_cprog *c, oi_out *o)
 static const char save_text[] =
     "void NAME_save(const NAME *s, void *to)\n"
     "{\n"
-    "    const unsigned char *keep = (const unsigned char *)&s->keep;\n"
-    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, sizeof s->keep,\n"
-    "                              oi_digest(keep, sizeof s->keep)};\n"
+    "    const unsigned char *keep = (const unsigned char *)&s->oi_keep;\n"
+    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, sizeof s->oi_keep,\n"
+    "                              oi_digest(keep, sizeof s->oi_keep)};\n"
     "    unsigned char *at = to;\n"
     "    memcpy(at, \"OISTATE\", 8);\n"
     "    memcpy(at + 8, head, sizeof head);\n"
-    "    memcpy(at + 40, keep, sizeof s->keep);\n"
+    "    memcpy(at + 40, keep, sizeof s->oi_keep);\n"
     "}\n\n";
 
 static const char load_text[] =
@@ -179,9 +181,9 @@ static const char load_text[] =
     "        return NAME_ERROR_STATE_FORMAT;\n"
     "    if (head[1] != OI_STATE_HASH)\n"
     "        return NAME_ERROR_STATE_OTHER;\n"
-    "    if (size != NAME_SAVED_BYTES || head[2] != sizeof s->keep)\n"
+    "    if (size != NAME_SAVED_BYTES || head[2] != sizeof s->oi_keep)\n"
     "        return NAME_ERROR_STATE_SIZE;\n"
-    "    if (head[3] != oi_digest(at + 40, sizeof s->keep))\n"
+    "    if (head[3] != oi_digest(at + 40, sizeof s->oi_keep))\n"
     "        return NAME_ERROR_STATE_DAMAGED;\n";
 
 /* The program and how it lays its state out, without which the bytes mean something else. */
@@ -210,7 +212,7 @@ static void put_save(oi_cprog *c, oi_out *o)
         oi_out_line(o, "if (!oi_is_state(at + 40))");
         oi_out_line(o, "    return %s_ERROR_STATE_INVALID;", c->name);
     }
-    oi_out_line(o, "memcpy(&s->keep, at + 40, sizeof s->keep);");
+    oi_out_line(o, "memcpy(&s->oi_keep, at + 40, sizeof s->oi_keep);");
     oi_out_line(o, "return %s_OK;", c->name);
     oi_out_close(o, "");
 }
@@ -253,7 +255,7 @@ static const char head_text[] =
     "    if ((uintptr_t)s % NAME_STRUCT_ALIGN != 0)\n"
     "        return NAME_ERROR_STRUCT_ADDRESS;\n"
     "    memset(s, 0, sizeof *s);\n"
-    "    s->weights = weights;\n";
+    "    s->oi_weights = weights;\n";
 
 static void put_weights(oi_cprog *c, oi_out *o)
 {

@@ -127,14 +127,16 @@ static void count_times(oi_cprog *c)
     }
 }
 
+/* block_NAME, block_N_NAME for a consumer's own copy; with several graphs blockN_ instead of
+ * block_. No name begins with a digit: all differ. */
 static const char *block_name(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
     const char *own = g->program->blocks[block].source->name.text;
-    const char *name = c->u->graphs.n > 1 ? oi_arena_printf(c->arena, "%s_%s", g->name, own)
-                                          : oi_arena_printf(c->arena, "block_%s", own);
-    bool is_copy = block >= g->program->graph->blocks.n; /* a consumer's own */
-    return is_copy ? oi_arena_printf(c->arena, "copy%u_%s", block, name) : name;
+    bool is_copy = block >= g->program->graph->blocks.n;
+    const char *graph = c->u->graphs.n > 1 ? oi_arena_printf(c->arena, "%u", c->graph) : "";
+    return oi_arena_printf(c->arena, "block%s_%s%s", graph,
+                           is_copy ? oi_arena_printf(c->arena, "%u_", block) : "", own);
 }
 
 /* "s, l, h", or with types. */
@@ -257,7 +259,7 @@ static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *
 {
     const char *first = s->is_shared ? "if (part == 0) " : "";
     if (c->u->timed)
-        oi_out_line(&c->out, "%ss->mark(%" PRId64 ", %s);", first, kernel, begins);
+        oi_out_line(&c->out, "%ss->oi_mark(%" PRId64 ", %s);", first, kernel, begins);
 }
 
 static void put_kernel(oi_cprog *c, const oi_stmt *s, const char *begins)
@@ -280,8 +282,8 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
     int64_t fixed;
     oi_out_line(&c->out, "/* loop %s */", n->source->name.text);
     if (!oi_code_is_int(&n->as.loop.end, &fixed)) { /* evaluated once */
-        oi_out_open(&c->out, "for (int64_t %s = %s, %s_end = %s; %s < %s_end; %s++)", i,
-                    oi_c_code(c, &n->as.loop.start, NULL), i, end, i, i, i);
+        oi_out_open(&c->out, "for (int64_t %s = %s, oi_until_%s = %s; %s < oi_until_%s; %s++)", i,
+                    oi_c_code(c, &n->as.loop.start, NULL), i + 1, end, i, i + 1, i);
     } else {
         oi_out_open(&c->out, "for (int64_t %s = %s; %s < %s; %s++)", i,
                     oi_c_code(c, &n->as.loop.start, NULL), i, end, i);
@@ -387,7 +389,7 @@ static void put_part(oi_cprog *c, const oi_stmts *one)
 static void put_parts(oi_cprog *c, const oi_stmt *s)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
-    const char *name = oi_arena_printf(c->arena, "%s_turns_%u", graph_of(c)->name, c->n_aside++);
+    const char *name = oi_arena_printf(c->arena, "oi_turns%u_%u", c->graph, c->n_aside++);
     const oi_stmts one = {.at = (oi_stmt *)s, .n = 1};
     oi_cplaces own = {0}, *outer = c->places;
     const char *text = spell_apart(c, &own, &one, put_part);
@@ -440,17 +442,17 @@ static void hand_on(void *ctx, const oi_mention *m)
     if (!t || t->space != OI_SPACE_LENT || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
         return;
     p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
-    if (!oi_text_has_word(p->text, t->name)) /* just its length matters */
+    if (!oi_text_has_word(p->text, oi_c_lent(p->c, t))) /* just its length matters */
         return;
-    oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), t->name);
-    oi_buf_printf(&p->plain, ", %s", t->name);
+    oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), oi_c_lent(p->c, t));
+    oi_buf_printf(&p->plain, ", %s", oi_c_lent(p->c, t));
 }
 
 /* As a function of its own, since it may end early. */
 static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
-    const char *name = oi_arena_printf(c->arena, "%s_alone_%u", graph_of(c)->name, c->n_aside++);
+    const char *name = oi_arena_printf(c->arena, "oi_alone%u_%u", c->graph, c->n_aside++);
     pointers lent = {
         .c = c, .text = text, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
     mention_stmts(c, mask, group);
@@ -459,7 +461,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     const char *plain = lent.plain.n ? oi_buf_to_arena(&lent.plain, c->arena) : "";
     oi_out_line(&c->aside, "static int %s(%s%s)", name, parameters(c, mask, false, true), typed);
     oi_out_brace(&c->aside);
-    if (oi_text_has_word(text, "failed")) /* declared only where it is used */
+    if (oi_text_has_own(text, "failed")) /* declared only where it is used */
         oi_out_line(&c->aside, "int failed;");
     oi_out_text(&c->aside, oi_c_place_lines(c));
     oi_out_text(&c->aside, text);
@@ -491,7 +493,7 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
 static void put_meeting(oi_cprog *c, const oi_stmt *s)
 {
     const char *next = s->has_next ? oi_c_weights(c, s->next) : "NULL";
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = meet(s, part, failed, %s);", next));
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = oi_meet(s, part, failed, %s);", next));
     oi_c_put_failed(c);
 }
 
@@ -500,17 +502,18 @@ static void put_by_first(oi_cprog *c, const oi_stmts *group)
 {
     const oi_stmt *s = &group->at[0];
     const char *next = s->has_next ? oi_c_weights(c, s->next) : "NULL";
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "if (is_alone(s, part, &failed, %s)) {", next));
+    oi_out_call(&c->out,
+                oi_arena_printf(c->arena, "if (oi_is_alone(s, part, &failed, %s)) {", next));
     c->out.depth++;
     put_alone(c, group);
-    oi_out_line(&c->out, "let_go(s, failed);");
+    oi_out_line(&c->out, "oi_let_go(s, failed);");
     oi_out_close(&c->out, "");
     oi_c_put_failed(c);
 }
 
 static void put_pieces(oi_cprog *c, const oi_stmts *group)
 {
-    oi_out_open(&c->out, "for (team_piece piece = {0}; next_piece(s, part, &piece);)");
+    oi_out_open(&c->out, "for (team_piece piece = {0}; oi_next_piece(s, part, &piece);)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
@@ -597,23 +600,25 @@ static void put_block(oi_cprog *c, uint32_t block)
     oi_out_brace(&c->out);
     if (is_shared)
         oi_out_line(&c->out, "int failed = 0;");
-    else if (oi_text_has_word(rest, "failed")) /* declared only where it is used */
+    else if (oi_text_has_own(rest, "failed")) /* declared only where it is used */
         oi_out_line(&c->out, "int failed;");
-    if (!oi_text_has_word(rest, "s"))
+    if (!oi_text_has_own(rest, "s"))
         oi_out_line(&c->out, "(void)s;");
-    if (is_shared && !oi_text_has_word(rest, "part"))
+    if (is_shared && !oi_text_has_own(rest, "part"))
         oi_out_line(&c->out, "(void)part;");
-    if (is_shared && !oi_text_has_word(rest, "parts"))
+    if (is_shared && !oi_text_has_own(rest, "parts"))
         oi_out_line(&c->out, "(void)parts;");
     oi_out_text(&c->out, rest);
     oi_out_line(&c->out, is_shared ? "return failed;" : "return 0;");
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
+    oi_settle(c->settler, &c->out.buf, before);
 }
 
 void oi_c_blocks(oi_cprog *c)
 {
     const oi_sgraph *g = graph_of(c);
+    const size_t before = c->out.buf.n;
     order_blocks(c);
     find_mentions(c);
     count_times(c);
@@ -623,6 +628,7 @@ void oi_c_blocks(oi_cprog *c)
                         block_parameters(c, b, true));
     if (g->program->n_blocks > 1)
         oi_out_line(&c->out, "%s", "");
+    oi_settle(c->settler, &c->out.buf, before);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used)
             put_block(c, b);

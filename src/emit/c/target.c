@@ -38,7 +38,8 @@ static oi_caps caps(const oi_device_info *d)
 const oi_target oi_target_c = {.name = "c",
                                .takes = takes,
                                .caps = caps,
-                               .reserve = oi_c_reserve,
+                               .program_name = oi_c_program_name,
+                               .graph_name = oi_c_graph_name,
                                .certify = oi_c_certify,
                                .emit = oi_emit_c,
                                .has_weights = true};

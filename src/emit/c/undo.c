@@ -6,23 +6,23 @@
 
 static const char log_text[] =
     "/* What is about to change, so that a failed step can be taken back. */\n"
-    "static void note(NAME *s, void *at, size_t n)\n"
+    "static void oi_note(NAME *s, void *at, size_t n)\n"
     "{\n"
-    "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char *)&s->keep), "
+    "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char *)&s->oi_keep), "
     "n};\n"
-    "    memcpy(s->before + s->noted, at, n);\n"
-    "    s->noted += (n + 7) / 8 * 8;\n"
-    "    memcpy(s->before + s->noted, head, sizeof head);\n"
-    "    s->noted += sizeof head;\n"
+    "    memcpy(s->oi_before + s->oi_noted, at, n);\n"
+    "    s->oi_noted += (n + 7) / 8 * 8;\n"
+    "    memcpy(s->oi_before + s->oi_noted, head, sizeof head);\n"
+    "    s->oi_noted += sizeof head;\n"
     "}\n\n"
-    "static void take_back(NAME *s)\n"
+    "static void oi_take_back(NAME *s)\n"
     "{\n"
-    "    while (s->noted > 0) {\n"
+    "    while (s->oi_noted > 0) {\n"
     "        uint64_t head[2];\n"
-    "        s->noted -= sizeof head;\n"
-    "        memcpy(head, s->before + s->noted, sizeof head);\n"
-    "        s->noted -= (head[1] + 7) / 8 * 8;\n"
-    "        memcpy((unsigned char *)&s->keep + head[0], s->before + s->noted, head[1]);\n"
+    "        s->oi_noted -= sizeof head;\n"
+    "        memcpy(head, s->oi_before + s->oi_noted, sizeof head);\n"
+    "        s->oi_noted -= (head[1] + 7) / 8 * 8;\n"
+    "        memcpy((unsigned char *)&s->oi_keep + head[0], s->oi_before + s->oi_noted, head[1]);\n"
     "    }\n"
     "}\n\n";
 
@@ -72,12 +72,12 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o)
     if (c->undo == OI_UNDO_NONE)
         return;
     oi_out_line(o, "/* to take a failed step back */");
-    oi_out_line(o, "OI_ALIGNED(%u) unsigned char before[%" PRIu64 "];", OI_ALIGN,
+    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_before[%" PRIu64 "];", OI_ALIGN,
                 c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);
     c->certificate.undo_bytes = c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes;
     oi_c_count(c, OI_ALIGN, c->certificate.undo_bytes);
     if (c->undo == OI_UNDO_LOG) {
-        oi_out_line(o, "size_t noted;");
+        oi_out_line(o, "size_t oi_noted;");
         oi_c_count(c, oi_c_pointer_bytes(c), oi_c_pointer_bytes(c));
     }
 }

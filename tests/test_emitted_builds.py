@@ -170,7 +170,7 @@ def test_memory_changes_its_type_in_order(emitted):
         if a["dtype"] != b["dtype"] and a["offset"] < b["offset"] + b["bytes"] and b["offset"] < a["offset"] + a["bytes"]
     ]
     text = (out / "g.c").read_text()
-    assert clashes and text.count("reuse(s->arena);") >= len({name for pair in clashes for name in pair})
+    assert clashes and text.count("oi_reuse(s->oi_arena);") >= len({name for pair in clashes for name in pair})
 
 
 def test_memory_of_one_type_needs_no_order(openinfer, tmp_path):

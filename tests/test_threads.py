@@ -316,7 +316,7 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     source = (tmp_path / "out/judged.c").read_text()
     layer = source[source.index("/* loop layers */") :]
     layer = layer[: layer.index("\n    }\n")]
-    assert layer.count("    kernel_round_") == 2 and layer.count("    qlinear_") == 3
+    assert layer.count("    kernel_round_") == 2 and layer.count("    kernel_qlinear_") == 3
     assert layer.count("meet(s, part") == meets
     assert layer.count("next_piece(s, part") == (2 if name == "rows" else 0)
     assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")

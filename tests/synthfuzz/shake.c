@@ -66,7 +66,7 @@ static void shaken_step(void)
     static NAME other;
     static unsigned char before[NAME_SAVED_BYTES];
     static tape mine, others;
-    if (!other.weights) {
+    if (!other.oi_weights) {
         uint64_t size;
         memcpy(&size, program.oi_weights + 16, sizeof size);
         memset(&other, 0x5a, sizeof other);

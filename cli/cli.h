@@ -155,8 +155,13 @@ void cli_json_number(FILE *to, double v);
 /* Text to a file (all or nothing) or, when path is NULL or "-", to stdout. */
 oi_status cli_write(const char *path, const char *text);
 oi_status cli_write_bytes(const char *path, const void *data, size_t n);
+/* stdout to where it goes; why that fails is kept for cli_exit. */
+void cli_flush(void);
 /* What is wrong with stdout ends here: a full disk must not look like success. */
 int cli_exit(oi_status status);
+/* A file of numbers to read from; NULL with a message. Pipes are refused: such files are read in
+ * pieces that lie anywhere. */
+FILE *cli_open(const char *path);
 
 /* -- help.c -------------------------------------------------------------------------------------
  */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAGIC "\x93NUMPY"
 #define HEAD  10u /* magic, version, length of the header of version 1 */
@@ -238,9 +239,9 @@ static oi_status read_file(const char *path, FILE *from, cli_array *out)
 oi_status cli_npy_read(const char *path, cli_array *out)
 {
     *out = (cli_array){0};
-    FILE *from = fopen(path, "rb");
+    FILE *from = cli_open(path);
     if (!from)
-        return cli_fail(OI_ERR_ENV, "cannot open %s: %s", path, strerror(errno));
+        return OI_ERR_ENV;
     oi_status status = read_file(path, from, out);
     fclose(from);
     if (status != OI_OK)
@@ -269,10 +270,11 @@ static bool sidecar_agrees(const char *path, oi_dtype t)
 {
     char text[1024] = {0}, wanted[64];
     char *name = sidecar_of(path);
-    FILE *from = name ? fopen(name, "rb") : NULL;
+    const bool is_there = name && access(name, F_OK) == 0;
+    FILE *from = is_there ? cli_open(name) : NULL;
     free(name);
     if (!from)
-        return true;
+        return !is_there;
     size_t n = fread(text, 1, sizeof text - 1, from);
     fclose(from);
     snprintf(wanted, sizeof wanted, "\"%s\"", oi_dtype_name(t));

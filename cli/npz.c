@@ -4,7 +4,6 @@
  * the file's size. Arrays are read one at a time, when they are asked for. */
 #include "cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,9 +153,9 @@ static oi_status read_directory(cli_npz *z)
 
 oi_status cli_npz_open(const char *path, cli_npz *out)
 {
-    *out = (cli_npz){.path = path, .from = fopen(path, "rb")};
+    *out = (cli_npz){.path = path, .from = cli_open(path)};
     if (!out->from)
-        return cli_fail(OI_ERR_ENV, "cannot open %s: %s", path, strerror(errno));
+        return OI_ERR_ENV;
     long end = fseek(out->from, 0, SEEK_END) == 0 ? ftell(out->from) : -1;
     if (end < 0 || end == INT64_MAX) /* what a folder says */
         return bad(out, "not a plain file");

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -39,9 +40,17 @@ bool cli_color(FILE *to)
     return !(no && no[0]) && !(term && !strcmp(term, "dumb")) && isatty(fileno(to));
 }
 
+static int output_errno; /* why standard output failed first; 0: it has not */
+
+void cli_flush(void)
+{
+    if (fflush(stdout) != 0 && output_errno == 0)
+        output_errno = errno;
+}
+
 static void line(const char *fmt, va_list args)
 {
-    fflush(stdout); /* so that the two streams keep their order on a terminal */
+    cli_flush(); /* so that the two streams keep their order on a terminal */
     fprintf(stderr, "openinfer%s%s: ", command_name ? " " : "", command_name ? command_name : "");
     vfprintf(stderr, fmt, args);
     fputc('\n', stderr);
@@ -84,7 +93,7 @@ void cli_note_lowered(uint64_t n, oi_dtype precision, const char *device)
 
 void cli_report(const oi_diag *d)
 {
-    fflush(stdout);
+    cli_flush();
     oi_diag_print(d, stderr, cli_color(stderr));
 }
 
@@ -126,6 +135,20 @@ void cli_json_number(FILE *to, double v)
 
 /* -- files -- */
 
+FILE *cli_open(const char *path)
+{
+    struct stat st;
+    FILE *from = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not hang us */
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+        cli_fail(OI_ERR_ENV, "cannot read %s: it is a pipe; write its contents to a file", path);
+    else if (fd < 0 || !(from = fdopen(fd, "rb")))
+        cli_fail(OI_ERR_ENV, "cannot open %s: %s", path, strerror(errno));
+    if (!from && fd >= 0)
+        close(fd);
+    return from;
+}
+
 static bool write_all(FILE *to, const void *data, size_t n)
 {
     return fwrite(data, 1, n, to) == n;
@@ -165,7 +188,9 @@ oi_status cli_write_bytes(const char *path, const void *data, size_t n)
     if (!path || !strcmp(path, "-")) {
         if (write_all(stdout, data, n))
             return OI_OK;
-        return cannot_write("standard output");
+        if (output_errno == 0)
+            output_errno = errno;
+        return OI_ERR_ENV; /* cli_exit says why */
     }
     if (is_special(path))
         return write_file(path, path, data, n);
@@ -186,10 +211,10 @@ oi_status cli_write(const char *path, const char *text)
 
 int cli_exit(oi_status status)
 {
-    bool ok = !ferror(stdout);
-    if (fclose(stdout) != 0 || !ok) {
-        if (status == OI_OK)
-            status = cannot_write("standard output");
-    }
+    cli_flush();
+    if (close(STDOUT_FILENO) != 0 && errno != EBADF && output_errno == 0)
+        output_errno = errno;
+    if (output_errno != 0)
+        status = cli_fail(OI_ERR_ENV, "cannot write standard output: %s", strerror(output_errno));
     return status == OI_NOT_FOUND ? 1 : (int)status;
 }

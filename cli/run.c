@@ -149,7 +149,7 @@ void cli_log_event(FILE *to, const oi_event *e)
 static oi_status logged_step(void)
 {
     oi_event e;
-    fflush(stdout);
+    cli_flush();
     while (oi_next(s.exec, &e, s.diag))
         cli_log_event(stderr, &e);
     return e.status;

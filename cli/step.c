@@ -266,7 +266,7 @@ static void prompt(void)
     if (!isatty(STDIN_FILENO))
         return;
     printf("(openinfer) ");
-    fflush(stdout);
+    cli_flush();
 }
 
 static void release(void)

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BIN
+from conftest import BIN, REPO
 
 
 def commands() -> list[str]:
@@ -208,3 +208,33 @@ def test_color_only_on_a_terminal(openinfer):
     assert "\033[" in on_terminal("--color=always", NO_COLOR="1")
     assert "\033[" not in openinfer(*args, code=None).stderr
     assert "\033[" in openinfer(*args, "--color=always", code=None).stderr
+
+
+# -- what cannot be written or read --
+
+
+@pytest.mark.parametrize("words", [["check", "examples/linear.oi"], ["fmt", "examples/overview.oi"], ["ops"], ["check", "examples/linear.oi", "--json"]])
+def test_full_output_says_why(words):
+    """The reason is that of the write that failed, not of what came after it."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BIN, *words], cwd=REPO, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3
+    assert done.stderr == f"openinfer {words[0]}: cannot write standard output: No space left on device\n"
+
+
+def test_pipes_are_read_or_refused(openinfer, tmp_path):
+    """A named pipe that no program writes to does not hang any command."""
+    pipe, array = tmp_path / "pipe", tmp_path / "x.npy"
+    for path in (pipe, array, tmp_path / "x.npz"):
+        os.mkfifo(path)
+    graph = REPO / "examples/linear.oi"
+    says = "no program writes to this pipe"
+    assert says in openinfer("check", pipe, code=3, timeout=20).stderr
+    assert says in openinfer("synth", graph, "--target", pipe, "-o", tmp_path / "out", code=3, timeout=20).stderr
+    assert "regular file" in openinfer("inspect", pipe, code=3, timeout=20).stderr
+    (tmp_path / "g.oi").write_text("dynamic { x: f32[4]; } block entry { return x; }")
+    assert "it is a pipe" in openinfer("run", tmp_path / "g.oi", "--set", f"x={array}", code=3, timeout=20).stderr
+    assert "it is a pipe" in openinfer("compare", tmp_path / "g.oi", "--reference", tmp_path / "x.npz", code=3, timeout=20).stderr
+    writer = subprocess.Popen(f"cat '{graph}' > '{pipe}'", shell=True)
+    assert "ok" in openinfer("check", pipe, timeout=20).stdout
+    writer.wait()

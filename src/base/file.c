@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,9 +61,34 @@ static oi_status read_all(int fd, const char *path, uint64_t limit, size_t guess
     }
 }
 
+#define PIPE_WAIT_MS 2000 /* until some program opens the other end of a named pipe */
+
+/* Opening a named pipe that no program writes to would wait for ever, so files are opened without
+ * waiting. From here on reads wait, and of a pipe it is known that some program writes to it, or
+ * has: what it wrote first is in `b`. */
+static oi_status begin_reading(int fd, bool is_pipe, const char *path, oi_buf *b, oi_diag *d)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char first;
+    if (is_pipe) {
+        (void)poll(&p, 1, PIPE_WAIT_MS);
+        ssize_t got = read_some(fd, &first, 1);
+        if (got == 0)
+            return oi_diag_env(d, path, "cannot read: no program writes to this pipe");
+        if (got < 0 && errno != EAGAIN) /* that: a writer is there and has not written yet */
+            return oi_diag_env(d, path, "cannot read: %s", strerror(errno));
+        if (got > 0)
+            oi_buf_putc(b, first);
+    }
+    if (b->failed)
+        return oi_diag_env(d, path, "out of memory");
+    return fcntl(fd, F_SETFL, 0) == 0 ? OI_OK
+                                      : oi_diag_env(d, path, "cannot read: %s", strerror(errno));
+}
+
 oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, oi_diag *d)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return oi_diag_env(d, path, "cannot open: %s", strerror(errno));
     struct stat st;
@@ -73,6 +99,8 @@ oi_status oi_file_read(const char *path, uint64_t limit, char **out, size_t *n, 
     else if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
         status = too_large(path, limit, d);
     else
+        status = begin_reading(fd, S_ISFIFO(st.st_mode), path, &b, d);
+    if (status == OI_OK)
         status = read_all(fd, path, limit, S_ISREG(st.st_mode) ? (size_t)st.st_size : 4096, &b, d);
     close(fd);
     if (status != OI_OK) {

@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -20,7 +22,7 @@ static int enter(void **state)
 static int leave(void **state)
 {
     (void)state;
-    static const char *const made[] = {"a", "link", "loop", "fifo", "dir/x", "dir"};
+    static const char *const made[] = {"a", "link", "loop", "fifo", "pipe", "dir/x", "dir"};
     for (size_t i = 0; i < OI_COUNT(made); i++)
         remove(made[i]);
     return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1; /* fails if a temporary file stayed */
@@ -94,6 +96,32 @@ static void pipes(void **state)
     close(ends[0]);
 }
 
+/* A named pipe is read when a program writes to it, even one that takes its time, and refused when
+ * there is none. */
+static void named_pipes(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t n = 0;
+    oi_diag *d = oi_diag_new();
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(oi_file_read("pipe", 100, &text, &n, d), OI_ERR_ENV);
+    assert_non_null(strstr(oi_diag_at(d, 0).text, "no program writes to this pipe"));
+    oi_diag_free(d);
+    for (int slow = 0; slow < 2; slow++) {
+        pid_t child = fork();
+        if (child == 0) {
+            const struct timespec more_than_we_wait = {.tv_sec = 2, .tv_nsec = 200000000};
+            int fd = open("pipe", O_WRONLY);
+            if (slow)
+                nanosleep(&more_than_we_wait, NULL);
+            _exit(write(fd, "one ", 4) == 4 && write(fd, "two", 3) == 3 ? 0 : 1);
+        }
+        reads("pipe", "one two");
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+}
+
 static void replaces_whole(void **state)
 {
     (void)state;
@@ -144,9 +172,13 @@ static void devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(what_cannot_be_read),
-        cmocka_unit_test(pipes),          cmocka_unit_test(replaces_whole),
-        cmocka_unit_test(devices),        cmocka_unit_test(what_cannot_be_written),
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(what_cannot_be_read),
+        cmocka_unit_test(pipes),
+        cmocka_unit_test(named_pipes),
+        cmocka_unit_test(replaces_whole),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(what_cannot_be_written),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

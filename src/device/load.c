@@ -130,6 +130,23 @@ static const char *folder_of(oi_arena *a, const char *path)
     return slash ? oi_arena_text(a, path, (size_t)(slash - path) + 1) : "";
 }
 
+/* Whether the path never leaves the folder that it begins in, as far as its text says. */
+static bool stays_below(const char *path)
+{
+    long depth = 0;
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        if (n == 2 && memcmp(path, "..", 2) == 0)
+            depth--;
+        else if (n > 0 && !(n == 1 && path[0] == '.'))
+            depth++;
+        if (depth < 0)
+            return false;
+        path += n + (path[n] == '/');
+    }
+    return true;
+}
+
 /* NULL with errno. */
 static const char *real_path(oi_device_loader *x, const char *path)
 {
@@ -138,6 +155,14 @@ static const char *real_path(oi_device_loader *x, const char *path)
     free(x->text);
     x->text = NULL;
     return copy;
+}
+
+static void leaves_folder(oi_device_loader *x, const char *name)
+{
+    oi_device_error(x, "E092", "/extends",
+                    "\"%.*s\" is not in the folder of this file: a device file extends a built-in "
+                    "profile, or a file beside or below it",
+                    oi_utf8_fit(name, 200), name);
 }
 
 static void extend_file(oi_device_loader *x, const oi_device_part *from, const char *name)
@@ -149,10 +174,8 @@ static void extend_file(oi_device_loader *x, const oi_device_part *from, const c
                         name);
         return;
     }
-    if (name[0] == '/') {
-        oi_device_error(x, "E092", "/extends",
-                        "found the absolute path \"%s\", wanted a path relative to this file",
-                        name);
+    if (name[0] == '/' || !stays_below(name)) {
+        leaves_folder(x, name);
         return;
     }
     oi_device_part part = {.name =
@@ -161,6 +184,15 @@ static void extend_file(oi_device_loader *x, const oi_device_part *from, const c
     part.path = real_path(x, path);
     if (!part.path) {
         oi_device_error(x, "E092", "/extends", "cannot open %s: %s", part.name, strerror(errno));
+        return;
+    }
+    /* a file that was reached by a link extends what lies beside it, not beside the link */
+    const char *seen = real_path(x, part.name);
+    if (!seen || strcmp(seen, part.path) != 0)
+        part.name = part.path;
+    const char *folder = folder_of(x->a, from->path);
+    if (strncmp(part.path, folder, strlen(folder)) != 0) {
+        leaves_folder(x, name);
         return;
     }
     if (!chain_is_open(x, &part))

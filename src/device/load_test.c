@@ -149,9 +149,9 @@ static void extends_merges(void **state)
     put("base.json",
         "{\"device\":{\"type\":\"gpu\",\"vendor\":\"amd\",\"name\":\"b\"},\"notes\":\"of "
         "base\",\"limits\":{\"max_workgroup_size\":[256,256,64],\"subgroup_size\":64}}");
-    put("sub/top.json", "{\"extends\":\"../base.json\",\"device\":{\"name\":\"t\"},"
-                        "\"limits\":{\"max_workgroup_size\":[64,1,1]}}");
-    oi_device *device = good("sub/top.json");
+    put("top.json", "{\"extends\":\"base.json\",\"device\":{\"name\":\"t\"},"
+                    "\"limits\":{\"max_workgroup_size\":[64,1,1]}}");
+    oi_device *device = good("top.json");
     const oi_device_info *d = oi_device_get(device);
     assert_string_equal(d->vendor, "amd"); /* objects merge */
     assert_string_equal(d->name, "t");
@@ -205,13 +205,37 @@ static void extends_wrong(void **state)
     put("x.json", "{\"extends\":\"missing.json\"}");
     bad("x.json", OI_ERR_INPUT, "x.json", "cannot open missing.json: No such file");
     put("x.json", "{\"extends\":\"/etc/passwd\"}");
-    bad("x.json", OI_ERR_INPUT, "x.json", "found the absolute path \"/etc/passwd\"");
+    bad("x.json", OI_ERR_INPUT, "x.json", "\"/etc/passwd\" is not in the folder of this file");
     put("x.json", "{\"extends\":\"cpu_avx3\"}");
     bad("x.json", OI_ERR_INPUT, "x.json", "there is no built-in profile \"cpu_avx3\"");
     put("x.json", "{\"extends\":\"nothing like it\"}");
     bad("x.json", OI_ERR_INPUT, "x.json", "there is no built-in profile \"nothing like it\"");
     put("x.json", "{\"extends\":\"sub/\"}");
     bad("x.json", OI_ERR_ENV, "sub/", "cannot read: Is a directory");
+}
+
+/* A file from elsewhere reads none of ours: not whether it is there, nor what is in it. */
+static void extends_within_its_folder(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"../base.json", "./../base.json", "below/../../base.json",
+                                        "../nothing.json", "link.json"};
+    put("base.json", "{\"device\":{\"type\":\"cpu\"}}");
+    assert_int_equal(mkdir("sub/below", 0777), 0);
+    put("sub/below/base.json", "{\"device\":{\"type\":\"cpu\"}}");
+    char to[64], text[128];
+    assert_int_equal(symlink("../base.json", "sub/link.json"), 0);
+    for (size_t i = 0; i < OI_COUNT(paths); i++) {
+        snprintf(text, sizeof text, "{\"extends\":\"%s\"}", paths[i]);
+        snprintf(to, sizeof to, "\"%s\" is not in the folder of this file", paths[i]);
+        put("sub/x.json", text);
+        bad("sub/x.json", OI_ERR_INPUT, "sub/x.json", to);
+    }
+    put("sub/x.json", "{\"extends\":\"below/../below/base.json\"}");
+    oi_device_free(good("sub/x.json"));
+    /* the folder is the file's own, also where it was reached by a link */
+    assert_int_equal(symlink("sub/x.json", "by_link.json"), 0);
+    oi_device_free(good("by_link.json"));
 }
 
 /* Errors of the extended file name that file. */
@@ -373,6 +397,7 @@ int main(void)
         cmocka_unit_test(extends_circles),
         cmocka_unit_test(extends_too_long),
         cmocka_unit_test(extends_wrong),
+        cmocka_unit_test(extends_within_its_folder),
         cmocka_unit_test(extends_broken_base),
         cmocka_unit_test(extends_from_memory),
         cmocka_unit_test(finding),

@@ -281,8 +281,9 @@ typedef struct oi_comment {
 
 struct oi_graph {
     oi_arena *arena;
-    oi_source source;                   /* name NULL when there is no text */
-    const char *origin;                 /* file the graph came from, or NULL */
+    oi_source source;      /* name NULL when there is no text */
+    const char *origin;    /* file the graph came from, or NULL */
+    const char *made_from; /* of JSON: the file that it says its text is from, or NULL */
     uint32_t build_block, build_parent; /* where builder calls add nodes */
     OI_VEC(oi_var) vars;
     OI_VEC(oi_block) blocks;

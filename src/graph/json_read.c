@@ -675,9 +675,10 @@ static void header(oi_json_reader *r, const oi_at *root, struct json_object *j)
     if (v && oi_read_u64(r, &version, v, &number) && number != 1)
         oi_read_error(r, &version, "E001", "version %llu is newer than this reader (1)",
                       (unsigned long long)number);
-    const char *source = text(r, root, j, "source");
-    if (source)
-        r->g->origin = source;
+    /* a graph only says where its text is from: messages name the file that was read, too */
+    r->g->made_from = text(r, root, j, "source");
+    if (r->g->made_from && strcmp(r->g->made_from, r->g->origin) != 0)
+        r->g->origin = oi_arena_printf(r->g->arena, "%s (from %s)", r->g->origin, r->g->made_from);
 }
 
 void oi_read_graph(oi_json_reader *r, struct json_object *j)

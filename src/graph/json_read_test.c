@@ -372,10 +372,29 @@ static void spans_come_back(void **state)
     assert_non_null(back);
     assert_int_equal(back->nodes.at[0].span.line, 2);
     assert_int_equal(back->nodes.at[0].span.col, 15);
-    assert_string_equal(back->origin, "a.oi");
+    char *again = NULL;
+    assert_int_equal(oi_graph_to_json(back, &options, &again, NULL), OI_OK);
+    assert_string_equal(again, json);
     oi_graph_free(g);
     oi_graph_free(back);
     oi_free(json);
+    oi_free(again);
+}
+
+/* A graph that says it is from another file is not believed: messages name the one that was read.
+ */
+static void source_is_a_claim(void **state)
+{
+    (void)state;
+    const char *text = with(VAR, BARRIER, ", \"source\": \"elsewhere/safe.oi\"");
+    oi_graph *g = NULL;
+    assert_int_equal(oi_graph_from_json(text, strlen(text), "mine.json", &g, NULL), OI_OK);
+    assert_string_equal(g->origin, "mine.json (from elsewhere/safe.oi)");
+    oi_graph_free(g);
+    text = with(VAR, BARRIER, ", \"source\": \"mine.json\"");
+    assert_int_equal(oi_graph_from_json(text, strlen(text), "mine.json", &g, NULL), OI_OK);
+    assert_string_equal(g->origin, "mine.json");
+    oi_graph_free(g);
 }
 
 static void duplicates_cannot_be_written(void **state)
@@ -398,10 +417,15 @@ static void duplicates_cannot_be_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(top_level),       cmocka_unit_test(variables),
-        cmocka_unit_test(scalars),         cmocka_unit_test(node_frames),
-        cmocka_unit_test(node_kinds),      cmocka_unit_test(attribute_values),
-        cmocka_unit_test(spans_come_back), cmocka_unit_test(duplicates_cannot_be_written),
+        cmocka_unit_test(top_level),
+        cmocka_unit_test(variables),
+        cmocka_unit_test(scalars),
+        cmocka_unit_test(node_frames),
+        cmocka_unit_test(node_kinds),
+        cmocka_unit_test(attribute_values),
+        cmocka_unit_test(spans_come_back),
+        cmocka_unit_test(source_is_a_claim),
+        cmocka_unit_test(duplicates_cannot_be_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

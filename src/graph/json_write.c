@@ -527,7 +527,7 @@ static void graph(writer *x, const listing *blocks, const listing *vars)
     oi_jsonw_close(&x->w, '}');
     oi_jsonw_key(&x->w, "next_index"), oi_jsonw_u64(&x->w, g->next_index);
     if (x->spans && g->origin)
-        str(x, "source", g->origin);
+        str(x, "source", g->made_from ? g->made_from : g->origin);
     order(x, "var_order", vars);
     oi_jsonw_key(&x->w, "vars"), oi_jsonw_open(&x->w, '{');
     for (size_t i = 0; i < vars->n; i++) {

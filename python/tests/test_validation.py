@@ -5,6 +5,7 @@ Files are made by mutating one package whose layout the test looks up through th
 
 from __future__ import annotations
 
+import os
 import struct
 
 import pytest
@@ -430,3 +431,14 @@ def test_path_in_message(tmp_path):
         read_oinf(path)
     with pytest.raises(FileNotFoundError):
         read_oinf(tmp_path / "none.oinf")
+
+
+def test_a_pipe_is_refused(tmp_path):
+    """Nothing waits for somebody to write into it."""
+    from openinfer_oinf.convert.command import kind_of
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for read in (lambda: read_oinf(pipe), lambda: read_oinf(pipe, use_mmap=False), lambda: kind_of(str(pipe))):
+        with pytest.raises(OinfError, match="not a regular file"):
+            read()

@@ -9,8 +9,10 @@ mapping and always gives an error.
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
+import stat
 from typing import Union
 
 from .types import BytesLike, OinfError
@@ -39,10 +41,19 @@ class MemorySource(Source):
         return self._view[offset : offset + nbytes]
 
 
+def open_regular(path: Union[str, "os.PathLike[str]"]) -> io.FileIO:
+    """The file, unbuffered. A named pipe is refused instead of waited for."""
+    file = io.FileIO(os.fspath(path), opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0)))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OinfError("not a regular file", os.fspath(path), 0)
+    return file
+
+
 class FileSource(Source):
     def __init__(self, path: Union[str, "os.PathLike[str]"]):
         self.name = os.fspath(path)
-        self._file = open(path, "rb", buffering=0)
+        self._file = open_regular(path)
         self.size = os.fstat(self._file.fileno()).st_size
 
     def read(self, offset: int, nbytes: int) -> BytesLike:

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional
 
+from ..source import open_regular
 from ..types import OinfError, StreamTensor
 from ..write import PackageWriter
 from .gguf import open_gguf
@@ -38,7 +39,7 @@ format has them, NAME.offset: real = scale * q + offset, the inputs of qlinear, 
 
 def kind_of(path: str) -> str:
     """Which reader a file wants: its first bytes decide, then its name."""
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         head = f.read(9)
     for magic, kind in ((b"GGUF", "gguf"), (b"PK\3\4", "npz"), (b"\x93NUMPY", "npy")):
         if head.startswith(magic):

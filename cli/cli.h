@@ -168,6 +168,7 @@ FILE *cli_open(const char *path);
 
 void cli_help(FILE *to); /* the command list */
 void cli_help_command(FILE *to, const cli_entry *entry);
+void cli_wrap(FILE *to, const char *text); /* a paragraph, broken into lines */
 
 /* -- npy.c, values.c: tensors in files and on the command line -- */
 

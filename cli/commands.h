@@ -12,6 +12,7 @@ COMMAND(verify, "GRAPH...", "prove that synthesized code does what the simulator
 COMMAND(bench, "[GRAPH]", "measure the steps of synthesized code")
 COMMAND(ops, "[NAME]", "list the ops, or explain one")
 COMMAND(targets, "[DEVICE]...", "list the device profiles, or print a device in full")
+COMMAND(explain, "[CODE]...", "tell what the code of a diagnostic means")
 COMMAND(version, "", "print the version and what was found at build time")
 COMMAND(completion, "bash|zsh|fish", "print a completion script for a shell")
 COMMAND(help, "[COMMAND]", "explain a command")

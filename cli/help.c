@@ -39,6 +39,11 @@ static void wrap(FILE *to, const char *text, int at, int indent)
     fputc('\n', to);
 }
 
+void cli_wrap(FILE *to, const char *text)
+{
+    wrap(to, text, 0, 0);
+}
+
 /* -- --help -- */
 
 static void row(FILE *to, const char *left, const char *right)

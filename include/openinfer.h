@@ -76,6 +76,17 @@ OI_API oi_message oi_diag_at(const oi_diag *d, size_t i);
 OI_API void oi_diag_print(const oi_diag *d, FILE *to, bool color);
 OI_API oi_status oi_diag_to_json(const oi_diag *d, char **out);
 
+/* What a code means. Texts are static and never NULL. */
+typedef struct oi_explained {
+    const char *code;    /* "E051" */
+    const char *title;   /* a few words */
+    const char *text;    /* sentences */
+    const char *example; /* a graph, or a device file, that gives the code ... */
+    const char *command; /* ... here: FILE.oi or FILE.json is the example, MODEL.oinf a package */
+    const char *model;   /* that holds this: "size B = 2; tensor w: f32[2]"; "" */
+} oi_explained;
+OI_API bool oi_explain_at(size_t i, oi_explained *out); /* in order; false past the end */
+
 /* -- element types -- */
 
 /* Values are the OINF tags. OI_STR and OI_NDARRAY occur only as metadata. */

@@ -68,6 +68,7 @@ bench: ## set up, build, and measure ours beside the peers, into build/bench.jso
 	@tools/setup.sh bench
 	@tools/build.sh default
 	@cmake --build build --target bench_kernels bench_steps
+	@$(PYTHON) tools/models.py || echo "bench: without the models, their rows are left out"
 	@build/venv/bin/python bench/run.py --cases "$(CASES)" --rounds $(or $(ROUNDS),5) $(if $(CASES),,--page docs)
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR if given

@@ -43,9 +43,11 @@ def blas(numpy):
     folder = pathlib.Path(numpy.__file__).parent.parent / "numpy.libs"
     for path in glob.glob(str(folder / "*openblas*")):
         library = ctypes.CDLL(path)
-        config, threads = library.scipy_openblas_get_config64_, library.scipy_openblas_set_num_threads64_
-        config.restype = ctypes.c_char_p
-        return " ".join(config().decode().split()[:2]), threads
+        for name in ("scipy_openblas", "openblas"):  # as wheels of numpy call it, from 1.26 on and before
+            config = getattr(library, f"{name}_get_config64_", None)
+            if config:
+                config.restype = ctypes.c_char_p
+                return " ".join(config().decode().split()[:2]), getattr(library, f"{name}_set_num_threads64_")
     return None, None
 
 
@@ -97,7 +99,7 @@ def measure(o):
         return
     peer, set_threads = blas(numpy)
     if not peer:
-        yield rows.left_out("gemm f32", "OpenBLAS", "this numpy was built with another library")
+        yield rows.left_out("gemm f32", "OpenBLAS", "this numpy was built with another library; tools/setup.sh bench installs one with OpenBLAS")
         return
     with tempfile.TemporaryDirectory() as folder:
         for shapes, is_weight in ((SHAPES, False), (WEIGHTS, True)):

@@ -30,7 +30,8 @@ def table(selected):
     for r in selected:
         n = rows.number
         ratio = f"{r['ratio']:.2f} | {rows.best_ratio(r):.2f}" if r["ratio"] else " | "
-        wanted = f"{r['bar']:g}" + (" (not met)" if rows.is_met(r) is False else "") if r.get("bar") is not None else ""
+        state = {None: " (not measured)", False: " (not met)", True: ""}
+        wanted = f"{r['bar']:g}" + state[rows.is_met(r)] if r.get("bar") is not None else ""
         low, high = r["spread"]["ours"]
         lines.append(f"| {r['case']} | {r['unit']} | {n(r['ours'])} | {n(low)} to {n(high)} | {n(r['peer'])} | "
                      f"{r['peer_name'] or ''} | {ratio} | {wanted} | {n(r['limit'])} |")  # fmt: skip

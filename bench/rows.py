@@ -84,8 +84,7 @@ def best_ratio(row):
     """The ratio of the best runs: what others did on the machine meanwhile counts less."""
     if not row["ratio"]:
         return None
-    pick = max if is_rate(row["unit"]) else min
-    ours, peer = (pick(row["spread"][side]) for side in ("ours", "peer"))
+    ours, peer = best(row, "ours"), best(row, "peer")
     return ours / peer if is_rate(row["unit"]) else peer / ours
 
 
@@ -99,8 +98,29 @@ def is_met(row):
 
 
 def left_out(case, what, why):
-    """A case, or its peer, that could not be measured: named, never silent."""
+    """A case, or its peer, that could not be measured: named, never silent, and what should hold of it does not."""
     return {"case": case, "left_out": what, "why": why}
+
+
+def not_measured(found):
+    """Of rows: what was left out, and bars that nothing was held against."""
+    return [r["case"] for r in found if "left_out" in r or (r.get("bar") is not None and is_met(r) is None)]
+
+
+def beats_limit(row):
+    """Whether the row is better than the limit by more than measuring errs: then the limit is wrong."""
+    if not row.get("limit"):
+        return False
+    ours = best(row, "ours")
+    return ours > 1.05 * row["limit"] if is_rate(row["unit"]) else ours < row["limit"] / 1.05
+
+
+def best(row, side):
+    return (max if is_rate(row["unit"]) else min)(row["spread"][side])
+
+
+# The ways in which programs multiply: bytes in vectors, or in tiles where the machine has them.
+WAYS = {"int8": ("int8", "int8_tile")}
 
 
 def limit(row, machine):
@@ -111,7 +131,8 @@ def limit(row, machine):
     if work.get("bytes"):
         seconds = work["bytes"] / (machine["read_gb_per_s"][threads] * 1e9)
     if work.get("macs"):
-        peak = machine[f"{work.get('arithmetic', 'f32')}_gmac_per_s"][threads]
+        kind = work.get("arithmetic", "f32")
+        peak = max(machine[f"{way}_gmac_per_s"][threads] for way in WAYS.get(kind, (kind,)) if f"{way}_gmac_per_s" in machine)
         seconds = max(seconds, work["macs"] / (peak * 1e9))
     if not seconds:
         return row.get("limit")

@@ -2,6 +2,9 @@
 
 import json
 import os
+import platform
+import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -15,6 +18,7 @@ import charts  # noqa: E402
 import emitted  # noqa: E402
 import page  # noqa: E402
 import rows  # noqa: E402
+import run  # noqa: E402
 
 PRODUCER = """
 import pathlib, struct, sys, tempfile
@@ -47,8 +51,9 @@ def measured(tmp_path_factory):
     words = [sys.executable, REPO / "bench/run.py", "--producers", producer, "--rounds", "1", "-o", folder / "bench.json",
              "--page", folder, "--threads", "2"]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "OPENINFER_BIN": BIN})
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert "left out: a peer: is not installed" in done.stdout
+    assert "not measured, so not met: tiny other" in done.stdout and "every bar is met" not in done.stdout
     return folder
 
 
@@ -65,6 +70,50 @@ def test_json(measured):
     assert row["limit"] == pytest.approx(64**3 / m["f32_gmac_per_s"]["2"] / 1e6)
     assert row["spread"]["ours"][0] <= row["ours"] <= row["spread"]["ours"][1]
     assert data["left_out"] == [{"case": "tiny other", "left_out": "a peer", "why": "is not installed"}]
+
+
+def test_what_is_not_measured_is_not_met():
+    good, bad = (rows.row("a", "ms", ours, 2.0, "other", bar=1) for ours in (1.0, 3.0))
+    alone = rows.row("alone", "ms", 1.0, None, "other", bar=1)
+    assert run.verdict([good]) == "every bar is met" and not run.is_lost([good])
+    assert run.verdict([bad]) == "not met: a" and run.is_lost([bad])
+    for lost in (alone, rows.left_out("alone", "other", "is not installed")):
+        assert run.verdict([good, lost]) == "not measured, so not met: alone" and run.is_lost([good, lost])
+
+
+def test_what_beats_its_limit_is_named():
+    machine = {"f32_gmac_per_s": {"2": 10.0}, "int8_gmac_per_s": {"2": 20.0}, "int8_tile_gmac_per_s": {"2": 80.0}}
+
+    def judged(ours, **work):
+        r = rows.row("a", "GMAC/s", ours, macs=1e9, per_item=1.0, **work)
+        return {**r, "limit": rows.limit(r, machine)}
+
+    assert judged(9.0)["limit"] == 10 and judged(9.0, arithmetic="int8")["limit"] == 80
+    assert not rows.beats_limit(judged(10.3)) and rows.beats_limit(judged(11.0))
+    assert "better than their limit, which is wrong: a" in run.verdict([judged(11.0)])
+
+
+def test_the_probe_multiplies_in_registers(tmp_path):
+    """A limit is of the instructions that programs use: nothing in the loop waits for memory, for any x86-64."""
+    if platform.machine() != "x86_64" or not shutil.which("gcc"):
+        pytest.skip("no gcc for x86-64 here")
+    for isa in ("haswell", "skylake-avx512", "sapphirerapids"):
+        out = tmp_path / f"{isa}.s"
+        subprocess.run(["gcc", "-O3", f"-march={isa}", "-std=c17", "-S", REPO / "src/verify/probe/probe.c", "-o", out], check=True)
+        text = out.read_text()
+        assert "vfmadd" in text and not re.search(r"vfmadd\w+\s+[^,]*\(%rsp\)", text)
+
+
+def test_what_the_peers_need_is_installed():
+    """packages.txt names every package that a producer of bench/ imports."""
+    listed = {line.split()[2] for line in (REPO / "packages.txt").read_text().splitlines() if line[:1].isalpha() and line.split()[1] != "apt"}
+    given = {"llama_cpp": "llama-cpp-python"}
+    known = {*sys.stdlib_module_names, *(p.stem for p in (REPO / "bench").glob("*.py")), *(p.stem for p in (REPO / "examples").rglob("*.py")),
+             "openinfer_oinf"}  # fmt: skip
+    for path in sorted((REPO / "bench").glob("*.py")):
+        for name in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(), re.M):
+            assert name in known or given.get(name, name) in listed, f"{path.name} imports {name}"
+    assert ["bench", "wheel", "numpy"] in [line.split()[:3] for line in (REPO / "packages.txt").read_text().splitlines()]
 
 
 def test_page(measured):

@@ -172,7 +172,7 @@ def test_every_package_is_weighed():
     rows = [r.split(None, 3) for r in read(pathlib.Path("packages.txt")).splitlines() if r and r[0] != "#"]
     assert rows
     for group, kind, name, purpose in rows:
-        assert kind in ("apt", "pip") and purpose
+        assert kind in ("apt", "pip", "wheel") and purpose
         assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", page), f"{name} is not weighed"
 
 

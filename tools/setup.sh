@@ -10,12 +10,12 @@ build) groups="build" ;;
 demo) groups="build python" ;;
 test) groups="build python test style fuzz" ;;
 fuzz) groups="build fuzz" ;;
-coverage) groups="build python test cover" ;;
+coverage) groups="build python test" ;;
 sanitize) groups="build python test" ;;
 models) groups="build python test models" ;;
 bench) groups="build python models bench" ;;
 format) groups="style" ;;
-all) groups="build python test style fuzz cover models bench" ;;
+all) groups="build python test style fuzz models bench" ;;
 *) echo "usage: tools/setup.sh build|demo|test|fuzz|coverage|sanitize|models|bench|format|all" >&2; exit 2 ;;
 esac
 
@@ -53,6 +53,20 @@ for name in sys.argv[1:]:
     try:
         metadata.version(name)
     except metadata.PackageNotFoundError:
+        print(name)
+PYTHON
+}
+
+# Python packages that must lie in the environment itself
+missing_wheel() {
+    [ -n "$(names wheel)" ] || return 0
+    [ -x "$venv/bin/python" ] || { names wheel; return; }
+    # shellcheck disable=SC2046
+    "$venv/bin/python" - $(names wheel) << 'PYTHON'
+import importlib.metadata as metadata, sys, sysconfig
+own = sysconfig.get_path("purelib")
+for name in sys.argv[1:]:
+    if not any(metadata.distributions(name=name, path=[own])):
         print(name)
 PYTHON
 }
@@ -95,8 +109,11 @@ install_apt() {
     done
 }
 
-install_pip() {
+install_wheel() { install_pip "$1" --ignore-installed --only-binary :all:; }
+
+install_pip() { # NAMES OPTIONS
     local missing="$1" quiet=$state/pip.log
+    shift
     if [ ! -x "$venv/bin/python" ]; then
         # Debian's own Python first: with what apt-get installed for it, pip has nothing to do
         local system=/usr/bin/python3
@@ -107,7 +124,7 @@ install_pip() {
             echo "setup: python3 -m venv failed (Debian: python3-venv), see $quiet"
             return
         fi
-        missing=$(missing_pip)
+        [ $# != 0 ] || missing=$(missing_pip)
         [ -n "$missing" ] || return
     fi
     echo "setup: installing into $venv:" $missing
@@ -116,7 +133,7 @@ install_pip() {
     export CMAKE_ARGS="-DCMAKE_C_FLAGS='$tiles' -DCMAKE_CXX_FLAGS='$tiles' ${CMAKE_ARGS:-}"
     for name in $missing; do
         "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
-            "$name" >> "$quiet" 2>&1 || echo "setup: could not install $name, see $quiet"
+            "$@" "$name" >> "$quiet" 2>&1 || echo "setup: could not install $name, see $quiet"
     done
 }
 
@@ -128,7 +145,7 @@ link_package() {
     done
 }
 
-for kind in apt pip; do
+for kind in apt pip wheel; do
     missing=$(missing_$kind)
     [ -n "$missing" ] || continue
     if tried_before $kind "$missing"; then

@@ -165,6 +165,9 @@ install() {
     return $status
 }
 
+# The bars of tools/coverage.py hold: all of it again, slowly, so only in the long run.
+coverage() { tools/coverage.sh > "$log/coverage" 2>&1 && count 1 0; local status=$?; cat "$log/coverage"; return $status; }
+
 # -- running them -----------------------------------------------------------------------------------
 
 # spent: into $cpu, the processor seconds of everything that has ended
@@ -210,7 +213,10 @@ summary() {
 }
 
 case "${*:-all}" in
-all) stages="build_default unit system conform python build_asan asan fuzz compilers format install" ;;
+all)
+    stages="build_default unit system conform python build_asan asan fuzz compilers format install"
+    [ -z "${OPENINFER_LONG:-}" ] || stages+=" coverage"
+    ;;
 asan) stages="build_asan asan" ;;
 tsan) stages="build_tsan tsan" ;;
 *) stages="$*" ;;

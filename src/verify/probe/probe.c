@@ -1,11 +1,13 @@
 /* probe.c: what this machine can do, as one JSON object: bytes read per second from each cache and
  * from 48 MB a thread (memory, or a third cache that holds them), multiply-accumulates per second
- * in f32, in 8-bit integers and in tiles of bf16, for one thread and for two, and how long two
- * threads take to wait for each other.
+ * in f32, in 8-bit integers and in tiles of bf16 and of 8-bit integers, for one thread and for two,
+ * and how long two threads take to wait for each other.
  *
  *     probe - ROUNDS L1 L2 L3    (sizes of the caches in bytes, 0: there is none)
  *
- * The best of many short runs counts: a limit is what the machine does when nobody disturbs it. Of
+ * The best of many short runs counts: a limit is what the machine does when nobody disturbs it. A
+ * processor takes up to a millisecond to reach its speed with wide vectors, so threads multiply for
+ * a while before the clock starts. Of
  * tiles the median: they have two speeds, by what runs beside, and only the usual one is of use.
  * Vectors are as wide as the instructions that the compiler was told to use. `openinfer bench
  * --tune` and `make bench` build it on its own: it is no part of the library. */
@@ -45,6 +47,7 @@
 #define PRODUCTS   200000
 #define MEETINGS   32 /* few: somewhere in between nobody disturbs */
 #define BATCHES    200
+#define WARM_UP    2e-3 /* seconds */
 
 typedef float vf __attribute__((vector_size(WIDTH)));
 typedef uint64_t vi __attribute__((vector_size(WIDTH)));
@@ -55,12 +58,24 @@ typedef struct worker {
     const unsigned char *all, *bytes; /* of all threads; its own */
     size_t size;                      /* of what is read again and again */
     void (*work)(struct worker *w);
+    int warms_up; /* its work needs no other thread */
     double begun, ended;
     double least; /* 0: from begin to end */
     uint64_t sink;
 } worker;
 
 static int rounds = 25;
+
+/* Compilers would rather read a constant from memory in every product. */
+#if defined(__AVX512F__)
+#define KEEP(v) __asm__ volatile("" : "+v"(v))
+#elif defined(__SSE2__)
+#define KEEP(v) __asm__ volatile("" : "+x"(v))
+#elif defined(__ARM_NEON)
+#define KEEP(v) __asm__ volatile("" : "+w"(v))
+#else
+#define KEEP(v) ((void)0)
+#endif
 
 static double now(void)
 {
@@ -105,6 +120,8 @@ static void multiply_f32(worker *w)
     }
     for (int c = 0; c < CHAINS; c++)
         acc[c] = b + (float)c;
+    KEEP(a);
+    KEEP(b);
     for (int i = 0; i < PRODUCTS; i++)
         for (int c = 0; c < CHAINS; c++)
             acc[c] = multiply_add(acc[c], a, b);
@@ -163,46 +180,53 @@ static int has_tiles(void)
 }
 
 /* Other rows of x for tiles 4 and 5, or columns of b for 6 and 7, after what they are in now. */
-#define TURN_X(at)           \
-    _tile_dpbf16ps(0, 4, 6); \
-    _tile_dpbf16ps(1, 4, 7); \
+#define TURN_X(multiply, at) \
+    multiply(0, 4, 6);       \
+    multiply(1, 4, 7);       \
     _tile_loadd(4, at, 64);  \
-    _tile_dpbf16ps(2, 5, 6); \
-    _tile_dpbf16ps(3, 5, 7); \
+    multiply(2, 5, 6);       \
+    multiply(3, 5, 7);       \
     _tile_loadd(5, at + 1024, 64)
-#define TURN_B(at)           \
-    _tile_dpbf16ps(0, 4, 6); \
-    _tile_dpbf16ps(2, 5, 6); \
+#define TURN_B(multiply, at) \
+    multiply(0, 4, 6);       \
+    multiply(2, 5, 6);       \
     _tile_loadd(6, at, 64);  \
-    _tile_dpbf16ps(1, 4, 7); \
-    _tile_dpbf16ps(3, 5, 7); \
+    multiply(1, 4, 7);       \
+    multiply(3, 5, 7);       \
     _tile_loadd(7, at + 1024, 64)
 
-static void multiply_tiles(worker *w)
-{
-    _Alignas(64) unsigned char shape[64] = {1}, tiles[12 * 1024];
-    for (int i = 0; i < 8; i++) {
-        shape[16 + 2 * i] = 64;
-        shape[48 + i] = 16;
+#define MULTIPLY_TILES(name, multiply)                                                  \
+    static void name(worker *w)                                                         \
+    {                                                                                   \
+        _Alignas(64) unsigned char shape[64] = {1}, tiles[12 * 1024];                   \
+        for (int i = 0; i < 8; i++) {                                                   \
+            shape[16 + 2 * i] = 64;                                                     \
+            shape[48 + i] = 16;                                                         \
+        }                                                                               \
+        for (size_t i = 0; i < sizeof tiles; i++) /* about 1: zeros might be quicker */ \
+            tiles[i] = i % 2 ? 0x3f : (unsigned char)(37 * i * w->bytes[i]);            \
+        __asm__ volatile("" : : "r"(shape), "r"(tiles) : "memory");                     \
+        _tile_loadconfig(shape);                                                        \
+        for (int i = 0; i < TILE_STEPS; i++) {                                          \
+            TURN_B(multiply, tiles);                                                    \
+            TURN_X(multiply, tiles + 2048);                                             \
+            TURN_B(multiply, tiles + 4096);                                             \
+            TURN_X(multiply, tiles + 6144);                                             \
+            TURN_X(multiply, tiles + 8192);                                             \
+            TURN_B(multiply, tiles + 10240);                                            \
+            _tile_loadd(4, tiles, 64);                                                  \
+            _tile_loadd(5, tiles + 1024, 64);                                           \
+        }                                                                               \
+        _tile_stored(0, tiles, 64);                                                     \
+        _tile_release();                                                                \
+        w->sink += tiles[0];                                                            \
     }
-    for (size_t i = 0; i < sizeof tiles; i++) /* about 1: zeros might be quicker */
-        tiles[i] = i % 2 ? 0x3f : (unsigned char)(37 * i * w->bytes[i]);
-    __asm__ volatile("" : : "r"(shape), "r"(tiles) : "memory");
-    _tile_loadconfig(shape);
-    for (int i = 0; i < TILE_STEPS; i++) {
-        TURN_B(tiles);
-        TURN_X(tiles + 2048);
-        TURN_B(tiles + 4096);
-        TURN_X(tiles + 6144);
-        TURN_X(tiles + 8192);
-        TURN_B(tiles + 10240);
-        _tile_loadd(4, tiles, 64);
-        _tile_loadd(5, tiles + 1024, 64);
-    }
-    _tile_stored(0, tiles, 64);
-    _tile_release();
-    w->sink += tiles[0];
-}
+
+MULTIPLY_TILES(multiply_tiles, _tile_dpbf16ps)
+#if defined(__AMX_INT8__)
+#define INT8_TILE_MACS (2 * TILE_MACS)
+MULTIPLY_TILES(multiply_int8_tiles, _tile_dpbusd)
+#endif
 #else
 #define TILE_STEPS     0
 #define TILE_MACS      0.0
@@ -211,6 +235,10 @@ static int has_tiles(void)
 {
     return 0;
 }
+#endif
+#if !defined(INT8_TILE_MACS)
+#define INT8_TILE_MACS      0.0
+#define multiply_int8_tiles multiply_f32
 #endif
 
 static void wait_for(worker *w, unsigned target)
@@ -270,6 +298,8 @@ static void *one(void *ctx)
 {
     worker *w = ctx;
     stay_apart(w);
+    for (const double until = now() + WARM_UP; w->warms_up && now() < until;)
+        w->work(w);
     pthread_barrier_wait(w->start);
     w->begun = now();
     w->work(w);
@@ -289,7 +319,13 @@ static double once(void (*work)(worker *), const unsigned char *bytes, size_t si
     atomic_init(&met, 0);
     pthread_barrier_init(&start, NULL, threads);
     for (unsigned i = 0; i < threads; i++) {
-        w[i] = (worker){&start, &met, bytes, bytes + i * READ_BYTES, size, work, 0, 0, 0, 0};
+        w[i] = (worker){.start = &start,
+                        .met = &met,
+                        .all = bytes,
+                        .bytes = bytes + i * READ_BYTES,
+                        .size = size,
+                        .work = work,
+                        .warms_up = size == 0 && work != meet && work != read_together};
         if (pthread_create(&ids[i], NULL, one, &w[i]) != 0)
             exit(3);
     }
@@ -359,6 +395,9 @@ int main(int argc, char **argv)
         show("int8_gmac_per_s", multiply_int8, bytes, 0, (double)PRODUCTS * CHAINS * INT8_MACS, 0);
     if (has_tiles())
         show("tile_gmac_per_s", multiply_tiles, bytes, 0, TILE_STEPS * TILE_MACS, 0.5);
+    if (INT8_TILE_MACS > 0 && has_tiles())
+        show("int8_tile_gmac_per_s", multiply_int8_tiles, bytes, 0, TILE_STEPS * INT8_TILE_MACS,
+             0.5);
     printf(", \"meet_ns\": %.0f}\n", ranked(meet, bytes, 0, MOST, 0) / MEETINGS * 1e9);
     free(bytes);
     return 0;

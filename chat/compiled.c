@@ -166,7 +166,8 @@ static bool make_program(const chat_engine_options *o, oi_model *model, const oi
                          const oi_graph *decode, const char *dir, oi_diag *diag, chat_why *why)
 {
     oi_size context = {"ctx", o->context};
-    oi_synth_options options = {.name = "model", .sizes = &context, .n_sizes = o->context ? 1 : 0};
+    oi_synth_options options = {
+        .name = "model", .overwrite = true, .sizes = &context, .n_sizes = o->context ? 1 : 0};
     const oi_synth_graph graphs[] = {{prefill, "prefill"}, {decode, "decode"}};
     oi_device *device = NULL;
     oi_plan *plan = NULL;

@@ -1,6 +1,7 @@
 /* main.c: find the command, parse its options, run it, turn its status into the exit code. */
 #include "cli.h"
 
+#include <signal.h>
 #include <string.h>
 
 const cli_entry cli_entries[] = {
@@ -64,6 +65,9 @@ static int global_options(int argc, char **argv, oi_status *status)
 int main(int argc, char **argv)
 {
     oi_status status = OI_OK;
+#ifdef SIGXFSZ
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
+#endif
     int at = global_options(argc, argv, &status);
     if (at == 0)
         return cli_exit(status);

@@ -5,7 +5,7 @@
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after;
 static cli_list without, size_list;
-static bool certify, per_node, share_all, device_only, as_json;
+static bool certify, per_node, share_all, device_only, force, as_json;
 
 static const cli_option options[] = {
     OPT_MODEL(&model_path),
@@ -21,6 +21,7 @@ static const cli_option options[] = {
              "build it with the device's compiler: its stack and flash go into the certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
+    OPT_FLAG("force", 0, &force, "replace files in DIR that are of no earlier run"),
     OPT_FLAG("device-only", 0, &device_only,
              "only what runs on the device itself: the shaders of a Vulkan device"),
     OPT_TEXT("dump-after", 0, "PASS", &dump_after,
@@ -94,6 +95,7 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                           .n_sizes = job.sizes.n,
                           .per_node = per_node,
                           .share_all = share_all,
+                          .overwrite = force,
                           .skip = skip,
                           .dump_after = dump_after,
                           .weights = !weights                        ? OI_EMBED_AUTO

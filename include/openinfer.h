@@ -1071,6 +1071,7 @@ typedef struct oi_synth_options {
     oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */
+    bool overwrite;          /* also files that are of no earlier run: oi_plan_emit */
 } oi_synth_options;
 
 /* One program of one or more graphs that share their persistent variables, for one device. The
@@ -1118,7 +1119,8 @@ OI_API oi_status oi_plan_set_measured(oi_plan *p, const oi_plan_measured *m, oi_
  * measures it. OI_ERR_ENV: it cannot be built here. */
 OI_API oi_status oi_plan_certify(oi_plan *p, const oi_device *device, const char *cc,
                                  oi_diag *diag);
-/* Writes the program into a folder that need not exist: all or nothing. */
+/* Writes the program into a folder that need not exist: all or nothing. In a folder that does, the
+ * files that its .openinfer names are replaced or removed; others are refused (overwrite). */
 OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);
 /* Only what runs on the device itself: of Vulkan devices a compute shader NAME.comp per kernel. */
 OI_API oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag);

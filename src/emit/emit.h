@@ -79,6 +79,17 @@ bool oi_text_has_own(const char *text, const char *word);
 /* The text from `from` on is one function: its marked names get their final form. */
 void oi_settle(oi_settler *s, oi_buf *text, size_t from);
 
+/* -- manifest.c: which files of an output folder are ours -- */
+
+/* Lists are names, each with a line end. NULL: the folder has none. */
+oi_status oi_manifest_read(const char *dir, char **list, oi_diag *d);
+/* Refuses to replace what the old list does not name. */
+oi_status oi_manifest_check(const char *dir, const char *old, const char *list, oi_diag *d);
+/* The names of both lists; old may be NULL. */
+oi_status oi_manifest_write(const char *dir, const char *old, const char *list, oi_diag *d);
+void oi_manifest_remove(const char *dir, const char *old, const char *list); /* old ones */
+oi_status oi_folder_make_parents(const char *dir, oi_diag *d);
+
 /* -- formula.c: numbers that hang on lengths -- */
 
 typedef const char *oi_spell_scalar(void *ctx, uint32_t scalar);

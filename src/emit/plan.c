@@ -16,6 +16,7 @@ struct oi_plan {
     oi_certificate certificate;
     oi_program **programs;
     size_t n_programs;
+    bool overwrites;
 };
 
 void oi_plan_free(oi_plan *p)
@@ -198,6 +199,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .embeds = embeds(device, o),
                             .skip = o->skip,
                             .dump_after = o->dump_after};
+        p->overwrites = o->overwrite;
         p->unit.names.arena = p->unit.arena;
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }
@@ -229,6 +231,8 @@ typedef struct writing {
     uint64_t hash;
     oi_emitted files;
     bool is_device; /* only what runs on the device, without the weights */
+    char *old;      /* names of the files of an earlier run; NULL: there was none */
+    oi_buf names;   /* of the files of this one */
     oi_diag *diag;
 } writing;
 
@@ -292,12 +296,14 @@ static oi_status write_into(writing *w, const char *dir)
     return oi_file_write_with(path, put_weights, w, w->diag);
 }
 
-/* Files of an earlier run are replaced one by one; others in the folder stay. */
+/* Files of an earlier run are replaced one by one; others in the folder stay. The manifest names
+ * old and new files meanwhile: whenever this ends, the next run knows what is ours. */
 static oi_status move_into_place(writing *w, const char *from)
 {
     char a[4096], b[4096];
     if (rename(from, w->dir) == 0)
         return OI_OK;
+    OI_TRY(oi_manifest_write(w->dir, w->old, w->names.text, w->diag));
     for (size_t i = 0; i < w->files.n + has_weights(w); i++) {
         const char *name = i < w->files.n ? w->files.at[i].name : weights_name(w);
         if (snprintf(a, sizeof a, "%s/%s", from, name) >= (int)sizeof a ||
@@ -306,7 +312,10 @@ static oi_status move_into_place(writing *w, const char *from)
         if (rename(a, b) != 0)
             return oi_diag_env(w->diag, b, "cannot write: %s", strerror(errno));
     }
-    return rmdir(from) == 0 ? OI_OK : oi_diag_env(w->diag, from, "%s", strerror(errno));
+    oi_manifest_remove(w->dir, w->old, w->names.text);
+    OI_TRY(oi_manifest_write(w->dir, NULL, w->names.text, w->diag));
+    oi_folder_remove(from);
+    return OI_OK;
 }
 
 /* DIR.openinfer-HOST-PID-XXXXXX: who writes there. */
@@ -353,11 +362,16 @@ static oi_status write_folder(writing *w)
         snprintf(beside, sizeof beside, "%s%ld-XXXXXX", prefix, (long)getpid()) >=
             (int)sizeof beside)
         return oi_diag_env(w->diag, w->dir, "the path is too long");
+    OI_TRY(oi_folder_make_parents(w->dir, w->diag));
     remove_stale(prefix);
+    if (!w->plan->overwrites)
+        OI_TRY(oi_manifest_check(w->dir, w->old, w->names.text, w->diag));
     if (!mkdtemp(beside))
         return oi_diag_env(w->diag, w->dir, "cannot make a folder: %s", strerror(errno));
     (void)chmod(beside, 0755);
     oi_status status = write_into(w, beside);
+    if (status == OI_OK)
+        status = oi_manifest_write(beside, NULL, w->names.text, w->diag);
     if (status == OI_OK)
         status = move_into_place(w, beside);
     if (status != OI_OK)
@@ -393,8 +407,18 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
     oi_status status = oi_arena_guard(p->unit.arena, spell, w) == OI_OK
                            ? p->unit.status
                            : oi_diag_env(diag, dir, "out of memory");
+    for (size_t i = 0; status == OI_OK && i < w->files.n; i++)
+        oi_buf_printf(&w->names, "%s\n", w->files.at[i].name);
+    if (status == OI_OK && has_weights(w))
+        oi_buf_printf(&w->names, "%s\n", weights_name(w));
+    if (w->names.failed)
+        status = oi_diag_env(diag, dir, "out of memory");
+    if (status == OI_OK)
+        status = oi_manifest_read(dir, &w->old, diag);
     if (status == OI_OK)
         status = write_folder(w);
+    oi_buf_free(&w->names);
+    free(w->old);
     oi_free(w->device);
     return status;
 }

@@ -112,13 +112,13 @@ def test_metadata_lines(both):
     assert text == (
         "a: i8[2, 2] = { \n{ 1, 2 } ,\n{ 3, 4 } ,\n}\n"
         "b: i8 = 7\n"
-        "c: u8[9] = { 116, 119, 111, 32, 119, 111, 114, 100, 115 }\n"
+        'c: text[9] = "two words"\n'
         "d: bitset[0] = { }\n"
         "e: bitset[40] = ff ff ff ff\n"
         "f: f32 = 0.1\n"
         "g: bool = true\n"
         "h: u8[0] = { }\n"
-        "i: bf16 = 0.5\n"
+        "i: bf16[1] = { 0.5 }\n"
     )
 
 
@@ -190,7 +190,7 @@ def test_command(tmp_path, capfdbinary):
     out, err = capfdbinary.readouterr()
     assert out.decode() == inspect_text(read_oinf(path)) and err.decode().startswith(f"oinf: {path}: warning: 'x' is both")
     assert main([str(path), "--tensor", "u", "--hist", "--strict"]) == 0
-    assert capfdbinary.readouterr()[0].startswith(b"u: u8 = 3\n- [")
+    assert capfdbinary.readouterr()[0].startswith(b"u: u8[1] = { 3 }\n- [")
     assert main([str(path), "--json", "--tensor", "u"]) == 0
     assert list(json.loads(capfdbinary.readouterr()[0])["tensors"]) == ["u"]
     assert main([str(path), "--tensor", "nope"]) == 1

@@ -278,7 +278,7 @@ static void strings(void **state)
                 "s: str = \"\\\"\\\\\\n\\r\\t\\u0001\u00e9\"\n");
     memcpy(text, "\x7f\b\f78901", 8);
     char *json = printed(b, &(oi_print_options){.json = true});
-    assert_non_null(strstr(json, "\"value\": \"\\u007f\\u0008\\u000c78901\"\n"));
+    assert_non_null(strstr(json, "\"value\": \"\\u007f\\b\\f78901\"\n"));
     free(json);
     free(b.at);
 }

@@ -7,7 +7,7 @@ Values
   floats            %.6g (nan, inf, -inf); NaN has no sign
   integers          decimal; sub-byte types and bitset tensors too
   bool              true, false
-  str               quoted; `"` and `\\` escaped by `\\`; \\n \\r \\t; other control characters \\u00XX
+  str               quoted; `"` and `\\` escaped by `\\`; \\n \\r \\t \\b \\f; other control characters \\u00XX
   bitset            `mask: bitset[12] = 0d 02`, the first 4 bytes; no bits: `bitset[0] = { }`
 Lists
   up to 10 values   { a, b, c }
@@ -104,7 +104,7 @@ def format_value(v: Any) -> str:
     return format_float(v) if isinstance(v, float) else str(v)
 
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 def quote(text: str) -> str:

@@ -973,6 +973,8 @@ typedef struct oi_device_info {
         bool dsp, mve, heap;
         uint64_t clock_hz; /* 0 = unknown */
         uint64_t stack_bytes;
+        uint64_t align_bytes;               /* of tensors */
+        uint64_t flash_origin, ram_origin;  /* addresses, for the linker script of the demo */
         const char *flash_section, *ram_section; /* "" = the compiler's choice */
     } mcu;
     struct {

@@ -195,6 +195,52 @@ def test_names_of_sections_are_kept(openinfer, words, folder):
     assert re.search(r"^ \.model_weights\s", text, re.M) and re.search(r"^ \.model_state\s", text, re.M)
 
 
+@pytest.mark.parametrize(
+    "name, change, align",
+    [("cortex_m4", {}, 8), ("rv32imac", {}, 8), ("cortex_m7", {}, 32), ("cortex_m4", {"align_bytes": 64}, 64)],
+)
+def test_alignment_is_the_devices(openinfer, words, tmp_path, name, change, align):
+    """Without a cache nothing is padded to lines of one."""
+    (tmp_path / "device.json").write_text(json.dumps({"extends": name, "mcu": change}))
+    out = tmp_path / "out"
+    openinfer("synth", *words("jet_mlp_i8")[0], "--target", tmp_path / "device.json", "-o", out)
+    files = [out / "jet_mlp_i8.h", out / "jet_mlp_i8.c", out / "weights.c"]
+    assert set(re.findall(r"OI_ALIGNED\((\d+)\)", "".join(f.read_text() for f in files))) == {str(align)}
+    assert f".weights : ALIGN({align})" in (out / "link.ld").read_text()
+    plan = json.loads((out / "plan.json").read_text())
+    offsets = [t["offset"] for t in plan["tensors"] if t["space"] in ("weights", "arena")]
+    assert all(at % align == 0 for at in offsets) and (align == 64 or any(at % 64 for at in offsets))
+    if align == 8:
+        certificate = plan["certificate"]
+        parts = sum(certificate[k] for k in ("io_bytes", "state_bytes", "arena_bytes", "undo_bytes"))
+        assert certificate["struct_bytes"] <= parts + 4 * 8 + 16
+
+
+def test_memory_lies_where_the_device_file_says(openinfer, words, tmp_path):
+    (tmp_path / "device.json").write_text(
+        json.dumps({"extends": "cortex_m4", "memory": {"flash_bytes": 65536, "ram_bytes": 49152, "global_bytes": 114688},
+                    "mcu": {"flash_origin": 0x08000000, "ram_origin": 0x10000000}})
+    )  # fmt: skip
+    openinfer("synth", *words("jet_mlp_i8")[0], "--target", tmp_path / "device.json", "-o", tmp_path / "out")
+    script = (tmp_path / "out/link.ld").read_text()
+    assert "flash (rx) : ORIGIN = 0x08000000, LENGTH = 65536" in script
+    assert "ram (rwx) : ORIGIN = 0x10000000, LENGTH = 49152" in script
+
+
+@pytest.mark.parametrize(
+    "mcu, says",
+    [
+        ({"flash_origin": 0, "ram_origin": 4096}, "RAM at 4096 and flash at 0 overlap"),
+        ({"ram_origin": 0xFFFFFF00}, "RAM ends beyond the addresses of 32 bits"),
+        ({"flash_origin": 1 << 33}, "flash ends beyond the addresses of 32 bits"),
+    ],
+)
+def test_memory_must_have_a_place(openinfer, words, tmp_path, mcu, says):
+    (tmp_path / "device.json").write_text(json.dumps({"extends": "cortex_m4", "mcu": mcu}))
+    result = openinfer("synth", *words("jet_mlp_i8")[0], "--target", tmp_path / "device.json", "-o", tmp_path / "out", code=1)
+    assert "error[E091]" in result.stderr and says in result.stderr
+
+
 # -- the certificate --
 
 

@@ -56,6 +56,27 @@ static uint64_t derive_hdl(const oi_device_info *d)
     return d->api == OI_DEVICE_VERILOG ? OI_HDL_VERILOG : OI_HDL_VHDL;
 }
 
+/* Lines of a cache are not shared by tensors. Without one, what the widest element needs will do. */
+static uint64_t derive_align(const oi_device_info *d)
+{
+    return d->cpu.cache_l1_bytes && d->cpu.line_bytes > 8 ? d->cpu.line_bytes : 8;
+}
+
+static bool is_riscv(const oi_device_info *d)
+{
+    return d->mcu.core == OI_CORE_RV32IMC || d->mcu.core == OI_CORE_RV32IMAC;
+}
+
+static uint64_t derive_flash_origin(const oi_device_info *d)
+{
+    return is_riscv(d) ? 0x20000000 : 0;
+}
+
+static uint64_t derive_ram_origin(const oi_device_info *d)
+{
+    return is_riscv(d) ? 0x80000000 : 0x20000000;
+}
+
 #define ANY OI_FIELD_MAX
 
 const oi_field oi_fields[] = {
@@ -136,6 +157,9 @@ const oi_field oi_fields[] = {
     BOOL("mcu.mve", ON_MCU, mcu.mve, "false", "vector extension (Helium)"),
     COUNT("mcu.clock_hz", ON_MCU, mcu.clock_hz, "0", 0, ANY, "0 = unknown"),
     COUNT("mcu.stack_bytes", ON_MCU, mcu.stack_bytes, "2048", 1, ANY, "what a step may use"),
+    {"mcu.align_bytes", OI_FIELD_POWER2, ON_MCU, AT(mcu.align_bytes), NULL, derive_align, 8, 1 << 16, NULL, "of tensors; default a line where there is a cache, else 8"},
+    DERIVED("mcu.flash_origin", ON_MCU, mcu.flash_origin, derive_flash_origin, 0, "address of memory.flash_bytes; default by the core"),
+    DERIVED("mcu.ram_origin", ON_MCU, mcu.ram_origin, derive_ram_origin, 0, "address of memory.ram_bytes; default by the core"),
     TEXT("mcu.flash_section", OI_FIELD_SECTION, ON_MCU, mcu.flash_section, "\"\"", "linker section of the weights"),
     TEXT("mcu.ram_section", OI_FIELD_SECTION, ON_MCU, mcu.ram_section, "\"\"", "linker section of state and arena"),
     BOOL("mcu.heap", ON_MCU, mcu.heap, "false", "there is a heap; generated code never uses it"),

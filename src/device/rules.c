@@ -182,6 +182,22 @@ static const struct {
     [OI_CORE_XTENSA_LX7] = {OI_FPU_SINGLE, true, false},
 };
 
+/* An address space of 32 bits, which flash and RAM share. */
+static void check_places(oi_device_loader *x)
+{
+    const oi_device_info *d = &x->info;
+    const uint64_t end = UINT64_C(1) << 32;
+    const uint64_t flash = d->mcu.flash_origin, ram = d->mcu.ram_origin;
+    if (flash >= end || d->memory.flash_bytes > end - flash)
+        oi_device_error(x, "E091", "/mcu/flash_origin",
+                        "flash ends beyond the addresses of 32 bits");
+    else if (ram >= end || d->memory.ram_bytes > end - ram)
+        oi_device_error(x, "E091", "/mcu/ram_origin", "RAM ends beyond the addresses of 32 bits");
+    else if (flash < ram + d->memory.ram_bytes && ram < flash + d->memory.flash_bytes)
+        oi_device_error(x, "E091", "/mcu/ram_origin",
+                        "RAM at %" PRIu64 " and flash at %" PRIu64 " overlap", ram, flash);
+}
+
 static void check_core(oi_device_loader *x)
 {
     const oi_device_info *d = &x->info;
@@ -266,8 +282,10 @@ void oi_device_check_rules(oi_device_loader *x)
         check_cuda(x);
     if (x->on & (ON_CPU | ON_MCU))
         check_cpu(x);
-    if (x->on & ON_MCU)
+    if (x->on & ON_MCU) {
         check_core(x);
+        check_places(x);
+    }
     if (x->on & ON_FPGA)
         check_fpga(x);
 }

@@ -268,8 +268,8 @@ static oi_status write_beginning(const oi_unit *u, int fd)
         oi_put_c_string(&b, section);
         oi_buf_puts(&b, ")))\n");
     }
-    oi_buf_printf(&b, "OI_ALIGNED(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n", OI_ALIGN,
-                  u->name, u->weights_bytes);
+    oi_buf_printf(&b, "OI_ALIGNED(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n",
+                  (unsigned)oi_unit_align(u), u->name, u->weights_bytes);
     bool is_written = !b.failed && oi_file_put(fd, b.text, b.n);
     oi_buf_free(&b);
     return is_written ? OI_OK : OI_ERR_ENV;

@@ -12,14 +12,9 @@
 
 #define OI_UNPLACED UINT64_MAX
 
-static uint64_t aligned(uint64_t n)
+static bool add(const oi_unit *u, uint64_t *total, uint64_t n)
 {
-    return (n + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
-}
-
-static bool add(uint64_t *total, uint64_t n)
-{
-    return !__builtin_add_overflow(*total, aligned(n), total) && *total <= INT64_MAX;
+    return !__builtin_add_overflow(*total, oi_unit_aligned(u, n), total) && *total <= INT64_MAX;
 }
 
 /* -- placing -- */
@@ -185,7 +180,7 @@ static void place_graph(oi_unit *u, uint32_t graph)
             blocks[n++] = (block){.tensor = x->tensor,
                                   .first = x->first,
                                   .last = x->last,
-                                  .size = aligned(oi_tensor_bytes(t)),
+                                  .size = oi_unit_aligned(u, oi_tensor_bytes(t)),
                                   .bytes = oi_tensor_bytes(t)};
     }
     const uint64_t proved = bound(u->arena, blocks, n, live.n_positions, true);
@@ -330,9 +325,9 @@ static bool fits_anywhere(oi_unit *u)
             continue;
         if (t->space == OI_SPACE_WEIGHTS) {
             t->offset = weights;
-            fits &= add(&weights, n);
+            fits &= add(u, &weights, n);
         } else {
-            fits &= add(t->space == OI_SPACE_STATE ? &state : &working, n);
+            fits &= add(u, t->space == OI_SPACE_STATE ? &state : &working, n);
         }
     }
     for (size_t i = 0; i < u->tensors.n; i++)

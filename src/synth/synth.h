@@ -56,6 +56,7 @@ typedef struct oi_tensor {
     uint32_t n_table;
     int64_t table[OI_MAX_RANK];
     uint64_t n_entries, stride_bytes;
+    uint64_t align; /* the unit's */
     /* weights */
     const size_t *sources; /* per entry: the model's tensor, or OI_NO_SOURCE for a hole */
     const void *bytes;     /* instead: the contents themselves */
@@ -401,12 +402,14 @@ struct oi_unit {
 
 /* -- unit.c -- */
 
-#define OI_ALIGN        64u /* of tensors in any space: a cache line, and the widest vector */
+#define OI_ALIGN        64u /* a cache line, and the widest vector */
 #define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
 
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
 /* To be told: what the graph or the caller calls `was` the program calls `is`. */
 void oi_unit_note_name(oi_unit *u, const char *was, const char *is);
+uint64_t oi_unit_align(const oi_unit *u);                    /* of tensors in any space */
+uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n);      /* up to a multiple of it */
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t); /* its name too */
 void oi_tensor_measure(oi_tensor *t);                        /* sizes, from its dims */
 uint64_t oi_tensor_bytes(const oi_tensor *t);                /* all entries */

@@ -38,6 +38,8 @@ typedef struct oi_caps {
      * is known, holds everything. */
     bool has_rom;
     uint64_t rom_bytes, ram_bytes;
+    /* Bytes that the address of every tensor is a multiple of; 0: OI_ALIGN. */
+    uint64_t alignment;
 } oi_caps;
 
 /* Several workers may take part in a step. */

@@ -70,11 +70,6 @@ static bool has_parts(const oi_unit *u)
     return oi_caps_share(&u->can);
 }
 
-static uint64_t aligned(uint64_t n)
-{
-    return (n + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
-}
-
 static const oi_skernel *kernel_at(const planning *p, const run *r, size_t i)
 {
     return &p->u->kernels.at[r->list->at[r->at + i].kernel];
@@ -245,7 +240,7 @@ static uint64_t overwritten(const planning *p, const run *r, const chain *c)
                                       position(p, r, c->first),
                                       position(p, r, c->first + c->n - 1)) &&
                 oi_turns_may_overwrite(&t, tensor))
-                return aligned(oi_tensor_bytes(&p->u->tensors.at[out]));
+                return oi_unit_aligned(p->u, oi_tensor_bytes(&p->u->tensors.at[out]));
         }
     return 0;
 }
@@ -264,7 +259,7 @@ static void count_bytes(const planning *p, const run *r, chain *c)
         for (size_t k = 0; k < c->n; k++)
             if (makers[k].out == l->tensor && c->kept[k])
                 bytes = ring_bytes(t, c->dim, c->kept[k]);
-        c->bytes += aligned(bytes);
+        c->bytes += oi_unit_aligned(p->u, bytes);
     }
     c->bytes -= overwritten(p, r, c);
 }
@@ -421,11 +416,11 @@ static void count_in_use(planning *p)
         const oi_lifetime *l = &p->live.list.at[i];
         const oi_tensor *t = &p->u->tensors.at[l->tensor];
         for (uint32_t at = l->first; t->space == OI_SPACE_ARENA && at <= l->last; at++)
-            p->in_use[at] += aligned(oi_tensor_bytes(t));
+            p->in_use[at] += oi_unit_aligned(p->u, oi_tensor_bytes(t));
     }
     for (size_t k = 0; k < p->u->kernels.n; k++)
         if (p->live.kernel_at[k] != OI_NO_ID && p->u->kernels.at[k].graph == p->graph)
-            p->in_use[p->live.kernel_at[k]] -= aligned(p->saved[k]);
+            p->in_use[p->live.kernel_at[k]] -= oi_unit_aligned(p->u, p->saved[k]);
 }
 
 static void look_at(planning *p, oi_unit *u, uint32_t graph)

@@ -45,7 +45,18 @@ void oi_tensor_measure(oi_tensor *t)
     t->n_entries = 1;
     for (uint32_t a = 0; a < t->n_table; a++)
         t->n_entries *= (uint64_t)t->table[a];
-    t->stride_bytes = (t->size_bytes + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
+    t->stride_bytes = (t->size_bytes + t->align - 1) / t->align * t->align;
+}
+
+uint64_t oi_unit_align(const oi_unit *u)
+{
+    return u->can.alignment ? u->can.alignment : OI_ALIGN;
+}
+
+uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n)
+{
+    const uint64_t align = oi_unit_align(u);
+    return (n + align - 1) / align * align;
 }
 
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t)
@@ -53,6 +64,7 @@ uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t)
     oi_tensor *own = OI_PUSH(u->arena, &u->tensors);
     *own = *t;
     own->name = oi_unit_identifier(u, t->name);
+    own->align = oi_unit_align(u);
     oi_tensor_measure(own);
     return (uint32_t)u->tensors.n - 1;
 }

@@ -117,8 +117,8 @@ static void put_struct(oi_cprog *c, oi_out *o)
     if (has_arena(c->u)) {
         oi_out_line(
             o, "OI_ALIGNED(%u) unsigned char oi_arena[%" PRIu64 "]; /* working memory of a step */",
-            OI_ALIGN, working);
-        oi_c_count(c, OI_ALIGN, working);
+            (unsigned)oi_unit_align(c->u), working);
+        oi_c_count(c, oi_unit_align(c->u), working);
     }
     oi_c_undo_members(c, o);
     oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->name));

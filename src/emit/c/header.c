@@ -39,7 +39,7 @@ static void put_sizes(oi_cprog *c, oi_out *o)
              oi_arena_printf(c->arena, "struct %s, at most: all that a program changes", c->name));
     put_size(c, o, "STRUCT_ALIGN", align, "where it may lie: a multiple of this");
     put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read only");
-    put_size(c, o, "WEIGHTS_ALIGN", OI_ALIGN, "where they may lie");
+    put_size(c, o, "WEIGHTS_ALIGN", oi_unit_align(c->u), "where they may lie");
     oi_out_line(
         o, "#define %s_SAVED_BYTES (40 + sizeof(((struct %s *)0)->oi_keep)) /* a saved state */",
         c->name, c->name);

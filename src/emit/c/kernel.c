@@ -145,7 +145,7 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
         oi_out_line(&c->out, "void *const ports[] = {%s};", oi_buf_to_arena(&ports, c->arena));
     }
     for (uint32_t i = 0; i < p->n_scratch; i++)
-        oi_out_line(&c->out, "OI_ALIGNED(%u) %s %s[%" PRId64 "];", OI_ALIGN,
+        oi_out_line(&c->out, "OI_ALIGNED(%u) %s %s[%" PRId64 "];", (unsigned)oi_unit_align(c->u),
                     oi_c_type(p->scratch[i].dtype), p->scratch[i].name,
                     p->scratch[i].count ? p->scratch[i].count : 1);
     for (uint32_t i = 0; i < p->n_args; i++) {

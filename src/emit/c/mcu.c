@@ -45,11 +45,6 @@ static family family_of(const oi_device_info *t)
     return !flags ? NO_FAMILY : strncmp(flags, "-march=rv", 9) == 0 ? RISCV : ARM;
 }
 
-/* Where memory lies on the machines that qemu has; real boards replace link.ld. */
-static const struct {
-    uint64_t flash, ram;
-} origins[] = {[ARM] = {0, 0x20000000}, [RISCV] = {0x20000000, 0x80000000}};
-
 bool oi_c_is_freestanding(const oi_cprog *c)
 {
     return c->u->target->type == OI_DEVICE_MCU && !c->u->target->cpu.libc;
@@ -132,19 +127,20 @@ static const char *own_section(oi_cprog *c, const char *name)
 static void put_sections(oi_cprog *c, oi_out *o, family f)
 {
     const oi_device_info *t = c->u->target;
+    const unsigned align = (unsigned)oi_unit_align(c->u);
     oi_out_open(o, "SECTIONS");
     if (f == RISCV)
         oi_out_line(o, ".entry : { KEEP(*(.entry)) } > ram");
     oi_out_line(o, ".text : { KEEP(*(.vectors)) KEEP(*(.reset)) *(.text*) } > flash");
     oi_out_line(o, ".weights : ALIGN(%u) {%s *(.rodata*) *(.srodata*) . = ALIGN(4); } > flash",
-                OI_ALIGN, own_section(c, t->mcu.flash_section));
+                align, own_section(c, t->mcu.flash_section));
     oi_out_line(o, "data_from = LOADADDR(.data);");
     oi_out_line(o, ".data : ALIGN(4) { data_begin = .; *(.data*) *(.sdata*) . = ALIGN(4); "
                    "data_end = .; } > ram AT > flash");
     oi_out_line(o,
                 ".bss (NOLOAD) : ALIGN(%u) { bss_begin = .;%s *(.bss*) *(.sbss*) *(COMMON) "
                 ". = ALIGN(4); bss_end = .; } > ram",
-                OI_ALIGN, own_section(c, t->mcu.ram_section));
+                align, own_section(c, t->mcu.ram_section));
     oi_out_line(o, "stack_top = ORIGIN(ram) + LENGTH(ram);");
     oi_out_line(o, "stack_limit = stack_top - %" PRIu64 ";", (t->mcu.stack_bytes + 15) / 16 * 16);
     oi_out_line(o, "ASSERT(bss_end <= stack_limit, \"state, working memory and stack exceed the "
@@ -162,9 +158,10 @@ static void put_script(oi_cprog *c, oi_emitted *files, family f)
                 oi_escaped(c->arena, oi_put_c_comment, t->name));
     oi_out_line(&o, "ENTRY(reset)");
     oi_out_open(&o, "MEMORY");
-    oi_out_line(&o, "flash (rx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, origins[f].flash,
+    oi_out_line(&o, "flash (rx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, t->mcu.flash_origin,
                 t->memory.flash_bytes);
-    oi_out_line(&o, "ram (rwx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, origins[f].ram, ram);
+    oi_out_line(&o, "ram (rwx) : ORIGIN = 0x%08" PRIx64 ", LENGTH = %" PRIu64, t->mcu.ram_origin,
+                ram);
     oi_out_close(&o, "");
     put_sections(c, &o, f);
     oi_c_add_file(c, files, "link.ld", &o);

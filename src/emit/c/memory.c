@@ -338,14 +338,14 @@ static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
     const char *text = oi_buf_to_arena(&shape, c->arena);
     uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
     uint64_t n = t->size_bytes / each;
-    oi_c_count(c, t->rank ? OI_ALIGN : each, t->rank && n ? n * each : each);
+    oi_c_count(c, t->rank ? oi_unit_align(c->u) : each, t->rank && n ? n * each : each);
     if (t->rank == 0 && oi_dtype_bits(t->dtype) >= 8)
         oi_out_line(o, "%s %s;", oi_c_type(t->dtype), name);
     else if (t->rank == 0) /* kept addressable like all others */
         oi_out_line(o, "uint8_t %s; /* %s, packed */", name, oi_dtype_name(t->dtype));
     else
-        oi_out_line(o, "OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* %s */", OI_ALIGN, oi_c_type(t->dtype),
-                    name, n ? n : 1, text);
+        oi_out_line(o, "OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* %s */", (unsigned)oi_unit_align(c->u),
+                    oi_c_type(t->dtype), name, n ? n : 1, text);
 }
 
 static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)

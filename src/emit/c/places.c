@@ -45,8 +45,8 @@ const char *oi_c_place_lines(oi_cprog *c)
         bool fixed = t->space == OI_SPACE_WEIGHTS;
         const char *type = oi_c_type(t->dtype), *constant = fixed ? "const " : "";
         if (t->is_own) {
-            oi_buf_printf(&b, "    OI_ALIGNED(64) %s %s[%" PRIu64 "]; /* of each thread */\n", type,
-                          c->places->at[i].name,
+            oi_buf_printf(&b, "    OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* of each thread */\n",
+                          (unsigned)oi_unit_align(c->u), type, c->places->at[i].name,
                           t->size_bytes / (uint64_t)(oi_dtype_bits(t->dtype) / 8));
             continue;
         }

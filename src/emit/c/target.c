@@ -25,6 +25,7 @@ static oi_caps of_microcontroller(const oi_device_info *d)
                      .row_pipelines = true,
                      .private_bytes = d->mcu.stack_bytes / 16,
                      .stack_bytes = d->mcu.stack_bytes,
+                     .alignment = d->mcu.align_bytes,
                      .has_rom = true,
                      .rom_bytes = d->memory.flash_bytes,
                      .ram_bytes = d->memory.ram_bytes};

@@ -35,16 +35,17 @@ void oi_c_undo_functions(oi_cprog *c)
 /* At least the size of the struct `keep`, whatever the padding. */
 static uint64_t keep_size(const oi_unit *u)
 {
+    const uint64_t align = oi_unit_align(u);
     uint64_t n = 0;
     for (size_t i = 0; i < u->stores.n; i++) {
         const oi_store_var *v = &u->stores.at[i];
         uint64_t marks = 1;
         for (uint32_t a = 0; a < v->n_table; a++)
             marks *= (uint64_t)v->most[a];
-        n += oi_tensor_bytes(&u->tensors.at[v->tensor]) + 2 * OI_ALIGN +
-             (v->grows ? 8 * v->rank : 0) + (v->has_marks ? marks : 0);
+        n += oi_tensor_bytes(&u->tensors.at[v->tensor]) + 2 * align + (v->grows ? 8 * v->rank : 0) +
+             (v->has_marks ? marks : 0);
     }
-    return (n / OI_ALIGN + 2) * OI_ALIGN;
+    return (n / align + 2) * align;
 }
 
 /* The blocks are spelled once to learn whether a step can fail and how much it changes. */
@@ -64,7 +65,7 @@ void oi_c_undo_plan(oi_cprog *c)
         c->undo = OI_UNDO_NONE;
     else if (c->log_bytes >= c->keep_bytes)
         c->undo = OI_UNDO_COPY;
-    c->log_bytes = (c->log_bytes + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN;
+    c->log_bytes = oi_unit_aligned(c->u, c->log_bytes);
 }
 
 void oi_c_undo_members(oi_cprog *c, oi_out *o)
@@ -72,10 +73,11 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o)
     if (c->undo == OI_UNDO_NONE)
         return;
     oi_out_line(o, "/* to take a failed step back */");
-    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_before[%" PRIu64 "];", OI_ALIGN,
+    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_before[%" PRIu64 "];",
+                (unsigned)oi_unit_align(c->u),
                 c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);
     c->certificate.undo_bytes = c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes;
-    oi_c_count(c, OI_ALIGN, c->certificate.undo_bytes);
+    oi_c_count(c, oi_unit_align(c->u), c->certificate.undo_bytes);
     if (c->undo == OI_UNDO_LOG) {
         oi_out_line(o, "size_t oi_noted;");
         oi_c_count(c, oi_c_pointer_bytes(c), oi_c_pointer_bytes(c));

@@ -41,6 +41,7 @@ typedef struct row {
     const char *name;
     double median, low, high, least; /* ns */
     oi_step_cost cost;               /* nothing for the simulator */
+    bool counts;                     /* an emulator's instructions instead, a nanosecond each */
 } row;
 
 static int by_size(const void *a, const void *b)
@@ -55,7 +56,7 @@ static row summarise(const char *name, double *times)
     size_t skipped = steps > 9 ? (size_t)steps / 10 : 0, n = (size_t)steps - skipped;
     double *t = times + skipped;
     qsort(t, n, sizeof *t, by_size);
-    return (row){name, t[n / 2], t[n / 4], t[(n - 1) - n / 4], t[0], {0}};
+    return (row){name, t[n / 2], t[n / 4], t[(n - 1) - n / 4], t[0], {0}, false};
 }
 
 static oi_verify_options wanted(void)
@@ -94,6 +95,7 @@ static oi_status measure(const char *target, double *times, row *out)
     if (status == OI_OK) {
         *out = summarise(target ? target : "sim", times);
         out->cost = cost;
+        out->counts = device && oi_device_get(device)->type == OI_DEVICE_MCU;
     }
     oi_device_free(device);
     return status;
@@ -121,6 +123,23 @@ static double flop_rate(const row *r) /* a multiply-accumulate is two */
     return rate(2 * (double)r->cost.macs, r);
 }
 
+/* What a row's numbers are called. */
+static void show_json_row(const row *r)
+{
+    const char *unit = r->counts ? "instructions" : "ns";
+    printf(", \"median_%s\": %.0f, \"low_%s\": %.0f, \"high_%s\": %.0f, \"least_%s\": %.0f", unit,
+           r->median, unit, r->low, unit, r->high, unit, r->least);
+    if (!r->cost.bytes)
+        return;
+    printf(", \"bytes_moved\": %llu, \"macs\": %llu, \"is_open\": %s",
+           (unsigned long long)r->cost.bytes, (unsigned long long)r->cost.macs,
+           r->cost.is_open ? "true" : "false");
+    if (r->counts)
+        printf(", \"macs_per_instruction\": %.4g", rate((double)r->cost.macs, r));
+    else
+        printf(", \"gb_per_s\": %.4g, \"gflop_per_s\": %.4g", bytes_rate(r), flop_rate(r));
+}
+
 static void show_json(const row *rows, size_t n)
 {
     printf("{\"steps\": %llu, \"rows\": [", (unsigned long long)steps);
@@ -128,17 +147,18 @@ static void show_json(const row *rows, size_t n)
         const row *r = &rows[i];
         printf("%s{\"name\": ", i ? ", " : "");
         cli_json_text(stdout, r->name);
-        printf(", \"median_ns\": %.0f, \"low_ns\": %.0f, \"high_ns\": %.0f, "
-               "\"least_ns\": %.0f",
-               r->median, r->low, r->high, r->least);
-        if (r->cost.bytes)
-            printf(", \"bytes_moved\": %llu, \"macs\": %llu, \"is_open\": %s, \"gb_per_s\": %.4g, "
-                   "\"gflop_per_s\": %.4g",
-                   (unsigned long long)r->cost.bytes, (unsigned long long)r->cost.macs,
-                   r->cost.is_open ? "true" : "false", bytes_rate(r), flop_rate(r));
+        show_json_row(r);
         putchar('}');
     }
     puts("]}");
+}
+
+static void show_counts(const row *r)
+{
+    char half[64];
+    snprintf(half, sizeof half, "%.0f ... %.0f", r->low, r->high);
+    printf("%-20s %8.0f instr %25s   %.3g MACs/instr%s\n", r->name, r->median, half,
+           rate((double)r->cost.macs, r), r->cost.is_open ? "+" : "");
 }
 
 static void show(const row *rows, size_t n)
@@ -153,6 +173,10 @@ static void show(const row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         const row *r = &rows[i];
         double scale;
+        if (r->counts) {
+            show_counts(r);
+            continue;
+        }
         const char *unit = unit_of(r->median, &scale);
         char half[64];
         snprintf(half, sizeof half, "%.2f ... %.2f %s", r->low / scale, r->high / scale, unit);
@@ -342,7 +366,8 @@ const cli_command CMD_bench = {
         "measured with the device's compiler, some sizes of tiles are tried, and a device file "
         "says what was found; programs made for it use that. The first tenth of the steps warms "
         "up. All steps get the same inputs; persistent memory that is "
-        "full starts anew.",
+        "full starts anew. A microcontroller's program runs on an emulated machine: its "
+        "instructions are counted, as its clock counts them for verify.",
     .examples = examples,
     .options = options,
     .run = run,

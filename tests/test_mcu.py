@@ -143,6 +143,30 @@ def test_step_is_fast_and_small(build, name):
     assert not flash or int(text) + int(data) <= flash
 
 
+@pytest.mark.parametrize("device", ["cortex_m4", "rv32imac"])
+def test_bench_counts_instructions(openinfer, build, words, device):
+    """The same as a run of verify, which says so in its log."""
+    need(device)
+    what, values = words("jet_mlp_i8")
+    most = int(re.search(r"step: (\d+) ns", (build("jet_mlp_i8", device) / "run.log").read_text())[1])
+    row = json.loads(openinfer("bench", *what, *values, "--target", device, "--steps", 4, "--json").stdout)["rows"][0]
+    assert abs(row["median_instructions"] - most) <= 0.02 * most and "median_ns" not in row
+    assert row["macs"] == MACS["jet_mlp"] and row["macs_per_instruction"] == pytest.approx(row["macs"] / row["median_instructions"], 1e-3)
+    text = openinfer("bench", *what, *values, "--target", device, "--steps", 4).stdout
+    assert re.search(rf"{device} +\d+ instr .* MACs/instr", text)
+    assert "only in programs of this machine" in openinfer("bench", *what, "--target", device, "--kernels", code=3).stderr
+
+
+def test_bench_begins_anew_when_memory_is_full(openinfer, tmp_path):
+    need("cortex_m4")
+    (tmp_path / "full.oi").write_text(
+        "dynamic { x: f32[4]; }\npersistent {\n  step: i32 @init(0);\n  K(t): f32[4] @table @cap(t=3);\n}\n"
+        "block entry {\n  cache.write x >> K[step];\n  cache.increment step;\n  return;\n}\n"
+    )
+    said = openinfer("bench", tmp_path / "full.oi", "--target", "cortex_m4", "--steps", 8, "--set", "x=1,2,3,4")
+    assert re.search(r"cortex_m4 +\d+ instr", said.stdout)
+
+
 @pytest.mark.parametrize("without", ["recipes", "finish", "narrow", "inplace", "rename", "fuse", "inline"])
 def test_no_pass_is_needed(openinfer, words, without):
     need("cortex_m4")

@@ -84,12 +84,59 @@ static oi_status ended(oi_work *w, uint64_t n)
                          (unsigned long long)n, (unsigned long long)w->options.steps, how);
 }
 
+/* -- programs on emulated machines -- */
+
+/* Reads what a step gives. False: the program ended. */
+static bool read_step(oi_work *w, oi_record *r, double *ns, int32_t *result)
+{
+    while (oi_record_read(&w->trial.child, r)) {
+        uint64_t time;
+        if (r->kind == 't' && r->size == sizeof time) {
+            memcpy(&time, r->data, sizeof time);
+            *ns = (double)time;
+        } else if (r->kind == 'e' && r->size == sizeof *result) {
+            memcpy(result, r->data, sizeof *result);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No arguments reach such a program: it gets its inputs for every step, and says how long each
+ * took. Memory that is full starts anew. */
+static oi_status time_emulated(oi_work *w)
+{
+    benching *b = (benching *)w;
+    const unsigned char anew = 255;
+    oi_record r = {0};
+    oi_status status = oi_work_start(w, NULL);
+    for (bool again = false; status == OI_OK && b->n < w->options.steps;) {
+        int32_t result = 0;
+        double ns = 0;
+        status = give_inputs(w, true);
+        if (status == OI_OK && !read_step(w, &r, &ns, &result))
+            status = ended(w, b->n);
+        else if (status == OI_OK && result != 0 && again)
+            status = oi_diag_error(w->diag, (oi_place){.file = oi_plan_name(w->plan)}, "",
+                                   "a step fails with E%03d", (int)result);
+        else if (status == OI_OK && result != 0)
+            (void)oi_child_write(&w->trial.child, &anew, 1);
+        else if (status == OI_OK)
+            b->times[b->n++] = ns;
+        again = result != 0;
+    }
+    free(r.data);
+    return status;
+}
+
 static oi_status time_program(oi_work *w)
 {
     benching *b = (benching *)w;
     OI_TRY(oi_work_simulators(w, OI_CPU, false)); /* for its variables */
     OI_TRY(oi_work_program(w));
     (void)oi_plan_cost(w->plan, 0, &b->cost);
+    if (w->tool.counts)
+        return time_emulated(w);
     OI_TRY(oi_work_start(
         w, oi_arena_printf(w->trial.arena, "%llu", (unsigned long long)w->options.steps)));
     OI_TRY(give_inputs(w, true));
@@ -147,6 +194,10 @@ static oi_status read_kernels(oi_work *w, oi_bench_report *r)
 
 static oi_status time_kernels(oi_work *w)
 {
+    OI_TRY(oi_tool_find(w->device, w->options.cc, &w->tool, w->diag));
+    if (w->tool.counts)
+        return oi_diag_env(w->diag, oi_device_get(w->device)->name,
+                           "kernels are measured one by one only in programs of this machine");
     w->options.synth.timed = true;
     w->options.synth.weights = OI_EMBED_NEVER; /* else main.c has no steps to time */
     OI_TRY(oi_work_simulators(w, OI_CPU, false));

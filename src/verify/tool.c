@@ -75,6 +75,7 @@ static oi_status find_board(const oi_device_info *target, oi_tool *out, oi_diag 
                       "knows");
         return OI_ERR_ENV;
     }
+    out->counts = true;
     out->runner[0] = "sh";
     out->runner[1] = "-c";
     out->runner[2] = run_machine;

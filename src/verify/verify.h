@@ -13,6 +13,7 @@ typedef struct oi_tool {
     const oi_device_info *target;
     const char *cc;        /* the compiler */
     const char *runner[4]; /* what comes before the program: qemu and its options; NULL-ended */
+    bool counts; /* its clock counts an emulator's instructions; no arguments reach the program */
 } oi_tool;
 
 /* OI_ERR_ENV, with what to install, when this machine cannot build for the device or run that. */

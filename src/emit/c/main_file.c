@@ -128,6 +128,12 @@ static void put_choice(oi_cprog *c, oi_out *o)
     oi_out_line(o, "    return -1;");
     oi_out_line(o, "if (found < 0)");
     oi_out_line(o, "    hal_stop(2, \"the input cannot be read\");");
+    if (oi_c_is_freestanding(c)) {
+        oi_out_open(o, "while (graph == 255)");
+        oi_out_line(o, "%s_reset(&\1program);", c->name);
+        oi_out_line(o, "\1get(&graph, 1);");
+        oi_out_close(o, "");
+    }
     oi_out_open(o, "switch (graph)");
     for (size_t g = 0; g < u->graphs.n; g++)
         oi_out_line(o, "case %zu: \1read_graph_%s(&\1program); break;", g, u->graphs.at[g].name);
@@ -221,6 +227,11 @@ static const char usage_text[] =
     " * does not take, 2 for an input that is cut short, 3 for an output that cannot be written. "
     "*/\n";
 
+static const char bare_text[] =
+    "/* A record with the step's time in ns comes before the others. Byte 255 instead of a "
+    "graph's\n"
+    " * number: what lasts goes back to its beginning, and the next byte counts. */\n";
+
 static const char hosted_text[] =
     "/* NAME [WEIGHTS], NAME WEIGHTS N...: the times of N steps on the first input instead, then "
     "of\n"
@@ -269,6 +280,8 @@ static void put_weights(oi_cprog *c, oi_out *o)
 {
     const char *n = c->name;
     if (c->u->embeds) {
+        if (oi_c_is_freestanding(c))
+            put_named(c, o, bare_text);
         oi_out_line(o, "int main(void)");
         oi_out_brace(o);
         put_start(c, o);
@@ -303,8 +316,11 @@ static void put_take_step(oi_cprog *c, oi_out *o)
     if (oi_c_is_freestanding(c))
         oi_out_line(o, "const uint64_t begin = hal_clock();");
     oi_out_line(o, "const int32_t result = \1step_graph(graph);");
-    if (oi_c_is_freestanding(c))
-        oi_out_line(o, "hal_took(hal_clock() - begin);");
+    if (oi_c_is_freestanding(c)) { /* no arguments ask for times: they always go out */
+        oi_out_line(o, "const uint64_t time = hal_clock() - begin;");
+        oi_out_line(o, "hal_took(time);");
+        oi_out_line(o, "\1put('t', \"\", 0, NULL, NULL, &time, sizeof time);");
+    }
     for (size_t g = 0; g < c->u->graphs.n; g++) {
         oi_out_line(o, "if (result == 0 && graph == %zu)", g);
         oi_out_line(o, "    \1write_graph_%s(&\1program);", c->u->graphs.at[g].name);

@@ -200,10 +200,26 @@ def test_nothing_is_borrowed(build, device):
     used = {pathlib.Path(m).name for m in re.findall(r"^LOAD (\S+)", (out / "wake_word.map").read_text(), re.M)}
     used.discard("linker")  # "LOAD linker stubs": none of ours needs one
     assert used == {
-        "wake_word.o", "weights.o", "freestanding.o", "main.o", "hal.o", "start.o", "libgcc.a",
+        "wake_word.o", "weights.o", "freestanding.o", "main.o", "semihosting.o", "start.o", "libgcc.a",
     }  # fmt: skip
     for text in out.glob("*.c"):
         assert not re.findall(r"#include <(?!std(def|int)\.h)", text.read_text()), text
+
+
+@pytest.mark.parametrize("device", ["cortex_m4", "rv32imac"])
+def test_only_the_demo_uses_semihosting(openinfer, words, tmp_path, device):
+    """The library asks nothing of a board: no input, no output, no clock. The demo calls back what hal.h declares."""
+    prefix = need(device)
+    openinfer("synth", *words("jet_mlp_i8")[0], "--target", device, "-o", tmp_path / "out")
+    subprocess.run(["make", "-s", "-C", tmp_path / "out", "libjet_mlp_i8.a"], check=True)
+    made = tmp_path / "out/libjet_mlp_i8.a"
+    members = subprocess.run([f"{prefix}ar", "t", made], capture_output=True, text=True, check=True).stdout.split()
+    assert members == ["jet_mlp_i8.o", "weights.o", "freestanding.o"]
+    code = subprocess.run([f"{prefix}objdump", "-d", made], capture_output=True, text=True, check=True).stdout
+    names = subprocess.run([f"{prefix}nm", made], capture_output=True, text=True, check=True).stdout
+    assert not re.findall(r"\t(bkpt|ebreak)", code) and "hal_" not in names
+    text = {path.name for path in (tmp_path / "out").glob("*.c") if re.search(r"bkpt|ebreak", path.read_text())}
+    assert text == {"semihosting.c"}
 
 
 def test_names_of_sections_are_kept(openinfer, words, folder):

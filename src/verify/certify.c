@@ -168,7 +168,7 @@ typedef struct certifying {
 
 static oi_status measure(certifying *w, oi_plan_measured *out)
 {
-    static const char *const others[] = {"main", "hal", "start", "freestanding"};
+    static const char *const others[] = {"main", "semihosting", "start", "freestanding"};
     const char *name = oi_plan_name(w->plan);
     calls c = {.arena = w->arena, .ids.arena = w->arena};
     size_t len = strlen(name);

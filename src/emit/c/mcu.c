@@ -1,5 +1,6 @@
-/* mcu.c: what a program without a C library needs around it: startup, a HAL over semihosting, the
- * linker script, the Makefile. The C files are real ones under mcu/, carried along as they are. */
+/* mcu.c: what a program without a C library needs around it: a demo with startup, linker
+ * script and input and output by semihosting, and the Makefile. The C files are real ones under
+ * mcu/, carried along as they are. */
 #include "emit/c/c.h"
 
 #include "device/device.h"
@@ -201,26 +202,32 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     oi_out_line(&o, "CFLAGS ?= -O2");
     oi_out_line(&o, "FLAGS = $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding \\");
     oi_out_line(&o, "  -fno-math-errno -ffunction-sections -fdata-sections -fstack-usage");
-    oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o%s", n,
-                f != NO_FAMILY ? " main.o hal.o start.o" : "");
+    oi_out_line(&o, "# the program itself, for any project: make lib%s.a", n);
+    oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o", n);
+    if (f != NO_FAMILY) {
+        oi_out_line(&o, "# a demo on an emulated machine: input and output by semihosting");
+        oi_out_line(&o, "DEMO = main.o semihosting.o start.o");
+    }
     oi_out_line(&o, "%s", "");
     if (f != NO_FAMILY) {
-        oi_out_line(&o, "%s.elf: $(OBJECTS) link.ld", n);
+        oi_out_line(&o, "%s.elf: $(OBJECTS) $(DEMO) link.ld", n);
         oi_out_line(&o,
                     "\t$(CC) $(CPU) -nostdlib -nostartfiles -static -T link.ld -Wl,--gc-sections "
-                    "-Wl,-Map=%s.map -o $@ $(OBJECTS) -lgcc",
+                    "-Wl,-Map=%s.map -o $@ $(OBJECTS) $(DEMO) -lgcc",
                     n);
     } else { /* no toolchain is known: the objects are what one links elsewhere */
         oi_out_line(&o, "all: $(OBJECTS)");
     }
+    oi_out_line(&o, "lib%s.a: $(OBJECTS)", n);
+    oi_out_line(&o, "\t$(CROSS)ar rcs $@ $(OBJECTS)");
     oi_out_line(&o, "%%.o: %%.c %s.h hal.h freestanding.h", n);
     oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
     if (t->mcu.clock_hz)
-        oi_out_line(&o, "hal.o: FLAGS += -DCLOCK_HZ=%" PRIu64 "u", t->mcu.clock_hz);
+        oi_out_line(&o, "semihosting.o: FLAGS += -DCLOCK_HZ=%" PRIu64 "u", t->mcu.clock_hz);
     if (f != NO_FAMILY)
         put_run(c, &o, f);
     oi_out_line(&o, "clean:");
-    oi_out_line(&o, "\trm -f %s.elf %s.map $(OBJECTS) $(OBJECTS:.o=.su)", n, n);
+    oi_out_line(&o, "\trm -f %s.elf %s.map lib%s.a $(OBJECTS) $(DEMO) *.su", n, n, n);
     oi_out_line(&o, ".PHONY: clean");
     oi_c_add_file(c, files, "Makefile", &o);
 }
@@ -232,7 +239,7 @@ void oi_c_mcu_files(oi_cprog *c, oi_emitted *files)
     add_text(c, files, "freestanding", "freestanding.c");
     if (f != NO_FAMILY) {
         add_text(c, files, f == ARM ? "start_arm" : "start_riscv", "start.c");
-        add_text(c, files, "hal_semihosting", "hal.c");
+        add_text(c, files, "semihosting", "semihosting.c");
         put_script(c, files, f);
     }
     put_makefile(c, files, f);

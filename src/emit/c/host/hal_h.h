@@ -1,4 +1,5 @@
-/* hal.h: what the program asks of its surroundings. Replace hal.c for another system. */
+/* hal.h: what main.c asks of its surroundings: functions that it calls back. Another system or
+ * board brings its own instead of those that come along. The steps themselves need none of them. */
 #ifndef HAL_H
 #define HAL_H
 

@@ -32,8 +32,8 @@ __attribute__((used)) static void begin(void)
     hal_stop(0, 0);
 }
 
-/* Fills the stack with a pattern, so that hal.c can say how much of it was used, and switches the
- * floating-point unit on where there is one. */
+/* Fills the stack with a pattern, so that semihosting.c can say how much of it was used, and
+ * switches the floating-point unit on where there is one. */
 __attribute__((naked)) void reset(void)
 {
     __asm__ volatile("ldr r0, =stack_limit\n"

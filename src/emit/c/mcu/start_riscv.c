@@ -24,7 +24,7 @@ __attribute__((used)) static void begin(void)
     hal_stop(0, 0);
 }
 
-/* Fills the stack with a pattern, so that hal.c can say how much of it was used. */
+/* Fills the stack with a pattern, so that semihosting.c can say how much of it was used. */
 __attribute__((naked, section(".reset"), used)) void reset(void)
 {
     __asm__ volatile(".option push\n"

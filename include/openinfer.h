@@ -482,11 +482,17 @@ typedef struct oi_json_options {
 OI_API oi_status oi_graph_to_json(const oi_graph *g, const oi_json_options *options, char **out,
                                   oi_diag *diag);
 OI_API oi_status oi_graph_to_text(const oi_graph *g, char **out, oi_diag *diag);
+/* In the compact form, where it can be said; E085 names each statement that has none. The model tells
+ * which declarations are its data. NULL options = defaults. */
+OI_API oi_status oi_graph_to_compact(const oi_graph *g, const oi_graph_options *options,
+                                     char **out, oi_diag *diag);
 OI_API oi_status oi_graph_to_dot(const oi_graph *g, char **out, oi_diag *diag);
 OI_API oi_status oi_graph_to_svg(const oi_graph *g, char **out, oi_diag *diag);
 OI_API oi_status oi_graph_to_html(const oi_graph *g, char **out, oi_diag *diag);
 /* A whole text file, at most 256 MiB. */
 OI_API oi_status oi_text_read(const char *path, char **out, size_t *n, oi_diag *diag);
+/* Whether a text is in the compact form, by its first word; it need not be right otherwise. */
+OI_API bool oi_text_is_compact(const char *text, size_t n);
 /* Canonical layout of a DSL text, comments and blank-line groups kept. Only syntax is checked. */
 OI_API oi_status oi_graph_format(const char *text, size_t n, const char *name, char **out,
                                  oi_diag *diag);

@@ -207,3 +207,56 @@ def test_random_graphs(tmp_path, sanitized):
     result = subprocess.run(words, capture_output=True, text=True, timeout=1800)
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"{count} random compact graphs agree" in result.stdout
+
+
+@each
+def test_there_and_back(openinfer, example_package, tmp_path, name):
+    """Explicit text from compact text, compact text from that: what the second lowers to is the first again."""
+    package = example_package(name)
+    first = openinfer("fmt", "--to", "explicit", "--model", package, EXAMPLES / f"{name}.oi").stdout
+    assert first == explicit(openinfer, name, package, tmp_path / "graph.oi").read_text()
+    (tmp_path / "first.oi").write_text(first)
+    (tmp_path / "back.oi").write_text(openinfer("fmt", "--to", "compact", "--model", package, tmp_path / "first.oi").stdout)
+    openinfer("fmt", "--check", tmp_path / "back.oi")
+    assert openinfer("fmt", "--to", "explicit", "--model", package, tmp_path / "back.oi").stdout == first
+    same = openinfer("fmt", "--to", "compact", EXAMPLES / f"{name}.oi").stdout  # as it is: no model needed
+    assert same == (EXAMPLES / f"{name}.oi").read_text()
+
+
+@pytest.mark.parametrize("name", ["token_logits", "linear", "residual_mlp", "mlp_regression"])
+def test_explicit_examples_become_compact(openinfer, example_package, example_reference, tmp_path, name):
+    """Graphs that were written by hand: the compact text gives the same values."""
+    package, (where, about) = example_package(name), example_reference(name)
+    text = openinfer("fmt", "--to", "compact", "--model", package, EXAMPLES / f"{name}.oi").stdout
+    (tmp_path / "compact.oi").write_text(text)
+    sets = [w for x in about["inputs"] for w in ("--set", f"{x}=@{where}/in/{x}/{{step}}.npy")]
+    wanted, found = (openinfer("run", g, "--model", package, "--steps", about["steps"], *sets).stdout
+                     for g in (EXAMPLES / f"{name}.oi", tmp_path / "compact.oi"))  # fmt: skip
+    assert wanted == found
+
+
+def test_what_the_compact_form_cannot_say(openinfer, tmp_path):
+    (tmp_path / "explicit.oi").write_text("""dynamic { x: f32[2]; }
+volatile { y: f32[2] @init(5.0); big: f32[2]; }
+persistent { n: i32; K(t): f32[2] @table @cap(t=4); }
+block entry {
+  op mul(y, x) >> y;
+  barrier;
+  cache.write x >> K[0];
+  loop l (i in 0..2) { op add(x, x) >> big; }
+  op argmax_axis(big, axis=0) >> n2;
+  cache.increment n;
+  branch other;
+  return;
+}
+block other { return; }
+volatile { n2: i32; }
+""")
+    said = openinfer("fmt", "--to", "compact", "explicit.oi", "--model", "m.oinf", code=3, cwd=tmp_path)
+    assert "m.oinf" in said.stderr
+    said = openinfer("fmt", "--to", "compact", "explicit.oi", code=1, cwd=tmp_path).stderr
+    lines = re.findall(r"explicit\.oi:(\d+):\d+: error\[E085\]: no compact form: (.*)", said)
+    assert [(int(a), b.split()[0].strip("'")) for a, b in lines] == [
+        (5, "y"), (6, "barrier"), (7, "cache.write"), (9, "big"), (10, "cache.increment"), (11, "branch"),
+        (12, "a"), (14, "block"),
+    ], said  # fmt: skip

@@ -7,17 +7,40 @@ typedef struct parse_job {
     size_t n;
     uint32_t first_line;
     oi_diag *diag;
+    bool is_compact;
 } parse_job;
 
-static void parse(void *ctx)
+static void start(parse_job *j)
 {
-    parse_job *j = ctx;
     oi_arena *a = j->g->arena;
     const char *name = oi_arena_text(a, j->name, strlen(j->name));
     oi_source_init(a, &j->g->source, name, oi_arena_text(a, j->text, j->n), j->n);
     j->g->source.first_line = j->first_line;
     j->g->origin = name;
+}
+
+static void parse(void *ctx)
+{
+    parse_job *j = ctx;
+    start(j);
     oi_parse_graph(j->g, j->diag);
+}
+
+static void look(void *ctx)
+{
+    parse_job *j = ctx;
+    start(j);
+    j->is_compact = oi_parse_is_compact(j->g);
+}
+
+bool oi_text_is_compact(const char *text, size_t n)
+{
+    parse_job j = {.text = text, .name = "", .n = n, .first_line = 1};
+    j.g = n <= OI_TEXT_LIMIT ? oi_graph_alloc() : NULL;
+    if (j.g && oi_arena_guard(j.g->arena, look, &j) != OI_OK)
+        j.is_compact = false;
+    oi_graph_free(j.g);
+    return j.is_compact;
 }
 
 static oi_status run(parse_job *j, oi_graph **out)
@@ -44,7 +67,7 @@ oi_status oi_dsl_read(const char *text, size_t n, const char *name, uint32_t fir
     oi_diag *own = diag ? NULL : oi_diag_new(); /* errors must be seen to decide */
     if (!diag && !own)
         return OI_ERR_ENV;
-    parse_job j = {NULL, text, name ? name : "graph", n, first_line, diag ? diag : own};
+    parse_job j = {NULL, text, name ? name : "graph", n, first_line, diag ? diag : own, false};
     oi_status status = run(&j, out);
     oi_diag_free(own);
     return status;

@@ -22,6 +22,7 @@ typedef struct oi_parser {
 
 /* Fills an empty graph; errors go to d. The text must outlive the graph (it is in its arena). */
 void oi_parse_graph(oi_graph *g, oi_diag *d);
+bool oi_parse_is_compact(oi_graph *g); /* by the first word of its source */
 
 /* -- parse_decl.c: memory sections and declarations -- */
 void oi_parse_section(oi_parser *p);

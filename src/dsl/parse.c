@@ -288,3 +288,20 @@ void oi_parse_graph(oi_graph *g, oi_diag *d)
     if (!oi_diag_full(d))
         file(&p);
 }
+
+bool oi_parse_is_compact(oi_graph *g)
+{
+    oi_tokens tokens;
+    size_t bad;
+    if (!oi_utf8_valid(g->source.text, g->source.size, &bad))
+        return false;
+    oi_lex(g->arena, &g->source, &tokens, NULL);
+    oi_parser p = {.g = g};
+    p.cur = (oi_cursor){.graph = g, .source = &g->source, .tok = tokens.list.at};
+    if (oi_cur_is_word(&p.cur, "graph")) {
+        p.cur.tok++;
+        oi_cur_accept(&p.cur, '!');
+        oi_cur_accept(&p.cur, '{');
+    }
+    return at_word_of(&p, compact_words, OI_COUNT(compact_words));
+}

@@ -62,6 +62,23 @@ static void same_graph(oi_graph *g, const char *text, const oi_graph_options *o)
     oi_graph_free(back);
 }
 
+/* The way back: what it writes is text in the compact form that lowers again. */
+static void there_and_back(const oi_graph *g, const oi_graph_options *o)
+{
+    oi_diag *d = oi_diag_new();
+    oi_graph *back = NULL;
+    char *text = NULL;
+    if (oi_graph_to_compact(g, o, &text, d) == OI_OK) {
+        MUST(oi_text_is_compact(text, strlen(text)));
+        MUST(oi_graph_parse_with(text, strlen(text), "back", o, &back, NULL) == OI_OK);
+        oi_graph_free(back);
+    } else {
+        MUST(oi_diag_errors(d) > 0);
+    }
+    oi_free(text);
+    oi_diag_free(d);
+}
+
 /* Rules that hold for every graph a lowering makes. */
 static void sound(const oi_graph *g, oi_model *model)
 {
@@ -114,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         explicit_text = fuzz_take(oi_graph_to_text, g);
         if (is_compact((const char *)data, size))
             sound(g, o.model);
+        there_and_back(g, &o);
         MUST(oi_graph_format((const char *)data, size, "fuzz.oi", &laid_out, NULL) == OI_OK);
         same_graph(g, explicit_text, &o);
         same_graph(g, laid_out, &o);

@@ -14,6 +14,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -482,6 +483,7 @@ class Trial:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.model = self.folder / "model.oinf"
         write_model(self.model)
+        self.n_raised = 0
         self.sets = ["tok=random:3:0:6", "x=random:5:-1:1", "z=random:6:-1:1"]
 
     def call(self, *words):
@@ -527,7 +529,19 @@ class Trial:
         self.call("fmt", "--check", laid_out)
         inputs, tables = self.inputs(compact), [f"{n}_{x}" for n in maker.caches for x in "kv"]
         assert self.simulate(path, inputs, tables) == self.simulate(other, inputs, tables), f"{path} and {other} differ"
+        back = self.folder / f"back{seed}.oi"
+        if self.raised(lowered, back):
+            assert self.simulate(path, inputs, tables) == self.simulate(back, inputs, tables), f"{path} and {back} differ"
         return path, inputs
+
+    def raised(self, lowered, back):
+        """The lowered text in the compact form again, where that can say it."""
+        words = [self.bin, "fmt", "--to", "compact", "--model", self.model, lowered]
+        result = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=600)
+        assert result.returncode == 0 or set(re.findall(r"error\[(\w+)\]", result.stderr)) == {"E085"}, result.stderr
+        back.write_text(result.stdout)
+        self.n_raised += result.returncode == 0
+        return result.returncode == 0
 
     def run(self, count, seed, batch):
         for first in range(0, count, batch):
@@ -538,7 +552,7 @@ class Trial:
             self.call("verify", *[p for p, _ in made], "--model", self.model, "--target", way[0], "--cflags", way[1],
                       "--steps", STEPS, "--in-turn", *inputs, *more)  # fmt: skip
             print(f"{min(first + batch, count)} agree", file=sys.stderr)
-        print(f"{count} random compact graphs agree (seed {seed})")
+        print(f"{count} random compact graphs agree (seed {seed}), {self.n_raised} of them also there and back")
 
 
 def main():

@@ -17,10 +17,14 @@ const char *oi_unit_identifier(oi_unit *u, const char *wanted)
     for (char *p = text; *p; p++)
         if (!is_word_char(*p, p == text))
             *p = '_';
+    /* the value of a name is the number that its last namesake got */
+    uint32_t n = oi_map_get(&u->names, text);
     const char *name = text;
-    for (unsigned n = 2; oi_map_get(&u->names, name) != OI_MAP_NONE; n++)
-        name = oi_arena_printf(u->arena, "%s_%u", text, n);
+    for (n = n == OI_MAP_NONE ? 0 : n; oi_map_get(&u->names, name) != OI_MAP_NONE;)
+        name = oi_arena_printf(u->arena, "%s_%u", text, ++n);
     oi_map_set(&u->names, name, 1);
+    if (n > 1)
+        oi_map_set(&u->names, text, n);
     return name;
 }
 

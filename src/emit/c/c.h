@@ -9,7 +9,13 @@ typedef struct oi_cplace {
     uint32_t tensor;
     const char *name;
 } oi_cplace;
-typedef OI_VEC(oi_cplace) oi_cplaces;
+typedef struct oi_cplaces {
+    oi_cplace *at;
+    size_t n, cap;
+    oi_map of;    /* by the tensor's own name, which is unique: where it is in `at` */
+    oi_map names; /* the names in `at` */
+    oi_map next;  /* by stem: the number that the next tensor of that name may have */
+} oi_cplaces;
 
 /* One program being spelled. */
 typedef struct oi_clayout {
@@ -37,6 +43,9 @@ typedef struct oi_cprog {
     uint64_t times;        /* how often a step runs the present statement, at most */
     uint64_t *block_times; /* by block */
     oi_cplaces *places;    /* of the function being written; NULL: tensors go by their offsets */
+    oi_map called;         /* names that no place may have, in the graph `called_graph` - 1 */
+    uint32_t called_graph;
+    uint32_t *kernel_numbers; /* by kernel; NULL: not counted yet */
     oi_out aside;          /* functions that the present block calls */
     unsigned n_aside;
     struct {

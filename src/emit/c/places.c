@@ -4,36 +4,51 @@
 
 #include <inttypes.h>
 
-/* Whether the function has something else of that name from the graph. */
-static bool is_called_so(oi_cprog *c, const char *name)
+/* Names from the present graph that are no places: what reads lend, loop indices. */
+static void collect_called(oi_cprog *c)
 {
-    for (size_t i = 0; i < c->places->n; i++)
-        if (strcmp(c->places->at[i].name, name) == 0)
-            return true;
+    if (c->called_graph == c->graph + 1)
+        return;
+    c->called = (oi_map){.arena = c->arena};
+    c->called_graph = c->graph + 1;
     for (size_t i = 0; i < c->u->tensors.n; i++)
-        if (c->u->tensors.at[i].space == OI_SPACE_LENT &&
-            strcmp(oi_c_lent(c, &c->u->tensors.at[i]), name) == 0)
-            return true;
-    const oi_program *p = oi_c_program(c);
-    for (uint32_t i = 0; i < p->n_indices; i++)
-        if (strcmp(oi_c_index(c, i), name) == 0)
-            return true;
-    return false;
+        if (c->u->tensors.at[i].space == OI_SPACE_LENT)
+            oi_map_set(&c->called, oi_c_lent(c, &c->u->tensors.at[i]), 1);
+    for (uint32_t i = 0; i < oi_c_program(c)->n_indices; i++)
+        oi_map_set(&c->called, oi_c_index(c, i), 1);
+}
+
+static bool is_taken(const oi_cprog *c, const char *name)
+{
+    return oi_map_get(&c->places->names, name) != OI_MAP_NONE ||
+           oi_map_get(&c->called, name) != OI_MAP_NONE;
+}
+
+static const char *numbered(oi_cprog *c, const char *stem, uint32_t n)
+{
+    return n == 1 ? oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", stem)
+                  : oi_arena_printf(c->arena, OI_FROM_GRAPH "%s_%u", stem, n);
 }
 
 /* What the graph calls it, or as near as possible. */
 const char *oi_c_place(oi_cprog *c, uint32_t tensor)
 {
+    oi_cplaces *places = c->places;
     const oi_tensor *t = &c->u->tensors.at[tensor];
     const oi_pvar *var = t->var ? t->var : t->origin;
-    for (size_t i = 0; i < c->places->n; i++)
-        if (c->places->at[i].tensor == tensor)
-            return c->places->at[i].name;
-    const char *stem = var ? var->name : t->label ? t->label : t->name;
-    const char *name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", stem);
-    for (unsigned n = 2; is_called_so(c, name); n++)
-        name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s_%u", stem, n);
-    *OI_PUSH(c->arena, c->places) = (oi_cplace){tensor, name};
+    places->of.arena = places->names.arena = places->next.arena = c->arena;
+    uint32_t at = oi_map_get(&places->of, t->name);
+    if (at != OI_MAP_NONE)
+        return places->at[at].name;
+    collect_called(c);
+    const char *stem = var ? var->name : t->label ? t->label : t->name, *name;
+    uint32_t n = oi_map_get(&places->next, stem);
+    for (n = n == OI_MAP_NONE ? 1 : n; is_taken(c, name = numbered(c, stem, n)); n++)
+        ;
+    oi_map_set(&places->next, stem, n + 1);
+    oi_map_set(&places->names, name, 1);
+    oi_map_set(&places->of, t->name, (uint32_t)places->n);
+    *OI_PUSH(c->arena, places) = (oi_cplace){tensor, name};
     return name;
 }
 

@@ -164,6 +164,7 @@ static const char *stmt_name(oi_stmt_kind k)
     case OI_STMT_AWAIT: return "await";
     case OI_STMT_BARRIER: return "barrier";
     case OI_STMT_CHECK: return "check";
+    case OI_STMT_GONE: return "gone";
     case OI_STMT_RETURN: return "return";
     case OI_STMT_LIMIT: return "limit";
     case OI_STMT_SHAPE: return "shape";

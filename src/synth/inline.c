@@ -14,6 +14,7 @@
  * instructions; and loops of one round go. */
 #include "device/cost.h"
 #include "synth/compose.h"
+#include "synth/where.h"
 
 #define MAX_SOPS 64 /* per nest: beyond it a reader loses track, and registers run out */
 
@@ -21,7 +22,8 @@ typedef struct inlining {
     oi_unit *u;
     uint32_t graph;
     oi_stmts *list;
-    oi_tally *uses; /* by tensor */
+    oi_where *where; /* of the list */
+    oi_tally *uses;  /* by tensor */
     /* the present producer */
     size_t at;
     const oi_skernel *p;
@@ -393,19 +395,28 @@ static bool overwrites(const oi_skernel *p, const oi_skernel *r)
     return false;
 }
 
+/* The kernel before the present producer that wrote the tensor last. */
+static const oi_skernel *maker_of(const inlining *x, uint32_t tensor)
+{
+    for (size_t i = x->at; (i = oi_where_last(x->where, tensor, i, true)) != OI_NOWHERE;) {
+        const oi_stmt *s = &x->list->at[i];
+        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &x->u->kernels.at[s->kernel] : NULL;
+        for (size_t p = 0; k && p < k->ports.n; p++)
+            if (k->ports.at[p].tensor == tensor && k->ports.at[p].is_written)
+                return k;
+    }
+    return NULL;
+}
+
 /* Whether a product or reduction whose result goes into P alone could have taken P in, but would
  * have to stay before R: P is better there. */
 static bool has_better_place(const inlining *x, const oi_skernel *r)
 {
-    for (size_t i = x->at; i-- > 0;) {
-        const oi_stmt *s = &x->list->at[i];
-        const oi_skernel *q = s->kind == OI_STMT_KERNEL ? &x->u->kernels.at[s->kernel] : NULL;
-        for (size_t k = 0; q && q->nests.n && !oi_kernel_map(q) && k < q->ports.n; k++) {
-            uint32_t t = q->ports.at[k].tensor;
-            if (q->ports.at[k].is_written && x->uses[t].all == 2 && oi_kernel_reads(x->p, t) &&
-                overwrites(q, r))
-                return true;
-        }
+    for (size_t p = 0; p < x->p->ports.n; p++) {
+        const uint32_t t = x->p->ports.at[p].tensor;
+        const oi_skernel *q = x->uses[t].all == 2 ? maker_of(x, t) : NULL;
+        if (q && q->nests.n && !oi_kernel_map(q) && oi_kernel_reads(x->p, t) && overwrites(q, r))
+            return true;
     }
     return false;
 }
@@ -424,7 +435,7 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
         return "the second overwrites what the first reads";
     if (has_better_place(x, r))
         return "the second overwrites what the one before the first reads";
-    if (!oi_stmts_may_pass(u, x->graph, x->list, x->at, x->at + 1, at, true))
+    if (!oi_where_may_pass(x->where, x->at, x->at + 1, at, true))
         return "something between them is in the way";
     for (size_t m = 0; m < r->nests.n; m++) {
         oi_snest *n = &r->nests.at[m];
@@ -538,16 +549,13 @@ static unsigned ports_on(const inlining *x, const oi_stmt *s)
     return n;
 }
 
-static const oi_skernel *maker_of(const inlining *x, uint32_t tensor)
+/* The next kernel of the list that mentions it. */
+static size_t next_reader(const inlining *x, size_t from)
 {
-    for (size_t i = x->at; i-- > 0;) {
-        const oi_stmt *s = &x->list->at[i];
-        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &x->u->kernels.at[s->kernel] : NULL;
-        for (size_t p = 0; k && p < k->ports.n; p++)
-            if (k->ports.at[p].tensor == tensor && k->ports.at[p].is_written)
-                return k;
-    }
-    return NULL;
+    size_t j = oi_where_next(x->where, x->tensor, from, false);
+    while (j != OI_NOWHERE && ports_on(x, &x->list->at[j]) == 0)
+        j = oi_where_next(x->where, x->tensor, j + 1, false);
+    return j;
 }
 
 /* The sums of a reduction become narrower: better there (fuse.c) than wide ones in memory until
@@ -583,10 +591,8 @@ static void leave_lengths(inlining *x)
 
 static void put_everywhere(inlining *x)
 {
-    for (size_t j = x->at + 1; j < x->list->n; j++) {
+    for (size_t j = x->at; (j = next_reader(x, j + 1)) != OI_NOWHERE;) {
         oi_stmt *s = &x->list->at[j];
-        if (ports_on(x, s) == 0)
-            continue;
         oi_skernel *r = &x->u->kernels.at[s->kernel];
         oi_tally_stmt(x->u, x->graph, s, x->uses, false);
         for (size_t m = 0; m < r->nests.n; m++)
@@ -595,30 +601,29 @@ static void put_everywhere(inlining *x)
         oi_kernel_take_nodes(x->u, r, x->p, true);
         r->query = r->sums = NULL;
         oi_tally_stmt(x->u, x->graph, s, x->uses, true);
+        oi_where_add(x->where, j);
     }
     oi_tally_stmt(x->u, x->graph, &x->list->at[x->at], x->uses, false);
     if (x->p->lengths.n == 0) {
-        oi_stmts_remove(x->list, x->at);
+        oi_where_drop(x->where, x->at);
         return;
     }
     leave_lengths(x);
     oi_tally_stmt(x->u, x->graph, &x->list->at[x->at], x->uses, true);
 }
 
-static bool try_producer(inlining *x, size_t i)
+static void try_producer(inlining *x, size_t i)
 {
     unsigned found = 0;
     uint64_t reads = 0;
     const char *no = NULL;
     if (!set_producer(x, i))
-        return false;
-    for (size_t j = i + 1; j < x->list->n; j++)
+        return;
+    for (size_t j = i; (j = next_reader(x, j + 1)) != OI_NOWHERE;)
         found += ports_on(x, &x->list->at[j]);
     if (found == 0 || found + 1 + x->uses[x->tensor].lengths != x->uses[x->tensor].all)
-        return false; /* seen elsewhere */
-    for (size_t j = i + 1; j < x->list->n && !no; j++) {
-        if (ports_on(x, &x->list->at[j]) == 0)
-            continue;
+        return; /* seen elsewhere */
+    for (size_t j = i; !no && (j = next_reader(x, j + 1)) != OI_NOWHERE;) {
         no = why_not_reader(x, j, &reads);
         if (no)
             oi_unit_note(x->u, "inline", x->graph, x->list->at[j].node, "%s and %s: %s", x->p->name,
@@ -632,11 +637,8 @@ static bool try_producer(inlining *x, size_t i)
         no = "its readers would do it again too often";
         oi_unit_note(x->u, "inline", x->graph, x->list->at[i].node, "%s: %s", x->p->name, no);
     }
-    if (no)
-        return false;
-    const bool stays = x->p->lengths.n;
-    put_everywhere(x);
-    return !stays;
+    if (!no)
+        put_everywhere(x);
 }
 
 static void inline_list(inlining *x, oi_stmts *list)
@@ -645,8 +647,10 @@ static void inline_list(inlining *x, oi_stmts *list)
         if (list->at[i].kind == OI_STMT_LOOP)
             inline_list(x, &list->at[i].body);
     x->list = list;
+    oi_where_begin(x->where, list);
     for (size_t i = 0; i < list->n; i++)
-        i -= try_producer(x, i);
+        try_producer(x, i);
+    oi_where_end(x->where);
 }
 
 oi_status oi_pass_inline(oi_unit *u)
@@ -655,7 +659,8 @@ oi_status oi_pass_inline(oi_unit *u)
         return OI_OK;
     simplify(u);
     for (uint32_t g = 0; g < u->graphs.n; g++) {
-        inlining x = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
+        oi_where where = {.u = u, .graph = g};
+        inlining x = {.u = u, .graph = g, .where = &where, .uses = oi_graph_tally(u, g)};
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
                 inline_list(&x, &u->graphs.at[g].blocks[b].stmts);

@@ -143,6 +143,7 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
     case OI_STMT_YIELD:
     case OI_STMT_AWAIT:
     case OI_STMT_BARRIER:
+    case OI_STMT_GONE:
     case OI_STMT_RETURN: break;
     }
 }

@@ -70,20 +70,20 @@ static bool writes(const oi_pair *x, const oi_stmt *s, uint32_t tensor)
 
 static size_t producer_of(const oi_pair *x, size_t reader, uint32_t tensor)
 {
-    for (size_t i = reader; i-- > 0;)
+    for (size_t i = reader; (i = oi_where_last(x->where, tensor, i, true)) != OI_NOWHERE;)
         if (writes(x, &x->list->at[i], tensor))
             return i;
-    return SIZE_MAX;
+    return OI_NOWHERE;
 }
 
 static const char *join_pair(oi_pair *x, size_t from, size_t at, bool *stays, oi_pair_fn *join)
 {
     oi_unit *u = x->u;
     uint64_t most = u->target->preferences.max_kernel_ops;
-    *stays = oi_stmts_may_pass(u, x->graph, x->list, at, from + 1, at, false);
+    *stays = oi_where_may_pass(x->where, at, from + 1, at, false);
     if (x->p->is_dynamic || x->r->is_dynamic)
         return "a length that only the run knows";
-    if (!*stays && !oi_stmts_may_pass(u, x->graph, x->list, from, from + 1, at, false))
+    if (!*stays && !oi_where_may_pass(x->where, from, from + 1, at, false))
         return "something between them is in the way";
     if (most && x->p->nodes.n + x->r->nodes.n > most)
         return oi_arena_printf(u->arena, "max_kernel_ops is %llu", (unsigned long long)most);
@@ -97,9 +97,11 @@ static const char *join_pair(oi_pair *x, size_t from, size_t at, bool *stays, oi
 static size_t try_pair(oi_pair *x, size_t at, uint32_t tensor, const char *pass, oi_pair_fn *join)
 {
     oi_unit *u = x->u;
-    size_t from = producer_of(x, at, tensor);
     bool stays;
-    if (from == SIZE_MAX || !is_private(x, tensor) ||
+    if (!is_private(x, tensor))
+        return SIZE_MAX;
+    size_t from = producer_of(x, at, tensor);
+    if (from == OI_NOWHERE ||
         oi_kernel_reads(&u->kernels.at[x->list->at[from].kernel], tensor)) /* changed in place */
         return SIZE_MAX;
     x->p = &u->kernels.at[x->list->at[from].kernel];
@@ -115,8 +117,9 @@ static size_t try_pair(oi_pair *x, size_t at, uint32_t tensor, const char *pass,
     oi_kernel_take_nodes(u, x->p, x->r, false);
     x->p->query = NULL;
     x->list->at[at].kernel = x->list->at[from].kernel;
-    oi_stmts_remove(x->list, stays ? at : from);
-    return stays ? from : at - 1;
+    oi_where_drop(x->where, stays ? at : from);
+    oi_where_add(x->where, stays ? from : at);
+    return stays ? from : at;
 }
 
 /* The kernel of statement i with the one that made something it reads. */
@@ -139,12 +142,11 @@ static void join_list(oi_pair *x, oi_stmts *list, const char *pass, oi_pair_fn *
         if (list->at[i].kind == OI_STMT_LOOP)
             join_list(x, &list->at[i].body, pass, join);
     x->list = list;
-    for (size_t i = 0; i < list->n;) {
-        size_t at = SIZE_MAX;
-        if (list->at[i].kind == OI_STMT_KERNEL)
-            at = try_reader(x, i, pass, join);
-        i = at != SIZE_MAX ? at : i + 1;
-    }
+    oi_where_begin(x->where, list);
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t at = i; at != SIZE_MAX && list->at[at].kind == OI_STMT_KERNEL;)
+            at = try_reader(x, at, pass, join);
+    oi_where_end(x->where);
 }
 
 oi_status oi_pairs_join(oi_unit *u, const char *pass, oi_pair_fn *join)
@@ -152,7 +154,8 @@ oi_status oi_pairs_join(oi_unit *u, const char *pass, oi_pair_fn *join)
     if (u->per_node || !u->target->preferences.prefer_fusion)
         return OI_OK;
     for (uint32_t g = 0; g < u->graphs.n; g++) {
-        oi_pair x = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
+        oi_where where = {.u = u, .graph = g};
+        oi_pair x = {.u = u, .graph = g, .where = &where, .uses = oi_graph_tally(u, g)};
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
                 join_list(&x, &u->graphs.at[g].blocks[b].stmts, pass, join);

@@ -3,11 +3,13 @@
 #define OI_PAIR_H
 
 #include "synth/compose.h"
+#include "synth/where.h"
 
 typedef struct oi_pair {
     oi_unit *u;
     uint32_t graph;
     oi_stmts *list;
+    oi_where *where;      /* of the list */
     const oi_tally *uses; /* by tensor */
     oi_skernel *p;
     const oi_skernel *r;

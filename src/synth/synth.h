@@ -313,7 +313,8 @@ typedef enum oi_stmt_kind {
     OI_STMT_SIZES,  /* the lengths that `kernel` sets; what it does went into those who read it */
     OI_STMT_LENGTH, /* b is along dim `limit` as long as a says: set, or E051 */
     OI_STMT_CHECK,  /* per-node runs: the host compares what the node gave */
-    OI_STMT_RETURN
+    OI_STMT_RETURN,
+    OI_STMT_GONE /* only while a pass works on the list: where.h */
 } oi_stmt_kind;
 
 typedef struct oi_stmt oi_stmt;

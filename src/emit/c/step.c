@@ -578,6 +578,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
             break;
         case OI_STMT_CHECK: oi_c_checkpoint(c, s); break;
         case OI_STMT_BARRIER:
+        case OI_STMT_GONE:
         case OI_STMT_RETURN: break;
         }
     }

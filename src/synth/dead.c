@@ -18,18 +18,23 @@ static bool is_dead(const oi_unit *u, const oi_tally *uses, const oi_stmt *stmt)
     return dead;
 }
 
-static bool sweep(const oi_unit *u, const oi_tally *uses, oi_stmts *list)
+/* From behind: what only a dead kernel read is dead when its producer's turn comes. */
+static bool sweep(oi_unit *u, uint32_t graph, oi_tally *uses, oi_stmts *list)
 {
     bool any = false;
-    size_t n = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        any |= sweep(u, uses, &list->at[i].body);
-        if (is_dead(u, uses, &list->at[i]))
+    size_t n = list->n;
+    for (size_t i = list->n; i-- > 0;) {
+        oi_stmt *s = &list->at[i];
+        any |= sweep(u, graph, uses, &s->body);
+        if (is_dead(u, uses, s)) {
+            oi_tally_stmt(u, graph, s, uses, false);
             any = true;
-        else
-            list->at[n++] = list->at[i];
+        } else {
+            list->at[--n] = *s;
+        }
     }
-    list->n = n;
+    list->n -= n;
+    memmove(list->at, &list->at[n], list->n * sizeof *list->at);
     return any;
 }
 
@@ -37,12 +42,12 @@ oi_status oi_pass_dead(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
         const oi_sgraph *graph = &u->graphs.at[g];
+        oi_tally *uses = oi_graph_tally(u, g);
         bool again = true;
         while (again) {
-            const oi_tally *uses = oi_graph_tally(u, g);
             again = false;
-            for (uint32_t b = 0; b < graph->program->n_blocks; b++)
-                again |= sweep(u, uses, &graph->blocks[b].stmts);
+            for (uint32_t b = graph->program->n_blocks; b-- > 0;)
+                again |= sweep(u, g, uses, &graph->blocks[b].stmts);
         }
     }
     return OI_OK;

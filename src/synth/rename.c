@@ -6,6 +6,8 @@
  * makes:  tensors with one writer; values that live shorter */
 #include "synth/pass.h"
 
+#include <stdlib.h>
+
 typedef struct renaming {
     uint32_t from, to; /* tensors */
 } renaming;
@@ -19,15 +21,77 @@ static void each_mention(oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *
     oi_stmts_mentions(u, graph, &s->body, fn, ctx);
 }
 
-typedef struct looking {
-    uint32_t tensor;
+/* Where a list mentions a tensor, bodies included. */
+typedef struct sighting {
+    uint32_t tensor, at;
     bool writes;
-} looking;
+} sighting;
 
-static void look_for_writes(void *ctx, const oi_mention *m)
+typedef struct sightings {
+    oi_unit *u;
+    OI_VEC(sighting) all; /* by tensor, then by statement */
+    OI_VEC(size_t) calls; /* statements behind which a value may be seen or changed elsewhere */
+    uint32_t at;
+} sightings;
+
+static void note_sighting(void *ctx, const oi_mention *m)
 {
-    looking *x = ctx;
-    x->writes |= m->writes && m->tensor == x->tensor;
+    sightings *x = ctx;
+    if (m->tensor != OI_NO_ID)
+        *OI_PUSH(x->u->arena, &x->all) = (sighting){m->tensor, x->at, m->writes};
+}
+
+static int compare_sightings(const void *a, const void *b)
+{
+    const sighting *x = a, *y = b;
+    return x->tensor != y->tensor ? (x->tensor > y->tensor) - (x->tensor < y->tensor)
+                                  : (x->at > y->at) - (x->at < y->at);
+}
+
+static bool hides_uses(const oi_stmt *s)
+{
+    return s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD || s->kind == OI_STMT_AWAIT ||
+           s->kind == OI_STMT_CHECK || (s->kind == OI_STMT_LOOP && oi_stmts_call(&s->body));
+}
+
+static void find_sightings(uint32_t graph, const oi_stmts *list, sightings *x)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        x->at = (uint32_t)i;
+        each_mention(x->u, graph, &list->at[i], note_sighting, x);
+        if (hides_uses(&list->at[i]))
+            *OI_PUSH(x->u->arena, &x->calls) = i;
+    }
+    if (x->all.n)
+        qsort(x->all.at, x->all.n, sizeof *x->all.at, compare_sightings);
+}
+
+/* The first sighting of the tensor behind the statement. */
+static size_t sighting_behind(const sightings *x, uint32_t tensor, size_t at)
+{
+    size_t low = 0, high = x->all.n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const sighting *s = &x->all.at[middle];
+        if (s->tensor < tensor || (s->tensor == tensor && s->at <= at))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool has_call_between(const sightings *x, size_t first, size_t last)
+{
+    size_t low = 0, high = x->calls.n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (x->calls.at[middle] <= first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < x->calls.n && x->calls.at[low] < last;
 }
 
 /* Whether the kernel looks at the value that was there before; what it reads after it wrote all of
@@ -195,48 +259,64 @@ static uint32_t fresh_tensor(oi_unit *u, uint32_t graph, uint32_t of)
     return oi_unit_add_tensor(u, &t);
 }
 
-/* Statements first ... last read the value that `first` made; `last` replaces it. */
-static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, size_t first, size_t last,
-                         uint32_t tensor, bool last_reads)
+/* A value: a statement makes it, those up to `last` read it; that one, if there is one, replaces it. */
+typedef struct value {
+    uint32_t tensor;
+    size_t first, last;
+    size_t from, to; /* sightings behind the first, before the last */
+    bool last_reads, is_plain;
+} value;
+
+static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, const sightings *x,
+                         const value *v)
 {
-    renaming r = {tensor, fresh_tensor(u, graph, tensor)};
-    oi_stmt *w = &list->at[first];
+    renaming r = {v->tensor, fresh_tensor(u, graph, v->tensor)};
+    oi_stmt *w = &list->at[v->first];
     if (w->kind == OI_STMT_KERNEL) { /* what it reads is an earlier value */
         oi_skernel *k = &u->kernels.at[w->kernel];
-        if (reads_old(k, tensor))
-            split_ports(u, k, tensor, tensor, r.to);
+        if (reads_old(k, v->tensor))
+            split_ports(u, k, v->tensor, v->tensor, r.to);
         else
-            move_writes(k, tensor, r.to);
+            move_writes(k, v->tensor, r.to);
     } else {
         each_mention(u, graph, w, rename_port, &r);
     }
-    for (size_t i = first + 1; i < last; i++) {
-        each_mention(u, graph, &list->at[i], rename_port, &r);
-        rename_reads(u, &list->at[i], &r);
+    for (size_t i = v->from; i < v->to; i++) {
+        if (i > v->from && x->all.at[i].at == x->all.at[i - 1].at)
+            continue;
+        oi_stmt *s = &list->at[x->all.at[i].at];
+        each_mention(u, graph, s, rename_port, &r);
+        rename_reads(u, s, &r);
     }
-    if (last_reads)
-        split_ports(u, &u->kernels.at[list->at[last].kernel], tensor, r.to, tensor);
+    if (v->last_reads)
+        split_ports(u, &u->kernels.at[list->at[v->last].kernel], v->tensor, r.to, v->tensor);
 }
 
-/* Whether nothing between the two hides a use: branches, yields, inner writes. */
-static bool is_plain_between(oi_unit *u, uint32_t graph, oi_stmts *list, size_t first, size_t last,
-                             uint32_t tensor)
+/* Where the value that the statement gives the tensor ends, and whether something before hides a
+ * use: branches, yields, inner writes. */
+static value value_of(oi_unit *u, const oi_stmts *list, const sightings *x, size_t at,
+                      uint32_t tensor)
 {
-    for (size_t i = first + 1; i < last; i++) {
-        oi_stmt *s = &list->at[i];
-        looking x = {.tensor = tensor};
-        each_mention(u, graph, s, look_for_writes, &x);
-        if (s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD || s->kind == OI_STMT_AWAIT ||
-            s->kind == OI_STMT_CHECK || x.writes ||
-            (s->kind == OI_STMT_LOOP && oi_stmts_call(&s->body)))
-            return false;
+    value v = {.tensor = tensor, .first = at, .last = list->n, .is_plain = true};
+    v.from = v.to = sighting_behind(x, tensor, at);
+    for (; v.to < x->all.n && x->all.at[v.to].tensor == tensor; v.to++) {
+        const sighting *s = &x->all.at[v.to];
+        if (replaces(u, &list->at[s->at], tensor, &v.last_reads)) {
+            v.last = s->at;
+            break;
+        }
+        v.is_plain &= !s->writes;
     }
-    return true;
+    v.last_reads &= v.last < list->n;
+    v.is_plain &= !has_call_between(x, at, v.last);
+    return v;
 }
 
 /* crosses: of the tensors that the graph began with. */
 static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list, const bool *crosses)
 {
+    sightings x = {.u = u};
+    find_sightings(graph, list, &x);
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *w = &list->at[i];
         if (w->kind == OI_STMT_LOOP)
@@ -247,16 +327,15 @@ static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list, const bool *cr
         for (size_t p = 0; p < n_ports; p++) {
             uint32_t t = w->kind == OI_STMT_KERNEL ? u->kernels.at[w->kernel].ports.at[p].tensor
                                                    : w->b.tensor;
-            bool reads, last_reads = false;
+            bool reads;
             const oi_tensor *tensor = &u->tensors.at[t];
-            bool fits = (tensor->space == OI_SPACE_ARENA || tensor->space == OI_SPACE_OUTPUT) &&
-                        !is_read_by_name(tensor) && replaces(u, w, t, &reads);
-            size_t j = i + 1;
-            while (fits && j < list->n && !replaces(u, &list->at[j], t, &last_reads))
-                j++;
-            if (fits && (j < list->n || (tensor->space == OI_SPACE_ARENA && !crosses[t])) &&
-                is_plain_between(u, graph, list, i, j, t))
-                rename_value(u, graph, list, i, j, t, j < list->n && last_reads);
+            if ((tensor->space != OI_SPACE_ARENA && tensor->space != OI_SPACE_OUTPUT) ||
+                is_read_by_name(tensor) || !replaces(u, w, t, &reads))
+                continue;
+            const value v = value_of(u, list, &x, i, t);
+            if (v.is_plain &&
+                (v.last < list->n || (tensor->space == OI_SPACE_ARENA && !crosses[t])))
+                rename_value(u, graph, list, &x, &v);
         }
     }
 }

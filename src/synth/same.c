@@ -7,12 +7,16 @@
  * changes what they read; two tuned bodies, when their arguments are. Bodies make such pairs: every
  * qlinear over one input rounds it. */
 #include "synth/compose.h"
+#include "synth/where.h"
 
 typedef struct sharing {
     oi_unit *u;
     uint32_t graph;
     oi_stmts *list;
-    oi_tally *uses; /* by tensor */
+    oi_where *where;     /* of the list */
+    oi_tally *uses;      /* by tensor */
+    bool *is_read_below; /* by tensor: known to be so, is_read_below */
+    uint64_t *marks;     /* by statement: calls that are the same have the same; 0: no call */
 } sharing;
 
 /* -- equal calls -- */
@@ -107,6 +111,26 @@ static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b
     return same_ports(u, a, b, out);
 }
 
+/* Equal for the same calls: comparing them with all that stand near takes too long. */
+static uint64_t mark_of(const oi_unit *u, const oi_stmt *s)
+{
+    const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &u->kernels.at[s->kernel] : NULL;
+    if (!k || k->scalars.n || k->is_dynamic || k->can_fail || (!k->recipe && !k->query))
+        return 0;
+    uint64_t mark = oi_hash64(&k->ports.n, sizeof k->ports.n, 1);
+    if (k->recipe)
+        mark = oi_hash64(k->plan->function, strlen(k->plan->function), mark);
+    else
+        mark = oi_hash64(&k->query->op, sizeof(const oi_op *), mark);
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_port *p = &k->ports.at[i];
+        const bool is_own = p->is_written || u->tensors.at[p->tensor].bytes;
+        const uint32_t tensor = is_own ? OI_NO_ID : p->tensor; /* else it may have a double */
+        mark = oi_hash64(&tensor, sizeof tensor, mark);
+    }
+    return mark ? mark : 1;
+}
+
 /* -- sharing -- */
 
 static void replace(void *ctx, const oi_mention *m)
@@ -127,18 +151,21 @@ static void count(void *ctx, const oi_mention *m)
     c->n += m->tensor == c->tensor && m->port && !m->writes;
 }
 
-/* Whether all that sees the tensor, beside its maker, are ports further down the list. */
+/* Whether all that sees the tensor, beside its maker, are ports further down the list. It stays so:
+ * what is shared later only adds readers further down. */
 static bool is_read_below(const sharing *x, size_t maker, uint32_t tensor)
 {
     counting c = {.tensor = tensor};
     const oi_tensor *t = &x->u->tensors.at[tensor];
+    if (x->is_read_below[tensor])
+        return true;
     if (t->space != OI_SPACE_ARENA || t->n_table || x->uses[tensor].writes != 1)
         return false;
-    for (size_t i = maker + 1; i < x->list->n; i++) {
+    for (size_t i = maker; (i = oi_where_next(x->where, tensor, i + 1, false)) != OI_NOWHERE;) {
         oi_stmt_mentions(x->u, x->graph, &x->list->at[i], count, &c);
         oi_stmts_mentions(x->u, x->graph, &x->list->at[i].body, count, &c);
     }
-    return c.n + 1 == x->uses[tensor].all;
+    return x->is_read_below[tensor] = c.n + 1 == x->uses[tensor].all;
 }
 
 static bool are_read_below(const sharing *x, size_t maker, const uint32_t *tensors, uint32_t n)
@@ -154,18 +181,21 @@ static bool share(sharing *x, size_t first, size_t second)
     oi_unit *u = x->u;
     results r;
     const oi_stmt *a = &x->list->at[first], *b = &x->list->at[second];
-    if (a->kind != OI_STMT_KERNEL || b->kind != OI_STMT_KERNEL ||
+    if (x->marks[first] != x->marks[second] ||
         !same_call(u, &u->kernels.at[a->kernel], &u->kernels.at[b->kernel], &r) ||
         !are_read_below(x, first, r.keep, r.n) || !are_read_below(x, second, r.gone, r.n) ||
-        !oi_stmts_may_pass(u, x->graph, x->list, second, first + 1, second, true))
+        !oi_where_may_pass(x->where, second, first + 1, second, true))
         return false;
-    for (size_t i = second + 1; i < x->list->n; i++) {
-        oi_stmt *s = &x->list->at[i];
-        oi_stmt_mentions(u, x->graph, s, replace, &r);
-        oi_stmts_mentions(u, x->graph, &s->body, replace, &r);
-    }
+    for (uint32_t k = 0; k < r.n; k++)
+        for (size_t i = second; (i = oi_where_next(x->where, r.gone[k], i + 1, false)) != OI_NOWHERE;) {
+            oi_stmt *s = &x->list->at[i];
+            oi_stmt_mentions(u, x->graph, s, replace, &r);
+            oi_stmts_mentions(u, x->graph, &s->body, replace, &r);
+            oi_where_add(x->where, i);
+            x->marks[i] = mark_of(u, s);
+        }
     oi_tally_stmt(u, x->graph, &x->list->at[second], x->uses, false);
-    oi_stmts_remove(x->list, second);
+    oi_where_drop(x->where, second);
     for (uint32_t i = 0; i < r.n; i++) {
         x->uses[r.keep[i]].all += x->uses[r.gone[i]].all;
         x->uses[r.keep[i]].reads += x->uses[r.gone[i]].reads;
@@ -180,21 +210,32 @@ static bool share(sharing *x, size_t first, size_t second)
 
 static void share_list(sharing *x, oi_stmts *list)
 {
+    OI_VEC(size_t) before = {0}; /* statements that stay */
     for (size_t i = 0; i < list->n; i++)
         share_list(x, &list->at[i].body);
     x->list = list;
-    for (size_t i = 1; i < list->n; i++) {
+    if (list->n < 2)
+        return;
+    oi_where_begin(x->where, list);
+    x->marks = oi_arena_alloc(x->u->arena, list->n * sizeof *x->marks);
+    for (size_t i = 0; i < list->n; i++)
+        x->marks[i] = mark_of(x->u, &list->at[i]);
+    for (size_t i = 0; i < list->n; i++) {
         bool gone = false;
-        for (size_t k = i; k-- > 0 && i - k <= REACH && !gone;)
-            gone = share(x, k, i);
-        i -= gone;
+        for (size_t k = before.n; x->marks[i] && k-- > 0 && before.n - k <= REACH && !gone;)
+            gone = share(x, before.at[k], i);
+        if (!gone)
+            *OI_PUSH(x->u->arena, &before) = i;
     }
+    oi_where_end(x->where);
 }
 
 oi_status oi_pass_same(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
-        sharing x = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
+        oi_where where = {.u = u, .graph = g};
+        sharing x = {.u = u, .graph = g, .where = &where, .uses = oi_graph_tally(u, g)};
+        x.is_read_below = oi_arena_alloc(u->arena, u->tensors.n + 1);
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
                 share_list(&x, &u->graphs.at[g].blocks[b].stmts);

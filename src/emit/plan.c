@@ -200,7 +200,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .skip = o->skip,
                             .dump_after = o->dump_after};
         p->overwrites = o->overwrite;
-        p->unit.names.arena = p->unit.arena;
+        p->unit.names.arena = p->unit.known.arena = p->unit.arena;
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }
     if (!p || !p->unit.arena || !p->programs) {

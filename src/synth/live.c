@@ -9,10 +9,13 @@
 
 typedef struct loop_range {
     uint32_t first, last; /* positions */
+    uint32_t outer;       /* the loop around it, OI_NO_ID: none */
+    uint32_t tensor;      /* whose uses were looked at last, + 1 */
 } loop_range;
 
 typedef struct use {
     uint32_t tensor, at;
+    uint32_t loop;   /* the innermost around it, OI_NO_ID: none */
     bool writes_all; /* and reads nothing of it */
     bool is_certain; /* not under a branch */
 } use;
@@ -21,8 +24,9 @@ typedef struct living {
     oi_unit *u;
     uint32_t graph;
     uint32_t position;
-    uint32_t branches;        /* around the present statement */
-    OI_VEC(loop_range) loops; /* inner ones first */
+    uint32_t branches; /* around the present statement */
+    OI_VEC(loop_range) loops;
+    uint32_t loop; /* around the present statement */
     OI_VEC(use) uses;
     struct visit *visits; /* by block */
     uint32_t *kernel_at, *turns_at;
@@ -43,7 +47,7 @@ static void add_use(void *ctx, const oi_mention *m)
     bool writes_all = m->writes && !m->reads && m->port && m->port->n_entry == 0;
     if (m->tensor != OI_NO_ID && !m->is_length) /* lengths lie elsewhere */
         *OI_PUSH(l->u->arena, &l->uses) =
-            (use){m->tensor, l->position, writes_all, l->branches == 0};
+            (use){m->tensor, l->position, l->loop, writes_all, l->branches == 0};
 }
 
 static void walk(living *l, const oi_stmts *list);
@@ -75,6 +79,7 @@ static void walk_call(living *l, uint32_t block)
     for (size_t i = 0; i < v->sums.n; i++) {
         use again = v->sums.at[i];
         again.at = l->position;
+        again.loop = l->loop;
         again.is_certain &= l->branches == 0;
         *OI_PUSH(l->u->arena, &l->uses) = again;
     }
@@ -117,14 +122,16 @@ static void walk_branch(living *l, const oi_pnode *n)
 static void walk_loop(living *l, const oi_stmt *s)
 {
     int64_t from, to;
-    loop_range r = {.first = ++l->position};
+    const uint32_t own = (uint32_t)l->loops.n, outer = l->loop;
+    *OI_PUSH(l->u->arena, &l->loops) = (loop_range){.first = ++l->position, .outer = outer};
     bool runs = oi_code_is_int(&s->node->as.loop.start, &from) &&
                 oi_code_is_int(&s->node->as.loop.end, &to) && from < to;
     l->branches += !runs; /* may run no time at all */
+    l->loop = own;
     walk(l, &s->body);
+    l->loop = outer;
     l->branches -= !runs;
-    r.last = ++l->position;
-    *OI_PUSH(l->u->arena, &l->loops) = r;
+    l->loops.at[own].last = ++l->position;
 }
 
 /* All at one position: none is done before another. */
@@ -155,21 +162,14 @@ static void walk(living *l, const oi_stmts *list)
 
 /* -- ranges -- */
 
-/* The first use inside the loop shows whether an iteration needs what the one before left. */
-static bool crosses(const living *l, const uint32_t *own, size_t n, const loop_range *r)
+/* The first use inside the loop shows whether an iteration needs what the one before left; so it is
+ * the use `inside`. */
+static bool crosses(const living *l, const uint32_t *own, size_t n, size_t inside,
+                    const loop_range *r)
 {
-    bool outside = false, first = true, carried = false;
-    for (size_t i = 0; i < n; i++) {
-        const use *x = &l->uses.at[own[i]];
-        if (x->at < r->first || x->at > r->last) {
-            outside = true;
-            continue;
-        }
-        if (first)
-            carried = !x->writes_all || !x->is_certain;
-        first = false;
-    }
-    return !first && (outside || carried);
+    const use *x = &l->uses.at[own[inside]];
+    const bool outside = l->uses.at[own[0]].at < r->first || l->uses.at[own[n - 1]].at > r->last;
+    return outside || !x->writes_all || !x->is_certain;
 }
 
 static void set_range(living *l, uint32_t tensor, const uint32_t *own, size_t n, oi_lifetime *out)
@@ -179,16 +179,23 @@ static void set_range(living *l, uint32_t tensor, const uint32_t *own, size_t n,
     out->needs_start = !first->writes_all || !first->is_certain;
     if (out->needs_start)
         out->first = 0;
-    for (size_t i = 0; i < l->loops.n; i++)
-        if (crosses(l, own, n, &l->loops.at[i])) {
-            out->first = l->loops.at[i].first < out->first ? l->loops.at[i].first : out->first;
-            out->last = l->loops.at[i].last > out->last ? l->loops.at[i].last : out->last;
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t k = l->uses.at[own[i]].loop; k != OI_NO_ID; k = l->loops.at[k].outer) {
+            loop_range *r = &l->loops.at[k];
+            if (r->tensor == tensor + 1) /* it was seen, and all around it */
+                break;
+            r->tensor = tensor + 1;
+            if (!crosses(l, own, n, i, r))
+                continue;
+            out->first = r->first < out->first ? r->first : out->first;
+            out->last = r->last > out->last ? r->last : out->last;
         }
+    }
 }
 
 void oi_live_find(oi_unit *u, uint32_t graph, oi_lifetimes *out)
 {
-    living l = {.u = u, .graph = graph};
+    living l = {.u = u, .graph = graph, .loop = OI_NO_ID};
     const oi_sgraph *g = &u->graphs.at[graph];
     l.visits = oi_arena_alloc(u->arena, (g->program->n_blocks + 1) * sizeof *l.visits);
     l.stamps = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *l.stamps);

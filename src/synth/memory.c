@@ -154,6 +154,101 @@ static uint64_t place_best(const oi_unit *u, block *blocks, size_t n, block *bes
     return least;
 }
 
+/* -- placing very many -- */
+
+#define MOST_BLOCKS 4096 /* beyond it comparing each with all others takes too long */
+
+typedef struct gap {
+    uint64_t from, to;
+} gap;
+
+typedef struct gaps {
+    gap *at; /* rising; the last one has no end */
+    size_t n;
+} gaps;
+
+static uint64_t take(gaps *g, uint64_t size)
+{
+    size_t i = 0;
+    while (g->at[i].to - g->at[i].from < size)
+        i++;
+    const uint64_t at = g->at[i].from;
+    g->at[i].from += size;
+    if (g->at[i].from == g->at[i].to)
+        memmove(&g->at[i], &g->at[i + 1], (--g->n - i) * sizeof *g->at);
+    return at;
+}
+
+static void give_back(gaps *g, uint64_t from, uint64_t size)
+{
+    size_t low = 0, high = g->n; /* the first gap behind it */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (g->at[middle].from <= from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool before = low > 0 && g->at[low - 1].to == from;
+    const bool behind = g->at[low].from == from + size;
+    if (before && behind) {
+        g->at[low - 1].to = g->at[low].to;
+        memmove(&g->at[low], &g->at[low + 1], (--g->n - low) * sizeof *g->at);
+    } else if (before) {
+        g->at[low - 1].to += size;
+    } else if (behind) {
+        g->at[low].from = from;
+    } else {
+        memmove(&g->at[low + 1], &g->at[low], (g->n++ - low) * sizeof *g->at);
+        g->at[low] = (gap){from, from + size};
+    }
+}
+
+static int by_end(const void *a, const void *b)
+{
+    const block *x = *(const block *const *)a, *y = *(const block *const *)b;
+    return x->last != y->last ? (x->last < y->last ? -1 : 1) : by_position(x, y);
+}
+
+/* In the order in which they begin, each into the lowest gap; what ended `apart` positions ago is
+ * one. */
+static uint64_t place_in_order(oi_arena *a, block *blocks, size_t n, const block **ends,
+                               uint32_t apart)
+{
+    gaps g = {.at = oi_arena_alloc(a, (n + 2) * sizeof *g.at), .n = 1};
+    uint64_t most = 0;
+    size_t done = 0;
+    g.at[0] = (gap){0, UINT64_MAX};
+    qsort(blocks, n, sizeof *blocks, by_start);
+    for (size_t i = 0; i < n; i++)
+        ends[i] = &blocks[i];
+    qsort(ends, n, sizeof *ends, by_end);
+    for (size_t i = 0; i < n; i++) {
+        for (; done < n && (uint64_t)ends[done]->last + apart < blocks[i].first; done++)
+            if (ends[done]->size)
+                give_back(&g, ends[done]->offset, ends[done]->size);
+        blocks[i].offset = blocks[i].size ? take(&g, blocks[i].size) : 0;
+        if (blocks[i].offset + blocks[i].size > most)
+            most = blocks[i].offset + blocks[i].size;
+    }
+    return most;
+}
+
+static uint64_t place_many(const oi_unit *u, block *blocks, size_t n, block *best,
+                           const block **ends)
+{
+    const bool is_shared = u->target->type == OI_DEVICE_CPU && u->target->cpu.threads != 1;
+    const uint64_t least = place_in_order(u->arena, blocks, n, ends, 0);
+    memcpy(best, blocks, n * sizeof *best);
+    if (!is_shared)
+        return least;
+    const uint64_t loose = place_in_order(u->arena, blocks, n, ends, APART);
+    if (loose > least + least / 8)
+        return least;
+    memcpy(best, blocks, n * sizeof *best);
+    return loose;
+}
+
 static void place_graph(oi_unit *u, uint32_t graph)
 {
     oi_lifetimes live = {.n_positions = 0};
@@ -185,7 +280,8 @@ static void place_graph(oi_unit *u, uint32_t graph)
     }
     const uint64_t proved = bound(u->arena, blocks, n, live.n_positions, true);
     const uint64_t alive = bound(u->arena, blocks, n, live.n_positions, false);
-    uint64_t least = place_best(u, blocks, n, best, near);
+    uint64_t least = n > MOST_BLOCKS ? place_many(u, blocks, n, best, near)
+                                     : place_best(u, blocks, n, best, near);
     for (size_t i = 0; i < n; i++)
         u->tensors.at[best[i].tensor].offset = best[i].offset;
     for (size_t i = 0; i < u->tensors.n; i++)

@@ -6,6 +6,8 @@
 #include "synth/compose.h"
 #include "synth/lower.h"
 
+#include <inttypes.h>
+
 /* -- packed weights -- */
 
 /* Entries are packed one by one, so all sources are tables of one shape at one entry. */
@@ -24,11 +26,16 @@ static bool can_pack(const oi_unit *u, const oi_lowered *call, const oi_packing 
     return true;
 }
 
-static bool same_packing(const oi_tensor *t, const oi_packing *p, const uint32_t *from)
+/* The same for packings that give the same bytes. */
+static const char *packing_key(oi_arena *a, const oi_packing *p, const uint32_t *from)
 {
-    return t->packing && t->packing->pack == p->pack && strcmp(t->packing->name, p->name) == 0 &&
-           t->packing->n_in == p->n_in && memcmp(t->packed, from, p->n_in * sizeof *from) == 0 &&
-           memcmp(t->packing->sizes, p->sizes, sizeof p->sizes) == 0;
+    oi_buf b = {0};
+    oi_buf_printf(&b, "packing %s %016" PRIx64, p->name, oi_hash64(&p->pack, sizeof p->pack, 1));
+    for (uint32_t i = 0; i < p->n_in; i++)
+        oi_buf_printf(&b, " %" PRIu32, from[i]);
+    for (size_t i = 0; i < OI_COUNT(p->sizes); i++)
+        oi_buf_printf(&b, "/%" PRId64, p->sizes[i]);
+    return oi_buf_to_arena(&b, a);
 }
 
 /* An entry exists where all that it is made of does. */
@@ -53,9 +60,10 @@ uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
     uint32_t *from = oi_arena_alloc(u->arena, (p->n_in + 1) * sizeof *from);
     for (uint32_t i = 0; i < p->n_in; i++)
         from[i] = call->in[p->in[i]].tensor;
-    for (size_t i = 0; i < u->tensors.n; i++)
-        if (same_packing(&u->tensors.at[i], p, from))
-            return (uint32_t)i;
+    const char *key = packing_key(u->arena, p, from);
+    const uint32_t known = oi_map_get(&u->known, key);
+    if (known != OI_MAP_NONE)
+        return known;
     const oi_tensor *main = &u->tensors.at[from[0]];
     oi_packing *own = oi_arena_alloc(u->arena, sizeof *own);
     *own = *p;
@@ -71,7 +79,9 @@ uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
                    .packed = from};
     memcpy(t.table, main->table, sizeof t.table);
     t.sources = entries(u, &t, p, from);
-    return oi_unit_add_tensor(u, &t);
+    const uint32_t id = oi_unit_add_tensor(u, &t);
+    oi_map_set(&u->known, key, id);
+    return id;
 }
 
 /* -- what it costs -- */

@@ -259,7 +259,8 @@ static uint32_t fresh_tensor(oi_unit *u, uint32_t graph, uint32_t of)
     return oi_unit_add_tensor(u, &t);
 }
 
-/* A value: a statement makes it, those up to `last` read it; that one, if there is one, replaces it. */
+/* A value: a statement makes it, those up to `last` read it; that one, if there is one, replaces
+ * it. */
 typedef struct value {
     uint32_t tensor;
     size_t first, last;

@@ -187,7 +187,8 @@ static bool share(sharing *x, size_t first, size_t second)
         !oi_where_may_pass(x->where, second, first + 1, second, true))
         return false;
     for (uint32_t k = 0; k < r.n; k++)
-        for (size_t i = second; (i = oi_where_next(x->where, r.gone[k], i + 1, false)) != OI_NOWHERE;) {
+        for (size_t i = second;
+             (i = oi_where_next(x->where, r.gone[k], i + 1, false)) != OI_NOWHERE;) {
             oi_stmt *s = &x->list->at[i];
             oi_stmt_mentions(u, x->graph, s, replace, &r);
             oi_stmts_mentions(u, x->graph, &s->body, replace, &r);

@@ -52,6 +52,7 @@ typedef struct oi_tensor {
     const oi_pvar *var;    /* NULL for what lowering made */
     const oi_pvar *origin; /* a value of this variable, under a name of its own */
     uint32_t graph;        /* whose variable; state and weights: who brought it first */
+    uint32_t store;        /* STATE: which of the unit's, counted from 1 */
     /* tables: entries lie one after the other, row-major over these axes */
     uint32_t n_table;
     int64_t table[OI_MAX_RANK];
@@ -387,6 +388,7 @@ struct oi_unit {
     OI_VEC(oi_pass_note) notes;
     oi_map names;               /* taken identifiers */
     OI_VEC(oi_renamed) renamed; /* what the host has to call otherwise than the graph */
+    oi_map known; /* tensors by what they are: "state NAME", "tensor MODEL N", "packing ..." */
     bool per_node;
     bool share_all;  /* threads share however little there is to do */
     bool timed;      /* the program says when a kernel begins and ends */

@@ -29,12 +29,19 @@ typedef struct access {
 } access;
 typedef OI_VEC(access) accesses;
 
+/* The kernel whose parts wrote a tensor, in that era. */
+typedef struct written {
+    uint32_t kernel, era;
+} written;
+
 typedef struct sharing {
     oi_unit *u;
     uint32_t graph;
-    uint32_t *writer; /* by tensor: the kernel whose parts wrote it just now, or OI_NO_ID */
+    written *writers; /* by tensor */
+    uint32_t era;     /* threads have waited for each other since the one before */
     accesses pending; /* since all threads last met */
     bool changed;     /* a wait was added */
+    bool moved;       /* something is shared otherwise than before */
     bool must_meet;   /* what one thread did alone may have failed */
 } sharing;
 
@@ -282,16 +289,18 @@ static bool is_shared_block(sharing *s, uint32_t block)
 static bool mark_kernel(sharing *s, uint32_t kernel)
 {
     oi_skernel *k = &s->u->kernels.at[kernel];
+    const oi_sharing old = k->split;
     for (size_t i = 0; i < k->ports.n; i++) {
-        uint32_t writer = s->writer[k->ports.at[i].tensor];
+        const written *w = &s->writers[k->ports.at[i].tensor];
         bool reads = !k->ports.at[i].is_written || oi_kernel_reads(k, k->ports.at[i].tensor);
-        if (reads && writer != OI_NO_ID && writer != kernel &&
-            follow(s->u, k, k->ports.at[i].tensor, &s->u->kernels.at[writer]))
+        if (reads && w->era == s->era && w->kernel != kernel &&
+            follow(s->u, k, k->ports.at[i].tensor, &s->u->kernels.at[w->kernel]))
             break;
     }
     for (size_t i = 0; i < k->ports.n; i++)
         if (k->ports.at[i].is_written)
-            s->writer[k->ports.at[i].tensor] = kernel;
+            s->writers[k->ports.at[i].tensor] = (written){kernel, s->era};
+    s->moved |= memcmp(&old, &k->split, sizeof old) != 0;
     return k->split.extent > 0;
 }
 
@@ -306,8 +315,7 @@ static bool mark_turns(sharing *s, oi_stmt *x)
     }
     for (size_t i = 0; i < x->body.n; i++)
         x->body.at[i].is_shared = are_own;
-    for (size_t t = 0; t < s->u->tensors.n; t++)
-        s->writer[t] = OI_NO_ID;
+    s->era++;
     return are_own;
 }
 
@@ -339,10 +347,11 @@ static bool mark_list(sharing *s, oi_stmts *list)
     bool any = false;
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *x = &list->at[i];
+        const bool was_shared = x->is_shared;
         x->is_shared = mark_stmt(s, x);
         any |= x->is_shared;
-        for (size_t t = 0; !x->is_shared && t < s->u->tensors.n; t++)
-            s->writer[t] = OI_NO_ID; /* threads wait around it anyway */
+        s->moved |= x->is_shared != was_shared;
+        s->era += !x->is_shared; /* threads wait around it anyway */
         if (x->is_shared && x->kind == OI_STMT_BRANCH)
             mark_sides(s, x->node);
     }
@@ -706,17 +715,26 @@ static void mark_next(oi_unit *u, oi_stmts *list)
     }
 }
 
+/* Until nothing changes: a block that calls a shared one is shared. The second round shows what the
+ * end of one leaves to the beginning of another. */
+static void mark_blocks(sharing *s)
+{
+    oi_sgraph *g = &s->u->graphs.at[s->graph];
+    s->moved = true;
+    for (uint32_t round = 0; round <= g->program->n_blocks && (round < 2 || s->moved); round++) {
+        s->moved = false;
+        for (uint32_t b = 0; b < g->program->n_blocks; b++)
+            if (g->blocks[b].is_used)
+                g->blocks[b].is_shared |= mark_list(s, &g->blocks[b].stmts);
+    }
+}
+
 static void share_graph(oi_unit *u, uint32_t graph)
 {
     oi_sgraph *g = &u->graphs.at[graph];
-    sharing s = {.u = u, .graph = graph, .changed = true};
-    s.writer = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *s.writer);
-    for (size_t i = 0; i < u->tensors.n; i++)
-        s.writer[i] = OI_NO_ID;
-    for (uint32_t round = 0; round <= g->program->n_blocks; round++)
-        for (uint32_t b = 0; b < g->program->n_blocks; b++)
-            if (g->blocks[b].is_used)
-                g->blocks[b].is_shared |= mark_list(&s, &g->blocks[b].stmts);
+    sharing s = {.u = u, .graph = graph, .changed = true, .era = 1};
+    s.writers = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *s.writers);
+    mark_blocks(&s);
     const oi_tally *tally = oi_graph_tally(u, graph);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_shared) {

@@ -153,6 +153,11 @@ static void set_type(oi_tensor *t, const oi_pvar *v)
 }
 
 /* A tensor of the model's data behind the variable. */
+static const char *weights_key(const oi_unit *u, const oi_pvar *v, const oi_model *m)
+{
+    return oi_arena_printf(u->arena, "tensor %p %zu", (const void *)m, v->tensor);
+}
+
 static uint32_t add_weights(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v,
                             const char *name)
 {
@@ -168,7 +173,10 @@ static uint32_t add_weights(oi_unit *u, uint32_t graph, const oi_program *p, con
     } else if (v->source == OI_FROM_BYTES) {
         t.bytes = v->bytes;
     }
-    return oi_unit_add_tensor(u, &t);
+    const uint32_t id = oi_unit_add_tensor(u, &t);
+    if (!v->is_prefix && v->source == OI_FROM_TENSOR)
+        (void)oi_map_put(&u->known, weights_key(u, v, p->model), id);
+    return id;
 }
 
 static uint32_t add_working(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v)
@@ -214,14 +222,13 @@ static int64_t greatest(const oi_pvar *v, uint32_t axis)
 
 static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v)
 {
-    for (size_t i = 0; i < u->stores.n; i++) {
-        const oi_tensor *t = &u->tensors.at[u->stores.at[i].tensor];
-        if (strcmp(t->var->name, v->name) != 0)
-            continue;
-        if (!same_store(t->var, v))
+    const char *key = oi_arena_printf(u->arena, "state %s", v->name);
+    const uint32_t known = oi_map_get(&u->known, key);
+    if (known != OI_MAP_NONE) {
+        if (!same_store(u->tensors.at[known].var, v))
             oi_unit_refuse(u, graph, NULL, v->symbol->span, "E013",
                            "persistent '%s' differs between the graphs", v->name);
-        return u->stores.at[i].tensor;
+        return known;
     }
     oi_store_var s = {.rank = v->n_table + v->rank, .n_table = v->n_table};
     oi_tensor t = {.space = OI_SPACE_STATE, .graph = graph, .start = OI_START_FILL};
@@ -249,8 +256,10 @@ static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const
         t.from = add_weights(u, graph, p, v, oi_arena_printf(u->arena, "%s_first", v->name));
     }
     t.is_written = true;
+    t.store = (uint32_t)u->stores.n + 1;
     s.tensor = oi_unit_add_tensor(u, &t);
     *OI_PUSH(u->arena, &u->stores) = s;
+    oi_map_set(&u->known, key, s.tensor);
     return s.tensor;
 }
 
@@ -263,10 +272,8 @@ uint32_t oi_block_tensor(const oi_unit *u, uint32_t graph, uint32_t block, uint3
 
 oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor)
 {
-    for (size_t i = 0; i < u->stores.n; i++)
-        if (u->stores.at[i].tensor == tensor)
-            return &u->stores.at[i];
-    return NULL;
+    const uint32_t store = u->tensors.at[tensor].store;
+    return store ? &u->stores.at[store - 1] : NULL;
 }
 
 /* Tells a table from that of its quantisation data. */
@@ -278,16 +285,17 @@ static const char *last_part(const oi_pvar *v)
 /* Weights that several graphs read are one tensor. */
 static uint32_t find_weights(const oi_unit *u, const oi_pvar *v, const oi_model *m)
 {
-    for (size_t i = 0; i < u->tensors.n; i++) {
+    if (!v->is_prefix) {
+        const uint32_t known =
+            v->source == OI_FROM_TENSOR ? oi_map_get(&u->known, weights_key(u, v, m)) : OI_MAP_NONE;
+        return known == OI_MAP_NONE ? OI_NO_ID : known;
+    }
+    for (size_t i = 0; v->symbol->var->pattern && i < u->tensors.n; i++) {
         const oi_tensor *t = &u->tensors.at[i];
-        if (t->space != OI_SPACE_WEIGHTS || !t->var || t->model != m ||
-            t->var->is_prefix != v->is_prefix)
-            continue;
-        if (v->is_prefix ? v->symbol->var->pattern && same_store(t->var, v) &&
-                               strcmp(t->var->symbol->var->pattern, v->symbol->var->pattern) == 0 &&
-                               strcmp(last_part(t->var), last_part(v)) == 0
-                         : v->source == OI_FROM_TENSOR && t->var->source == OI_FROM_TENSOR &&
-                               t->var->tensor == v->tensor)
+        if (t->space == OI_SPACE_WEIGHTS && t->var && t->model == m && t->var->is_prefix &&
+            same_store(t->var, v) &&
+            strcmp(t->var->symbol->var->pattern, v->symbol->var->pattern) == 0 &&
+            strcmp(last_part(t->var), last_part(v)) == 0)
             return (uint32_t)i;
     }
     return OI_NO_ID;

@@ -1,8 +1,8 @@
 /* where.h: which statements of a list mention a tensor. Private to the passes that join kernels.
  *
- * Passes ask it instead of walking the list: for the producer of a tensor, for its readers, for what
- * stands between two statements. Places stay as they are while a pass works on the list: what it
- * takes out stays behind as OI_STMT_GONE until oi_where_end. */
+ * Passes ask it instead of walking the list: for the producer of a tensor, for its readers, for
+ * what stands between two statements. Places stay as they are while a pass works on the list: what
+ * it takes out stays behind as OI_STMT_GONE until oi_where_end. */
 #ifndef OI_WHERE_H
 #define OI_WHERE_H
 
@@ -19,7 +19,8 @@ typedef struct oi_where {
     oi_unit *u;
     uint32_t graph;
     oi_stmts *list;
-    OI_VEC(oi_places) of[2]; /* by tensor: statements that mention it, bodies included; that write */
+    OI_VEC(oi_places)
+    of[2]; /* by tensor: statements that mention it, bodies included; that write */
     OI_VEC(uint32_t) touched; /* tensors that have places */
     oi_places fences[2];      /* statements that nothing may pass; those that not even reads may */
     uint32_t *alive;          /* by place: a later one, up to the first that is not gone */
@@ -31,8 +32,8 @@ void oi_where_add(oi_where *w, size_t at);  /* the statement mentions more than 
 void oi_where_drop(oi_where *w, size_t at); /* it is gone */
 void oi_where_end(oi_where *w);             /* the list is without gaps again */
 
-/* The first statement from `from` on, or the last before `before`, that mentions the tensor, or that
- * writes it; OI_NOWHERE: there is none. */
+/* The first statement from `from` on, or the last before `before`, that mentions the tensor, or
+ * that writes it; OI_NOWHERE: there is none. */
 size_t oi_where_next(oi_where *w, uint32_t tensor, size_t from, bool writes);
 size_t oi_where_last(oi_where *w, uint32_t tensor, size_t before, bool writes);
 

@@ -46,7 +46,7 @@ typedef struct oi_cprog {
     oi_map called;         /* names that no place may have, in the graph `called_graph` - 1 */
     uint32_t called_graph;
     uint32_t *kernel_numbers; /* by kernel; NULL: not counted yet */
-    oi_out aside;          /* functions that the present block calls */
+    oi_out aside;             /* functions that the present block calls */
     unsigned n_aside;
     struct {
         uint32_t *at, n;

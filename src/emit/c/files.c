@@ -308,7 +308,8 @@ static void put_holes(oi_cprog *c, const char *code)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
-        if (!oi_text_has_word(code, oi_arena_printf(c->arena, "oi_has_%s", t->name)))
+        if (!t->n_table || !t->sources ||
+            !oi_text_has_word(code, oi_arena_printf(c->arena, "oi_has_%s", t->name)))
             continue;
         oi_buf list = {0};
         for (uint64_t e = 0; e < t->n_entries; e++)

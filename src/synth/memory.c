@@ -237,7 +237,7 @@ static uint64_t place_in_order(oi_arena *a, block *blocks, size_t n, const block
 static uint64_t place_many(const oi_unit *u, block *blocks, size_t n, block *best,
                            const block **ends)
 {
-    const bool is_shared = u->target->type == OI_DEVICE_CPU && u->target->cpu.threads != 1;
+    const bool is_shared = oi_caps_share(&u->can);
     const uint64_t least = place_in_order(u->arena, blocks, n, ends, 0);
     memcpy(best, blocks, n * sizeof *best);
     if (!is_shared)

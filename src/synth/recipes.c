@@ -212,25 +212,47 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
 
 /* -- weights that the graph converts itself -- */
 
+static void note_results(oi_unit *u, const oi_stmt *s)
+{
+    const oi_skernel *k = &u->kernels.at[s->kernel];
+    for (size_t p = 0; p < k->ports.n; p++) {
+        while (u->recent.by.n <= k->ports.at[p].tensor)
+            *OI_PUSH(u->arena, &u->recent.by) = (oi_made){0, 0};
+        if (k->ports.at[p].is_written)
+            u->recent.by.at[k->ports.at[p].tensor] = (oi_made){s->kernel, u->recent.era};
+    }
+}
+
+/* Looks at the statements that have come since the last time. */
+static void look_at_recent(oi_unit *u, const oi_stmts *before)
+{
+    oi_recent *r = &u->recent;
+    size_t begin = before->n;
+    const size_t known = r->list == before->at && r->n <= before->n ? r->n : 0;
+    while (begin > known && before->at[begin - 1].kind == OI_STMT_KERNEL)
+        begin--;
+    if (begin > known || known == 0) /* something else came, or another list */
+        r->era++;
+    for (size_t i = begin; i < before->n; i++)
+        note_results(u, &before->at[i]);
+    r->list = before->at;
+    r->n = before->n;
+}
+
 /* The conversion that made the tensor from a weight of 16 bits, when nothing but kernels ran since;
  * NULL: none did. */
-static const oi_skernel *conversion(const oi_unit *u, const oi_stmts *before, uint32_t tensor)
+static const oi_skernel *conversion(oi_unit *u, uint32_t tensor)
 {
-    for (size_t i = before->n; i-- > 0 && before->at[i].kind == OI_STMT_KERNEL;) {
-        const oi_skernel *k = &u->kernels.at[before->at[i].kernel];
-        const oi_kernel_query *q = k->query;
-        bool makes = false;
-        for (size_t p = 0; p < k->ports.n; p++)
-            makes |= k->ports.at[p].is_written && k->ports.at[p].tensor == tensor;
-        if (!makes)
-            continue;
-        const bool fits = q && strcmp(q->op->name, "cast") == 0 && k->ports.n == 2 &&
-                          (q->in[0].dtype == OI_F16 || q->in[0].dtype == OI_BF16) &&
-                          q->out[0].dtype == OI_F32 && k->in_tensors[0] != tensor &&
-                          u->tensors.at[k->in_tensors[0]].space == OI_SPACE_WEIGHTS;
-        return fits ? k : NULL;
-    }
-    return NULL;
+    const oi_recent *r = &u->recent;
+    if (tensor >= r->by.n || r->by.at[tensor].era != r->era)
+        return NULL;
+    const oi_skernel *k = &u->kernels.at[r->by.at[tensor].kernel];
+    const oi_kernel_query *q = k->query;
+    const bool fits = q && strcmp(q->op->name, "cast") == 0 && k->ports.n == 2 &&
+                      (q->in[0].dtype == OI_F16 || q->in[0].dtype == OI_BF16) &&
+                      q->out[0].dtype == OI_F32 && k->in_tensors[0] != tensor &&
+                      u->tensors.at[k->in_tensors[0]].space == OI_SPACE_WEIGHTS;
+    return fits ? k : NULL;
 }
 
 /* The call with weights as they were before that; false: there are none. What was converted for it
@@ -242,8 +264,9 @@ static bool unconverted(oi_unit *u, const oi_lowered *call, const oi_stmts *befo
     oi_operand *types = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *types);
     oi_kernel_query *own = oi_arena_alloc(u->arena, sizeof *own);
     bool any = false;
+    look_at_recent(u, before);
     for (size_t i = 0; i < q->n_in; i++) {
-        const oi_skernel *k = conversion(u, before, call->in[i].tensor);
+        const oi_skernel *k = conversion(u, call->in[i].tensor);
         in[i] = call->in[i];
         types[i] = q->in[i];
         if (!k || call->in[i].n_entry || k->query->in[0].rank != q->in[i].rank ||

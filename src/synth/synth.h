@@ -363,6 +363,18 @@ typedef struct oi_sgraph {
 
 /* -- the unit -- */
 
+typedef struct oi_made {
+    uint32_t kernel, era;
+} oi_made;
+
+/* While statements are made: the kernels at the end of the list, behind anything else. */
+typedef struct oi_recent {
+    const oi_stmt *list;
+    size_t n; /* statements that were looked at */
+    uint32_t era;
+    OI_VEC(oi_made) by; /* by tensor: the last kernel that wrote it, if it was in this era */
+} oi_recent;
+
 typedef struct oi_pass_note { /* why something was not done */
     const char *pass, *text;
     const oi_pnode *node;
@@ -397,6 +409,7 @@ struct oi_unit {
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
     const char *dump;        /* that text */
+    oi_recent recent;        /* recipes.c */
     uint64_t weights_bytes, state_bytes, arena_bytes;
     uint64_t arena_bound; /* least that a layout in places of whole OI_ALIGN bytes needs */
     uint64_t arena_alive; /* most bytes of tensors that are alive at one time */

@@ -219,6 +219,7 @@ void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out
     case OI_STMT_BARRIER:
     case OI_STMT_SHAPE:
     case OI_STMT_SIZES:
+    case OI_STMT_GONE:
     case OI_STMT_RETURN: break;
     }
 }

@@ -67,10 +67,10 @@ const char *kg_member(oi_dtype t)
 
 const char *kg_text(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to)
 {
-    const char *text = oi_op_meaning_find(op, part, of, to);
-    if (!text)
+    const oi_op_meaning *m = oi_op_meaning_find(op, part, of, to);
+    if (!m)
         kg_complain(op, "no meaning for %s -> %s", oi_dtype_name(of), oi_dtype_name(to));
-    return text ? text : "0";
+    return m ? m->text : "0";
 }
 
 /* The names with their spellings, which move when a kernel is copied. */

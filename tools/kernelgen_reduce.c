@@ -125,9 +125,10 @@ static bool put_declared(FILE *f, const kg_kernel *k)
 /* The last step; false when there is none. */
 static bool put_finish(FILE *f, const kg_kernel *k)
 {
-    const char *text = oi_op_meaning_find(k->op, OI_PART_FINISH, k->in[0], k->in[0]);
-    if (!text)
+    const oi_op_meaning *finish = oi_op_meaning_find(k->op, OI_PART_FINISH, k->in[0], k->in[0]);
+    if (!finish)
         return false;
+    const char *text = finish->text;
     kg_kernel one = with_acc(k, "acc[j]", "acc[j]");
     open_function(f, "finish", &one, text, false);
     fputs("    for (size_t j = 0; j < row->n; j++) {\n", f);
@@ -344,10 +345,11 @@ static void put_products(FILE *f, const kg_kernel *k, const char *what, const ch
 /* The last step, with the third input or without. False when there is none. */
 static bool put_last(FILE *f, const kg_kernel *k, const char *what, bool has_third)
 {
-    const char *text = oi_op_meaning_find(k->op, OI_PART_FINISH, k->in[0], k->in[0]);
+    const oi_op_meaning *finish = oi_op_meaning_find(k->op, OI_PART_FINISH, k->in[0], k->in[0]);
     const char *type = kg_type(k->in[0]);
-    if (!text)
+    if (!finish)
         return false;
+    const char *text = finish->text;
     kg_kernel one = {.op = k->op, .in = {k->in[0]}, .out = k->out};
     kg_add_name(&one, "acc", k->in[0], "acc[j]");
     if (k->op->n_inputs > 2) {

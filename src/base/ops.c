@@ -116,12 +116,12 @@ size_t oi_dtypes_print(oi_dtypes set, char *out, size_t cap)
     return n;
 }
 
-const char *oi_op_meaning_find(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to)
+const oi_op_meaning *oi_op_meaning_find(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to)
 {
     for (uint32_t i = 0; i < op->n_meanings; i++) {
         const oi_op_meaning *m = &op->meanings[i];
         if (m->part == part && m->of & OI_DTYPES(of) && m->to & OI_DTYPES(to))
-            return m->text;
+            return m;
     }
     return NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "openinfer.h"
 #include "base/body.h"
+#include "base/expr.h"
 #include "base/ops_gen.h"
 
 /* A set of element types: bit t is oi_dtype t. */
@@ -67,11 +68,13 @@ typedef struct oi_op_output {
     int32_t out_input;    /* OI_OUT_LIKE: index into inputs */
 } oi_op_output;
 
-/* A piece of an op's meaning: an expression of src/kernel/meaning.h. */
+/* A piece of an op's meaning: a scalar expression, as it is written and as the instructions that it
+ * is; or, for `accumulate`, a dtype. */
 typedef struct oi_op_meaning {
     oi_op_part part;
     oi_dtypes of, to; /* dtypes of the input (or accumulator) and of the result it is for */
     const char *text;
+    oi_m_expr expr;
 } oi_op_meaning;
 
 typedef struct oi_op {
@@ -114,8 +117,8 @@ unsigned oi_op_attr_word(const oi_op_attr *a, const char *word);      /* which o
  * past the end. Likewise for outputs. */
 const oi_op_input *oi_op_input_at(const oi_op *op, size_t i);
 const oi_op_output *oi_op_output_at(const oi_op *op, size_t i);
-/* The first text of that part which is for these dtypes; NULL when there is none. */
-const char *oi_op_meaning_find(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to);
+/* The first piece of that part which is for these dtypes; NULL when there is none. */
+const oi_op_meaning *oi_op_meaning_find(const oi_op *op, oi_op_part part, oi_dtype of, oi_dtype to);
 /* "F S U i4 u4": classes first, then single names. Returns the length; out is always terminated. */
 size_t oi_dtypes_print(oi_dtypes set, char *out, size_t cap);
 

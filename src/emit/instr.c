@@ -88,15 +88,14 @@ static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
 }
 
 /* The text of an expression; its definitions are printed as lines before. */
-static const char *expression(oi_printing *x, const char *text, binding *b, oi_dtype want)
+static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi_dtype want)
 {
     oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
     const oi_dialect *d = x->p->lang->dialect;
     for (size_t i = 0; i < b->n; i++) /* where nobody asks whether it was given, it is 0 */
-        if (b->names[i].is_absent &&
-            !strstr(text, oi_arena_printf(x->p->arena, "given(%s)", b->names[i].name)))
-            b->names[i].is_absent = false;
-    if (!oi_meaning_parse(text, m) || !oi_meaning_bind(m, b->names, b->n, want))
+        b->names[i].is_absent &= oi_m_asks(e, b->names[i].name);
+    oi_meaning_start(m, e);
+    if (!oi_meaning_bind(m, b->names, b->n, want))
         return oi_arena_printf(x->p->arena, "#error \"%s\"", m->error);
     size_t cap = 4096;
     for (size_t i = 0; i <= m->n_lets; i++) {
@@ -117,10 +116,12 @@ static const char *expression(oi_printing *x, const char *text, binding *b, oi_d
     return "0";
 }
 
-static const char *part_text(const oi_scall *c, oi_op_part part, oi_dtype of, oi_dtype to)
+static const oi_m_expr *part_of(const oi_scall *c, oi_op_part part, oi_dtype of, oi_dtype to)
 {
-    const char *text = oi_op_meaning_find(c->op, part, of, to);
-    return text ? text : "0";
+    static const oi_m_node zero = {.kind = OI_M_NUMBER};
+    static const oi_m_expr nothing = {.nodes = &zero, .n_nodes = 1};
+    const oi_op_meaning *m = oi_op_meaning_find(c->op, part, of, to);
+    return m ? &m->expr : &nothing;
 }
 
 static const char *widen(const oi_printing *x, oi_dtype t, const char *bits)
@@ -146,20 +147,19 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
         if (oi_form_of(op->type) == op->type)
             return v;
     oi_op_value attrs[3] = {{.tag = OI_VALUE_DTYPE, .dtype = op->type}, trunc, no};
-    oi_scall call = {.op = oi_op_find("cast"), .attrs = attrs, .in0 = op->from};
+    oi_scall call = {.op = oi_op_at(OI_OP_CAST), .attrs = attrs, .in0 = op->from};
     binding b = {.n = 0};
     const oi_dtype source = oi_form_source(op->from), to = op->type;
     bind_name(&b, "x", source, v);
     bind_attrs(x, &b, &call);
-    return widen(x, to, expression(x, part_text(&call, OI_PART_EXPR, source, to), &b, to));
+    return widen(x, to, expression(x, part_of(&call, OI_PART_EXPR, source, to), &b, to));
 }
 
 /* A cast to a float that the value is held in already: f16 to f32. */
 static bool is_held_so(const oi_printing *x, const oi_sop *op)
 {
-    return op->part == OI_PART_EXPR && strcmp(op->call->op->name, "cast") == 0 &&
-           op->args[0] != OI_NO_ID && oi_dtype_is_float(op->type) &&
-           x->forms[op->args[0]] == op->type;
+    return op->part == OI_PART_EXPR && op->call->op->id == OI_OP_CAST && op->args[0] != OI_NO_ID &&
+           oi_dtype_is_float(op->type) && x->forms[op->args[0]] == op->type;
 }
 
 static const char *eval_text(oi_printing *x, const oi_sop *op)
@@ -196,7 +196,7 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
     bind_attrs(x, &b, c);
     if (of == OI_NONE && op->part == OI_PART_EXPR) /* no input is mentioned */
         of = is_cast ? oi_form_source(c->in0) : oi_form_of(c->in0);
-    const char *text = expression(x, part_text(c, op->part, of ? of : want, want), &b, want);
+    const char *text = expression(x, part_of(c, op->part, of ? of : want, want), &b, want);
     return is_cast ? widen(x, op->type, text) : text;
 }
 
@@ -375,14 +375,14 @@ void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char
         if (x->n->finds_element)
             k = oi_place_element(x, &x->n->pre.at[0]);
         oi_out_open(x->p->out, "if (best < 0 || (%s))",
-                    expression(x, part_text(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
+                    expression(x, part_of(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
         oi_out_line(x->p->out, "acc = %s;", element);
         oi_out_line(x->p->out, "best = %s;", k);
         oi_out_close(x->p->out, "");
         return;
     }
     oi_out_line(x->p->out, "%s = %s;", acc,
-                expression(x, part_text(c, OI_PART_COMBINE, form, form), &b, form));
+                expression(x, part_of(c, OI_PART_COMBINE, form, form), &b, form));
 }
 
 const char *oi_instr_init(oi_printing *x)
@@ -390,7 +390,7 @@ const char *oi_instr_init(oi_printing *x)
     binding b = {.n = 0};
     oi_dtype form = oi_form_of(x->n->acc);
     bind_attrs(x, &b, x->n->reduce);
-    return expression(x, part_text(x->n->reduce, OI_PART_INIT, form, form), &b, form);
+    return expression(x, part_of(x->n->reduce, OI_PART_INIT, form, form), &b, form);
 }
 
 /* Whether the end of the reduction asks over how many elements it went. */
@@ -401,10 +401,8 @@ bool oi_instr_counts(const oi_printing *x)
         const oi_sop *op = &n->post.at[i];
         if (op->kind != OI_SOP_EVAL || op->part != OI_PART_FINISH)
             continue;
-        oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
         oi_dtype form = oi_form_of(n->acc);
-        if (!oi_meaning_parse(part_text(op->call, op->part, form, form), m) ||
-            oi_meaning_uses(m, "n"))
+        if (oi_m_uses(part_of(op->call, op->part, form, form), "n"))
             return true;
     }
     return false;

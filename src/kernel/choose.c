@@ -288,8 +288,8 @@ oi_dtype oi_kernel_reduces_in(const oi_kernel_query *q)
     oi_dtype acc = oi_kernel_accumulator(q), t = q->in[0].dtype;
     if (acc != OI_NONE)
         return acc;
-    const char *text = oi_op_meaning_find(q->op, OI_PART_ACCUMULATE, t, t);
-    return text ? oi_dtype_find(text) : t;
+    const oi_op_meaning *m = oi_op_meaning_find(q->op, OI_PART_ACCUMULATE, t, t);
+    return m ? oi_dtype_find(m->text) : t;
 }
 
 static bool choose_reduce(const oi_kernel_query *q, oi_choice *c, oi_kernel_key *k,

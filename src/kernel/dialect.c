@@ -51,14 +51,15 @@ static unsigned class_of(oi_dtype t)
 /* The type that decides about the spelling: comparisons and tests are told by their arguments. */
 static oi_dtype deciding(const printer *p, const oi_m_node *n)
 {
-    bool by_argument = n->helper->rule == OI_M_COMPARE || n->helper->rule == OI_M_TEST ||
-                       n->helper->rule == OI_M_COUNT || n->helper->rule == OI_M_INDEX;
+    const oi_m_rule rule = oi_m_helpers[n->helper].rule;
+    bool by_argument =
+        rule == OI_M_COMPARE || rule == OI_M_TEST || rule == OI_M_COUNT || rule == OI_M_INDEX;
     return by_argument ? p->m->nodes[n->args[0]].type : n->type;
 }
 
-static const char *find_row(const oi_m_row *r, const char *helper, unsigned cls)
+static const char *find_row(const oi_m_row *r, oi_helper_id helper, unsigned cls)
 {
-    while (r->helper && !(r->classes & cls && strcmp(r->helper, helper) == 0))
+    while (r->text && !(r->classes & cls && r->helper == helper))
         r++;
     return r->text;
 }
@@ -66,12 +67,12 @@ static const char *find_row(const oi_m_row *r, const char *helper, unsigned cls)
 static const char *spelling(const printer *p, const oi_m_node *n)
 {
     unsigned cls = class_of(deciding(p, n));
-    const char *text = find_row(p->d->rows, n->helper->name, cls);
+    const char *text = find_row(p->d->rows, n->helper, cls);
     if (!text)
-        text = find_row(p->d->more, n->helper->name, cls);
+        text = find_row(p->d->more, n->helper, cls);
     if (text)
         return text;
-    return n->helper->rule == OI_M_CONVERT ? p->d->convert : p->d->call;
+    return oi_m_helpers[n->helper].rule == OI_M_CONVERT ? p->d->convert : p->d->call;
 }
 
 static void print(const printer *p, uint16_t at, bool nested);
@@ -99,7 +100,7 @@ static const char *widest(const printer *p, oi_dtype t, oi_dtype to)
 static void print_arguments(const printer *p, const oi_m_node *n)
 {
     for (unsigned i = 0; i < n->n_args; i++) {
-        bool is_truth = p->d->of_truth && n->helper->rule == OI_M_CONVERT &&
+        bool is_truth = p->d->of_truth && oi_m_helpers[n->helper].rule == OI_M_CONVERT &&
                         p->m->nodes[n->args[i]].type == OI_BOOL;
         put(p->out, i ? ", " : "");
         put(p->out, is_truth ? p->d->of_truth : "");
@@ -120,7 +121,7 @@ static void print_code(const printer *p, const oi_m_node *n, char code)
     case 'U': put(p->out, p->d->wide[t]); break;
     case 't': put(p->out, oi_dtype_name(t)); break;
     case 'f': put(p->out, widest(p, p->m->nodes[n->args[0]].type, t)); break;
-    case 'h': put(p->out, n->helper->name); break;
+    case 'h': put(p->out, oi_m_helpers[n->helper].name); break;
     case '*': print_arguments(p, n); break;
     default: break;
     }
@@ -199,33 +200,33 @@ static void c_number(char out[40], oi_dtype t, double v)
 enum { OI_M_INTEGERS = OI_M_WHOLE | OI_M_SMALL };
 
 const oi_m_row oi_m_rows_like_c[] = {
-    {"add", OI_M_FLOATS, "$0 + $1"}, {"sub", OI_M_FLOATS, "$0 - $1"},
-    {"mul", OI_M_FLOATS, "$0 * $1"}, {"neg", OI_M_FLOATS, "-$0"},
-    {"div", OI_M_FLOATS, "$0 / $1"}, {"lt", ~0u, "$0 < $1"},
-    {"le", ~0u, "$0 <= $1"},         {"gt", ~0u, "$0 > $1"},
-    {"ge", ~0u, "$0 >= $1"},         {"eq", ~0u, "$0 == $1"},
-    {"ne", ~0u, "$0 != $1"},         {"and", ~0u, "$0 && $1"},
-    {"or", ~0u, "$0 || $1"},         {"not", ~0u, "!$0"},
-    {"select", ~0u, "$0 ? $1 : $2"}, {NULL, 0, NULL},
+    {OI_H_ADD, OI_M_FLOATS, "$0 + $1"}, {OI_H_SUB, OI_M_FLOATS, "$0 - $1"},
+    {OI_H_MUL, OI_M_FLOATS, "$0 * $1"}, {OI_H_NEG, OI_M_FLOATS, "-$0"},
+    {OI_H_DIV, OI_M_FLOATS, "$0 / $1"}, {OI_H_LT, ~0u, "$0 < $1"},
+    {OI_H_LE, ~0u, "$0 <= $1"},         {OI_H_GT, ~0u, "$0 > $1"},
+    {OI_H_GE, ~0u, "$0 >= $1"},         {OI_H_EQ, ~0u, "$0 == $1"},
+    {OI_H_NE, ~0u, "$0 != $1"},         {OI_H_AND, ~0u, "$0 && $1"},
+    {OI_H_OR, ~0u, "$0 || $1"},         {OI_H_NOT, ~0u, "!$0"},
+    {OI_H_SELECT, ~0u, "$0 ? $1 : $2"}, {OI_H_COUNT, 0, NULL},
 };
 
 static const oi_m_row c_rows[] = {
-    {"add", OI_M_INTEGERS, "($T)(($U)$0 + ($U)$1)"},
-    {"add", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 + $1))"},
-    {"sub", OI_M_INTEGERS, "($T)(($U)$0 - ($U)$1)"},
-    {"sub", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 - $1))"},
-    {"mul", OI_M_INTEGERS, "($T)(($U)$0 * ($U)$1)"},
-    {"mul", OI_M_PACKED, "oi_cut_$t((uint32_t)($0 * $1))"},
-    {"neg", OI_M_INTEGERS, "($T)(0 - ($U)$0)"},
-    {"neg", OI_M_PACKED, "oi_cut_$t((uint32_t)-$0)"},
-    {"bit_and", ~0u, "($T)($0 & $1)"},
-    {"bit_or", ~0u, "($T)($0 | $1)"},
-    {"bit_xor", ~0u, "($T)($0 ^ $1)"},
-    {"bit_not", OI_M_INTEGERS, "($T)~$0"},
-    {"bit_not", OI_M_PACKED, "oi_cut_$t((uint32_t)~$0)"},
-    {"i64", ~0u, "(int64_t)$0"},
-    {"near", OI_M_FLOATS, "($T)$0"},
-    {NULL, 0, NULL},
+    {OI_H_ADD, OI_M_INTEGERS, "($T)(($U)$0 + ($U)$1)"},
+    {OI_H_ADD, OI_M_PACKED, "oi_cut_$t((uint32_t)($0 + $1))"},
+    {OI_H_SUB, OI_M_INTEGERS, "($T)(($U)$0 - ($U)$1)"},
+    {OI_H_SUB, OI_M_PACKED, "oi_cut_$t((uint32_t)($0 - $1))"},
+    {OI_H_MUL, OI_M_INTEGERS, "($T)(($U)$0 * ($U)$1)"},
+    {OI_H_MUL, OI_M_PACKED, "oi_cut_$t((uint32_t)($0 * $1))"},
+    {OI_H_NEG, OI_M_INTEGERS, "($T)(0 - ($U)$0)"},
+    {OI_H_NEG, OI_M_PACKED, "oi_cut_$t((uint32_t)-$0)"},
+    {OI_H_BIT_AND, ~0u, "($T)($0 & $1)"},
+    {OI_H_BIT_OR, ~0u, "($T)($0 | $1)"},
+    {OI_H_BIT_XOR, ~0u, "($T)($0 ^ $1)"},
+    {OI_H_BIT_NOT, OI_M_INTEGERS, "($T)~$0"},
+    {OI_H_BIT_NOT, OI_M_PACKED, "oi_cut_$t((uint32_t)~$0)"},
+    {OI_H_I64, ~0u, "(int64_t)$0"},
+    {OI_H_NEAR, OI_M_FLOATS, "($T)$0"},
+    {OI_H_COUNT, 0, NULL},
 };
 
 const oi_dialect oi_dialect_c = {

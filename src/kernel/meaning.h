@@ -3,18 +3,17 @@
  *     "expr": "select(x >= 0, x, negative_slope * x)"
  *     "expr": "r = floor(x); select(saturate, sat(r), wrap(r))"
  *
- * An expression is parsed into a tree, bound to names with types (inputs, attributes, `acc`, `i`,
- * `n`), simplified, typed, and printed in a dialect. Operators are helpers with another spelling:
- * `x + y` is add(x, y). The same text is compiled into the kernel generator and the library, so
- * this file knows nothing but element types. Nothing is allocated. */
+ * An expression is parsed into a tree when the registry is built (base/expr.h). Here it is bound to
+ * names with types (inputs, attributes, `acc`, `i`, `n`), folded, typed, and printed in a dialect.
+ * The same code is compiled into the generators and the library, so this file knows nothing but
+ * element types. Nothing is allocated. */
 #ifndef OI_MEANING_H
 #define OI_MEANING_H
 
-#include "openinfer.h"
+#include "base/expr.h"
 
 #define OI_MEANING_NODES 160 /* the longest row, cast with its five roundings, has 40 */
 #define OI_MEANING_LETS  8
-#define OI_MEANING_ARGS  3
 #define OI_MEANING_ERROR 160
 
 /* How a helper's argument types and result hang together. */
@@ -32,30 +31,17 @@ typedef enum oi_m_rule {
     OI_M_GIVEN    /* a name -> bool, known when bound */
 } oi_m_rule;
 
+/* What one costs: a plain instruction; a slow one such as a division; a function. */
+typedef enum oi_m_weight { OI_M_PLAIN, OI_M_SLOW, OI_M_DEAR } oi_m_weight;
+
 typedef struct oi_m_helper {
     const char *name;
     uint8_t n_args;
     oi_m_rule rule;
+    oi_m_weight weight;
 } oi_m_helper;
 
-typedef enum oi_m_kind { OI_M_NUMBER, OI_M_BOOL, OI_M_WORD, OI_M_NAME, OI_M_CALL } oi_m_kind;
-
-typedef struct oi_m_node {
-    oi_m_kind kind;
-    oi_dtype type;    /* after typing */
-    const char *text; /* a name or a quoted word, in the source */
-    uint32_t len;
-    double number; /* literals; integers in a row are far below 2^53 */
-    const oi_m_helper *helper;
-    uint16_t args[OI_MEANING_ARGS];
-    uint8_t n_args;
-} oi_m_node;
-
-typedef struct oi_m_let { /* name = expression; */
-    const char *text;
-    uint32_t len;
-    uint16_t node;
-} oi_m_let;
+extern const oi_m_helper oi_m_helpers[OI_H_COUNT];
 
 typedef struct oi_meaning {
     oi_m_node nodes[OI_MEANING_NODES];
@@ -81,12 +67,20 @@ typedef struct oi_m_name {
     const char *spell; /* how it is printed */
 } oi_m_name;
 
-/* False with m->error on a mistake. The text must outlive m. */
+/* meaning_parse.c: for the generators. False with m->error on a mistake. The text must outlive m.
+ */
 bool oi_meaning_parse(const char *text, oi_meaning *m);
+
+/* An expression of the registry, to be bound. */
+void oi_meaning_start(oi_meaning *m, const oi_m_expr *e);
 /* Binds, simplifies and types: `want` is the type of the result. */
 bool oi_meaning_bind(oi_meaning *m, const oi_m_name *names, size_t n_names, oi_dtype want);
 /* Whether the (simplified) meaning still mentions a name. */
 bool oi_meaning_uses(const oi_meaning *m, const char *name);
+bool oi_m_uses(const oi_m_expr *e, const char *name); /* mentions it anywhere */
+/* Whether an expression asks given(name). */
+bool oi_m_asks(const oi_m_expr *e, const char *name);
+unsigned oi_m_count(const oi_m_expr *e, oi_m_weight weight); /* of helpers that cost so much */
 
 /* -- dialect.c: spelling -- */
 
@@ -101,7 +95,7 @@ enum {
 };
 
 typedef struct oi_m_row {
-    const char *helper;
+    oi_helper_id helper;
     unsigned classes; /* of the result; for comparisons of the arguments */
     const char
         *text; /* $0 $1 $2 arguments, $T type, $U unsigned type to compute in, $t dtype,
@@ -112,7 +106,7 @@ typedef struct oi_dialect {
     const char *name;
     const char *types[OI_DTYPE_COUNT];
     const char *wide[OI_DTYPE_COUNT]; /* $U */
-    const oi_m_row *rows, *more;      /* the first that fits; each ends with a NULL helper */
+    const oi_m_row *rows, *more;      /* the first that fits; each ends with a NULL text */
     const char *call, *convert;       /* when no row fits */
     const char *of_truth; /* makes a number of a truth, for conversions; NULL: it is one */
     bool has_narrow;      /* conversions between integers of up to 32 bits are apart: $f is one */

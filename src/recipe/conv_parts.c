@@ -88,7 +88,7 @@ static int64_t pairs_of(const call *c)
     return up(c->c, STEP) * STEP / 2;
 }
 
-static const oi_recipe splitting = {"pairs of channels in parts", "", true, NULL};
+static const oi_recipe splitting = {"pairs of channels in parts", OI_OP_COUNT, true, NULL};
 
 static void add_ready(const call *c, oi_recipe_plan *out)
 {

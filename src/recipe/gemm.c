@@ -103,7 +103,7 @@ static bool set_bias(const oi_kernel_query *q, oi_product *p)
 bool oi_product_set(const oi_recipe_call *c, oi_product *p)
 {
     const oi_kernel_query *q = c->q;
-    const bool is_gemm = strcmp(q->op->name, "gemm") == 0;
+    const bool is_gemm = q->op->id == OI_OP_GEMM;
     if (q->in[0].rank < 2 || q->in[1].rank < 2)
         return false;
     const bool of_a = truth(q, is_gemm ? "trans_a" : "transpose_a");

@@ -113,7 +113,7 @@ static bool pays(const call *c)
 
 /* -- plans -- */
 
-static const oi_recipe splitting = {"parts of bf16", "", true, NULL};
+static const oi_recipe splitting = {"parts of bf16", OI_OP_COUNT, true, NULL};
 
 /* Instead of x, its parts: rows as oi_parts_row counts them. */
 static void add_ready(const oi_operand *x, const call *c, oi_recipe_plan *out)
@@ -207,7 +207,7 @@ static int64_t parts_of(oi_dtype t)
 bool oi_recipe_parts(const oi_recipe_call *rc, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = rc->q;
-    const oi_dtype acc = strcmp(q->op->name, "matmul") == 0 ? oi_kernel_accumulator(q) : OI_NONE;
+    const oi_dtype acc = q->op->id == OI_OP_MATMUL ? oi_kernel_accumulator(q) : OI_NONE;
     call c = {.x_parts = parts_of(q->in[0].dtype),
               .b_parts = parts_of(q->in[1].dtype),
               .is_weight = rc->is_weight[1],

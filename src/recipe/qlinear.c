@@ -163,8 +163,8 @@ static int64_t rows_of(const oi_operand *x)
     return m;
 }
 
-static const oi_recipe rounding = {"8-bit blocks", "", true, NULL};
-static const oi_recipe halving = {"bf16", "", true, NULL};
+static const oi_recipe rounding = {"8-bit blocks", OI_OP_COUNT, true, NULL};
+static const oi_recipe halving = {"bf16", OI_OP_COUNT, true, NULL};
 
 /* Rows of x become rows of arrays, shared by all calls that want the same. */
 static oi_ready *set_ready(const oi_operand *x, const char *function, const oi_recipe *recipe,

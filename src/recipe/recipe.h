@@ -143,7 +143,8 @@ typedef struct oi_recipe_call {
 } oi_recipe_call;
 
 struct oi_recipe {
-    const char *name, *op;
+    const char *name;
+    oi_op_id op;
     bool needs_vectors; /* the body calls names of the folders */
     bool (*plan)(const oi_recipe_call *c, oi_recipe_plan *out); /* false: not this call */
 };

@@ -20,26 +20,26 @@ const oi_recipe_folder oi_recipe_folders[] = {
 };
 
 const oi_recipe oi_recipes[] = {
-    {"qlinear in tiles of rows", "qlinear", true, oi_recipe_qlinear},
-    {"matmul in tiles of parts", "matmul", true, oi_recipe_parts},
-    {"gemm in tiles of parts", "gemm", true, oi_recipe_parts},
-    {"matmul in tiles", "matmul", true, oi_recipe_matmul},
-    {"matmul with weights of 16 bits", "matmul", true, oi_recipe_matmul_halves},
-    {"gemm in tiles", "gemm", true, oi_recipe_gemm},
-    {"sdpa in tiles of keys", "sdpa", true, oi_recipe_sdpa},
-    {"conv in tiles of parts", "conv", true, oi_recipe_conv_parts},
-    {"conv in tiles", "conv", true, oi_recipe_conv},
-    {"conv of bytes in tiles", "conv", true, oi_recipe_bytes_conv},
-    {"matmul of bytes in tiles", "matmul", true, oi_recipe_bytes_matmul},
-    {"qconv in tiles", "qconv", true, oi_recipe_qconv},
-    {"conv_integer in tiles", "conv_integer", true, oi_recipe_conv_integer},
-    {"qmatmul in tiles", "qmatmul", true, oi_recipe_qmatmul},
-    {"matmul_integer in tiles", "matmul_integer", true, oi_recipe_matmul_integer},
-    {"conv of bytes", "conv", false, oi_recipe_mac_conv},
-    {"matmul of bytes", "matmul", false, oi_recipe_mac_matmul},
-    {"lstm in one pass", "lstm_cell", true, oi_recipe_lstm},
-    {"gru in one pass", "gru_cell", true, oi_recipe_gru},
-    {"means of rows side by side", "global_avg_pool", true, oi_recipe_global_avg_pool},
+    {"qlinear in tiles of rows", OI_OP_QLINEAR, true, oi_recipe_qlinear},
+    {"matmul in tiles of parts", OI_OP_MATMUL, true, oi_recipe_parts},
+    {"gemm in tiles of parts", OI_OP_GEMM, true, oi_recipe_parts},
+    {"matmul in tiles", OI_OP_MATMUL, true, oi_recipe_matmul},
+    {"matmul with weights of 16 bits", OI_OP_MATMUL, true, oi_recipe_matmul_halves},
+    {"gemm in tiles", OI_OP_GEMM, true, oi_recipe_gemm},
+    {"sdpa in tiles of keys", OI_OP_SDPA, true, oi_recipe_sdpa},
+    {"conv in tiles of parts", OI_OP_CONV, true, oi_recipe_conv_parts},
+    {"conv in tiles", OI_OP_CONV, true, oi_recipe_conv},
+    {"conv of bytes in tiles", OI_OP_CONV, true, oi_recipe_bytes_conv},
+    {"matmul of bytes in tiles", OI_OP_MATMUL, true, oi_recipe_bytes_matmul},
+    {"qconv in tiles", OI_OP_QCONV, true, oi_recipe_qconv},
+    {"conv_integer in tiles", OI_OP_CONV_INTEGER, true, oi_recipe_conv_integer},
+    {"qmatmul in tiles", OI_OP_QMATMUL, true, oi_recipe_qmatmul},
+    {"matmul_integer in tiles", OI_OP_MATMUL_INTEGER, true, oi_recipe_matmul_integer},
+    {"conv of bytes", OI_OP_CONV, false, oi_recipe_mac_conv},
+    {"matmul of bytes", OI_OP_MATMUL, false, oi_recipe_mac_matmul},
+    {"lstm in one pass", OI_OP_LSTM_CELL, true, oi_recipe_lstm},
+    {"gru in one pass", OI_OP_GRU_CELL, true, oi_recipe_gru},
+    {"means of rows side by side", OI_OP_GLOBAL_AVG_POOL, true, oi_recipe_global_avg_pool},
     {0},
 };
 
@@ -81,7 +81,7 @@ const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     const bool has_vectors = oi_recipe_lanes(c->target) > 0;
     for (const oi_recipe *r = oi_recipes; r->name; r++) {
-        if (strcmp(r->op, c->q->op->name) != 0 || (r->needs_vectors && !has_vectors))
+        if (r->op != c->q->op->id || (r->needs_vectors && !has_vectors))
             continue;
         *out = (oi_recipe_plan){0};
         if (r->plan(c, out))

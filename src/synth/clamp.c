@@ -10,12 +10,11 @@ static bool is_bound(const oi_skernel *r, double *least, double *most)
     const oi_kernel_query *q = r->query;
     if (!q || r->scalars.n || !oi_kernel_map(r) || q->in[0].dtype != OI_F32)
         return false;
-    if (strcmp(q->op->name, "relu") == 0 && oi_kernel_real(q, "negative_slope") == 0) {
+    if (q->op->id == OI_OP_RELU && oi_kernel_real(q, "negative_slope") == 0) {
         const double low = oi_kernel_real(q, "clamp_min");
         *least = low > 0 ? low : 0;
         *most = oi_kernel_real(q, "clamp_max");
-    } else if (strcmp(q->op->name, "clamp") == 0 &&
-               strcmp(oi_kernel_attr(q, "nan")->s, "propagate") == 0) {
+    } else if (q->op->id == OI_OP_CLAMP && strcmp(oi_kernel_attr(q, "nan")->s, "propagate") == 0) {
         *least = oi_kernel_real(q, "min");
         *most = oi_kernel_real(q, "max");
     } else

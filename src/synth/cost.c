@@ -7,6 +7,7 @@
  * Of two branches the dearer counts; a loop that only the run can count is counted once and the
  * sum marked as open; a length that only the run knows counts as its greatest, and is marked too.
  */
+#include "kernel/meaning.h"
 #include "device/cost.h"
 #include "synth/pass.h"
 
@@ -37,20 +38,20 @@ static void touch(uint64_t *touched, const oi_sops *ops, uint64_t iterations)
             touched[ops->at[i].port] = plus(touched[ops->at[i].port], iterations);
 }
 
-/* Arithmetic of one element: a function such as exp is two dozen plain ones. */
+#define FUNCTION 24 /* plain instructions that one such as exp is */
+
+/* Arithmetic of one element. */
 uint64_t oi_sops_steps(const oi_sops *ops)
 {
-    static const char *const dear[] = {"exp", "log", "tanh", "erf",     "sin",     "cos",
-                                       "tan", "pow", "sqrt", "sigmoid", "softplus"};
     uint64_t n = 0;
     for (size_t i = 0; i < ops->n; i++) {
         const oi_sop *op = &ops->at[i];
-        const char *text = op->kind == OI_SOP_EVAL
-                               ? oi_op_meaning_find(op->call->op, op->part, op->call->in0, op->type)
-                               : NULL;
+        const oi_op_meaning *m =
+            op->kind == OI_SOP_EVAL
+                ? oi_op_meaning_find(op->call->op, op->part, op->call->in0, op->type)
+                : NULL;
         n += op->kind != OI_SOP_CONST && op->kind != OI_SOP_PLACE;
-        for (size_t d = 0; text && d < OI_COUNT(dear); d++)
-            n += strstr(text, dear[d]) ? 24 : 0;
+        n += m ? FUNCTION * oi_m_count(&m->expr, OI_M_DEAR) : 0;
     }
     return n;
 }

@@ -12,6 +12,7 @@
  *
  * First of all, contents that are one number everywhere, or count up, become numbers in the
  * instructions; and loops of one round go. */
+#include "kernel/meaning.h"
 #include "device/cost.h"
 #include "synth/compose.h"
 #include "synth/where.h"
@@ -165,8 +166,6 @@ static void simplify(oi_unit *u)
 
 uint64_t oi_sop_work(const oi_sop *op)
 {
-    static const char *const dear[] = {"exp", "log", "pow",  "sin",   "cos",
-                                       "tan", "erf", "sigm", "gamma", "softplus"};
     bool narrow = oi_form_of(op->type) != op->type || oi_form_of(op->from) != op->from;
     if (op->kind == OI_SOP_LOAD || op->kind == OI_SOP_CONVERT)
         return 1 + (narrow && !op->is_raw ? 2 : 0);
@@ -174,11 +173,10 @@ uint64_t oi_sop_work(const oi_sop *op)
         return 3;
     if (op->kind != OI_SOP_EVAL)
         return 0;
-    const char *text = oi_op_meaning_find(op->call->op, op->part, op->call->in0, op->type);
-    for (size_t i = 0; text && i < OI_COUNT(dear); i++)
-        if (strstr(text, dear[i]))
-            return 20;
-    return text && (strstr(text, "sqrt") || strstr(text, "/") || strstr(text, "mod")) ? 5 : 1;
+    const oi_op_meaning *m = oi_op_meaning_find(op->call->op, op->part, op->call->in0, op->type);
+    if (m && oi_m_count(&m->expr, OI_M_DEAR))
+        return 20;
+    return m && oi_m_count(&m->expr, OI_M_SLOW) ? 5 : 1;
 }
 
 typedef struct expense {

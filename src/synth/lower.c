@@ -172,10 +172,9 @@ static oi_sop evaluate(lowering *x, oi_op_part part, oi_dtype type)
 /* Some inputs give only their shape: fill. */
 static bool mentions(const lowering *x, uint32_t input, oi_dtype type)
 {
-    const char *text = oi_op_meaning_find(x->call->op, OI_PART_EXPR, x->call->in0, type);
-    oi_meaning *m = oi_arena_alloc(x->u->arena, sizeof *m);
-    return !text || input >= x->call->op->n_inputs || !oi_meaning_parse(text, m) ||
-           oi_meaning_uses(m, x->call->op->inputs[input].name);
+    const oi_op_meaning *row = oi_op_meaning_find(x->call->op, OI_PART_EXPR, x->call->in0, type);
+    return !row || input >= x->call->op->n_inputs ||
+           oi_m_uses(&row->expr, x->call->op->inputs[input].name);
 }
 
 /* The expression over all named reads, each converted to `compute`, or as it is (OI_NONE). */
@@ -464,8 +463,9 @@ static bool is_move(const oi_kernel_query *q)
     if (q->op->cls != OI_OP_CLASS_MAP || q->n_in != 1 || q->in[0].dtype != q->out[0].dtype ||
         q->out[0].dtype == OI_BOOL)
         return false;
-    const char *text = oi_op_meaning_find(q->op, OI_PART_EXPR, q->in[0].dtype, q->out[0].dtype);
-    return strcmp(q->op->name, "cast") == 0 || (text && strcmp(text, "x") == 0);
+    const oi_op_meaning *m =
+        oi_op_meaning_find(q->op, OI_PART_EXPR, q->in[0].dtype, q->out[0].dtype);
+    return q->op->id == OI_OP_CAST || (m && m->expr.nodes[m->expr.root].kind == OI_M_NAME);
 }
 
 void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lowered *lowered,

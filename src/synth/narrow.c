@@ -68,8 +68,7 @@ static oi_dtype type_of(const oi_snest *n, uint32_t id)
 
 static bool is_cast(const oi_sop *op)
 {
-    return op->kind == OI_SOP_EVAL && op->part == OI_PART_EXPR &&
-           strcmp(op->call->op->name, "cast") == 0;
+    return op->kind == OI_SOP_EVAL && op->part == OI_PART_EXPR && op->call->op->id == OI_OP_CAST;
 }
 
 static uint32_t narrow_sop(oi_rewriting *r, uint32_t i, const oi_sop *op, oi_sop *moved, void *ctx)

@@ -248,7 +248,7 @@ static const oi_skernel *conversion(oi_unit *u, uint32_t tensor)
         return NULL;
     const oi_skernel *k = &u->kernels.at[r->by.at[tensor].kernel];
     const oi_kernel_query *q = k->query;
-    const bool fits = q && strcmp(q->op->name, "cast") == 0 && k->ports.n == 2 &&
+    const bool fits = q && q->op->id == OI_OP_CAST && k->ports.n == 2 &&
                       (q->in[0].dtype == OI_F16 || q->in[0].dtype == OI_BF16) &&
                       q->out[0].dtype == OI_F32 && k->in_tensors[0] != tensor &&
                       u->tensors.at[k->in_tensors[0]].space == OI_SPACE_WEIGHTS;

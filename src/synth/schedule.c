@@ -253,7 +253,7 @@ static void ask_first(oi_unit *u, oi_snest *n)
         const uint32_t arg = next_user(n, op, hangs);
         if (arg == OI_NO_ID)
             return;
-        if (op->kind == OI_SOP_EVAL && strcmp(op->call->op->name, "where") == 0 && arg == 1)
+        if (op->kind == OI_SOP_EVAL && op->call->op->id == OI_OP_WHERE && arg == 1)
             n->order.asked[n->order.n_asked++] = op->args[0];
         op = &n->post.at[op->args[arg] - n->pre.n];
     }

@@ -32,10 +32,9 @@ static const oi_sop *instruction(const oi_snest *n, uint32_t i)
     return i < n->pre.n ? &n->pre.at[i] : &n->post.at[i - n->pre.n];
 }
 
-static bool is_call(const oi_sop *op, const char *name)
+static bool is_call(const oi_sop *op, oi_op_id id)
 {
-    return op->kind == OI_SOP_EVAL && op->part == OI_PART_EXPR &&
-           strcmp(op->call->op->name, name) == 0;
+    return op->kind == OI_SOP_EVAL && op->part == OI_PART_EXPR && op->call->op->id == id;
 }
 
 /* Whether all attributes are known. */
@@ -80,7 +79,7 @@ static bool number_of(const oi_scall *c, const char *name, double *out)
 
 static bool limits_of(const oi_sop *op, reals *out)
 {
-    return is_call(op, "clamp") && number_of(op->call, "min", &out->from) &&
+    return is_call(op, OI_OP_CLAMP) && number_of(op->call, "min", &out->from) &&
            number_of(op->call, "max", &out->to) && out->from <= out->to;
 }
 
@@ -91,14 +90,14 @@ static reals of_eval(const making *x, const oi_rewriting *r, const oi_sop *op)
     const bool is_pair = op->n_args > 1 && op->args[1] != OI_NO_ID;
     const reals b = is_pair ? x->of[op->args[1]] : unknown;
     reals limits;
-    if (from && is_call(op, "cast") && !oi_dtype_is_float(from->type) && from->type != OI_BOOL &&
-        oi_dtype_bits(from->type) <= 32) {
+    if (from && is_call(op, OI_OP_CAST) && !oi_dtype_is_float(from->type) &&
+        from->type != OI_BOOL && oi_dtype_bits(from->type) <= 32) {
         const oi_range own = r->ranges[op->args[0]];
         return rounded((double)own.from, (double)own.to);
     }
     if (a.from > a.to)
         return unknown;
-    if (is_call(op, "round") || is_call(op, "trunc"))
+    if (is_call(op, OI_OP_ROUND) || is_call(op, OI_OP_TRUNC))
         return (reals){a.from - 1, a.to + 1};
     if (limits_of(op, &limits))
         return (reals){a.from < limits.from ? limits.from
@@ -109,10 +108,10 @@ static reals of_eval(const making *x, const oi_rewriting *r, const oi_sop *op)
                                             : limits.from};
     if (b.from > b.to)
         return unknown;
-    return is_call(op, "mul")   ? product(a, b)
-           : is_call(op, "add") ? rounded(a.from + b.from, a.to + b.to)
-           : is_call(op, "sub") ? rounded(a.from - b.to, a.to - b.from)
-                                : unknown;
+    return is_call(op, OI_OP_MUL)   ? product(a, b)
+           : is_call(op, OI_OP_ADD) ? rounded(a.from + b.from, a.to + b.to)
+           : is_call(op, OI_OP_SUB) ? rounded(a.from - b.to, a.to - b.from)
+                                    : unknown;
 }
 
 static reals of_sop(making *x, const oi_rewriting *r, const oi_sop *op)
@@ -142,7 +141,7 @@ static bool fits(reals r)
 static bool is_end(const oi_sop *op)
 {
     const oi_op_value *a = op->kind == OI_SOP_EVAL ? op->call->attrs : NULL;
-    return is_call(op, "cast") && is_told(op->call) && oi_dtype_bits(op->type) <= 16 &&
+    return is_call(op, OI_OP_CAST) && is_told(op->call) && oi_dtype_bits(op->type) <= 16 &&
            oi_dtype_bits(op->type) >= 8 && !oi_dtype_is_float(op->type) && op->type != OI_BOOL &&
            strcmp(a[oi_op_attr_find(op->call->op, "rounding_mode") - op->call->op->attrs].s,
                   "trunc") == 0 &&

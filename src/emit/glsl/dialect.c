@@ -29,22 +29,22 @@ static void number(char out[40], oi_dtype t, double v)
 enum { FULL = OI_M_FLOATS | OI_M_WHOLE, CUT = OI_M_SMALL | OI_M_PACKED };
 
 static const oi_m_row rows[] = {
-    {"add", FULL, "$0 + $1"},
-    {"add", CUT, "oi_cut_$t(uint($0 + $1))"},
-    {"sub", FULL, "$0 - $1"},
-    {"sub", CUT, "oi_cut_$t(uint($0 - $1))"},
-    {"mul", FULL, "$0 * $1"},
-    {"mul", CUT, "oi_cut_$t(uint($0 * $1))"},
-    {"neg", FULL, "-$0"},
-    {"neg", CUT, "oi_cut_$t(uint(-$0))"},
-    {"bit_and", ~0u, "$0 & $1"},
-    {"bit_or", ~0u, "$0 | $1"},
-    {"bit_xor", ~0u, "$0 ^ $1"},
-    {"bit_not", OI_M_WHOLE, "~$0"},
-    {"bit_not", CUT, "oi_cut_$t(uint(~$0))"},
-    {"i64", ~0u, "int64_t($0)"},
-    {"near", OI_M_FLOATS, "$T($0)"},
-    {NULL, 0, NULL},
+    {OI_H_ADD, FULL, "$0 + $1"},
+    {OI_H_ADD, CUT, "oi_cut_$t(uint($0 + $1))"},
+    {OI_H_SUB, FULL, "$0 - $1"},
+    {OI_H_SUB, CUT, "oi_cut_$t(uint($0 - $1))"},
+    {OI_H_MUL, FULL, "$0 * $1"},
+    {OI_H_MUL, CUT, "oi_cut_$t(uint($0 * $1))"},
+    {OI_H_NEG, FULL, "-$0"},
+    {OI_H_NEG, CUT, "oi_cut_$t(uint(-$0))"},
+    {OI_H_BIT_AND, ~0u, "$0 & $1"},
+    {OI_H_BIT_OR, ~0u, "$0 | $1"},
+    {OI_H_BIT_XOR, ~0u, "$0 ^ $1"},
+    {OI_H_BIT_NOT, OI_M_WHOLE, "~$0"},
+    {OI_H_BIT_NOT, CUT, "oi_cut_$t(uint(~$0))"},
+    {OI_H_I64, ~0u, "int64_t($0)"},
+    {OI_H_NEAR, OI_M_FLOATS, "$T($0)"},
+    {OI_H_COUNT, 0, NULL},
 };
 
 const oi_dialect oi_dialect_glsl = {

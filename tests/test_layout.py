@@ -96,6 +96,27 @@ def test_only_targets_know_the_type_of_a_device(path):
     assert not DEVICE_TYPE.search(read(path)), f"{path} asks for the type of a device"
 
 
+HELPERS = re.findall(r'X\(\w+, "(\w+)"', read(pathlib.Path("src/base/expr.h")))
+
+
+@pytest.mark.parametrize("path", [p for p in C_FILES if p.parts[:2] in (("src", "synth"), ("src", "emit"), ("src", "recipe"))], ids=str)
+def test_no_pass_compares_ops_as_text(path):
+    """Ops and helpers are ids (oi_op_id, oi_helper_id); what passes ask of them is a flag or a field of the row."""
+    assert len(HELPERS) > 50
+    if path.name.endswith("_test.c"):
+        return
+    ops = {name for row in json.loads(read(pathlib.Path("ops/ops.json")))["ops"] for name in [row["name"], *row.get("aliases", [])]}
+    ops -= {"min", "max"}  # also attributes
+    code = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
+    for call in re.findall(r"\b(?:strn?cmp|strstr|memcmp|is_word|is_call)\(((?:[^()]|\([^()]*\))*)\)", code):
+        assert "op->name" not in call and "helper->name" not in call, f"{path} compares {call}"
+        if re.search(r"(?:->|\.)s\s*,", call):
+            continue  # an attribute's word
+        named = set(re.findall(r'"(\w+)"', call)) & (ops | set(HELPERS))
+        assert not named, f"{path} compares with the name of {named}"
+    assert "oi_meaning_parse" not in code and "oi_op_find(" not in code, f"{path} looks for ops or parses at run time"
+
+
 def test_a_custom_op_is_a_row_and_a_file():
     """A row names its file in src/kernel/custom. No other file lists these ops."""
     rows = {r["name"]: r for r in json.loads(read(pathlib.Path("ops/ops.json")))["ops"] if "kernel" in r}

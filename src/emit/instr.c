@@ -1,6 +1,7 @@
 /* instr.c: instructions of a nest as text: what is loaded, computed and stored, and what becomes of
  * a sum. */
 #include "emit/nest.h"
+#include "synth/scalar.h"
 
 #include <math.h>
 
@@ -39,7 +40,7 @@ static const char *new_name(oi_printing *x, const char *stem)
     return oi_arena_printf(x->p->arena, "%s%u", stem, x->n_names++);
 }
 
-#define MAX_NAMES 24
+#define MAX_NAMES OI_SCALAR_NAMES
 
 typedef struct binding {
     oi_m_name names[MAX_NAMES];
@@ -54,36 +55,22 @@ static void bind_name(binding *b, const char *name, oi_dtype type, const char *s
 
 static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
 {
-    for (uint32_t i = 0; i < c->op->n_attrs && b->n < MAX_NAMES; i++) {
-        const oi_op_attr *attr = &c->op->attrs[i];
+    oi_m_name attrs[OI_SCALAR_NAMES];
+    const size_t n = oi_scalar_attrs(c, attrs);
+    for (size_t k = 0; k < n && b->n < MAX_NAMES; k++) {
+        oi_m_name *name = &b->names[b->n++];
+        const oi_op_attr *attr = oi_op_attr_find(c->op, attrs[k].name);
+        const uint32_t i = (uint32_t)(attr - c->op->attrs);
         const oi_op_value *v = &c->attrs[i];
-        oi_m_name *name = &b->names[b->n];
-        *name = (oi_m_name){.name = attr->name, .is_absent = v->tag == OI_VALUE_NONE};
-        switch (attr->kind) {
-        case OI_ATTR_NUMBER: name->type = oi_form_of(c->in0); break;
-        case OI_ATTR_INT: name->type = OI_I64; break;
-        case OI_ATTR_BOOL: name->type = OI_BOOL; break;
-        case OI_ATTR_STRING: name->type = OI_I32; break;
-        default: continue;
-        }
-        b->n++;
-        name->words = attr->values;
-        if (c->scalars && c->scalars[i] != OI_NO_ID) {
+        *name = attrs[k];
+        if (c->scalars && c->scalars[i] != OI_NO_ID)
             name->spell = x->p->kernel->scalars.at[c->scalars[i]].name;
-            name->is_absent = false;
-        } else if (name->is_absent) {
+        else if (name->is_absent)
             name->spell = literal(x, name->type, 0);
-        } else if (attr->kind == OI_ATTR_BOOL || attr->kind == OI_ATTR_STRING) {
-            name->is_bound = true;
-            name->value = attr->kind == OI_ATTR_BOOL ? v->b : (int)oi_op_attr_word(attr, v->s);
-        } else if (attr->kind == OI_ATTR_INT) {
+        else if (attr->kind == OI_ATTR_INT)
             name->spell = literal(x, OI_I64, (uint64_t)v->i);
-        } else {
-            uint64_t bits = oi_kernel_number(c->in0, v);
-            name->spell = literal(x, c->in0, bits);
-            name->is_number = oi_dtype_is_float(c->in0);
-            name->number = name->is_number ? oi_float_decode(c->in0, bits) : 0;
-        }
+        else if (attr->kind == OI_ATTR_NUMBER)
+            name->spell = literal(x, c->in0, oi_kernel_number(c->in0, v));
     }
 }
 
@@ -92,13 +79,12 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
 {
     oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
     const oi_dialect *d = x->p->lang->dialect;
-    for (size_t i = 0; i < b->n; i++) /* where nobody asks whether it was given, it is 0 */
-        b->names[i].is_absent &= oi_m_asks(e, b->names[i].name);
-    oi_meaning_start(m, e);
-    if (!oi_meaning_bind(m, b->names, b->n, want))
+    if (!oi_scalar_bind(e, b->names, b->n, want, m))
         return oi_arena_printf(x->p->arena, "#error \"%s\"", m->error);
     size_t cap = 4096;
     for (size_t i = 0; i <= m->n_lets; i++) {
+        if (i < m->n_lets && !oi_meaning_needs(m, i))
+            continue;
         oi_m_text out = {oi_arena_alloc(x->p->arena, cap), 0, cap, false};
         uint16_t node = i < m->n_lets ? m->lets[i].node : m->root;
         if (!oi_meaning_print(m, node, b->names, b->n, d, &out))
@@ -114,14 +100,6 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
             b->names[b->n++] = (oi_m_name){.name = own, .type = m->nodes[node].type, .spell = name};
     }
     return "0";
-}
-
-static const oi_m_expr *part_of(const oi_scall *c, oi_op_part part, oi_dtype of, oi_dtype to)
-{
-    static const oi_m_node zero = {.kind = OI_M_NUMBER};
-    static const oi_m_expr nothing = {.nodes = &zero, .n_nodes = 1};
-    const oi_op_meaning *m = oi_op_meaning_find(c->op, part, of, to);
-    return m ? &m->expr : &nothing;
 }
 
 static const char *widen(const oi_printing *x, oi_dtype t, const char *bits)
@@ -152,7 +130,7 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
     const oi_dtype source = oi_form_source(op->from), to = op->type;
     bind_name(&b, "x", source, v);
     bind_attrs(x, &b, &call);
-    return widen(x, to, expression(x, part_of(&call, OI_PART_EXPR, source, to), &b, to));
+    return widen(x, to, expression(x, oi_scalar_part(&call, OI_PART_EXPR, source, to), &b, to));
 }
 
 /* A cast to a float that the value is held in already: f16 to f32. */
@@ -196,7 +174,7 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
     bind_attrs(x, &b, c);
     if (of == OI_NONE && op->part == OI_PART_EXPR) /* no input is mentioned */
         of = is_cast ? oi_form_source(c->in0) : oi_form_of(c->in0);
-    const char *text = expression(x, part_of(c, op->part, of ? of : want, want), &b, want);
+    const char *text = expression(x, oi_scalar_part(c, op->part, of ? of : want, want), &b, want);
     return is_cast ? widen(x, op->type, text) : text;
 }
 
@@ -375,14 +353,14 @@ void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char
         if (x->n->finds_element)
             k = oi_place_element(x, &x->n->pre.at[0]);
         oi_out_open(x->p->out, "if (best < 0 || (%s))",
-                    expression(x, part_of(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
+                    expression(x, oi_scalar_part(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
         oi_out_line(x->p->out, "acc = %s;", element);
         oi_out_line(x->p->out, "best = %s;", k);
         oi_out_close(x->p->out, "");
         return;
     }
     oi_out_line(x->p->out, "%s = %s;", acc,
-                expression(x, part_of(c, OI_PART_COMBINE, form, form), &b, form));
+                expression(x, oi_scalar_part(c, OI_PART_COMBINE, form, form), &b, form));
 }
 
 const char *oi_instr_init(oi_printing *x)
@@ -390,7 +368,7 @@ const char *oi_instr_init(oi_printing *x)
     binding b = {.n = 0};
     oi_dtype form = oi_form_of(x->n->acc);
     bind_attrs(x, &b, x->n->reduce);
-    return expression(x, part_of(x->n->reduce, OI_PART_INIT, form, form), &b, form);
+    return expression(x, oi_scalar_part(x->n->reduce, OI_PART_INIT, form, form), &b, form);
 }
 
 /* Whether the end of the reduction asks over how many elements it went. */
@@ -402,7 +380,7 @@ bool oi_instr_counts(const oi_printing *x)
         if (op->kind != OI_SOP_EVAL || op->part != OI_PART_FINISH)
             continue;
         oi_dtype form = oi_form_of(n->acc);
-        if (oi_m_uses(part_of(op->call, op->part, form, form), "n"))
+        if (oi_m_uses(oi_scalar_part(op->call, op->part, form, form), "n"))
             return true;
     }
     return false;

@@ -1,6 +1,8 @@
 /* meaning.c: binding, folding and typing the expressions of the op registry. */
 #include "kernel/meaning.h"
 
+#include "base/base.h"
+
 #include <math.h>
 
 const oi_m_helper oi_m_helpers[OI_H_COUNT] = {
@@ -246,6 +248,116 @@ static oi_dtype type(binder *b, uint16_t at, oi_dtype wanted)
     return n->type;
 }
 
+/* -- folding what is typed: integers -- */
+
+#define EXACT 0x1p53 /* integers below it are exact as doubles */
+
+static bool is_integer(oi_dtype t)
+{
+    return t != OI_NONE && t != OI_BOOL && t != OI_BITSET && !oi_dtype_is_float(t);
+}
+
+/* The value of an integer that is known now: a literal, an attribute, a limit of its type. */
+static bool is_known_integer(const binder *b, uint16_t at, double *out)
+{
+    const oi_m_node *n = &b->m->nodes[at];
+    const oi_dtype_info *t = oi_dtype_get(n->type);
+    if (is_known(b, at, out))
+        return fabs(*out) <= EXACT;
+    if (n->kind != OI_M_CALL || rule_of(n) != OI_M_LIMIT)
+        return false;
+    *out = n->helper == OI_H_LOWEST ? (double)t->min : (double)t->max;
+    return fabs(*out) <= EXACT;
+}
+
+static void become_integer(oi_m_node *n, double v)
+{
+    const oi_dtype_info *t = oi_dtype_get(n->type);
+    if (fabs(v) <= EXACT && v >= (double)t->min && v <= (double)t->max)
+        *n = (oi_m_node){.kind = OI_M_NUMBER, .type = n->type, .number = v};
+}
+
+/* Both operands are known. */
+static void compute_integer(oi_m_node *n, double x, double y)
+{
+    switch (n->helper) {
+    case OI_H_ADD: become_integer(n, x + y); break;
+    case OI_H_SUB: become_integer(n, x - y); break;
+    case OI_H_MUL: become_integer(n, x * y); break;
+    case OI_H_MIN: become_integer(n, x < y ? x : y); break;
+    case OI_H_MAX: become_integer(n, x > y ? x : y); break;
+    default: break;
+    }
+}
+
+/* -1: the operand is the lowest of its type, 1: the highest, 0: neither, as far as is known. */
+static int limit_of(const binder *b, uint16_t at)
+{
+    const oi_m_node *n = &b->m->nodes[at];
+    const oi_m_name *name = n->kind == OI_M_NAME ? find_name(b, n) : NULL;
+    if (n->kind == OI_M_CALL && rule_of(n) == OI_M_LIMIT)
+        return n->helper == OI_H_LOWEST ? -1 : 1;
+    return name ? name->limit : 0;
+}
+
+/* Whether the known operand `v`, the left one or the right one, changes nothing. */
+static bool is_neutral(const oi_m_node *n, double v, bool is_left)
+{
+    const oi_dtype_info *t = oi_dtype_get(n->type);
+    switch (n->helper) {
+    case OI_H_ADD: return v == 0;
+    case OI_H_SUB:
+    case OI_H_SHL:
+    case OI_H_SHR: return v == 0 && !is_left;
+    case OI_H_MIN: return v >= (double)t->max && t->max <= (uint64_t)EXACT;
+    case OI_H_MAX: return v <= (double)t->min && t->min >= -(int64_t)EXACT;
+    default: return false;
+    }
+}
+
+/* A conversion to the type that the argument has; a choice between equal numbers. */
+static void fold_identity(binder *b, oi_m_node *n)
+{
+    const oi_m_rule rule = rule_of(n);
+    double v[2];
+    if ((rule == OI_M_CONVERT || rule == OI_M_INDEX) && b->m->nodes[n->args[0]].type == n->type)
+        *n = b->m->nodes[n->args[0]];
+    else if (rule == OI_M_SELECT && is_known_integer(b, n->args[1], &v[0]) &&
+             is_known_integer(b, n->args[2], &v[1]) && v[0] == v[1])
+        *n = b->m->nodes[n->args[1]];
+}
+
+static void fold_integers(binder *b, uint16_t at)
+{
+    oi_m_node *n = &b->m->nodes[at];
+    double v[2];
+    bool known[2];
+    for (unsigned i = 0; n->kind == OI_M_CALL && i < n->n_args; i++)
+        fold_integers(b, n->args[i]);
+    if (n->kind != OI_M_CALL || !is_integer(n->type))
+        return;
+    fold_identity(b, n);
+    if (n->kind != OI_M_CALL || n->n_args != 2)
+        return;
+    for (unsigned i = 0; i < 2; i++)
+        known[i] = is_known_integer(b, n->args[i], &v[i]);
+    if (known[0] && known[1] && rule_of(n) == OI_M_ARITH) {
+        compute_integer(n, v[0], v[1]);
+        return;
+    }
+    if (n->helper == OI_H_MUL && ((known[0] && v[0] == 0) || (known[1] && v[1] == 0))) {
+        become_integer(n, 0);
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++)
+        if ((known[i] && is_neutral(n, v[i], i == 0)) ||
+            (n->helper == OI_H_MIN && limit_of(b, n->args[i]) > 0) ||
+            (n->helper == OI_H_MAX && limit_of(b, n->args[i]) < 0)) {
+            *n = b->m->nodes[n->args[1 - i]];
+            return;
+        }
+}
+
 bool oi_meaning_bind(oi_meaning *m, const oi_m_name *names, size_t n_names, oi_dtype wanted)
 {
     binder b = {m, names, n_names};
@@ -255,11 +367,15 @@ bool oi_meaning_bind(oi_meaning *m, const oi_m_name *names, size_t n_names, oi_d
         if (type(&b, m->lets[i].node, OI_NONE) == OI_NONE && !m->error[0] &&
             type(&b, m->lets[i].node, wanted) == OI_NONE)
             complain(m, "no type for", m->lets[i].text, m->lets[i].len);
+        else if (!m->error[0])
+            fold_integers(&b, m->lets[i].node);
     }
     if (!m->error[0])
         fold(&b, m->root);
     if (!m->error[0] && type(&b, m->root, wanted) != wanted)
         complain(m, "the result has another type:", m->source, strlen(m->source));
+    if (!m->error[0])
+        fold_integers(&b, m->root);
     return !m->error[0];
 }
 
@@ -280,6 +396,22 @@ bool oi_meaning_uses(const oi_meaning *m, const char *name)
         if (uses(m, m->lets[i].node, name))
             return true;
     return uses(m, m->root, name);
+}
+
+bool oi_meaning_needs(const oi_meaning *m, size_t let)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)m->lets[let].len, m->lets[let].text);
+    for (size_t i = let + 1; i < m->n_lets; i++)
+        if (oi_meaning_needs(m, i) && uses(m, m->lets[i].node, name))
+            return true;
+    return uses(m, m->root, name);
+}
+
+bool oi_m_is_name(const oi_m_expr *e, const char *name)
+{
+    const oi_m_node *n = &e->nodes[e->root];
+    return e->n_lets == 0 && n->kind == OI_M_NAME && is_named(n, name);
 }
 
 bool oi_m_uses(const oi_m_expr *e, const char *name)

@@ -60,9 +60,10 @@ typedef struct oi_m_name {
     const char *const *words; /* of a word attribute, NULL-terminated */
     bool is_bound;            /* its value is known now and is `value` (bool, or index of a word) */
     int value;
-    bool
-        is_number; /* its value is known now and is `number`; it is still printed by its spelling */
+    bool is_number; /* its value is known now and is `number`; by itself it is still printed by its
+                       spelling */
     double number;
+    int limit;         /* an integer that is the lowest (-1) or the highest (1) of its type */
     bool is_absent;    /* given(name) is false */
     const char *spell; /* how it is printed */
 } oi_m_name;
@@ -75,9 +76,12 @@ bool oi_meaning_parse(const char *text, oi_meaning *m);
 void oi_meaning_start(oi_meaning *m, const oi_m_expr *e);
 /* Binds, simplifies and types: `want` is the type of the result. */
 bool oi_meaning_bind(oi_meaning *m, const oi_m_name *names, size_t n_names, oi_dtype want);
+/* Whether what comes after definition i still mentions it. */
+bool oi_meaning_needs(const oi_meaning *m, size_t let);
 /* Whether the (simplified) meaning still mentions a name. */
 bool oi_meaning_uses(const oi_meaning *m, const char *name);
-bool oi_m_uses(const oi_m_expr *e, const char *name); /* mentions it anywhere */
+bool oi_m_is_name(const oi_m_expr *e, const char *name); /* it is that, and nothing else */
+bool oi_m_uses(const oi_m_expr *e, const char *name);    /* mentions it anywhere */
 /* Whether an expression asks given(name). */
 bool oi_m_asks(const oi_m_expr *e, const char *name);
 unsigned oi_m_count(const oi_m_expr *e, oi_m_weight weight); /* of helpers that cost so much */

@@ -20,6 +20,9 @@ static const oi_m_name names[] = {
     {.name = "mode", .type = OI_I32, .words = modes, .spell = "mode"},
     {.name = "fixed", .type = OI_I32, .words = modes, .is_bound = true, .value = 1, .spell = "?"},
     {.name = "one", .type = OI_F32, .is_number = true, .number = 1, .spell = "one"},
+    {.name = "b", .type = OI_I8, .spell = "b"},
+    {.name = "five", .type = OI_I8, .is_number = true, .number = 5, .spell = "five"},
+    {.name = "low", .type = OI_I8, .limit = -1, .spell = "low"},
     {.name = "gone", .type = OI_F32, .is_absent = true, .spell = "?"},
 };
 
@@ -134,6 +137,30 @@ static void test_simplified(void **state)
     expect("select(one <= 0, 0, x)", OI_F32, "x[i]");
 }
 
+/* Integers fold, and so do limits of their types. */
+static void test_integers(void **state)
+{
+    (void)state;
+    expect("n + 0", OI_I64, "n");
+    expect("0 + n * 1", OI_I64, "n");
+    expect("n * 0", OI_I64, "0");
+    expect("n - 0", OI_I64, "n");
+    expect("2 * 3 + n", OI_I64, "(int64_t)((uint64_t)6 + (uint64_t)n)");
+    expect("shl(n, 0)", OI_I64, "n");
+    expect("min(max(b, lowest()), 127)", OI_I8, "b");
+    expect("min(max(b, -128), five)", OI_I8, "oi_min_i8(b, five)");
+    expect("max(min(b, 127), -127)", OI_I8, "oi_max_i8(b, -127)");
+    expect("min(b, low)", OI_I8, "oi_min_i8(b, low)");
+    expect("max(b, low)", OI_I8, "b");
+    expect("select(five == 5 && b < 0, 0, five * b)", OI_I8,
+           "(b < 0) ? 0 : ((int8_t)((uint32_t)five * (uint32_t)b))");
+    expect("select(b >= 0, b, select(b < 0, 0, 0 * b))", OI_I8, "(b >= 0) ? b : 0");
+    expect("wrap(n)", OI_I64, "n");
+    expect("sat(b)", OI_I8, "b");
+    expect("x + 0", OI_F32, "x[i] + 0.0f"); /* -0 + 0 is 0 */
+    expect("x * 0", OI_F32, "x[i] * 0.0f"); /* NaN stays */
+}
+
 static void test_uses(void **state)
 {
     (void)state;
@@ -150,9 +177,8 @@ static void test_uses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_simplified),
+        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_simplified), cmocka_unit_test(test_integers),
         cmocka_unit_test(test_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

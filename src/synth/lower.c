@@ -465,7 +465,7 @@ static bool is_move(const oi_kernel_query *q)
         return false;
     const oi_op_meaning *m =
         oi_op_meaning_find(q->op, OI_PART_EXPR, q->in[0].dtype, q->out[0].dtype);
-    return q->op->id == OI_OP_CAST || (m && m->expr.nodes[m->expr.root].kind == OI_M_NAME);
+    return q->op->id == OI_OP_CAST || (m && oi_m_is_name(&m->expr, q->op->inputs[0].name));
 }
 
 void oi_lower_call(oi_unit *u, uint32_t graph, const oi_pnode *node, const oi_lowered *lowered,
@@ -563,7 +563,8 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
     oi_operand from, to;
     oi_lower_operand(u, &src, &from);
     oi_lower_operand(u, &dst, &to);
-    oi_kernel_query q = {.op = oi_op_find("fill"), .in = &from, .n_in = 1, .out = &to, .n_out = 1};
+    oi_kernel_query q = {
+        .op = oi_op_at(OI_OP_FILL), .in = &from, .n_in = 1, .out = &to, .n_out = 1};
     oi_nest nest = {.op = q.op, .kind = OI_NEST_MAP, .is_copy = true, .acc = from.dtype};
     oi_nest_over_output(&nest, &q, 0);
     uint32_t axes[OI_NEST_AXES];

@@ -1,6 +1,7 @@
 /* range.c: between which numbers the values of kernels lie: intervals, from what weights hold, what
  * types can and what instructions do. */
 #include "synth/range.h"
+#include "synth/scalar.h"
 
 #include <math.h>
 
@@ -102,90 +103,187 @@ oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor)
 
 /* -- what instructions make of it -- */
 
-static oi_range combine(const char *op, oi_range a, oi_range b, oi_dtype type)
+static const oi_range anything = {INT64_MIN, INT64_MAX};
+
+/* What is computed in the type: anything of it where it may wrap. */
+static oi_range within(oi_range r, oi_dtype t)
 {
-    const oi_range all = oi_range_of_type(type);
-    oi_range r = all;
+    const oi_range all = oi_range_of_type(t);
+    return r.from < all.from || r.to > all.to ? all : r;
+}
+
+static oi_range add(oi_range a, oi_range b)
+{
+    oi_range r;
+    bool wraps = __builtin_add_overflow(a.from, b.from, &r.from);
+    wraps |= __builtin_add_overflow(a.to, b.to, &r.to);
+    return wraps ? anything : r;
+}
+
+static oi_range negative(oi_range a)
+{
+    return a.from == INT64_MIN || a.to == INT64_MAX ? anything : (oi_range){-a.to, -a.from};
+}
+
+static oi_range times(oi_range a, oi_range b)
+{
+    oi_range r = {INT64_MAX, INT64_MIN};
     bool wraps = false;
-    if (strcmp(op, "add") == 0) {
-        wraps = __builtin_add_overflow(a.from, b.from, &r.from);
-        wraps |= __builtin_add_overflow(a.to, b.to, &r.to);
-    } else if (strcmp(op, "sub") == 0) {
-        wraps = __builtin_sub_overflow(a.from, b.to, &r.from);
-        wraps |= __builtin_sub_overflow(a.to, b.from, &r.to);
-    } else if (strcmp(op, "mul") == 0) {
-        r = (oi_range){INT64_MAX, INT64_MIN};
-        for (int i = 0; i < 4; i++) {
-            int64_t p;
-            wraps |= __builtin_mul_overflow(i & 1 ? a.from : a.to, i & 2 ? b.from : b.to, &p);
-            r.from = p < r.from ? p : r.from;
-            r.to = p > r.to ? p : r.to;
-        }
+    for (int i = 0; i < 4; i++) {
+        int64_t p;
+        wraps |= __builtin_mul_overflow(i & 1 ? a.from : a.to, i & 2 ? b.from : b.to, &p);
+        r.from = p < r.from ? p : r.from;
+        r.to = p > r.to ? p : r.to;
     }
-    return wraps || r.from < all.from || r.to > all.to ? all : r;
+    return wraps ? anything : r;
 }
 
-static const oi_op_value *number_attr(const oi_scall *c, const char *name)
+static oi_range either(oi_range a, oi_range b)
 {
-    const oi_op_attr *a = oi_op_attr_find(c->op, name);
-    size_t i = a ? (size_t)(a - c->op->attrs) : 0;
-    bool is_known = a && !(c->scalars && c->scalars[i] != OI_NO_ID);
-    return is_known && c->attrs[i].tag == OI_VALUE_INT ? &c->attrs[i] : NULL;
+    return (oi_range){a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
 }
 
-/* A bound that is known, rounded away from the middle. */
-static int64_t bound(const oi_scall *c, const char *name, int64_t none)
+static int64_t least(int64_t a, int64_t b)
 {
-    const oi_op_attr *a = oi_op_attr_find(c->op, name);
-    size_t i = a ? (size_t)(a - c->op->attrs) : 0;
-    if (!a || (c->scalars && c->scalars[i] != OI_NO_ID))
-        return none;
-    if (c->attrs[i].tag == OI_VALUE_INT)
-        return c->attrs[i].i;
-    if (c->attrs[i].tag != OI_VALUE_FLOAT || !(fabs(c->attrs[i].f) < 0x1p53))
-        return none;
-    return (int64_t)(none < 0 ? floor(c->attrs[i].f) : ceil(c->attrs[i].f));
+    return a < b ? a : b;
 }
 
-static oi_range range_of_float(const oi_sop *op, oi_range a)
+static int64_t most(int64_t a, int64_t b)
 {
-    const char *name = op->call->op->name;
-    oi_range r = {bound(op->call, "min", INT64_MIN), bound(op->call, "max", INT64_MAX)};
-    if (strcmp(name, "clamp") == 0 && r.from <= r.to)
-        return r;
-    return strcmp(name, "round") == 0 || strcmp(name, "trunc") == 0 ? a
-                                                                    : oi_range_of_type(op->type);
+    return a > b ? a : b;
 }
 
-static bool is_product(const oi_op *op)
+/* An expression whose names have these ranges. */
+typedef struct evaluation {
+    const oi_meaning *m;
+    const oi_m_name *names;
+    const oi_range *of;
+    size_t n;
+} evaluation;
+
+static oi_range of_node(const evaluation *x, uint16_t at);
+
+static oi_range of_name(const evaluation *x, const oi_m_node *n)
 {
-    return strcmp(op->name, "mul") == 0 || strcmp(op->name, "matmul") == 0 ||
-           strcmp(op->name, "conv") == 0;
+    for (size_t i = 0; i < x->m->n_lets; i++)
+        if (x->m->lets[i].len == n->len && memcmp(x->m->lets[i].text, n->text, n->len) == 0)
+            return of_node(x, x->m->lets[i].node);
+    for (size_t i = 0; i < x->n; i++)
+        if (strlen(x->names[i].name) == n->len && memcmp(x->names[i].name, n->text, n->len) == 0)
+            return x->of[i];
+    return oi_range_of_type(n->type);
 }
 
-static oi_range range_of_eval(const oi_sop *op, const oi_range *in)
+/* A conversion. What is no number becomes 0; floats are exact up to 2^24. */
+static oi_range converted(const evaluation *x, const oi_m_node *n, oi_range a)
 {
-    const oi_range all = oi_range_of_type(op->type);
-    const char *name = op->call->op->name;
-    oi_range a = op->args[0] != OI_NO_ID ? in[op->args[0]] : all;
-    const bool has_b = op->n_args > 1 && op->args[1] != OI_NO_ID;
-    if (op->part != OI_PART_EXPR)
+    const oi_range all = oi_range_of_type(n->type);
+    if (oi_dtype_is_float(n->type))
+        return a.from >= -(1 << 24) && a.to <= 1 << 24 && oi_form_of(n->type) == n->type ? a
+                                                                                         : anything;
+    if (n->type == OI_U64 || n->type == OI_BOOL)
+        return anything;
+    if (n->type == OI_T1) /* there is no 0 */
         return all;
-    if (oi_dtype_is_float(op->type))
-        return range_of_float(op, a);
-    if (strcmp(name, "cast") == 0) { /* what is no number becomes 0 */
-        a = (oi_range){a.from < 0 ? a.from : 0, a.to > 0 ? a.to : 0};
-        return a.from >= all.from && a.to <= all.to ? a : all;
-    }
-    const oi_op_value *bits =
-        strcmp(name, "shr") == 0 && !has_b ? number_attr(op->call, "bits") : NULL;
-    if (bits && bits->i >= 0 && bits->i < 64)
-        return (oi_range){a.from >> bits->i, a.to >> bits->i};
-    return has_b ? combine(is_product(op->call->op) ? "mul" : name, a, in[op->args[1]], op->type)
-                 : all;
+    if (oi_dtype_is_float(x->m->nodes[n->args[0]].type))
+        a = either(a, (oi_range){0, 0});
+    if (n->helper != OI_H_SAT)
+        return within(a, n->type);
+    return (oi_range){least(most(a.from, all.from), all.to), most(least(a.to, all.to), all.from)};
 }
 
-oi_range oi_range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op, const oi_range *in)
+static oi_range shifted(oi_range a, oi_range by)
+{
+    return by.from == by.to && by.from >= 0 && by.from < 64
+               ? (oi_range){a.from >> by.from, a.to >> by.from}
+               : anything;
+}
+
+static oi_range of_call(const evaluation *x, const oi_m_node *n)
+{
+    const bool is_float = oi_dtype_is_float(n->type);
+    oi_range a[OI_M_ARGS] = {anything, anything, anything};
+    for (unsigned i = 0; i < n->n_args; i++)
+        a[i] = of_node(x, n->args[i]);
+    switch (n->helper) {
+    case OI_H_ADD: return is_float ? anything : add(a[0], a[1]);
+    case OI_H_SUB: return is_float ? anything : add(a[0], negative(a[1]));
+    case OI_H_MUL: return is_float ? anything : times(a[0], a[1]);
+    case OI_H_NEG: return negative(a[0]);
+    case OI_H_MIN: return (oi_range){least(a[0].from, a[1].from), least(a[0].to, a[1].to)};
+    case OI_H_MAX: return (oi_range){most(a[0].from, a[1].from), most(a[0].to, a[1].to)};
+    case OI_H_SELECT: return either(a[1], a[2]);
+    case OI_H_SHR: return shifted(a[0], a[1]);
+    case OI_H_FLOOR:
+    case OI_H_CEIL:
+    case OI_H_TRUNC:
+    case OI_H_ROUND_EVEN:
+    case OI_H_ROUND_AWAY: return a[0];
+    case OI_H_SAT:
+    case OI_H_WRAP:
+    case OI_H_NEAR:
+    case OI_H_I64: return converted(x, n, a[0]);
+    case OI_H_LOWEST:
+    case OI_H_HIGHEST: {
+        const oi_range all = oi_range_of_type(n->type);
+        const int64_t v = n->helper == OI_H_LOWEST ? all.from : all.to;
+        return is_float ? anything : (oi_range){v, v};
+    }
+    default: return anything;
+    }
+}
+
+static oi_range of_number(double v)
+{
+    return fabs(v) < 0x1p53 ? (oi_range){(int64_t)floor(v), (int64_t)ceil(v)} : anything;
+}
+
+static oi_range of_node(const evaluation *x, uint16_t at)
+{
+    const oi_m_node *n = &x->m->nodes[at];
+    oi_range r = n->kind == OI_M_NUMBER ? of_number(n->number)
+                 : n->kind == OI_M_NAME ? of_name(x, n)
+                 : n->kind == OI_M_CALL ? of_call(x, n)
+                                        : anything;
+    return n->type == OI_U64 || n->type == OI_BOOL ? anything
+           : oi_dtype_is_float(n->type)            ? r
+                                                   : within(r, n->type);
+}
+
+/* The row's expression over the ranges of what it reads. */
+static oi_range range_of_eval(oi_unit *u, const oi_sop *op, const oi_range *in,
+                              const oi_dtype *forms)
+{
+    const oi_scall *c = op->call;
+    const bool is_cast = c->op->outputs[0].out_rule == OI_OUT_ATTR;
+    const oi_dtype want = is_cast ? op->type : oi_form_of(op->type);
+    oi_m_name names[OI_SCALAR_NAMES + OI_SOP_ARGS];
+    oi_range of[OI_SCALAR_NAMES + OI_SOP_ARGS];
+    oi_meaning *m = oi_arena_alloc(u->arena, sizeof *m);
+    oi_dtype first = OI_NONE;
+    size_t n = oi_scalar_attrs(c, names);
+    if (op->part != OI_PART_EXPR || op->place != OI_NO_ID || oi_form_of(op->type) != op->type)
+        return oi_range_of_type(op->type);
+    for (size_t i = 0; i < n; i++)
+        of[i] = names[i].is_number ? of_number(names[i].number) : anything;
+    for (uint32_t i = 0; i < op->n_args && i < c->op->n_inputs; i++) {
+        if (op->args[i] == OI_NO_ID)
+            continue;
+        const oi_dtype t = is_cast ? oi_form_source(forms[op->args[i]]) : forms[op->args[i]];
+        first = first == OI_NONE ? t : first;
+        names[n] = (oi_m_name){.name = c->op->inputs[i].name, .type = t};
+        of[n++] = in[op->args[i]];
+    }
+    const oi_m_expr *e = oi_scalar_part(c, op->part, first == OI_NONE ? want : first, want);
+    if (first == OI_NONE || !oi_scalar_bind(e, names, n, want, m))
+        return oi_range_of_type(op->type);
+    const oi_range r = of_node(&(evaluation){m, names, of, n}, m->root);
+    return oi_dtype_is_float(op->type) ? r : within(r, op->type);
+}
+
+/* Of an instruction, given those of the instructions before it and what they are held in. */
+static oi_range range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op,
+                             const oi_range *in, const oi_dtype *forms)
 {
     if (op->kind == OI_SOP_LOAD && !op->is_raw && !op->may_leave && !op->guard)
         return oi_range_of_tensor(x, k->ports.at[op->port].tensor);
@@ -194,7 +292,7 @@ oi_range oi_range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op, co
         return (oi_range){v, v};
     }
     if (op->kind == OI_SOP_EVAL)
-        return range_of_eval(op, in);
+        return range_of_eval(x->u, op, in, forms);
     oi_range all = oi_range_of_type(op->type);
     if (op->kind == OI_SOP_CONVERT && !oi_dtype_is_float(op->from)) {
         oi_range a = in[op->args[0]];
@@ -236,6 +334,7 @@ void oi_nest_rewrite(oi_ranges *x, oi_skernel *k, oi_snest *n, oi_rewrite_fn *fn
     const size_t all = n->pre.n + n->post.n;
     uint32_t *ids = oi_arena_alloc(x->u->arena, (all + 1) * sizeof *ids);
     oi_range *ranges = oi_arena_alloc(x->u->arena, (all + 1) * sizeof *ranges);
+    oi_dtype *forms = oi_arena_alloc(x->u->arena, (all + 1) * sizeof *forms);
     oi_moving own = {.u = x->u, .to = k, .from = k, .nest = n, .ids = ids};
     oi_sops lists[2] = {{0}, {0}};
     oi_rewriting r = {.x = x, .k = k, .n = n, .ranges = ranges, .to = &lists[0]};
@@ -245,7 +344,9 @@ void oi_nest_rewrite(oi_ranges *x, oi_skernel *k, oi_snest *n, oi_rewrite_fn *fn
         r.to = &lists[post];
         r.base = post ? (uint32_t)lists[0].n : 0;
         oi_sop moved = oi_sop_moved(&own, op);
-        ranges[i] = oi_range_of_sop(x, k, op, ranges);
+        forms[i] =
+            op->kind == OI_SOP_INDEX || op->kind == OI_SOP_PLACE ? OI_I64 : oi_form_of(op->type);
+        ranges[i] = range_of_sop(x, k, op, ranges, forms);
         ids[i] = fn(&r, i, op, &moved, ctx);
     }
     n->pre = lists[0];

@@ -22,8 +22,6 @@ oi_range oi_range_of_type(oi_dtype t);
 oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor);
 /* Between which numbers weights of f32 are; false: that is not known, or one is none. */
 bool oi_reals_of_tensor(const oi_unit *u, uint32_t tensor, double *from, double *to);
-/* Of an instruction, given those of the instructions before it. */
-oi_range oi_range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op, const oi_range *in);
 
 /* A nest whose instructions become others, one after the other. */
 typedef struct oi_rewriting {

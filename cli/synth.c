@@ -5,7 +5,7 @@
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after;
 static cli_list without, size_list;
-static bool certify, per_node, share_all, device_only, force, as_json;
+static bool certify, per_node, partition_all, device_only, force, as_json;
 
 static const cli_option options[] = {
     OPT_MODEL(&model_path),
@@ -20,14 +20,15 @@ static const cli_option options[] = {
     OPT_FLAG("certify", 0, &certify,
              "build it with the device's compiler: its stack and flash go into the certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
-    OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
+    OPT_FLAG("partition-all", 0, &partition_all, "threads share every kernel, however small"),
     OPT_FLAG("force", 0, &force, "replace files in DIR that are of no earlier run"),
     OPT_FLAG("device-only", 0, &device_only,
              "only what runs on the device itself: the shaders of a Vulkan device"),
-    OPT_TEXT("dump-after", 0, "PASS", &dump_after,
-             "print what this pass made: fold, dead, rename, same, hoist, forward, clamp, inline, "
-             "fuse, finish, rows, narrow, shorts, whole, lend, layout, schedule, inplace, memory "
-             "or threads"),
+    OPT_TEXT(
+        "dump-after", 0, "PASS", &dump_after,
+        "print what this pass made: fold, dead, ssa, cse, hoist, copy_prop, clamp, inline, fuse, "
+        "epilogue, rows, narrow32, narrow16, int_clamp, view, layout, schedule, pipeline, "
+        "inplace, memory, partition or cost"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_FLAG("json", 0, &as_json, "print what was made as JSON: graphs, kernels and their cost"),
     OPT_END,
@@ -94,7 +95,7 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                           .sizes = job.sizes.at,
                           .n_sizes = job.sizes.n,
                           .per_node = per_node,
-                          .share_all = share_all,
+                          .partition_all = partition_all,
                           .overwrite = force,
                           .skip = skip,
                           .dump_after = dump_after,

@@ -8,7 +8,7 @@ static cli_list without, size_list;
 static cli_inputs inputs;
 static cli_job job;
 static uint64_t steps = 8;
-static bool per_node, in_turn, share_all, as_json;
+static bool per_node, in_turn, partition_all, as_json;
 
 static const cli_option options[] = {
     OPT_MODEL(&model_path),
@@ -18,7 +18,7 @@ static const cli_option options[] = {
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),
     OPT_COUNT("steps", 0, "N", &steps, "how many steps; default 8"),
     OPT_FLAG("per-node", 0, &per_node, "judge every node, each on the simulator's inputs"),
-    OPT_FLAG("share-all", 0, &share_all, "threads share every kernel, however small"),
+    OPT_FLAG("partition-all", 0, &partition_all, "threads share every kernel, however small"),
     OPT_FLAG("in-turn", 0, &in_turn,
              "several graphs: all in turn, N steps each; else each once, then the last"),
     OPT_LIST("without", 0, "PASS", &without,
@@ -40,7 +40,7 @@ static oi_status compare(cli_args args, oi_verify_report **report)
                                      .sizes = job.sizes.at,
                                      .n_sizes = job.sizes.n,
                                      .per_node = per_node,
-                                     .share_all = share_all,
+                                     .partition_all = partition_all,
                                      .skip = skip},
                            .steps = steps,
                            .in_turn = in_turn,

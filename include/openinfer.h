@@ -967,11 +967,11 @@ typedef struct oi_device_info {
         uint64_t clock_hz;
         double l1_bytes_per_s, l2_bytes_per_s, l3_bytes_per_s, memory_bytes_per_s;
         double f32_macs_per_s, int8_macs_per_s, tile_macs_per_s;
-        uint64_t meet_ns; /* all threads wait for each other */
+        uint64_t barrier_ns; /* all threads wait for each other */
     } cpu;
     struct { /* sizes that were found best; 0 = by the caches */
-        uint64_t share_elements, gemm_depth, gemm_rows, qlinear_bytes, stream_ahead, sdpa_floats;
-        uint64_t read_together; /* 0 = not at all */
+        uint64_t partition_elements, gemm_depth, gemm_rows, qlinear_bytes, stream_ahead, sdpa_floats;
+        uint64_t warm_up_slices; /* 0 = not at all */
     } tuning;
     struct {
         oi_mcu_core core;
@@ -1074,7 +1074,7 @@ typedef struct oi_synth_options {
     const oi_size *sizes;    /* other values for the model's sizes */
     size_t n_sizes;
     bool per_node;           /* code that lets the host compare after every node */
-    bool share_all;          /* threads share every kernel, however small: for tests */
+    bool partition_all;          /* threads share every kernel, however small: for tests */
     bool timed;              /* code that tells its `mark` when a kernel begins and ends */
     oi_embed weights;        /* compiled in, or a file beside it; auto: as the device prefers */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */

@@ -207,7 +207,7 @@ def test_what_threads_share_runs_once(openinfer, tmp_path):
     assert found["runs"] == 1
     plan = tmp_path / "plan"
     openinfer("synth", graph, "--target", "cpu_avx2", "-o", plan)
-    assert "next_piece(s, part" in (plan / "g.c").read_text()
+    assert "next_chunk(s, part" in (plan / "g.c").read_text()
 
 
 def test_lengths_of_the_run_are_marked(openinfer, tmp_path):
@@ -238,7 +238,7 @@ def test_tuned_file_changes_the_plan(openinfer, tmp_path):
                      "block entry { op matmul(a, b) >> y; op relu(y) >> r; return r; }\n")
     plain, tuned = tmp_path / "plain.json", tmp_path / "tuned.json"
     plain.write_text('{"extends": "cpu_avx2"}')
-    tuned.write_text('{"extends": "plain.json", "tuning": {"gemm_depth": 100, "gemm_rows": 60, "share_elements": 10000000}}')
+    tuned.write_text('{"extends": "plain.json", "tuning": {"gemm_depth": 100, "gemm_rows": 60, "partition_elements": 10000000}}')
     texts = []
     for device in (plain, tuned):
         out = tmp_path / device.stem
@@ -252,7 +252,7 @@ def test_tuned_file_changes_the_plan(openinfer, tmp_path):
     openinfer("verify", graph, "--target", tuned, "--steps", "2", "--cflags", "-O1")
 
 
-@pytest.mark.parametrize("rate, body", [(0, "oi_parts_two"), (1170, "oi_parts_two"), (300, "oi_gemm_two")])
+@pytest.mark.parametrize("rate, body", [(0, "oi_bf16x3_two"), (1170, "oi_bf16x3_two"), (300, "oi_gemm_two")])
 def test_tiles_that_are_slow_are_left(openinfer, tmp_path, rate, body):
     """f32 products are made in tiles of bf16 where the device file says that they are quick enough, or nothing."""
     graph, device = tmp_path / "g.oi", tmp_path / "mine.json"
@@ -271,9 +271,9 @@ def test_tune(openinfer, tmp_path):
     found = json.loads(out.read_text())
     assert found["extends"] == base
     assert all(found["cpu"][name] > 1e6 for name in ("l1_bytes_per_s", "memory_bytes_per_s", "f32_macs_per_s"))
-    assert found["memory"]["bandwidth_bytes_per_s"] >= found["cpu"]["memory_bytes_per_s"] and found["cpu"]["meet_ns"] > 0
-    assert all(found["tuning"][name] > 0 for name in ("gemm_depth", "gemm_rows", "qlinear_bytes", "stream_ahead", "sdpa_floats", "share_elements"))
-    assert found["tuning"]["read_together"] in (0, 1024)
+    assert found["memory"]["bandwidth_bytes_per_s"] >= found["cpu"]["memory_bytes_per_s"] and found["cpu"]["barrier_ns"] > 0
+    assert all(found["tuning"][name] > 0 for name in ("gemm_depth", "gemm_rows", "qlinear_bytes", "stream_ahead", "sdpa_floats", "partition_elements"))
+    assert found["tuning"]["warm_up_slices"] in (0, 1024)
     openinfer("targets", out, "--strict")
     graph = tmp_path / "g.oi"
     graph.write_text("dynamic { a: f32[64, 700]; b: f32[700, 64]; } volatile { y: f32[64, 64]; } block entry { op matmul(a, b) >> y; return y; }")

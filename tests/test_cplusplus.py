@@ -152,7 +152,7 @@ def test_synthesized_program(openinfer, tmp_path, compiler, several):
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang", *COMPILERS])
-@pytest.mark.parametrize("more", [[], ["--weights", "embed"], ["--share-all"], ["--target", "cortex_m4"]])
+@pytest.mark.parametrize("more", [[], ["--weights", "embed"], ["--partition-all"], ["--target", "cortex_m4"]])
 def test_headers_need_nothing(openinfer, tmp_path, compiler, more):
     """As the first thing of a file, in C99 and in C++11."""
     (tmp_path / "g.oi").write_text(GRAPH.replace("BODY", "relu"))

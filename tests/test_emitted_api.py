@@ -63,9 +63,9 @@ static void refused(int error, size_t size)
 /* As an attacker would: a state with a right checksum, only that this member is wrong. */
 static void forged(void *member, const void *value, size_t n)
 {
-    const size_t at = (size_t)((unsigned char *)member - (unsigned char *)&a.oi_keep);
+    const size_t at = (size_t)((unsigned char *)member - (unsigned char *)&a.oi_state_data);
     memcpy(saved + HEAD + at, value, n);
-    const uint64_t digest = oi_digest(saved + HEAD, sizeof a.oi_keep);
+    const uint64_t digest = oi_digest(saved + HEAD, sizeof a.oi_state_data);
     memcpy(saved + 32, &digest, sizeof digest);
     refused(p_ERROR_STATE_INVALID, sizeof good);
 }
@@ -91,16 +91,16 @@ static void states(void)
     q_save(&other, saved);
     refused(p_ERROR_STATE_OTHER, sizeof good);
 
-    forged(&a.oi_keep.oi_size_K[0], &(int64_t){6}, 8);   /* beyond @cap: the next write would leave the table */
-    forged(&a.oi_keep.oi_size_K[0], &(int64_t){-1}, 8);
-    forged(&a.oi_keep.oi_size_K[1], &(int64_t){5}, 8);   /* an axis that does not grow */
-    forged(&a.oi_keep.oi_written_K[0], &(uint8_t){2}, 1);
-    forged(&a.oi_keep.oi_written_K[3], &(uint8_t){1}, 1); /* an entry beyond the size */
-    forged(&a.oi_keep.oi_written_M[0], &(uint8_t){1}, 1);
-    forged(&a.oi_keep.oi_size_C[0], &(int64_t){3}, 8);
-    forged(&a.oi_keep.oi_size_C[0], &(int64_t){11}, 8);
+    forged(&a.oi_state_data.oi_size_K[0], &(int64_t){6}, 8);   /* beyond @cap: the next write would leave the table */
+    forged(&a.oi_state_data.oi_size_K[0], &(int64_t){-1}, 8);
+    forged(&a.oi_state_data.oi_size_K[1], &(int64_t){5}, 8);   /* an axis that does not grow */
+    forged(&a.oi_state_data.oi_written_K[0], &(uint8_t){2}, 1);
+    forged(&a.oi_state_data.oi_written_K[3], &(uint8_t){1}, 1); /* an entry beyond the size */
+    forged(&a.oi_state_data.oi_written_M[0], &(uint8_t){1}, 1);
+    forged(&a.oi_state_data.oi_size_C[0], &(int64_t){3}, 8);
+    forged(&a.oi_state_data.oi_size_C[0], &(int64_t){11}, 8);
 
-    CHECK(p_load(&b, saved, sizeof good) == p_OK && p_step(&b) == p_OK && b.oi_keep.step == 4);
+    CHECK(p_load(&b, saved, sizeof good) == p_OK && p_step(&b) == p_OK && b.oi_state_data.step == 4);
 }
 
 static void weights(const unsigned char *w, size_t size)

@@ -373,7 +373,7 @@ def test_smollm2_is_synthesized_and_built_in_time(tmp_path):
     print(f"synthesized in {seconds:.1f} s and {most / 2**20:.0f} MiB, built in {built:.1f} s")
     assert seconds < 10 and most < 2**30 and built < 60
     names = subprocess.run(["nm", "-u", tmp_path / "out/llm.o"], capture_output=True, text=True, check=True).stdout.split()
-    assert set(names) - {"U"} <= {"memcpy", "memset", "memmove", "memcmp", "team_run", "team_meet", "team_come", "team_go", "team_take", "exp", "pow", "sin", "cos"}, names
+    assert set(names) - {"U"} <= {"memcpy", "memset", "memmove", "memcmp", "team_run", "team_barrier", "team_barrier_enter", "team_barrier_release", "team_next_chunk", "exp", "pow", "sin", "cos"}, names
     subprocess.run([BIN, "synth", *words, "-o", tmp_path / "again"], check=True)
     for path in sorted((tmp_path / "again").iterdir()):
         assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes(), path.name

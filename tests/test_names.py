@@ -17,8 +17,8 @@ static_assert assert EXIT_FAILURE CHAR_BIT EINVAL SIGINT PRIu64 FLT_MAX BUFSIZ s
 LIBRARY = """expf exp memcpy memset memcmp floor fmaxf sqrtf abs isnan signbit div index y0 j1 gamma read write time exit
 main malloc printf float32_t FILE setjmp qsort""".split()
 TYPES = "int64_t uint8_t size_t int8_t".split()  # in C++ a member hides a type that later members have
-OURS = """oi_end oi_exp_f32 oi_get_i4 oi_check oi_keep oi_weights OI_MIXED x_int x_x_int kernel_add_y block_entry finish_add_y
-meet team team_piece hal_read s e i j k acc v0 at0 from0 i0 to from part parts failed next first last turn made need keep
+OURS = """oi_end oi_exp_f32 oi_get_i4 oi_check oi_state_data oi_weights OI_MIXED x_int x_x_int kernel_add_y block_entry finish_add_y
+meet team team_chunk hal_read s e i j k acc v0 at0 from0 i0 to from part parts failed next first last turn made need keep
 weights arena before noted check check_ctx mark waits size bytes w head hash error program put nothing K_size K_written
 oi_n0 oi_has_K next_graph best size1 row0 x_n0 T_n0""".split()
 NAMES = list(dict.fromkeys(KEYWORDS + MACROS + LIBRARY + TYPES + OURS))

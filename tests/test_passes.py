@@ -275,7 +275,7 @@ def test_a_pass_may_be_left_out(openinfer, tmp_path, graph, left_out):
     path = tmp_path / f"{graph}.oi"
     path.write_text(GRAPHS[graph])
     without = [] if left_out == "nothing" else ["--without", left_out]
-    target = "cpu_avx2" if left_out in ("recipes", "threads") else "cpu_scalar"
+    target = "cpu_avx2" if left_out in ("recipes", "partition") else "cpu_scalar"
     run = openinfer("verify", path, "--target", target, "--steps", 4, "--cflags", "-O1", *SETS.get(graph, []), *without)
     assert "they agree" in run.stdout
 
@@ -327,7 +327,7 @@ block entry {
 def test_reads_that_lend(openinfer, tmp_path):
     path = tmp_path / "lent.oi"
     path.write_text(GRAPHS["lent"])
-    run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "lend")
+    run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "view")
     assert "// lent     all: f32[5, 4]" in run.stdout
     assert "// lent     some: f32[3, 4]" in run.stdout
     assert "// lend: two is copied: it does not lie in one piece" in run.stdout
@@ -337,7 +337,7 @@ def test_reads_that_lend(openinfer, tmp_path):
 def test_unknown_passes_are_named(openinfer, tmp_path):
     run = openinfer("synth", "x.oi", "-o", tmp_path / "out", "--without", "fues", code=2)
     assert "there is no pass 'fues'" in run.stderr
-    assert {"recipes", "fuse", "inplace", "threads"} <= set(PASSES)
+    assert {"recipes", "fuse", "inplace", "partition"} <= set(PASSES)
 
 
 def test_what_a_program_gives(openinfer, tmp_path):
@@ -514,7 +514,7 @@ block entry {{
 }}
 """)
     common = [path, "--model", tmp_path / "m.oinf", "--target", target, "--without", "recipes"]
-    for without in [], ["--without", "layout"], ["--without", "rows"], ["--without", "shorts"]:
+    for without in [], ["--without", "layout"], ["--without", "rows"], ["--without", "narrow16"]:
         words = ["--steps", 3, "--cflags", "-O1 -Wall -Wextra -Werror", "--set", "x=1" if greatest else "x=random:3:-1:1"]
         run = openinfer("verify", *common, *without, *words)
         assert "they agree" in run.stdout
@@ -569,7 +569,7 @@ def test_floats_are_cut_to_32_bits_where_they_fit(openinfer, tmp_path):
     code = (tmp_path / "out/g.c").read_text()
     assert len(re.findall(r"= \(int32_t\)v\d;", code)) == 4  # not what nobody knows
     assert len(re.findall(r"oi_max_i32\(\w+, -3\)", code)) == 1 and len(re.findall(r"oi_max_f32\(\w+, -3.0f\)", code)) == 2
-    for without in [], ["--without", "whole"]:
+    for without in [], ["--without", "int_clamp"]:
         words = [w for name in "abce" for w in ("--set", f"t{name}={tmp_path / 't.npy'}")] + ["--set", f"f={tmp_path / 'f.npy'}", "--steps", 1]
         run = openinfer("verify", path, "--target", "cpu_avx2", *without, *words, "--cflags", "-O3 -Wall -Wextra -Werror")
         assert "they agree" in run.stdout
@@ -645,7 +645,7 @@ def test_both_halves_in_one_loop(openinfer, tmp_path, target):
         dump = openinfer("synth", tmp_path / "rope.oi", "--target", target, "-o", tmp_path / "out", "--dump-after", after).stdout
         return sum(line.count("map[20, 4, 8]") for line in dump.splitlines())
 
-    assert (maps("finish"), maps("schedule")) == (4, 2)
+    assert (maps("epilogue"), maps("schedule")) == (4, 2)
     run = openinfer("verify", tmp_path / "rope.oi", "--target", target, "--steps", 3, "--set", "x=random:3:-1:1", "--set", "p=random:4:0:99")
     assert "they agree" in run.stdout
 

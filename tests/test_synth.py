@@ -29,7 +29,7 @@ STRICT = "-Wall -Wextra -Werror -pedantic"
 SANITIZED = f"-O0 -g {STRICT} -fsanitize=address,undefined -fno-sanitize-recover=all"
 WAYS = {  # name: target, compiler, its flags (None: those of the Makefile), more options
     "scalar-gcc": ("cpu_scalar", "gcc", f"-O2 {STRICT}", []),
-    "avx2-gcc": ("cpu_avx2", NOALLOC, None, ["--share-all"]),
+    "avx2-gcc": ("cpu_avx2", NOALLOC, None, ["--partition-all"]),
     "avx2-gcc-nodes": ("cpu_avx2", "gcc", f"-O2 {STRICT}", ["--per-node"]),
     "avx2-clang": ("cpu_avx2", "clang", f"-O2 {STRICT}", []),
     "scalar-clang-nodes-sanitized": ("cpu_scalar", "clang", SANITIZED, ["--per-node"]),
@@ -124,8 +124,8 @@ exec gcc "$@"
     "name, code, said",
     [
         ("minimal", "s->y[3] += 0.25f;", "output y: element 3"),
-        ("ordering", "s->oi_keep.step += 1;", "state step"),
-        ("ordering", "s->oi_keep.oi_size_K[1] -= 1;", "state K: its size along axis 1"),
+        ("ordering", "s->oi_state_data.step += 1;", "state step"),
+        ("ordering", "s->oi_state_data.oi_size_K[1] -= 1;", "state K: its size along axis 1"),
         ("linear", "if (s->y[0] != 0) r = 47;", "the program's step gives 47, the simulator's 0"),
         ("linear", "if (s->y[0] != 0) *(volatile char *)0 = 1;", "it was ended by signal 11"),
     ],

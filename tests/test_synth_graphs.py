@@ -183,7 +183,7 @@ block entry {
 
 
 @pytest.mark.parametrize("n, result", [(1, "8 steps compared: they agree"), (3, "8 steps compared, 7 of them ended with the same error: they agree")])
-@pytest.mark.parametrize("more", [[], ["--per-node"], ["--without", "inline"], ["--without", "lend"], ["--without", "schedule"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], ["--per-node"], ["--without", "inline"], ["--without", "view"], ["--without", "schedule"]], ids=" ".join)
 def test_chains_over_lengths_of_the_run(openinfer, tmp_path, n, result, more):
     """Casts, turns and cuts go into those who read them, with what the lengths have to do with it; one row stretches."""
     path = tmp_path / "chain.oi"
@@ -198,8 +198,8 @@ def test_what_is_read_up_to_now_is_read_where_it_lies(openinfer, tmp_path):
     path.write_text(CHAIN)
     openinfer("synth", path, "--target", "cpu_avx2", "-o", tmp_path / "out")
     text = (tmp_path / "out/chain.c").read_text()
-    assert "all = s->oi_keep.K + l * 108;" in text and "some = s->oi_keep.K + l * 108;" in text
-    assert "s->oi_dims_scaled[0] = s->oi_dims_wide[0];" in text and "float *const scaled" not in text and "memcpy(to, s->oi_keep.K" not in text
+    assert "all = s->oi_state_data.K + l * 108;" in text and "some = s->oi_state_data.K + l * 108;" in text
+    assert "s->oi_dims_scaled[0] = s->oi_dims_wide[0];" in text and "float *const scaled" not in text and "memcpy(to, s->oi_state_data.K" not in text
 
 
 UP_TO_NOW = """

@@ -23,7 +23,7 @@ def run(folder, *words):
     "code, said",
     [
         ("", None),
-        ("static int n; if (n++ == 4) s->oi_keep.step += 1;", "8"),  # memory of its own, that no state has
+        ("static int n; if (n++ == 4) s->oi_state_data.step += 1;", "8"),  # memory of its own, that no state has
         (  # what each instance has, and lasts, but is not saved
             "static const void *who[2]; static int n[2]; int i = who[0] && who[0] != s; who[i] = s; s->y[0] += (float)n[i]++;",
             "8",

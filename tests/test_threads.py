@@ -1,6 +1,6 @@
 """Emitted programs give the same bits for any number of threads, and threads never race.
 
-Every example is synthesized so that threads share even its smallest kernels (--share-all), and so is a graph
+Every example is synthesized so that threads share even its smallest kernels (--partition-all), and so is a graph
 whose loops, branches and failing cache accesses stand between shared work. The judge is the program itself
 with one thread; that this is right, tests/test_synth.py judges.
 """
@@ -259,7 +259,7 @@ def test_same_bits(words, tmp_path, name):
     if not shutil.which("gcc"):
         pytest.skip("gcc is not installed")
     flags = RACES if name in ("mixed", "grown", "bytes", "attn_cache", "kv_cache_decode", "branches", "moe_routing", "linear_attention") else "-O1"
-    build(words(name), tmp_path / "out", flags, "--share-all")
+    build(words(name), tmp_path / "out", flags, "--partition-all")
     text = inputs(tmp_path / "out", 4)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -271,7 +271,7 @@ def test_same_bits(words, tmp_path, name):
 @pytest.mark.parametrize("name", ["bytes", "mixed", "product", "rows"])
 def test_same_bits_of_wide_bodies(words, needs_target, tmp_path, name, target):
     needs_target(target)
-    build(words(name), tmp_path / "out", RACES, "--share-all", target=target)
+    build(words(name), tmp_path / "out", RACES, "--partition-all", target=target)
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -318,13 +318,13 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     layer = layer[: layer.index("\n    }\n")]
     assert layer.count("    kernel_round_") == 2 and layer.count("    kernel_qlinear_") == 3
     assert layer.count("meet(s, part") == meets
-    assert layer.count("next_piece(s, part") == (2 if name == "rows" else 0)
+    assert layer.count("next_chunk(s, part") == (2 if name == "rows" else 0)
     assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")
     assert "meet(" not in layer[layer.index("rmsnorm_h(") : layer.index("round_h(")]
     if name == "row":
         assert "meet(" not in layer[layer.index("qlinear_a(") : layer.index("round_b(")]
         assert re.search(r"round_b\([^;]*, part, parts\);", layer), layer
-        first, after = re.findall(r"qlinear_\w+\([^;]*, part, parts,\s+(\w+) \+ oi_share", layer)[:2]
+        first, after = re.findall(r"qlinear_\w+\([^;]*, part, parts,\s+(\w+) \+ oi_partition_begin", layer)[:2]
         assert (first, after) == ("wide_packed_2", "back_packed"), layer
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
@@ -356,7 +356,7 @@ def test_a_step_may_begin_with_pieces(words, tmp_path):
     """All have met when it begins: what takes long there is taken in pieces, too."""
     build(words("product"), tmp_path / "out", RACES)
     source = (tmp_path / "out/judged.c").read_text()
-    assert source.count("next_piece(s, part") == 1 and "matmul_y(s->a_parts, s->b, s->y, piece.n, piece.of)" in source
+    assert source.count("next_chunk(s, part") == 1 and "matmul_y(s->a_parts, s->b, s->y, piece.n, piece.of)" in source
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -366,12 +366,12 @@ def test_a_step_may_begin_with_pieces(words, tmp_path):
 
 def test_weights_are_read_together(words, tmp_path):
     """Where the device asks for it; not where weights stay in the second caches."""
-    device = {"extends": "cpu_avx2", "cpu": {"cache_l2_bytes": 1024}, "tuning": {"read_together": 3}}
+    device = {"extends": "cpu_avx2", "cpu": {"cache_l2_bytes": 1024}, "tuning": {"warm_up_slices": 3}}
     (tmp_path / "device.json").write_text(json.dumps(device))
     build(words("layers"), tmp_path / "out", RACES, target=str(tmp_path / "device.json"))
     source = (tmp_path / "out/judged.c").read_text()
     size = (tmp_path / "out/weights.bin").stat().st_size
-    assert f"team_read(s->oi_team, part, s->oi_weights, {size}, 3);" in source
+    assert f"team_warm_up(s->oi_team, worker, s->oi_weights, {size}, 3);" in source
     text = inputs(tmp_path / "out", 5)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -380,11 +380,11 @@ def test_weights_are_read_together(words, tmp_path):
     device["cpu"]["cache_l2_bytes"] = size
     (tmp_path / "device.json").write_text(json.dumps(device))
     build(words("layers"), tmp_path / "few", "-O1", target=str(tmp_path / "device.json"))
-    assert "team_read" not in (tmp_path / "few/judged.c").read_text()
+    assert "team_warm_up" not in (tmp_path / "few/judged.c").read_text()
 
 
 def test_threads_are_used(words, tmp_path):
     """Else the test above would compare one thread with itself."""
-    build(words("mixed"), tmp_path / "out", "-O1", "--share-all")
+    build(words("mixed"), tmp_path / "out", "-O1", "--partition-all")
     source = (tmp_path / "out/judged.c").read_text()
-    assert "team_run" in source and "meet(s, part" in source and "next_piece(s, part" in source
+    assert "team_run" in source and "meet(s, part" in source and "next_chunk(s, part" in source

@@ -123,11 +123,13 @@ bool type_name(const translator *x, const char *word, type *out)
     static const struct {
         const char *name;
         type t;
-    } names[] = {{"void", T_VOID},    {"int", T_I32},       {"unsigned", T_U32},
-                 {"float", T_F32},    {"double", T_F64},    {"int8_t", T_I8},
-                 {"int16_t", T_I16},  {"int32_t", T_I32},   {"int64_t", T_I64},
-                 {"uint8_t", T_U8},   {"uint16_t", T_U16},  {"uint32_t", T_U32},
-                 {"uint64_t", T_U64}, {"oi_turn", T_STRUCT}};
+    } names[] = {{"void", T_VOID},    {"int", T_I32},
+                 {"unsigned", T_U32}, {"float", T_F32},
+                 {"double", T_F64},   {"int8_t", T_I8},
+                 {"int16_t", T_I16},  {"int32_t", T_I32},
+                 {"int64_t", T_I64},  {"uint8_t", T_U8},
+                 {"uint16_t", T_U16}, {"uint32_t", T_U32},
+                 {"uint64_t", T_U64}, {"oi_row_schedule", T_STRUCT}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].name, word) == 0) {
             bool narrows = x->is_narrow && (names[i].t == T_I64 || names[i].t == T_U64);
@@ -139,11 +141,19 @@ bool type_name(const translator *x, const char *word, type *out)
 
 const char *type_text(type t)
 {
-    static const char *const names[T_COUNT] = {
-        [T_VOID] = "void",     [T_BOOL] = "bool",    [T_I8] = "int",    [T_I16] = "int",
-        [T_I32] = "int",       [T_I64] = "int64_t",  [T_U8] = "uint",   [T_U16] = "uint",
-        [T_U32] = "uint",      [T_U64] = "uint64_t", [T_F32] = "float", [T_F64] = "double",
-        [T_STRUCT] = "oi_turn"};
+    static const char *const names[T_COUNT] = {[T_VOID] = "void",
+                                               [T_BOOL] = "bool",
+                                               [T_I8] = "int",
+                                               [T_I16] = "int",
+                                               [T_I32] = "int",
+                                               [T_I64] = "int64_t",
+                                               [T_U8] = "uint",
+                                               [T_U16] = "uint",
+                                               [T_U32] = "uint",
+                                               [T_U64] = "uint64_t",
+                                               [T_F32] = "float",
+                                               [T_F64] = "double",
+                                               [T_STRUCT] = "oi_row_schedule"};
     return names[t];
 }
 
@@ -326,12 +336,12 @@ static const char *function_item(translator *x, const char *as)
     return text("%s %s(%s)\n{\n%s}\n", exact_text(x->f->result), x->f->name, params, x->out);
 }
 
-/* typedef struct oi_turn { float hi, lo; ... } oi_turn; */
+/* typedef struct oi_row_schedule { float hi, lo; ... } oi_row_schedule; */
 static const char *struct_item(translator *x)
 {
-    const char *out = "struct oi_turn {\n";
+    const char *out = "struct oi_row_schedule {\n";
     want(x, "struct");
-    want(x, "oi_turn");
+    want(x, "oi_row_schedule");
     want(x, "{");
     while (!take(x, "}")) {
         type t = wanted_type(x);
@@ -392,7 +402,7 @@ static void translate(translator *x, FILE *out, const char *item, bool is_narrow
         return;
     next(x);
     if (take(x, "typedef")) {
-        put_row(out, "oi_turn", struct_item(x));
+        put_row(out, "oi_row_schedule", struct_item(x));
         return;
     }
     want(x, "static");

@@ -21,7 +21,7 @@ typedef enum type {
     T_U64,
     T_F32,
     T_F64,
-    T_STRUCT, /* the only one: oi_turn */
+    T_STRUCT, /* the only one: oi_row_schedule */
     T_COUNT
 } type;
 

@@ -265,7 +265,7 @@ static value call(translator *x, const char *name)
     return made(f->result, POSTFIX, text("%s(%s)", spelled, args));
 }
 
-/* (oi_turn){.hi = a, .lo = b}: fields in their order. */
+/* (oi_row_schedule){.hi = a, .lo = b}: fields in their order. */
 static value struct_value(translator *x)
 {
     const char *args = "";
@@ -280,7 +280,7 @@ static value struct_value(translator *x)
         take(x, ",");
     }
     want(x, "}");
-    return made(T_STRUCT, POSTFIX, text("oi_turn(%s)", args));
+    return made(T_STRUCT, POSTFIX, text("oi_row_schedule(%s)", args));
 }
 
 static value prefix(translator *x);

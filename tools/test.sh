@@ -105,9 +105,9 @@ ours=(--ignore=tests/conform --ignore=tests/test_layout.py --ignore=tests/test_m
     --ignore=tests/test_passes.py --ignore=tests/test_isa.py --ignore=tests/test_exact.py
     --ignore=tests/test_threads.py --ignore=tests/test_bench.py --ignore=tests/test_half_weights.py
     --ignore=tests/test_arena.py --ignore=tests/test_quick_cc.py
-    --deselect=tests/test_turns.py::test_random_chains_on_a_board
-    --deselect=tests/test_turns.py::test_vectors_in_turns
-    --deselect=tests/test_turns.py::test_parts_of_chains
+    --deselect=tests/test_pipelines.py::test_random_chains_on_a_board
+    --deselect=tests/test_pipelines.py::test_vectors_in_turns
+    --deselect=tests/test_pipelines.py::test_parts_of_chains
     --deselect=tests/test_synth.py::test_instances
     --deselect=tests/test_examples.py::test_package_needs_no_numpy
     --deselect=tests/test_synthfuzz.py::test_a_wrong_program_is_reduced)

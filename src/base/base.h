@@ -233,7 +233,7 @@ oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag
 void oi_folder_remove(const char *dir);               /* with the files in it */
 bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false with errno */
 
-/* -- threads.c -- */
+/* -- partition.c -- */
 
 /* A fixed team of threads (openinfer.h). Tasks are numbered by the plan, not by who runs them. */
 unsigned oi_threads_count(const oi_threads *t); /* 1 for NULL */

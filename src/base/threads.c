@@ -1,4 +1,4 @@
-/* threads.c: a fixed team of threads that take numbered tasks.
+/* partition.c: a fixed team of threads that take numbered tasks.
  *
  * A waiting thread spins for a while before it sleeps: the steps of a program follow each other in
  * microseconds, and waking a sleeper takes longer than most of them. */

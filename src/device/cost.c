@@ -29,7 +29,7 @@ static oi_machine microcontroller(const oi_device_info *t)
 {
     const double ghz = or_else((double)t->mcu.clock_hz, 100e6) * 1e-9;
     const double f32 = t->mcu.fpu == OI_FPU_NONE ? 0.03 : 0.3;
-    oi_machine m = {.threads = 1, .meet_ns = 0, .call_ns = 20 / ghz};
+    oi_machine m = {.threads = 1, .barrier_ns = 0, .call_ns = 20 / ghz};
     for (int i = 0; i < OI_LEVELS; i++)
         m.bytes_per_ns[i] = 2 * ghz;
     m.f32_macs_per_ns = or_else(t->cpu.f32_macs_per_s * 1e-9, f32 * ghz);
@@ -54,7 +54,7 @@ static oi_machine processor(const oi_device_info *t)
     m.tile_macs_per_ns = or_else(t->cpu.tile_macs_per_s * 1e-9, TILES * m.f32_macs_per_ns);
     m.ops_per_ns = v / 4 * ghz;
     m.scalar_ops_per_ns = ghz / 2;
-    m.meet_ns = or_else((double)t->cpu.meet_ns, 256 / ghz);
+    m.barrier_ns = or_else((double)t->cpu.barrier_ns, 256 / ghz);
     m.call_ns = 10;
     return m;
 }
@@ -86,7 +86,7 @@ static double larger(double a, double b)
 
 double oi_cost_time(const oi_machine *m, const oi_work_size *w)
 {
-    const double n = w->is_shared ? m->threads : 1;
+    const double n = w->is_parallel ? m->threads : 1;
     const double alone = (double)w->bytes[OI_LEVEL_MEMORY] / m->bytes_per_ns[OI_LEVEL_MEMORY];
     double reading = larger(alone / n, (double)w->bytes[OI_LEVEL_MEMORY] / m->memory_bytes_per_ns);
     for (int i = 0; i < OI_LEVEL_MEMORY; i++)
@@ -118,9 +118,9 @@ static int64_t stated_or(uint64_t stated, int64_t usual)
 int64_t oi_cost_share(const oi_device_info *t)
 {
     const oi_machine m = oi_cost_machine(t);
-    const double bytes = 2 * SAVES * m.meet_ns * m.bytes_per_ns[OI_LEVEL_L2];
+    const double bytes = 2 * SAVES * m.barrier_ns * m.bytes_per_ns[OI_LEVEL_L2];
     const int64_t usual = m.threads > 1 ? (int64_t)(bytes / sizeof(float) + 0.5) : ALONE;
-    return stated_or(t->tuning.share_elements, usual);
+    return stated_or(t->tuning.partition_elements, usual);
 }
 
 uint64_t oi_cost_elements(const oi_device_info *t, uint64_t macs, bool is_int8)

@@ -1,9 +1,10 @@
 /* cost.h: what work takes on a device, by its description.
  *
  * Recipes and passes ask here how much fits which cache and when sharing pays, instead of holding
- * numbers of one machine. A device file may state what was measured (`cpu.…_per_s`, `cpu.meet_ns`)
- * and the sizes that were found best (`tuning.…`): `openinfer bench --tune` writes such a file.
- * What it does not state is what a usual machine with these instructions does. */
+ * numbers of one machine. A device file may state what was measured (`cpu.…_per_s`,
+ * `cpu.barrier_ns`) and the sizes that were found best (`tuning.…`): `openinfer bench --tune`
+ * writes such a file. What it does not state is what a usual machine with these instructions does.
+ */
 #ifndef OI_COST_H
 #define OI_COST_H
 
@@ -19,7 +20,7 @@ typedef struct oi_machine {
     double memory_bytes_per_ns;      /* that all threads together read from memory */
     double f32_macs_per_ns, int8_macs_per_ns, ops_per_ns, scalar_ops_per_ns; /* of one thread */
     double tile_macs_per_ns; /* of bf16; only where there are tiles */
-    double meet_ns;          /* all threads wait for each other */
+    double barrier_ns;       /* all threads wait for each other */
     double call_ns;          /* a kernel beside its work */
 } oi_machine;
 
@@ -35,7 +36,7 @@ typedef struct oi_work_size {
     bool is_int8;             /* they are of 8-bit integers */
     double percent;           /* of the machine's multiply-accumulates that the body reaches */
     uint64_t ops, scalar_ops; /* element-wise ones, in vectors and one by one */
-    bool is_shared;           /* all threads take part */
+    bool is_parallel;         /* all threads take part */
 } oi_work_size;
 
 /* In ns: the slowest of reading, multiplying and the rest, which run beside each other. */

@@ -38,7 +38,7 @@ static void test_sizes_follow_the_device(void **state)
 {
     (void)state;
     oi_device *d = load("{\"extends\": \"cpu_avx2\", \"cpu\": {\"cache_l1_bytes\": 49152, "
-                        "\"cache_l2_bytes\": 2097152, \"line_bytes\": 128, \"meet_ns\": 1000}}");
+                        "\"cache_l2_bytes\": 2097152, \"line_bytes\": 128, \"barrier_ns\": 1000}}");
     const oi_device_info *t = oi_device_get(d);
     assert_int_equal(oi_cost_unit(t), 32);
     assert_int_equal(oi_cost_gemm_depth(t, 16), 512);
@@ -46,8 +46,9 @@ static void test_sizes_follow_the_device(void **state)
     assert_int_equal(oi_cost_qlinear_bytes(t), 262144);
     assert_int_equal(oi_cost_share(t), 192000); /* 8 * 1000 ns * 96 bytes/ns / 4 */
     oi_device_free(d);
-    d = load("{\"extends\": \"cpu_avx2\", \"tuning\": {\"share_elements\": 5000, \"gemm_depth\": "
-             "128, \"gemm_rows\": 96, \"qlinear_bytes\": 32768, \"sdpa_floats\": 20000}}");
+    d = load(
+        "{\"extends\": \"cpu_avx2\", \"tuning\": {\"partition_elements\": 5000, \"gemm_depth\": "
+        "128, \"gemm_rows\": 96, \"qlinear_bytes\": 32768, \"sdpa_floats\": 20000}}");
     t = oi_device_get(d);
     assert_int_equal(oi_cost_share(t), 5000);
     assert_int_equal(oi_cost_gemm_depth(t, 16), 128);
@@ -71,11 +72,11 @@ static void test_times(void **state)
     assert_int_equal(oi_cost_level(&m, 1u << 30), OI_LEVEL_MEMORY);
     oi_work_size w = {.bytes = {[OI_LEVEL_MEMORY] = 30000000}};
     assert_float_equal(oi_cost_time(&m, &w) - m.call_ns, 1500000, 1); /* alone at 20 GB/s */
-    w.is_shared = true;
+    w.is_parallel = true;
     assert_float_equal(oi_cost_time(&m, &w) - m.call_ns, 1000000, 1); /* both at 30 */
     w = (oi_work_size){.macs = 1000000, .percent = 50};
     assert_float_equal(oi_cost_time(&m, &w) - m.call_ns, 40000, 1);
-    w.is_int8 = w.is_shared = true;
+    w.is_int8 = w.is_parallel = true;
     assert_float_equal(oi_cost_time(&m, &w) - m.call_ns, 10000, 1);
     w.bytes[OI_LEVEL_L2] = 4000000; /* slower than multiplying: that counts alone */
     assert_float_equal(oi_cost_time(&m, &w) - m.call_ns, 20000, 1);
@@ -100,7 +101,7 @@ static void test_microcontroller(void **state)
     const oi_machine m = oi_cost_machine(oi_device_get(d));
     assert_int_equal(m.threads, 1);
     assert_float_equal(m.int8_macs_per_ns, 0.6 * 0.025, 1e-9);
-    oi_work_size w = {.macs = 1000, .is_int8 = true, .is_shared = true};
+    oi_work_size w = {.macs = 1000, .is_int8 = true, .is_parallel = true};
     assert_true(oi_cost_time(&m, &w) > 1000 / 0.015);
     oi_device_free(d);
 }

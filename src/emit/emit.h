@@ -155,7 +155,7 @@ struct oi_nest_printer {
     const char *const *ports; /* by port: what it is called */
     uint32_t n_open;          /* outermost axes whose positions the text around gives */
     const char *const *fns;   /* by oi_fn: how its value is spelled; NULL when there are none */
-    const oi_sharing *split;  /* its axis runs from `first` to `last`; NULL: from end to end */
+    const oi_partition *partition; /* its axis runs from `first` to `last`; NULL: from end to end */
 };
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);

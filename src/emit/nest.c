@@ -8,13 +8,13 @@
 
 static bool is_split(const oi_printing *x, uint32_t axis)
 {
-    return x->p->split && x->p->split->axis == axis;
+    return x->p->partition && x->p->partition->axis == axis;
 }
 
 /* The positions first ... last - 1 of two axes that are counted through. */
 static void open_pair(oi_printing *x, uint32_t a)
 {
-    const bool is_inner = a != x->p->split->axis;
+    const bool is_inner = a != x->p->partition->axis;
     const char *index = x->p->lang->index, *i = oi_place_axis(x, a - is_inner);
     const char *j = oi_place_axis(x, a + !is_inner);
     const long long n = x->n->axes[a + !is_inner].extent;
@@ -32,7 +32,7 @@ static void open_pair(oi_printing *x, uint32_t a)
 static void open_loop(oi_printing *x, uint32_t a)
 {
     const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
-    const oi_sharing *split = x->p->split;
+    const oi_partition *split = x->p->partition;
     if (split && split->is_pair && (a == split->axis || a == split->axis + 1))
         open_pair(x, a);
     else if (is_split(x, a))
@@ -83,7 +83,7 @@ static void print_combine(oi_printing *x, const char *acc, const char *element)
 static void print_elements(oi_printing *x, const char *acc)
 {
     const oi_dtype form = x->n->order.parts ? OI_I16 : oi_form_of(x->n->acc);
-    int64_t n = x->n->order.spells_last ? x->n->axes[x->n->n_axes - 1].extent : 1;
+    int64_t n = x->n->order.unrolls_last ? x->n->axes[x->n->n_axes - 1].extent : 1;
     for (x->round = 0; x->round < n; x->round++) {
         oi_instr_print(x, &x->n->pre, 0, NULL);
         if (acc)
@@ -167,16 +167,16 @@ static void open_asked(oi_printing *x)
     const uint32_t base = (uint32_t)n->pre.n;
     oi_buf b = {0};
     x->early = oi_arena_alloc(x->p->arena, n->pre.n + n->post.n + 1);
-    for (uint32_t i = 0; i < n->order.n_asked; i++)
-        x->early[n->order.asked[i]] = true;
+    for (uint32_t i = 0; i < n->order.n_predicates; i++)
+        x->early[n->order.predicates[i]] = true;
     for (size_t i = n->post.n; i-- > 0;)
         if (x->early[base + i])
             mark_early(x, &n->post.at[i]);
     x->is_early = true;
     oi_instr_print(x, &n->post, base, NULL);
     x->is_early = false;
-    for (uint32_t i = 0; i < n->order.n_asked; i++)
-        oi_buf_printf(&b, "%s%s", i ? " && " : "", x->values[n->order.asked[i]]);
+    for (uint32_t i = 0; i < n->order.n_predicates; i++)
+        oi_buf_printf(&b, "%s%s", i ? " && " : "", x->values[n->order.predicates[i]]);
     oi_out_open(x->p->out, "if (%s)", oi_buf_to_arena(&b, x->p->arena));
 }
 
@@ -195,7 +195,7 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
         oi_out_line(o, "%s n = 0;", x->p->lang->index);
     else
         print_count(x, n_out);
-    if (n->order.n_asked)
+    if (n->order.n_predicates)
         open_asked(x);
     open_loops(x, n_out, n->n_axes);
     if (n->skips && oi_instr_counts(x) && counts_padding(x)) {
@@ -218,7 +218,7 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     if (n->skips)
         oi_out_close(o, "");
     close_loops(x, n_out, n->n_axes);
-    if (n->order.n_asked)
+    if (n->order.n_predicates)
         oi_out_close(o, "");
     if (!n->is_scan)
         oi_instr_print(x, &n->post, (uint32_t)n->pre.n,
@@ -235,12 +235,12 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = oi_instr_type(x, oi_form_of(n->acc)), *index = x->p->lang->index;
-    uint32_t last = n->n_axes - 1 - n->order.spells_last, lanes = n->order.lanes;
+    uint32_t last = n->n_axes - 1 - n->order.unrolls_last, lanes = n->order.lanes;
     const char *k = oi_place_axis(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
     open_loops(x, 0, n_out);
     print_count(x, n_out);
-    if (n->order.n_asked) {
+    if (n->order.n_predicates) {
         oi_out_line(o, "%s acc = %s;", type, oi_instr_init(x));
         open_asked(x);
     }
@@ -266,8 +266,9 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
         print_combine(x, "lane[l]", oi_arena_printf(x->p->arena, "lane[l + %u]", half));
         oi_out_close(o, "");
     }
-    oi_out_line(o, "%s%sacc = lane[0];", n->order.n_asked ? "" : type, n->order.n_asked ? "" : " ");
-    if (n->order.n_asked)
+    oi_out_line(o, "%s%sacc = lane[0];", n->order.n_predicates ? "" : type,
+                n->order.n_predicates ? "" : " ");
+    if (n->order.n_predicates)
         oi_out_close(o, "");
     oi_instr_print(x, &n->post, (uint32_t)n->pre.n, "acc");
     close_loops(x, 0, n_out);
@@ -286,12 +287,12 @@ static void print_strip_sum(oi_printing *x, uint32_t n_out, const char *loop, co
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    const bool is_part = n->axes[n_out - 1].extent > n->order.strip;
+    const bool is_part = n->axes[n_out - 1].extent > n->order.tile;
     const uint32_t first = n->n_axes - n->order.parts;
     const char *part = oi_arena_printf(x->p->arena, "partial%s", acc + strlen("acc"));
     open_loops(x, n_out, first);
     if (n->order.parts) {
-        oi_out_line(o, "%s partial[%u];", oi_instr_type(x, OI_I16), n->order.strip);
+        oi_out_line(o, "%s partial[%u];", oi_instr_type(x, OI_I16), n->order.tile);
         oi_out_line(o, "%s", loop);
         oi_out_line(o, "    %s = 0;", part);
         open_loops(x, first, n->n_axes);
@@ -314,7 +315,7 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = oi_instr_type(x, oi_form_of(n->acc)), *index = x->p->lang->index;
-    uint32_t row = n_out - 1, strip = n->order.strip;
+    uint32_t row = n_out - 1, strip = n->order.tile;
     int64_t all = n->axes[row].extent;
     const char *j = oi_place_axis(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
     open_loops(x, 0, row);
@@ -349,11 +350,11 @@ static void print_abreast(oi_printing *x)
 {
     static const unsigned turns[] = {1u << OI_SOP_LOAD | 1u << OI_SOP_CONST,
                                      1u << OI_SOP_EVAL | 1u << OI_SOP_CONVERT, 1u << OI_SOP_STORE};
-    const uint32_t row = x->n->n_axes - 2, many = x->n->order.abreast;
+    const uint32_t row = x->n->n_axes - 2, many = x->n->order.jam;
     const bool has_rest = is_split(x, row) || x->n->axes[row].extent % many;
     const char *i = oi_place_axis(x, row), *first = is_split(x, row) ? "first" : "0";
     const char *last = is_split(x, row) ? "last" : oi_place_number(x, x->n->axes[row].extent, 0);
-    const char **values[OI_ABREAST];
+    const char **values[OI_MAX_JAM];
     for (uint32_t r = 0; r < many; r++)
         values[r] = oi_arena_alloc(x->p->arena, (x->n->pre.n + 1) * sizeof **values);
     open_loops(x, 0, row);
@@ -377,7 +378,7 @@ static void print_abreast(oi_printing *x)
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 {
     const bool two = n->pre.n > 1 && n->pre.at[n->pre.n - 2].kind == OI_SOP_STORE;
-    oi_printing x = {.p = p, .n = n, .names_all = two || n->order.abreast};
+    oi_printing x = {.p = p, .n = n, .names_all = two || n->order.jam};
     size_t all = n->pre.n + n->post.n + 1;
     uint32_t n_out = 0;
     x.values = oi_arena_alloc(p->arena, all * sizeof *x.values);
@@ -387,13 +388,13 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
     if (n->kind != OI_NEST_MAP) {
         if (n->order.lanes)
             print_lanes(&x, n_out);
-        else if (n->order.strip)
+        else if (n->order.tile)
             print_strip(&x, n_out);
         else
             print_reduce(&x, n_out);
         return;
     }
-    if (n->order.abreast) {
+    if (n->order.jam) {
         print_abreast(&x);
         return;
     }

@@ -68,7 +68,7 @@ const char *oi_place_position(const oi_printing *x, const char *text)
 
 static bool is_spelled(const oi_snest *n, uint32_t a)
 {
-    return n->order.spells_last && a + 1 == n->n_axes;
+    return n->order.unrolls_last && a + 1 == n->n_axes;
 }
 
 /* Whether the nest loops over the axis: one of length 1 has no counter. */
@@ -201,7 +201,7 @@ static const char *ring_text(const oi_printing *x, const oi_sop *op)
         const char *i = oi_place_axis(x, a);
         if (!oi_place_has_loop(x->n, a))
             continue;
-        if (a == OI_FINISH_PLACE)
+        if (a == OI_EPILOGUE_PLACE)
             i = wrapped(x, i, kept);
         add_term(&s, op->at[0].step[a], i);
     }

@@ -194,7 +194,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .name = o->name ? o->name : "model",
                             .diag = diag,
                             .per_node = o->per_node,
-                            .share_all = o->share_all,
+                            .partition_all = o->partition_all,
                             .timed = o->timed,
                             .embeds = embeds(device, o),
                             .skip = o->skip,

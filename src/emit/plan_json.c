@@ -55,7 +55,7 @@ static const char *space_name(oi_space s)
     case OI_SPACE_STATE: return "state";
     case OI_SPACE_ARENA: return "arena";
     case OI_SPACE_LOCAL: return "local";
-    case OI_SPACE_LENT: return "lent";
+    case OI_SPACE_VIEW: return "lent";
     }
     return "none";
 }
@@ -158,7 +158,7 @@ static const char *stmt_name(oi_stmt_kind k)
     case OI_STMT_CACHE: return "cache";
     case OI_STMT_SET: return "set";
     case OI_STMT_LOOP: return "loop";
-    case OI_STMT_TURNS: return "turns";
+    case OI_STMT_PIPELINE: return "pipeline";
     case OI_STMT_BRANCH: return "branch";
     case OI_STMT_YIELD: return "yield";
     case OI_STMT_AWAIT: return "await";
@@ -180,7 +180,7 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
         oi_jsonw_open(w, '{');
-        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_TURNS) {
+        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_PIPELINE) {
             oi_jsonw_key(w, "body");
             put_stmts(w, u, &s->body);
         }
@@ -191,9 +191,9 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
             oi_jsonw_key(w, "node");
             put_node(w, s->node);
         }
-        if (s->turn.most)
-            put_dims(w, "rows", (const int64_t[]){s->turn.base, s->turn.step, s->turn.most}, 3);
-        if (s->kind == OI_STMT_TURNS)
+        if (s->rows.most)
+            put_dims(w, "rows", (const int64_t[]){s->rows.base, s->rows.step, s->rows.most}, 3);
+        if (s->kind == OI_STMT_PIPELINE)
             put_u64(w, "turns", (uint64_t)s->limit);
         oi_jsonw_close(w, '}');
     }

@@ -194,12 +194,12 @@ static inline float oi_erf_f32(float x)
  * x = m * 2^k with an integer m, so only those bits of 2/pi matter that lie below 4 after the
  * multiplication: 96 of them, cut from a table where the exponent says, give 64 bits of the product
  * for every x, however large. */
-typedef struct oi_turn {
+typedef struct oi_row_schedule {
     float hi, lo;
     int32_t part; /* the rest in quarter turns, times 2^32 ... */
     uint32_t low; /* ... and 32 bits more */
     uint32_t quarter;
-} oi_turn;
+} oi_row_schedule;
 
 static const uint32_t oi_two_over_pi[8] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                            0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
@@ -209,7 +209,7 @@ static inline uint32_t oi_cut_two_over_pi(uint32_t at, uint32_t down)
     return (uint32_t)(((uint64_t)oi_two_over_pi[at] << 32 | oi_two_over_pi[at + 1]) >> down);
 }
 
-static inline oi_turn oi_turn_f32(float x)
+static inline oi_row_schedule oi_transpose_f32(float x)
 {
     uint32_t u = oi_bits_f32(x) & 0x7fffffffu, e = u >> 23, m = (u & 0x7fffffu) | 0x800000u;
     e = e < 126 ? 126 : e > 254 ? 254 : e;
@@ -228,14 +228,14 @@ static inline oi_turn oi_turn_f32(float x)
     float lo = coarse * 0x1.fb5444p-24f + fine * 0x1.921fb6p-32f;
     float sum = hi + lo;
     int is_small = u < 0x3f490fdbu; /* pi / 4 */
-    return (oi_turn){.hi = is_small ? oi_float_f32(u) : sum,
-                     .lo = is_small ? 0.0f : lo - (sum - hi),
-                     .part = part,
-                     .low = low << 2,
-                     .quarter = is_small ? 0 : (top + 0x20000000u) >> 30};
+    return (oi_row_schedule){.hi = is_small ? oi_float_f32(u) : sum,
+                             .lo = is_small ? 0.0f : lo - (sum - hi),
+                             .part = part,
+                             .low = low << 2,
+                             .quarter = is_small ? 0 : (top + 0x20000000u) >> 30};
 }
 
-static inline float oi_sin_of_turn(oi_turn t)
+static inline float oi_sin_of_turn(oi_row_schedule t)
 {
     float z = t.hi * t.hi;
     float s = 2.71823719e-06f;
@@ -254,14 +254,14 @@ static inline float oi_sin_of_turn(oi_turn t)
 
 static inline float oi_sin_f32(float x)
 {
-    float r = oi_sin_of_turn(oi_turn_f32(x));
+    float r = oi_sin_of_turn(oi_transpose_f32(x));
     r = oi_float_f32(oi_bits_f32(r) ^ (oi_bits_f32(x) & 0x80000000u));
     return oi_magnitude_f32(x) < INFINITY ? r : NAN;
 }
 
 static inline float oi_cos_f32(float x)
 {
-    oi_turn t = oi_turn_f32(x);
+    oi_row_schedule t = oi_transpose_f32(x);
     t.quarter++;
     float r = oi_sin_of_turn(t);
     return oi_magnitude_f32(x) < INFINITY ? r : NAN;
@@ -269,7 +269,7 @@ static inline float oi_cos_f32(float x)
 
 static inline float oi_tan_f32(float x)
 {
-    oi_turn t = oi_turn_f32(x);
+    oi_row_schedule t = oi_transpose_f32(x);
     double rest = ((double)t.part + (double)t.low * 0x1p-32) * 0x1.921fb54442d18p-32;
     double a = oi_magnitude_f32(x) < 0x1.921fb6p-1f ? (double)t.hi : rest, z = a * a; /* pi / 4 */
     double s = -1.0 / 39916800.0, c = 1.0 / 479001600.0;

@@ -540,7 +540,7 @@ static inline int64_t oi_later(int64_t a, int64_t b)
 }
 
 /* Where a thread's part of an axis begins: whole units, as even as they go. */
-static inline int64_t oi_share(int64_t extent, int64_t unit, int64_t part, int64_t parts)
+static inline int64_t oi_partition_begin(int64_t extent, int64_t unit, int64_t part, int64_t parts)
 {
     int64_t at = (extent + unit - 1) / unit * part / parts * unit;
     return at < extent ? at : extent;

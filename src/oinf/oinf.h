@@ -106,7 +106,7 @@ uint64_t oi_oinf_bad_value(oi_dtype t, const uint8_t *p, uint64_t n_elements);
 oi_status oi_oinf_read_table(oi_model *m, oi_oinf_table t, oi_diag *d);
 oi_status oi_oinf_read_payloads(oi_model *m, oi_diag *d);
 oi_status oi_oinf_check_overlaps(const oi_model *m, oi_diag *d);
-void oi_oinf_lend_quant(oi_model *m); /* quant.c; after the payloads */
+void oi_oinf_view_quant(oi_model *m); /* quant.c; after the payloads */
 oi_status oi_oinf_check_gaps(const oi_model *m, oi_diag *d);
 /* Strict: bool is 0 or 1, t2 is not 10. */
 oi_status oi_oinf_check_values(const oi_model *m, const char *what, const char *name, oi_dtype t,

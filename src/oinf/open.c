@@ -88,7 +88,7 @@ static oi_status read_package(oi_model *m, oi_diag *d)
         OI_TRY(oi_oinf_read_table(m, t, d));
     OI_TRY(oi_oinf_check_overlaps(m, d));
     OI_TRY(oi_oinf_read_payloads(m, d));
-    oi_oinf_lend_quant(m);
+    oi_oinf_view_quant(m);
     if (!m->options.strict)
         return OI_OK;
     m->is_checked = oi_arena_alloc(m->arena, m->n_stored);

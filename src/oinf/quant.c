@@ -25,7 +25,7 @@ static void lend(oi_model *m, const oi_tensor_info *of, const char *suffix, oi_d
                                                  .data_nbytes = 4 * n};
 }
 
-void oi_oinf_lend_quant(oi_model *m)
+void oi_oinf_view_quant(oi_model *m)
 {
     size_t n = m->n[OI_OINF_TENSORS], n_quantised = 0;
     m->n_stored = n;

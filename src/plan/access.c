@@ -15,13 +15,13 @@ typedef struct collecting {
 static uint32_t storage_of(const oi_unit *u, uint32_t tensor)
 {
     const oi_tensor *t = &u->tensors.at[tensor];
-    return t->space == OI_SPACE_LENT ? t->from : tensor;
+    return t->space == OI_SPACE_VIEW ? t->from : tensor;
 }
 
 static bool is_memory(const oi_tensor *t)
 {
     return t->space == OI_SPACE_ARENA || t->space == OI_SPACE_INPUT ||
-           t->space == OI_SPACE_OUTPUT || t->space == OI_SPACE_STATE || t->space == OI_SPACE_LENT;
+           t->space == OI_SPACE_OUTPUT || t->space == OI_SPACE_STATE || t->space == OI_SPACE_VIEW;
 }
 
 /* A plain access to the whole tensor. */
@@ -32,7 +32,7 @@ static oi_touch *put(collecting *c, uint32_t tensor, bool writes)
     oi_touch *t = OI_PUSH(c->u->arena, c->out);
     *t = (oi_touch){.tensor = storage_of(c->u, tensor),
                     .writes = writes,
-                    .by = c->s->is_shared ? OI_BY_ALL : OI_BY_FIRST,
+                    .by = c->s->is_parallel ? OI_BY_ALL : OI_BY_FIRST,
                     .stmt = c->s,
                     .dim = OI_NO_ID};
     return t;
@@ -83,7 +83,7 @@ static void put_ops(collecting *c, const oi_skernel *k, const oi_snest *n, const
         if (!is_access(op) || (op->kind == OI_SOP_STORE) != writes)
             continue;
         oi_touch *t = put(c, k->ports.at[op->port].tensor, writes);
-        if (!t || !k->split.extent || !c->s->is_shared)
+        if (!t || !k->partition.extent || !c->s->is_parallel)
             continue;
         t->by = OI_BY_PARTITION;
         t->kernel = k;
@@ -108,7 +108,7 @@ static void put_nest(collecting *c, const oi_skernel *k, const oi_snest *n)
 static uint32_t dim_of_recipe(const oi_recipe_plan *p, const oi_tensor *t, bool writes)
 {
     const uint32_t dim = writes && !p->is_scattered ? p->split_dim
-                         : p->reads_alike           ? p->read_dim
+                         : p->reads_partitioned     ? p->read_dim
                                                     : OI_NO_ID;
     return dim < t->rank && p->extent > 0 && t->dims[dim] % p->extent == 0 ? dim : OI_NO_ID;
 }
@@ -124,7 +124,7 @@ static void put_recipe(collecting *c, const oi_skernel *k)
             if (p->is_dropped || (writes ? !p->is_written : !is_input))
                 continue;
             oi_touch *t = put(c, p->tensor, writes);
-            if (!t || !k->split.extent || !c->s->is_shared)
+            if (!t || !k->partition.extent || !c->s->is_parallel)
                 continue;
             t->by = OI_BY_PARTITION;
             t->kernel = k;
@@ -154,7 +154,7 @@ static void put_pipeline(collecting *c, const oi_stmt *s)
     const size_t first = c->out->n;
     for (size_t i = 0; i < s->body.n; i++)
         put_kernel(c, &c->u->kernels.at[s->body.at[i].kernel]);
-    for (size_t i = first; s->is_shared && i < c->out->n; i++) {
+    for (size_t i = first; s->is_parallel && i < c->out->n; i++) {
         oi_touch *t = &c->out->at[i];
         t->by = t->writes ? OI_BY_PARTITION : OI_BY_ALL;
         t->is_scattered = t->writes;
@@ -182,7 +182,7 @@ static void put_cache(collecting *c)
         put_port(c, &c->s->b, false);
     if (!reads)
         put_port(c, &c->s->a, true);
-    if (reads && !c->s->lends) /* a view copies nothing: each worker finds its own pointer */
+    if (reads && !c->s->is_view) /* a view copies nothing: each worker finds its own pointer */
         put_port(c, &c->s->b, true);
 }
 
@@ -192,7 +192,7 @@ void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out
     collecting c = {u, graph, n->source->block, s, out};
     switch (s->kind) {
     case OI_STMT_KERNEL: put_kernel(&c, &u->kernels.at[s->kernel]); break;
-    case OI_STMT_TURNS: put_pipeline(&c, s); break;
+    case OI_STMT_PIPELINE: put_pipeline(&c, s); break;
     case OI_STMT_CACHE: put_cache(&c); break;
     case OI_STMT_SET:
         put_value(&c, &s->value);
@@ -261,8 +261,9 @@ static places whole_dim(const oi_tensor *t, uint32_t d)
     return (places){.all = {0, t->dims[d] - 1}};
 }
 
-/* Where worker p's positions begin; the rule of emitted programs (oi_share in kernel/scalar.h). */
-static int64_t begin_of(const oi_sharing *s, int64_t p, int64_t n)
+/* Where worker p's positions begin; the rule of emitted programs (oi_partition_begin in
+ * kernel/scalar.h). */
+static int64_t begin_of(const oi_partition *s, int64_t p, int64_t n)
 {
     const int64_t units = (s->extent + s->unit - 1) / s->unit;
     const int64_t at = units * p / n * s->unit;
@@ -351,7 +352,7 @@ static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, bo
 static void nest_boxes(const oi_touch *x, const oi_tensor *t, int64_t first, int64_t last,
                        boxes *out)
 {
-    const oi_sharing *s = &x->kernel->split;
+    const oi_partition *s = &x->kernel->partition;
     range axes[OI_NEST_AXES];
     for (uint32_t a = 0; a < x->nest->n_axes; a++)
         axes[a] = (range){0, x->nest->axes[a].extent - 1};
@@ -389,8 +390,8 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
         whole_boxes(t, &out);
         return out;
     }
-    const int64_t first = begin_of(&x->kernel->split, p, n);
-    const int64_t last = begin_of(&x->kernel->split, p + 1, n);
+    const int64_t first = begin_of(&x->kernel->partition, p, n);
+    const int64_t last = begin_of(&x->kernel->partition, p + 1, n);
     if (first >= last)
         return out;
     if (x->nest) {
@@ -401,7 +402,7 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
     }
     whole_boxes(t, &out);
     if (x->dim != OI_NO_ID) {
-        const int64_t each = t->dims[x->dim] / x->kernel->split.extent;
+        const int64_t each = t->dims[x->dim] / x->kernel->partition.extent;
         out.at[0][x->dim].all = (range){first * each, last * each - 1};
     }
     return out;
@@ -413,9 +414,9 @@ bool oi_touch_overlap(const oi_unit *u, uint32_t a, uint32_t b)
 {
     const oi_tensor *x = &u->tensors.at[a], *y = &u->tensors.at[b];
     if (a == b)
-        return !x->is_own;
+        return !x->is_private;
     return x->space == OI_SPACE_ARENA && y->space == OI_SPACE_ARENA && x->graph == y->graph &&
-           !x->is_own && !y->is_own && x->offset < y->offset + oi_tensor_bytes(y) &&
+           !x->is_private && !y->is_private && x->offset < y->offset + oi_tensor_bytes(y) &&
            y->offset < x->offset + oi_tensor_bytes(x);
 }
 

@@ -32,7 +32,7 @@ static void make(made *m, const char *text, const char *device)
                      .can = oi_target_c.caps(oi_device_get(m->device)),
                      .name = "test",
                      .diag = d,
-                     .share_all = true};
+                     .partition_all = true};
     m->u.names.arena = m->u.arena;
     assert_int_equal(oi_unit_add_graph(&m->u, m->program, "graph"), OI_OK);
     assert_int_equal(oi_passes_run(&m->u), OI_OK);
@@ -82,13 +82,13 @@ static size_t without_each(made *m, oi_stmts *list)
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *s = &list->at[i];
         n += without_each(m, &s->body);
-        if (!s->waits)
+        if (!s->barrier)
             continue;
-        s->waits = false;
+        s->barrier = false;
         const char *why = oi_plan_check(&m->u).why;
         if (!why)
             fail_msg("without the barrier before statement %zu nothing is wrong", i);
-        s->waits = true;
+        s->barrier = true;
         n++;
     }
     return n;
@@ -163,7 +163,7 @@ static oi_stmt *find(oi_stmts *list, bool (*is)(const oi_stmt *s))
 
 static bool is_cache(const oi_stmt *s)
 {
-    return s->kind == OI_STMT_CACHE && !s->is_shared;
+    return s->kind == OI_STMT_CACHE && !s->is_parallel;
 }
 
 static bool is_loop(const oi_stmt *s)
@@ -179,8 +179,8 @@ static void failing_alone(void **state)
     make(&m, layers, "cpu_avx2");
     oi_stmt *write = find(entry_of(&m), is_cache);
     assert_non_null(write);
-    assert_true(write->is_alone);
-    write->is_alone = false; /* the others do not wait for its end any more */
+    assert_true(write->first_enters);
+    write->first_enters = false; /* the others do not wait for its end any more */
     assert_non_null(oi_plan_check(&m.u).why);
     drop(&m);
 }
@@ -191,7 +191,7 @@ static void barrier_for_one(void **state)
     (void)state;
     made m;
     make(&m, layers, "cpu_avx2");
-    find(entry_of(&m), is_loop)->is_shared = false;
+    find(entry_of(&m), is_loop)->is_parallel = false;
     const char *why = oi_plan_check(&m.u).why;
     assert_non_null(why);
     assert_non_null(strstr(why, "never come"));
@@ -224,15 +224,15 @@ static void partition_of_a_sum(void **state)
     for (size_t i = 0; i < m.u.kernels.n; i++) {
         oi_skernel *k = &m.u.kernels.at[i];
         const oi_snest *last = k->nests.n == 1 ? &k->nests.at[0] : NULL;
-        if (!k->is_used || k->recipe || !k->split.extent || !last ||
+        if (!k->is_used || k->recipe || !k->partition.extent || !last ||
             !last->axes[last->n_axes - 1].is_reduced)
             continue;
-        const oi_sharing right = k->split;
-        k->split.axis = last->n_axes - 1;
-        k->split.extent = last->axes[last->n_axes - 1].extent;
-        k->split.unit = 1;
+        const oi_partition right = k->partition;
+        k->partition.axis = last->n_axes - 1;
+        k->partition.extent = last->axes[last->n_axes - 1].extent;
+        k->partition.unit = 1;
         assert_non_null(strstr(oi_plan_check(&m.u).why, "at once"));
-        k->split = right;
+        k->partition = right;
         n++;
     }
     assert_true(n > 0);
@@ -241,8 +241,9 @@ static void partition_of_a_sum(void **state)
 
 static bool live_together(const oi_tensor *a, const oi_tensor *b)
 {
-    return a->space == OI_SPACE_ARENA && b->space == OI_SPACE_ARENA && !a->is_own && !b->is_own &&
-           a->alive[0] > 0 && b->alive[0] > 0 && /* what may live from the start need not */
+    return a->space == OI_SPACE_ARENA && b->space == OI_SPACE_ARENA && !a->is_private &&
+           !b->is_private && a->alive[0] > 0 &&
+           b->alive[0] > 0 && /* what may live from the start need not */
            a->alive[0] <= b->alive[1] && b->alive[0] <= a->alive[1];
 }
 

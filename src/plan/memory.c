@@ -27,7 +27,7 @@ typedef struct owning {
 static bool is_placed(const owning *x, uint32_t tensor)
 {
     const oi_tensor *t = &x->u->tensors.at[tensor];
-    return t->space == OI_SPACE_ARENA && t->graph == x->graph && !t->is_own;
+    return t->space == OI_SPACE_ARENA && t->graph == x->graph && !t->is_private;
 }
 
 /* -- pieces -- */
@@ -252,7 +252,7 @@ static void check_bounds(owning *x)
         const uint64_t all = t->space == OI_SPACE_ARENA     ? x->u->arena_bytes
                              : t->space == OI_SPACE_WEIGHTS ? x->u->weights_bytes
                                                             : UINT64_MAX;
-        const uint64_t bytes = t->is_own || t->view ? 0 : oi_tensor_bytes(t);
+        const uint64_t bytes = t->is_private || t->view ? 0 : oi_tensor_bytes(t);
         if (all != UINT64_MAX && (bytes > all || t->offset > all - bytes))
             x->v->why = oi_arena_printf(x->u->arena, "'%s' ends beyond its memory", t->name);
     }

@@ -28,7 +28,7 @@ static const char *name_of(const racing *r, const oi_stmt *s)
 {
     if (s->kind == OI_STMT_KERNEL)
         return r->u->kernels.at[s->kernel].name;
-    if (s->kind == OI_STMT_TURNS)
+    if (s->kind == OI_STMT_PIPELINE)
         return r->u->kernels.at[s->body.at[0].kernel].name;
     return s->node ? oi_node_table[s->node->kind].keyword : "a statement";
 }
@@ -121,7 +121,7 @@ static void check_serial(racing *r, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
-        if (s->waits || s->pieces)
+        if (s->barrier || s->chunks)
             refuse(r, s, "waits for workers that never come: one alone runs it");
         check_serial(r, &s->body);
     }
@@ -168,28 +168,28 @@ static bool was_seen(const racing *r, const oi_stmt *s)
 static void run(racing *r, const oi_stmt *s, uint32_t group)
 {
     pending one = {.stmt = s};
-    if (s->is_shared && s->kind != OI_STMT_TURNS)
+    if (s->is_parallel && s->kind != OI_STMT_PIPELINE)
         oi_touch_stmt(r->u, r->graph, s, &one.touches);
     else
         put_all(r, s, &one.touches);
-    if (!s->is_shared)
+    if (!s->is_parallel)
         check_serial(r, &s->body);
     for (size_t i = 0; i < one.touches.n; i++) {
         one.touches.at[i].group = group;
-        if (!s->is_shared)
+        if (!s->is_parallel)
             one.touches.at[i].by = OI_BY_FIRST;
     }
     r->v->accesses += one.touches.n;
-    if (s->is_shared && r->may_have_failed)
+    if (s->is_parallel && r->may_have_failed)
         refuse(r, s, "runs before workers learn that a statement before it failed");
-    if (s->is_shared && s->kind == OI_STMT_KERNEL && r->u->kernels.at[s->kernel].can_fail)
+    if (s->is_parallel && s->kind == OI_STMT_KERNEL && r->u->kernels.at[s->kernel].can_fail)
         refuse(r, s, "may fail for one worker and not for others");
     compare(r, &one.touches, &one.touches);
     for (size_t i = 0; i < r->since.n; i++)
         compare(r, &one.touches, &r->since.at[i].touches);
     if (!was_seen(r, s))
         *OI_PUSH(r->u->arena, &r->since) = one;
-    r->may_have_failed |= !s->is_shared && may_fail(r, s);
+    r->may_have_failed |= !s->is_parallel && may_fail(r, s);
 }
 
 static void walk(racing *r, const oi_stmts *list);
@@ -245,17 +245,17 @@ static size_t walk_while_others_wait(racing *r, const oi_stmts *list, size_t at)
     do {
         run(r, &list->at[at], 0);
         at++;
-    } while (at < list->n && !list->at[at].is_shared && !list->at[at].waits);
+    } while (at < list->n && !list->at[at].is_parallel && !list->at[at].barrier);
     barrier(r);
     return at;
 }
 
 static void check_chunks(racing *r, const oi_stmts *list, size_t at)
 {
-    for (size_t i = at; i < at + list->at[at].pieces; i++) {
+    for (size_t i = at; i < at + list->at[at].chunks; i++) {
         const oi_stmt *s = i < list->n ? &list->at[i] : NULL;
-        if (!s || s->kind != OI_STMT_KERNEL || !s->is_shared ||
-            !r->u->kernels.at[s->kernel].split.extent || (i > at && s->waits))
+        if (!s || s->kind != OI_STMT_KERNEL || !s->is_parallel ||
+            !r->u->kernels.at[s->kernel].partition.extent || (i > at && s->barrier))
             refuse(r, &list->at[at], "is cut into chunks together with what cannot be");
     }
 }
@@ -266,23 +266,23 @@ static void walk(racing *r, const oi_stmts *list)
     uint32_t group = 0;
     for (size_t i = 0; i < list->n && !r->v->why;) {
         const oi_stmt *s = &list->at[i];
-        if (s->waits) {
+        if (s->barrier) {
             r->v->barriers++;
             barrier(r);
         }
-        if (s->waits && s->is_alone && !s->is_shared) {
+        if (s->barrier && s->first_enters && !s->is_parallel) {
             i = walk_while_others_wait(r, list, i);
             continue;
         }
-        if (s->pieces) {
+        if (s->chunks) {
             check_chunks(r, list, i);
-            chunks_end = i + s->pieces;
+            chunks_end = i + s->chunks;
             group = ++r->n_groups;
         }
         run(r, s, i < chunks_end ? group : 0);
-        if (s->is_shared && s->kind == OI_STMT_LOOP)
+        if (s->is_parallel && s->kind == OI_STMT_LOOP)
             walk_loop(r, s);
-        else if (s->is_shared && s->kind == OI_STMT_BRANCH)
+        else if (s->is_parallel && s->kind == OI_STMT_BRANCH)
             walk_branch(r, s->node);
         i++;
     }
@@ -293,8 +293,8 @@ void oi_plan_check_races(oi_unit *u, uint32_t graph, oi_plan_verdict *v)
     racing r = {.u = u, .graph = graph, .v = v};
     const oi_sgraph *g = &u->graphs.at[graph];
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        if (!g->blocks[b].is_shared && g->blocks[b].is_used)
+        if (!g->blocks[b].is_parallel && g->blocks[b].is_used)
             check_serial(&r, &g->blocks[b].stmts);
-    if (g->blocks[g->program->entry].is_shared)
+    if (g->blocks[g->program->entry].is_parallel)
         walk(&r, &g->blocks[g->program->entry].stmts);
 }

@@ -149,7 +149,7 @@ static bool add_fours(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_reci
     oi_packing p = {.name = "fours of 16 filters",
                     .size_bytes = (uint64_t)(fours * sizes[TAPS] + 2 * filters + 1) * 4,
                     .dtype = OI_I32,
-                    .pack = oi_pack_fours};
+                    .pack = oi_pack_dot4};
     memcpy(p.sizes, sizes, sizeof p.sizes);
     return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
@@ -162,7 +162,7 @@ static bool add_deep_fours(const task *t, int64_t filters, int64_t kh, int64_t k
         .sizes = {1, filters, 1, kh * kw, 1, 1, kw, kh * kw, kh * kw, t->in[1].dtype == OI_U8},
         .size_bytes = (uint64_t)((filters + 1) * kh * oi_pack_up(kw, 4) + (2 * filters + 1) * 4),
         .dtype = OI_I32,
-        .pack = oi_pack_deep_fours};
+        .pack = oi_pack_depthwise_dot4};
     return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
 
@@ -192,7 +192,7 @@ static void add_tensors(const task *t, bool has_bias, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     if (t->kind == NONE) {
         oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
-        oi_recipe_arg_add(out, OI_ARG_FINISH, 0);
+        oi_recipe_arg_add(out, OI_ARG_EPILOGUE, 0);
         return;
     }
     add_input(t->x_zero, out);
@@ -242,8 +242,8 @@ static void set_rows(const task *t, const oi_conv_call *c, oi_recipe_plan *out)
 {
     if (t->kind != NONE)
         return;
-    out->finish[0] = 1;
-    out->finish[1] = 2;
+    out->epilogue[0] = 1;
+    out->epilogue[1] = 2;
     out->row_dim = t->in[0].rank == 4 ? 2 : 0;
     out->row_step = c->y.stride;
     out->row_from = -c->y.before;
@@ -358,7 +358,7 @@ static bool plan_windows(const task *t, oi_conv_call *c, int64_t groups, int64_t
 
 /* -- where four bytes are multiplied at once -- */
 
-/* How a band is laid out: fours.h. */
+/* How a band is laid out: dot4.h. */
 typedef struct fours {
     int64_t each, phases, pitch, blocks, deep, plane, band, line, is_flat;
 } fours;
@@ -413,7 +413,7 @@ static bool plan_fours(const task *t, oi_conv_call c, int64_t groups, oi_recipe_
         return false;
     out->percent = has_tiles ? TILES_PERCENT : FOURS_PERCENT;
     share(t->rc, &c, groups, 16, out);
-    out->function = t->kind == NONE ? "oi_fours_conv" : "oi_fours_qconv";
+    out->function = t->kind == NONE ? "oi_dot4_conv" : "oi_dot4_qconv";
     add_tensors(t, true, out);
     oi_recipe_scratch_add(out, "strip", OI_I32, s.plane * groups * s.blocks * s.deep + 32);
     oi_recipe_scratch_add(out, "line", OI_I32, c.x.stride * s.pitch + 16);
@@ -472,7 +472,7 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
     if (rows * pitch > SCRATCH || numbers > SCRATCH / 2 ||
         !add_deep_fours(t, c->m, c->y.kernel, c->x.kernel, out))
         return false;
-    out->function = t->kind == NONE ? "oi_fours_conv_deep" : "oi_fours_qconv_deep";
+    out->function = t->kind == NONE ? "oi_dot4_conv_deep" : "oi_dot4_qconv_deep";
     out->percent = DEEP_FOURS_PERCENT;
     out->extent = c->m;
     out->unit = 1;
@@ -570,10 +570,10 @@ static bool plan_dense_fours(const task *t, int64_t rows, int64_t k, int64_t m, 
                               t->in[1].dtype == OI_U8},
                     .size_bytes = (uint64_t)(oi_pack_up(m, 32) * steps + 2 * m + 1) * 4,
                     .dtype = OI_I32,
-                    .pack = oi_pack_dense_fours};
+                    .pack = oi_pack_dense_dot4};
     if (!count_zeros(t, m, &p.sizes[ZEROS]) || !add_packings(t, m, p, out))
         return false;
-    out->function = t->kind == NONE ? "oi_fours_matmul" : "oi_fours_qmatmul";
+    out->function = t->kind == NONE ? "oi_dot4_matmul" : "oi_dot4_qmatmul";
     out->percent = oi_recipe_height(t->rc->target, "amx") ? TILES_PERCENT : FOURS_PERCENT;
     out->unit = 32;
     out->streams = steps * 4;
@@ -603,8 +603,8 @@ static bool plan_matmul(task t, bool is_turned, oi_recipe_plan *out)
         return false;
     out->extent = m;
     out->split_dim = t.q.out[0].rank - 1;
-    out->finish[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
-    out->finish[1] = t.kind == NONE ? t.q.out[0].rank : 0;
+    out->epilogue[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
+    out->epilogue[1] = t.kind == NONE ? t.q.out[0].rank : 0;
     oi_recipe_plan other = *out;
     if (plan_dense_fours(&t, rows, k, m, step, is_turned, &other)) {
         *out = other;

@@ -69,8 +69,9 @@ static inline __attribute__((always_inline)) void oi_bytes_lay(const void *row, 
 /* -- six places and 2 OI_VF filters -- */
 
 /* A place meets OI_VF filters, or twice as many. */
-static inline __attribute__((always_inline)) void oi_bytes_meet(const int16_t *x, oi_vi a, oi_vi b,
-                                                                int64_t vectors, oi_vi s[2])
+static inline __attribute__((always_inline)) void oi_bytes_multiply(const int16_t *x, oi_vi a,
+                                                                    oi_vi b, int64_t vectors,
+                                                                    oi_vi s[2])
 {
     const oi_vi two = oi_vi_four((const int8_t *)x);
     s[0] = oi_vi_dot_i16(s[0], a, two);
@@ -93,17 +94,17 @@ static inline __attribute__((always_inline)) void oi_bytes_six(
             const int64_t at = y * step_y + x * step_x;
             for (int64_t i = at; i < at + 2 * pairs; i += 2, w += vectors * 2 * OI_VF) {
                 const oi_vi a = oi_vi_load(w), b = vectors == 2 ? oi_vi_load(w + 2 * OI_VF) : a;
-                oi_bytes_meet(p[0] + i, a, b, vectors, s);
+                oi_bytes_multiply(p[0] + i, a, b, vectors, s);
                 if (n > 1)
-                    oi_bytes_meet(p[1] + i, a, b, vectors, s + 2);
+                    oi_bytes_multiply(p[1] + i, a, b, vectors, s + 2);
                 if (n > 2)
-                    oi_bytes_meet(p[2] + i, a, b, vectors, s + 4);
+                    oi_bytes_multiply(p[2] + i, a, b, vectors, s + 4);
                 if (n > 3)
-                    oi_bytes_meet(p[3] + i, a, b, vectors, s + 6);
+                    oi_bytes_multiply(p[3] + i, a, b, vectors, s + 6);
                 if (n > 4)
-                    oi_bytes_meet(p[4] + i, a, b, vectors, s + 8);
+                    oi_bytes_multiply(p[4] + i, a, b, vectors, s + 8);
                 if (n > 5)
-                    oi_bytes_meet(p[5] + i, a, b, vectors, s + 10);
+                    oi_bytes_multiply(p[5] + i, a, b, vectors, s + 10);
             }
         }
     for (int64_t i = 0; i < 2 * n; i++)
@@ -134,7 +135,7 @@ static inline __attribute__((always_inline)) void oi_bytes_rows(
 
 /* Sums (places, 2 OI_VF) of the filters from f on become rows of places, and are finished,
  * `line` of them at a time: a row of the result, or all. */
-static inline __attribute__((always_inline)) void oi_bytes_turn(
+static inline __attribute__((always_inline)) void oi_bytes_transpose(
     const int32_t *restrict sums, int32_t *restrict lines, oi_bytes_finish *finish,
     void *const *ports, int64_t batch, int64_t f, int64_t filters, int64_t place, int64_t n,
     int64_t line)
@@ -216,8 +217,9 @@ static inline __attribute__((always_inline)) void oi_bytes_windows(
                     else
                         oi_bytes_block(strip + g * c, w, sums, n * out_width, most, 1, out_width,
                                        down, stride_x * all, runs_y, runs_x, step_y, step_x, pairs);
-                    oi_bytes_turn(sums, lines, finish, ports, b, g * m + f, filters, y * out_width,
-                                  n * out_width, in_turns ? out_width : n * out_width);
+                    oi_bytes_transpose(sums, lines, finish, ports, b, g * m + f, filters,
+                                       y * out_width, n * out_width,
+                                       in_turns ? out_width : n * out_width);
                 }
         }
 }

@@ -2,8 +2,8 @@
 
 #include "recipe/bytes.h"
 #if defined(__AVX512VNNI__)
-#include "recipe/avx512vnni/fdeep.h"
-#include "recipe/avx512vnni/fdense.h"
+#include "recipe/avx512vnni/dot4_depthwise.h"
+#include "recipe/avx512vnni/dot4_gemm.h"
 #define HAS_FOURS true
 #else
 #define HAS_FOURS false
@@ -14,8 +14,10 @@ static const char *last_body;
 /* Whether that was a body of bytes, or of fours of them, whose name begins so. */
 static bool was(const char *name)
 {
-    return (strncmp(last_body, "oi_bytes_", 9) == 0 || strncmp(last_body, "oi_fours_", 9) == 0) &&
-           strncmp(last_body + 9, name, strlen(name)) == 0;
+    const size_t prefix = strncmp(last_body, "oi_dot4_", 8) == 0    ? 8
+                          : strncmp(last_body, "oi_bytes_", 9) == 0 ? 9
+                                                                    : 0;
+    return prefix && strncmp(last_body + prefix, name, strlen(name)) == 0;
 }
 
 static void put(void *const *ports, int64_t at, int64_t filter, int32_t sum)
@@ -46,27 +48,27 @@ static void finish_dense(void *const *ports, int64_t batch, int64_t filter, int6
 #if defined(__AVX512VNNI__)
 static bool fours_body(const char *function, const trial_arg *a)
 {
-    if (strcmp(function, "oi_fours_conv") == 0)
-        oi_fours_conv(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out,
-                      a[6].out, N4(7), N4(11), N4(15), N4(19), N4(23), N4(27), N4(31), a[35].n,
-                      a[36].n, a[37].n);
-    else if (strcmp(function, "oi_fours_qconv") == 0)
-        oi_fours_qconv(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
-                       a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23), N4(27),
-                       N4(31), N4(35), N4(39), a[43].n, a[44].n, a[45].n, a[46].n);
-    else if (strcmp(function, "oi_fours_conv_deep") == 0)
-        oi_fours_conv_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out,
-                           a[6].out, N4(7), N4(11), N4(15), N4(19), N4(23), N4(27));
-    else if (strcmp(function, "oi_fours_qconv_deep") == 0)
-        oi_fours_qconv_deep(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out,
-                            a[7].out, a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23),
-                            N4(27), N4(31), N4(35), a[39].n);
-    else if (strcmp(function, "oi_fours_matmul") == 0)
-        oi_fours_matmul(a[0].in, a[1].in, finish_dense, a[2].in, a[3].out, a[4].out, a[5].out,
-                        a[6].out, N4(7), N4(11));
-    else if (strcmp(function, "oi_fours_qmatmul") == 0)
-        oi_fours_qmatmul(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].out, a[6].out, a[7].out,
-                         a[8].out, a[9].out, N4(10), N4(14), N4(18));
+    if (strcmp(function, "oi_dot4_conv") == 0)
+        oi_dot4_conv(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out,
+                     N4(7), N4(11), N4(15), N4(19), N4(23), N4(27), N4(31), a[35].n, a[36].n,
+                     a[37].n);
+    else if (strcmp(function, "oi_dot4_qconv") == 0)
+        oi_dot4_qconv(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
+                      a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23), N4(27), N4(31),
+                      N4(35), N4(39), a[43].n, a[44].n, a[45].n, a[46].n);
+    else if (strcmp(function, "oi_dot4_conv_deep") == 0)
+        oi_dot4_conv_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out,
+                          a[6].out, N4(7), N4(11), N4(15), N4(19), N4(23), N4(27));
+    else if (strcmp(function, "oi_dot4_qconv_deep") == 0)
+        oi_dot4_qconv_deep(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
+                           a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23), N4(27),
+                           N4(31), N4(35), a[39].n);
+    else if (strcmp(function, "oi_dot4_matmul") == 0)
+        oi_dot4_matmul(a[0].in, a[1].in, finish_dense, a[2].in, a[3].out, a[4].out, a[5].out,
+                       a[6].out, N4(7), N4(11));
+    else if (strcmp(function, "oi_dot4_qmatmul") == 0)
+        oi_dot4_qmatmul(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].out, a[6].out, a[7].out,
+                        a[8].out, a[9].out, N4(10), N4(14), N4(18));
     else
         return false;
     return true;
@@ -269,7 +271,7 @@ static void test_fours(void **state)
     for (size_t i = 0; i < OI_COUNT(settings); i++)
         for (int kind = 0; kind < 16; kind++) {
             run_scaled(&settings[i], kind, kind & 1 ? 5e-5f : 2.5f, i);
-            assert_true(!HAS_FOURS || strncmp(last_body, "oi_fours_", 9) == 0);
+            assert_true(!HAS_FOURS || strncmp(last_body, "oi_dot4_", 8) == 0);
             if (!(kind & 4))
                 run_integer(&settings[i], kind, i);
         }

@@ -155,7 +155,7 @@ void oi_conv_add_share(oi_recipe_plan *out, int64_t rows, int64_t m, int64_t sha
         out->extent = rows;
         out->unit = shared;
         out->streams = 0;
-        out->lays_out = false;
+        out->repacks_input = false;
     }
 }
 
@@ -262,7 +262,7 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
     out->percent = is_deep ? DEEP_PERCENT : 0;
-    out->lays_out = !is_deep;
+    out->repacks_input = !is_deep;
     if (groups == 1)
         pack_filters(rc, c, high, out);
     add_tensors(c, out);
@@ -351,7 +351,7 @@ static bool plan_points_across(const oi_recipe_call *rc, const call *c, int64_t 
     if (c->c > SCRATCH / lanes)
         return false;
     out->function = "oi_conv_points_across";
-    out->lays_out = true;
+    out->repacks_input = true;
     pack_filters(rc, c, 2 * lanes, out);
     add_tensors(c, out);
     oi_recipe_scratch_add(out, "strip", OI_F32, c->c * lanes);
@@ -369,7 +369,7 @@ static bool plan_across(const oi_recipe_call *rc, const call *c, int64_t lanes, 
     if (band == 0)
         return false;
     out->function = "oi_conv_dense_across";
-    out->lays_out = true;
+    out->repacks_input = true;
     pack_filters(rc, c, 2 * lanes, out);
     add_tensors(c, out);
     oi_recipe_scratch_add(out, "strip", OI_F32, c->c * apart);
@@ -390,12 +390,12 @@ static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_pla
     if (c->places > SCRATCH / c->k || c->places > SCRATCH / c->m ||
         (!is_weight && c->k > SCRATCH / (2 * lanes)))
         return false;
-    out->function = is_weight ? "oi_conv_few" : "oi_conv_few_two";
+    out->function = is_weight ? "oi_conv_lanes" : "oi_conv_lanes_two";
     out->n_packings = is_weight;
     if (is_weight)
         oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, 2 * lanes);
     add_tensors(c, out);
-    out->lays_out = true;
+    out->repacks_input = true;
     oi_recipe_scratch_add(out, "windows", OI_F32, c->places * c->k);
     oi_recipe_scratch_add(out, "sums", OI_F32, c->places * c->m);
     if (!is_weight)

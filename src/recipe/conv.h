@@ -645,8 +645,9 @@ static inline void oi_conv_windows(const float *restrict x, float *restrict rows
 }
 
 /* What comes out of a batch's sums. */
-static inline void oi_conv_turn(const float *restrict sums, float *restrict out, int64_t n,
-                                int64_t m, int64_t first, int64_t last, float least, float most)
+static inline void oi_conv_transpose_tile(const float *restrict sums, float *restrict out,
+                                          int64_t n, int64_t m, int64_t first, int64_t last,
+                                          float least, float most)
 {
     for (int64_t f = first; f < last; f++)
         for (int64_t p = 0; p < n; p++) {
@@ -657,7 +658,7 @@ static inline void oi_conv_turn(const float *restrict sums, float *restrict out,
 
 /* Filters as panels of columns; windows: room for those of a batch, sums: for its results. The
  * filters first ... last - 1. */
-static inline __attribute__((always_inline)) void oi_conv_few(
+static inline __attribute__((always_inline)) void oi_conv_lanes(
     const float *restrict x, const void *restrict packed, const float *restrict bias,
     float *restrict out, float *restrict windows, float *restrict sums, int64_t batches, int64_t c,
     int64_t height, int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh,
@@ -671,16 +672,16 @@ static inline __attribute__((always_inline)) void oi_conv_few(
         oi_conv_windows(x + b * c * height * width, windows, c, height, width, out_height,
                         out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left);
         if (n < 6)
-            oi_gemm_few(windows, w, has_bias ? bias : NULL, sums, n, m, k, k, 1, first, last);
+            oi_gemm_rows(windows, w, has_bias ? bias : NULL, sums, n, m, k, k, 1, first, last);
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, NULL, n, m, k, k, 1, 0, 0, 1, 0, n,
                     OI_GEMM_DEPTH, first, last);
-        oi_conv_turn(sums, out + b * m * n, n, m, first, last, least, most);
+        oi_conv_transpose_tile(sums, out + b * m * n, n, m, first, last, least, most);
     }
 }
 
 /* The same for filters (m, k) that are no weights; room: for panels of them. */
-static inline __attribute__((always_inline)) void oi_conv_few_two(
+static inline __attribute__((always_inline)) void oi_conv_lanes_two(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict windows, float *restrict sums, float *restrict room,
     int64_t batches, int64_t c, int64_t height, int64_t width, int64_t m, int64_t out_height,
@@ -693,12 +694,12 @@ static inline __attribute__((always_inline)) void oi_conv_few_two(
         oi_conv_windows(x + b * c * height * width, windows, c, height, width, out_height,
                         out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left);
         if (n < 6)
-            oi_gemm_few_two(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k,
-                            first, last);
+            oi_gemv_packed_two(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k,
+                               first, last);
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k, 0, 0, n,
                     OI_GEMM_DEPTH, first, last);
-        oi_conv_turn(sums, out + b * m * n, n, m, first, last, least, most);
+        oi_conv_transpose_tile(sums, out + b * m * n, n, m, first, last, least, most);
     }
 }
 

@@ -37,15 +37,16 @@ static void body(const char *function, const trial_arg *a)
                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
                      a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n, a[25].n,
                      a[26].n, a[27].n, a[28].n, a[29].real, a[30].real);
-    else if (strcmp(function, "oi_conv_few") == 0)
-        oi_conv_few(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n, a[8].n,
-                    a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
-                    a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].real, a[25].real);
-    else if (strcmp(function, "oi_conv_few_two") == 0)
-        oi_conv_few_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, a[7].n,
-                        a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
-                        a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
-                        a[24].n, a[25].real, a[26].real);
+    else if (strcmp(function, "oi_conv_lanes") == 0)
+        oi_conv_lanes(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n,
+                      a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
+                      a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].real,
+                      a[25].real);
+    else if (strcmp(function, "oi_conv_lanes_two") == 0)
+        oi_conv_lanes_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, a[7].n,
+                          a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                          a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
+                          a[24].n, a[25].real, a[26].real);
     else
         fail_msg("%s is not tested", function);
 }
@@ -87,8 +88,8 @@ static void run(const setting *s, bool is_weight, uint64_t seed)
     last_body = NULL;
     bool takes = trial_end(&t, OI_F32, 2 + n, out, body);
     assert_int_equal(takes, s->body != NULL);
-    if (takes && strcmp(s->body, "oi_conv_few") == 0 && !is_weight)
-        assert_string_equal(last_body, "oi_conv_few_two");
+    if (takes && strcmp(s->body, "oi_conv_lanes") == 0 && !is_weight)
+        assert_string_equal(last_body, "oi_conv_lanes_two");
     else if (takes && strncmp(last_body, s->body, strlen(s->body)) != 0) /* or ..._across */
         fail_msg("%s takes what is for %s", last_body, s->body);
 }
@@ -138,11 +139,11 @@ static void test_settings(void **state)
         {"oi_conv_deep", 2, 2, 3, 6, 3, {5, 41}, {3, 4}, {2, 3}, {5, 2, 4, 2}, {3, 5}, true},
         {"oi_conv_deep", 1, 1, 5, 5, 5, {64}, {3}, {1}, {16, 0}, {8}, false},
         /* few places */
-        {"oi_conv_few", 1, 1, 1, 258, 1, {640}, {256}, {128}, {0, 0}, {1}, false},
-        {"oi_conv_few", 1, 1, 29, 33, 1, {4}, {3}, {1}, {1, 1}, {1}, true},
-        {"oi_conv_few", 2, 2, 6, 17, 1, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_few", 2, 1, 4, 3, 1, {9, 13}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
-        {"oi_conv_few", 2, 1, 40, 10, 1, {1, 1}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+        {"oi_conv_lanes", 1, 1, 1, 258, 1, {640}, {256}, {128}, {0, 0}, {1}, false},
+        {"oi_conv_lanes", 1, 1, 29, 33, 1, {4}, {3}, {1}, {1, 1}, {1}, true},
+        {"oi_conv_lanes", 2, 2, 6, 17, 1, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+        {"oi_conv_lanes", 2, 1, 4, 3, 1, {9, 13}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
+        {"oi_conv_lanes", 2, 1, 40, 10, 1, {1, 1}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
         {NULL, 2, 1, 4, 4, 2, {9, 3}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
     };
     for (size_t i = 0; i < OI_COUNT(settings); i++) {

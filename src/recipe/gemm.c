@@ -177,13 +177,13 @@ static void plan_weights(const oi_product *p, int64_t width, oi_recipe_plan *out
     add_sizes(out, sizes, OI_COUNT(sizes));
 }
 
-/* Rows too few for a tile: b is read as it lies (few.h). */
+/* Rows too few for a tile: b is read as it lies (gemv.h). */
 static bool plan_few(const oi_product *p, oi_recipe_plan *out)
 {
     const bool is_row_wise = p->b.column_step == 1;
     if (p->b.rows * p->b.columns < SMALL || (!is_row_wise && p->a.column_step != 1))
         return false;
-    out->function = p->stack > 1 ? "oi_few_stack" : "oi_few";
+    out->function = p->stack > 1 ? "oi_gemv_stack" : "oi_gemv";
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_IN, 1);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);

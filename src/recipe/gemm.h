@@ -129,8 +129,8 @@ static inline void oi_gemm_put(float *restrict out, oi_vf left, oi_vf right,
 }
 
 /* OI_VF vectors `from_step` apart become columns, each `to_step` from the one before. */
-static inline void oi_gemm_turn(const float *restrict from, int64_t from_step, float *restrict to,
-                                int64_t to_step)
+static inline void oi_gemm_transpose(const float *restrict from, int64_t from_step,
+                                     float *restrict to, int64_t to_step)
 {
     oi_vf v[OI_VF];
     for (int64_t i = 0; i < OI_VF; i++)
@@ -150,8 +150,8 @@ static inline void oi_gemm_pack_one(const float *restrict b, int64_t b_k, int64_
         oi_vf_store(panel + OI_VF, oi_vf_load(b + i * b_k + OI_VF));
     }
     for (; b_k == 1 && columns == 2 * OI_VF && i + OI_VF <= k; i += OI_VF) {
-        oi_gemm_turn(b + i, b_n, panel, 2 * OI_VF);
-        oi_gemm_turn(b + i + OI_VF * b_n, b_n, panel + OI_VF, 2 * OI_VF);
+        oi_gemm_transpose(b + i, b_n, panel, 2 * OI_VF);
+        oi_gemm_transpose(b + i + OI_VF * b_n, b_n, panel + OI_VF, 2 * OI_VF);
         panel += 2 * OI_VF * OI_VF;
     }
     for (; i < k; i++)
@@ -185,7 +185,7 @@ static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_
     for (; a_k != 1 && a_row == 1 && i + OI_VF <= rows; i += OI_VF) {
         int64_t j = 0;
         for (; j + OI_VF <= k; j += OI_VF)
-            oi_gemm_turn(a + i + j * a_k, a_k, part + i * OI_GEMM_DEPTH + j, OI_GEMM_DEPTH);
+            oi_gemm_transpose(a + i + j * a_k, a_k, part + i * OI_GEMM_DEPTH + j, OI_GEMM_DEPTH);
         for (; j < k; j++)
             for (int64_t r = i; r < i + OI_VF; r++)
                 part[r * OI_GEMM_DEPTH + j] = a[r + j * a_k];
@@ -340,7 +340,7 @@ static inline __attribute__((always_inline)) void oi_gemm_four(const float *cons
 }
 
 /* A few rows of a times a panel, four at a time, a last one alone. */
-static inline __attribute__((always_inline)) void oi_gemm_few_panel(
+static inline __attribute__((always_inline)) void oi_gemv_packed_panel(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k,
     int64_t columns)
@@ -360,18 +360,18 @@ static inline __attribute__((always_inline)) void oi_gemm_few_panel(
 }
 
 /* A few rows of a times packed b. */
-static inline __attribute__((always_inline)) void oi_gemm_few(
+static inline __attribute__((always_inline)) void oi_gemm_rows(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t first,
     int64_t last)
 {
     for (int64_t j = first; j < last; j += 2 * OI_VF)
-        oi_gemm_few_panel(a, b + j * k, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k,
-                          n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
+        oi_gemv_packed_panel(a, b + j * k, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k,
+                             n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
 }
 
 /* The same for a b that is no weight; room: for a panel. */
-static inline __attribute__((always_inline)) void oi_gemm_few_two(
+static inline __attribute__((always_inline)) void oi_gemv_packed_two(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, float *restrict room, int64_t m, int64_t n, int64_t k, int64_t a_row,
     int64_t a_k, int64_t b_k, int64_t b_n, int64_t first, int64_t last)
@@ -379,7 +379,8 @@ static inline __attribute__((always_inline)) void oi_gemm_few_two(
     for (int64_t j = first; j < last; j += 2 * OI_VF) {
         const int64_t columns = n - j < 2 * OI_VF ? n - j : 2 * OI_VF;
         oi_gemm_pack(b + j * b_n, b_k, b_n, k, columns, room);
-        oi_gemm_few_panel(a, room, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k, columns);
+        oi_gemv_packed_panel(a, room, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k,
+                             columns);
     }
 }
 
@@ -439,7 +440,7 @@ static inline __attribute__((always_inline)) void oi_gemm_weights(
 {
     const float *b = packed;
     if (m < 6)
-        oi_gemm_few(a, b, NULL, out, m, n, k, a_row, a_k, first, last);
+        oi_gemm_rows(a, b, NULL, out, m, n, k, a_row, a_k, first, last);
     else
         oi_gemm(a, b, NULL, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
 }
@@ -452,7 +453,7 @@ static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
 {
     const float *b = packed;
     if (m < 6)
-        oi_gemm_few(a, b, bias, out, m, n, k, a_row, a_k, first, last);
+        oi_gemm_rows(a, b, bias, out, m, n, k, a_row, a_k, first, last);
     else
         oi_gemm(a, b, bias, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
 }

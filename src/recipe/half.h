@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void oi_half_one(const float *restr
 }
 
 /* Rows one after the other. */
-static inline __attribute__((always_inline)) void oi_half_few(
+static inline __attribute__((always_inline)) void oi_half_gemv(
     const float *restrict a, const uint16_t *restrict b, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t form, int64_t first, int64_t last)
 {
@@ -74,7 +74,7 @@ static inline __attribute__((always_inline)) void oi_half_few(
 }
 
 /* Some panels as floats, then rows six at a time. */
-static inline __attribute__((always_inline)) void oi_half_many(
+static inline __attribute__((always_inline)) void oi_half_tiles(
     const float *restrict a, const uint16_t *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t form, int64_t rows,
     int64_t depth, int64_t first, int64_t last)
@@ -114,9 +114,9 @@ static inline __attribute__((always_inline)) void oi_half_gemm(
     if (a_form)
         oi_half_widen(a, m * k, a_form, room);
     if (m < 6)
-        oi_half_few(x, packed, y, m, n, k, a_row, a_k, b_form, first, last);
+        oi_half_gemv(x, packed, y, m, n, k, a_row, a_k, b_form, first, last);
     else
-        oi_half_many(x, packed, y, panels, m, n, k, a_row, a_k, b_form, rows, depth, first, last);
+        oi_half_tiles(x, packed, y, panels, m, n, k, a_row, a_k, b_form, rows, depth, first, last);
     for (int64_t i = 0; out_form && i < m; i++)
         for (int64_t j = first; j < last; j++)
             rounded[i * n + j] = out_form == OI_HALF_F16 ? oi_near_f16_f32(y[i * n + j])

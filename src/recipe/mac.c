@@ -91,7 +91,7 @@ static void add_arguments(oi_recipe_plan *out, const char *scratch, int64_t coun
     out->scratch[0].count = count;
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
-    oi_recipe_arg_add(out, OI_ARG_FINISH, 0);
+    oi_recipe_arg_add(out, OI_ARG_EPILOGUE, 0);
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
     for (size_t i = 0; i < n; i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
@@ -172,8 +172,8 @@ bool oi_recipe_mac_conv(const oi_recipe_call *rc, oi_recipe_plan *out)
     if (!takes(rc) || !oi_conv_call_set(rc->q, &c) || c.k > MOST_PRODUCTS || c.y.dilation != 1 ||
         c.x.dilation != 1)
         return false;
-    out->finish[0] = 1;
-    out->finish[1] = 2;
+    out->epilogue[0] = 1;
+    out->epilogue[1] = 2;
     if (group == 1)
         return plan_all(rc, &c, out);
     return group == c.c && plan_deep(rc, &c, out);
@@ -195,8 +195,8 @@ bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
     set_filters(&out->packings[0], (int64_t[OI_PACK_SIZES]){m, 1, k, 1, k, pitch / 4, 1, m});
     out->function = "oi_mac_dense";
     out->in_place = k == m;
-    out->finish[0] = c->q->out[0].rank - 1;
-    out->finish[1] = c->q->out[0].rank;
+    out->epilogue[0] = c->q->out[0].rank - 1;
+    out->epilogue[1] = c->q->out[0].rank;
     const int64_t sizes[] = {rows, k, m, pitch};
     add_arguments(out, "strip", (rows > 1 ? 2 : 1) * pitch, sizes, OI_COUNT(sizes));
     return true;

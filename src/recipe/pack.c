@@ -1,5 +1,5 @@
 /* pack.c: filters and matrices of bytes in the orders that the bodies of bytes.h and of
- * avx512vnni/fours.h stream them in. */
+ * avx512vnni/dot4.h stream them in. */
 #include "recipe/pack.h"
 
 static int32_t byte_of(const void *p, int64_t i, bool is_unsigned)
@@ -58,7 +58,7 @@ static void pack_totals(const oi_packing *p, const void *const *in, int32_t *to)
 /* For 16 filters the fours of `sizes[PAIRS]` planes at a time, tap by tap, as the instruction has
  * them, with signs; filters side by side, or with tiles planes.
  * Then their totals. */
-void oi_pack_fours(const oi_packing *p, const void *const *in, void *out)
+void oi_pack_dot4(const oi_packing *p, const void *const *in, void *out)
 {
     const int64_t *n = p->sizes, deep = n[PAIRS], planes = n[RUNS] * deep;
     uint8_t *to = out;
@@ -78,7 +78,7 @@ void oi_pack_fours(const oi_packing *p, const void *const *in, void *out)
 }
 
 /* For 32 columns the planes of a matrix' fours, without signs; then totals. */
-void oi_pack_dense_fours(const oi_packing *p, const void *const *in, void *out)
+void oi_pack_dense_dot4(const oi_packing *p, const void *const *in, void *out)
 {
     const int64_t *n = p->sizes, planes = n[PAIRS];
     uint8_t *to = out;
@@ -112,7 +112,7 @@ void oi_pack_rows(const oi_packing *p, const void *const *in, void *out)
 }
 
 /* Rows of every filter in fours, with signs; those of a filter of ones; then totals. */
-void oi_pack_deep_fours(const oi_packing *p, const void *const *in, void *out)
+void oi_pack_depthwise_dot4(const oi_packing *p, const void *const *in, void *out)
 {
     const int64_t *n = p->sizes, kw = n[LANES], wide = oi_pack_up(kw, 4);
     uint8_t *to = out;

@@ -25,9 +25,9 @@ static inline int64_t oi_pack_up(int64_t n, int64_t to)
 }
 
 void oi_pack_filters(const oi_packing *p, const void *const *in, void *out);
-void oi_pack_fours(const oi_packing *p, const void *const *in, void *out);
-void oi_pack_deep_fours(const oi_packing *p, const void *const *in, void *out);
-void oi_pack_dense_fours(const oi_packing *p, const void *const *in, void *out);
+void oi_pack_dot4(const oi_packing *p, const void *const *in, void *out);
+void oi_pack_depthwise_dot4(const oi_packing *p, const void *const *in, void *out);
+void oi_pack_dense_dot4(const oi_packing *p, const void *const *in, void *out);
 void oi_pack_rows(const oi_packing *p, const void *const *in, void *out);
 void oi_pack_factors(const oi_packing *p, const void *const *in, void *out);
 

@@ -167,10 +167,10 @@ static const oi_recipe rounding = {"8-bit blocks", OI_OP_COUNT, true, NULL};
 static const oi_recipe halving = {"bf16", OI_OP_COUNT, true, NULL};
 
 /* Rows of x become rows of arrays, shared by all calls that want the same. */
-static oi_ready *set_ready(const oi_operand *x, const char *function, const oi_recipe *recipe,
-                           const char *doc, oi_recipe_plan *out)
+static oi_prologue *set_ready(const oi_operand *x, const char *function, const oi_recipe *recipe,
+                              const char *doc, oi_recipe_plan *out)
 {
-    oi_ready *r = &out->ready;
+    oi_prologue *r = &out->prologue;
     r->function = function;
     r->recipe = recipe;
     r->verb = "round";
@@ -188,17 +188,17 @@ static oi_ready *set_ready(const oi_operand *x, const char *function, const oi_r
  * for every block: whoever made some of them rounds them. */
 static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
 {
-    oi_ready *r = set_ready(x, "oi_q8_rows", &rounding,
-                            "x in blocks of 8 bits, for all products that read it.", out);
+    oi_prologue *r = set_ready(x, "oi_q8_rows", &rounding,
+                               "x in blocks of 8 bits, for all products that read it.", out);
     if (r->rows == 1) {
         r->rows = k / group;
         r->has_dim = true;
         r->dim = x->rank - 1;
         k = group;
     }
-    oi_recipe_ready_add(out, "q", OI_I8, k);
-    oi_recipe_ready_add(out, "d", OI_F32, k / group);
-    oi_recipe_ready_add(out, "sums", OI_F32, k / group);
+    oi_recipe_prologue_add(out, "q", OI_I8, k);
+    oi_recipe_prologue_add(out, "d", OI_F32, k / group);
+    oi_recipe_prologue_add(out, "sums", OI_F32, k / group);
     r->sizes[r->n_sizes++] = k;
     r->sizes[r->n_sizes++] = group;
 }
@@ -206,10 +206,10 @@ static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_p
 /* Instead of x, its rows rounded to bf16; floats still, unless tiles take them. */
 static void add_halves(const oi_operand *x, int64_t k, bool is_tiled, oi_recipe_plan *out)
 {
-    oi_ready *r = set_ready(x, is_tiled ? "oi_qt_rows" : "oi_qh_rows", &halving,
-                            "x rounded to bf16, for all products that read it.", out);
-    oi_recipe_ready_add(out, "h", is_tiled ? OI_BF16 : OI_F32,
-                        is_tiled ? ((k + 31) / 32 | 1) * 32 : k);
+    oi_prologue *r = set_ready(x, is_tiled ? "oi_qt_rows" : "oi_qh_rows", &halving,
+                               "x rounded to bf16, for all products that read it.", out);
+    oi_recipe_prologue_add(out, "h", is_tiled ? OI_BF16 : OI_F32,
+                           is_tiled ? ((k + 31) / 32 | 1) * 32 : k);
     r->sizes[r->n_sizes++] = k;
     r->is_cast = is_tiled;
 }

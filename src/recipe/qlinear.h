@@ -19,9 +19,9 @@
 #include "recipe/amx/qtiles.h"
 #endif
 #if defined(__AVX512VNNI__)
-#include "recipe/avx512vnni/many.h"
+#include "recipe/avx512vnni/qgemm.h"
 #else
-#include "recipe/many.h"
+#include "recipe/qgemm.h"
 #endif
 
 /* -- what lies where in tiles of `lanes` rows -- */
@@ -206,8 +206,8 @@ static inline __attribute__((always_inline)) void oi_q_rows(
     const int64_t blocks = k / group, fours = rows / 4 * 4;
     int64_t done = 0;
     for (int64_t t = 0; is_many && t < tiles; t++)
-        done = oi_q_many(w + t * tile, q, d, sums, out, bias, at + t * OI_VF, rows, n, k, group,
-                         bits, scale_size, has_offset, zero);
+        done = oi_qgemm(w + t * tile, q, d, sums, out, bias, at + t * OI_VF, rows, n, k, group,
+                        bits, scale_size, has_offset, zero);
     for (int64_t i = done; i < fours; i += 4) {
         oi_vf acc[8];
         oi_q_tile4(w, tile, tiles, i == 0, q + i * k, d + i * blocks, sums + i * blocks, k, group,
@@ -239,7 +239,7 @@ static inline __attribute__((always_inline)) void oi_qlinear(
     const uint8_t *stop = w + (last + OI_VF - 1) / OI_VF * tile;
     const oi_q_way way = {ahead, stop, next ? next : stop};
     if (m >= 16)
-        oi_q_many_begin(group);
+        oi_qgemm_begin(group);
     for (int64_t r = 0; r < m; r += rows_at_once) {
         const int64_t rows = m - r < rows_at_once ? m - r : rows_at_once;
         int64_t at = first;
@@ -255,7 +255,7 @@ static inline __attribute__((always_inline)) void oi_qlinear(
         out += rows * n;
     }
     if (m >= 16)
-        oi_q_many_end();
+        oi_qgemm_end();
 }
 
 /* -- x as it is (act="float") -- */

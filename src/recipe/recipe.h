@@ -13,20 +13,21 @@
 
 /* What a body is handed, in the order of its parameters. */
 typedef enum oi_recipe_arg_kind {
-    OI_ARG_IN,      /* input n of the call: a pointer to its elements, row-major */
-    OI_ARG_OUT,     /* output n */
-    OI_ARG_PACKED,  /* what packing n made */
-    OI_ARG_READY,   /* array n of what was made ready */
-    OI_ARG_SCRATCH, /* array n: a local of the caller, aligned to 64 bytes */
-    OI_ARG_SIZE,    /* the number n, as int64_t */
-    OI_ARG_REAL,    /* the number `real`, as float */
-    OI_ARG_ATTR,    /* attribute n of the call, as int64_t: it may be known only by the run */
-    OI_ARG_FINISH,  /* two arguments: the function that takes a sum, and what it reads and writes */
-    OI_ARG_NEXT,    /* where the weights begin that are read after these, or NULL */
-    OI_ARG_FIRST,   /* the part that is wanted: positions first ... last - 1 of the shared axis; */
-    OI_ARG_LAST,    /* first is a multiple of `unit`, last too or the end */
-    OI_ARG_ROW,     /* the rows that are wanted: from this one, 0 where all are, */
-    OI_ARG_ROW_END  /* to the one before this, n where all are */
+    OI_ARG_IN,       /* input n of the call: a pointer to its elements, row-major */
+    OI_ARG_OUT,      /* output n */
+    OI_ARG_PACKED,   /* what packing n made */
+    OI_ARG_PROLOGUE, /* array n of what was made ready */
+    OI_ARG_SCRATCH,  /* array n: a local of the caller, aligned to 64 bytes */
+    OI_ARG_SIZE,     /* the number n, as int64_t */
+    OI_ARG_REAL,     /* the number `real`, as float */
+    OI_ARG_ATTR,     /* attribute n of the call, as int64_t: it may be known only by the run */
+    OI_ARG_EPILOGUE, /* two arguments: the function that takes a sum, and what it reads and writes
+                      */
+    OI_ARG_NEXT,     /* where the weights begin that are read after these, or NULL */
+    OI_ARG_FIRST,    /* the part that is wanted: positions first ... last - 1 of the shared axis; */
+    OI_ARG_LAST,     /* first is a multiple of `unit`, last too or the end */
+    OI_ARG_ROW,      /* the rows that are wanted: from this one, 0 where all are, */
+    OI_ARG_ROW_END   /* to the one before this, n where all are */
 } oi_recipe_arg_kind;
 
 typedef struct oi_recipe_arg {
@@ -35,14 +36,14 @@ typedef struct oi_recipe_arg {
     double real;
 } oi_recipe_arg;
 
-#define OI_RECIPE_ARGS    48
-#define OI_RECIPE_PACKS   3
-#define OI_RECIPE_SCRATCH 6
-#define OI_PACK_INPUTS    4
-#define OI_PACK_SIZES     16
-#define OI_PLACE_SIZES    4
-#define OI_READY_ARRAYS   3
-#define OI_READY_SIZES    8
+#define OI_RECIPE_ARGS     48
+#define OI_RECIPE_PACKS    3
+#define OI_RECIPE_SCRATCH  6
+#define OI_PACK_INPUTS     4
+#define OI_PACK_SIZES      16
+#define OI_PLACE_SIZES     4
+#define OI_PROLOGUE_ARRAYS 3
+#define OI_PROLOGUE_SIZES  8
 
 /* Weights in the order in which the body streams them: made from some inputs when the program is
  * synthesized. Equal packings of equal tensors are made once. */
@@ -70,7 +71,7 @@ typedef struct oi_recipe oi_recipe;
 /* What the body wants made of an input first, in arrays of as many rows: a kernel of its own, which
  * all calls share that want the same. Its function is handed the input, the arrays, the sizes and
  * which rows are wanted, first and last. */
-typedef struct oi_ready {
+typedef struct oi_prologue {
     const char *function; /* NULL: nothing */
     const oi_recipe *recipe;
     const char *verb, *doc;
@@ -83,11 +84,11 @@ typedef struct oi_ready {
         const char *name;
         oi_dtype dtype;
         int64_t width; /* of a row */
-    } arrays[OI_READY_ARRAYS];
+    } arrays[OI_PROLOGUE_ARRAYS];
     uint32_t n_sizes;
-    int64_t sizes[OI_READY_SIZES];
+    int64_t sizes[OI_PROLOGUE_SIZES];
     bool is_cast; /* rows of the one array are those of x in its type, nothing else */
-} oi_ready;
+} oi_prologue;
 
 /* How one call is done. */
 typedef struct oi_recipe_plan {
@@ -97,7 +98,7 @@ typedef struct oi_recipe_plan {
     oi_recipe_arg args[OI_RECIPE_ARGS];
     uint32_t n_packings;
     oi_packing packings[OI_RECIPE_PACKS];
-    oi_ready ready;
+    oi_prologue prologue;
     uint32_t n_scratch;
     struct {
         const char *name;
@@ -112,8 +113,9 @@ typedef struct oi_recipe_plan {
     bool is_scattered;
     int64_t streams; /* bytes of packing 0 that belong to a position; 0: they do not lie in order */
     bool is_cast;    /* output 0 is input 0 in another type, rows (extent, width) of it */
-    bool lays_out; /* every part lays its whole input out for itself: the fewer parts, the better */
-    bool reads_alike; /* it is dim `read_dim` of every input, too */
+    bool repacks_input;     /* every part lays its whole input out for itself: the fewer parts, the
+                               better */
+    bool reads_partitioned; /* it is dim `read_dim` of every input, too */
     uint32_t read_dim;
     uint64_t macs;    /* set by who plans the program */
     bool is_int8;     /* they are of 8-bit integers */
@@ -123,7 +125,7 @@ typedef struct oi_recipe_plan {
     /* The body hands its sums to a function, by three positions, that does what the kernel's
      * instructions after the reduction do. They are numbers over the result's dims: from 0 on, from
      * dim finish[0] on and from dim finish[1] on. Else finish[1] is 0. */
-    uint32_t finish[2];
+    uint32_t epilogue[2];
     /* It can be asked for some rows of the result, places along dim row_dim; else that is 0. Row r
      * is made of the rows r * row_step + row_from ... + row_to of input 0, as far as there are
      * such. */
@@ -175,7 +177,7 @@ const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out);
 /* For rows: the next argument. */
 void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
 void oi_recipe_scratch_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t count);
-void oi_recipe_ready_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width);
+void oi_recipe_prologue_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width);
 void oi_recipe_arg_real(oi_recipe_plan *p, double real);
 
 /* Floats in a vector of the target's folder; 0: it has none. */
@@ -187,9 +189,9 @@ bool oi_recipe_qlinear(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out); /* gemm.c, half.h */
 bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_parts(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_bf16x3(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_conv_parts(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_conv_bf16x3(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
 bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out);            /* cell.c */
@@ -220,8 +222,8 @@ int64_t oi_conv_shared_rows(const oi_recipe_call *rc, const oi_conv_call *c, int
 /* Four arguments: which rows are wanted, and which of m filters. One of both is shared out. */
 void oi_conv_add_share(oi_recipe_plan *out, int64_t rows, int64_t m, int64_t shared);
 
-/* parts.c: a float as bf16, as amx/parts.h has them; whether it is wild. */
-bool oi_parts_split(float x, int64_t parts, uint16_t to[3]);
+/* bf16x3.c: a float as bf16, as amx/bf16x3.h has them; whether it is nonfinite. */
+bool oi_bf16x3_split(float x, int64_t parts, uint16_t to[3]);
 
 /* gemm.c: a product of matrices, a . b (+ a row), and each with its sizes and steps after what
  * transposes it, however it is stored. */

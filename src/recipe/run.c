@@ -65,7 +65,8 @@ bool oi_recipe_choose(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_choi
         elements += oi_operand_count(o);
     }
     const oi_recipe *recipe = oi_recipe_find(&call, &plan);
-    if (!recipe || plan.n_packings || plan.ready.function || !(body = body_of(plan.function, cpu)))
+    if (!recipe || plan.n_packings || plan.prologue.function ||
+        !(body = body_of(plan.function, cpu)))
         return false;
     tuned *t = oi_arena_alloc(a, sizeof *t);
     *t = (tuned){.plan = plan, .body = body, .is_shared = elements >= WORTH && plan.extent > 0};

@@ -9,19 +9,19 @@
  *              every sum runs along the keys in order
  *
  * A vector of scores holds those of one row and OI_VF keys where few rows share a head of keys
- * (sdpa_few.h), and those of OI_VF rows and one key where many do (sdpa_many.h).
+ * (sdpa_decode.h), and those of OI_VF rows and one key where many do (sdpa_prefill.h).
  *
  * With is_exact every step is rounded as in the op's definition, products and sums apart: the
  * result is the simulator's, bit by bit. Without, a product and its sum are rounded once, and
  * weights of few rows are added up side by side. Either way a row is the same whoever computes it
  * beside whichever others. Keys that a row does not see are left out: they would add 0.
  *
- * With act="bf16" rows always lie side by side, and their sums are made in steps (sdpa_steps.h). */
+ * With act="bf16" rows always lie side by side, and their sums are made in steps (sdpa_bf16.h). */
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
 
-#include "recipe/sdpa_few.h"
-#include "recipe/sdpa_many.h"
+#include "recipe/sdpa_decode.h"
+#include "recipe/sdpa_prefill.h"
 
 /* Rows of one batch, whose first row is in q and out; k and v are its caches. */
 static inline __attribute__((always_inline)) void oi_sdpa_some(
@@ -37,13 +37,13 @@ static inline __attribute__((always_inline)) void oi_sdpa_some(
             p->top[r] = -INFINITY;
             p->sum[r] = 0;
         }
-        oi_sdpa_turn(s, p, q);
-        oi_sdpa_many_scores(s, p, k, mask);
-        oi_sdpa_many_weights(s, p);
+        oi_sdpa_transpose(s, p, q);
+        oi_sdpa_prefill_scores(s, p, k, mask);
+        oi_sdpa_prefill_weights(s, p);
         if (s->is_bf16)
-            oi_sdpa_many_steps(s, p, v);
+            oi_sdpa_prefill_steps(s, p, v);
         else
-            oi_sdpa_many_weighted(s, p, v);
+            oi_sdpa_prefill_weighted(s, p, v);
     } else {
         for (int64_t r = 0; r < p->rows; r++)
             memcpy(p->q + r * s->dh, q + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dh,

@@ -21,13 +21,13 @@ const oi_recipe_folder oi_recipe_folders[] = {
 
 const oi_recipe oi_recipes[] = {
     {"qlinear in tiles of rows", OI_OP_QLINEAR, true, oi_recipe_qlinear},
-    {"matmul in tiles of parts", OI_OP_MATMUL, true, oi_recipe_parts},
-    {"gemm in tiles of parts", OI_OP_GEMM, true, oi_recipe_parts},
+    {"matmul in tiles of parts", OI_OP_MATMUL, true, oi_recipe_bf16x3},
+    {"gemm in tiles of parts", OI_OP_GEMM, true, oi_recipe_bf16x3},
     {"matmul in tiles", OI_OP_MATMUL, true, oi_recipe_matmul},
     {"matmul with weights of 16 bits", OI_OP_MATMUL, true, oi_recipe_matmul_halves},
     {"gemm in tiles", OI_OP_GEMM, true, oi_recipe_gemm},
     {"sdpa in tiles of keys", OI_OP_SDPA, true, oi_recipe_sdpa},
-    {"conv in tiles of parts", OI_OP_CONV, true, oi_recipe_conv_parts},
+    {"conv in tiles of parts", OI_OP_CONV, true, oi_recipe_conv_bf16x3},
     {"conv in tiles", OI_OP_CONV, true, oi_recipe_conv},
     {"conv of bytes in tiles", OI_OP_CONV, true, oi_recipe_bytes_conv},
     {"matmul of bytes in tiles", OI_OP_MATMUL, true, oi_recipe_bytes_matmul},
@@ -104,13 +104,13 @@ void oi_recipe_scratch_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, 
     oi_recipe_arg_add(p, OI_ARG_SCRATCH, i);
 }
 
-void oi_recipe_ready_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width)
+void oi_recipe_prologue_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width)
 {
-    const uint32_t i = p->ready.n_arrays++;
-    p->ready.arrays[i].name = name;
-    p->ready.arrays[i].dtype = dtype;
-    p->ready.arrays[i].width = width;
-    oi_recipe_arg_add(p, OI_ARG_READY, i);
+    const uint32_t i = p->prologue.n_arrays++;
+    p->prologue.arrays[i].name = name;
+    p->prologue.arrays[i].dtype = dtype;
+    p->prologue.arrays[i].width = width;
+    oi_recipe_arg_add(p, OI_ARG_PROLOGUE, i);
 }
 
 void oi_recipe_arg_real(oi_recipe_plan *p, double real)

@@ -210,13 +210,13 @@ static oi_status lend(oi_ctx *c, const oi_pref *to, const selection *x, uint64_t
     oi_slot *slot;
     *lent = false;
     if (bytes >= WORTH_LENDING && c->exec->sim->program->n_consumers == 0)
-        data = oi_grid_lend(&x->state->grid, &x->box);
+        data = oi_grid_view(&x->state->grid, &x->box);
     if (!data)
         return OI_OK;
     OI_TRY(oi_mem_borrow(c, to, x->dims, data, &slot));
     if (!slot)
         return OI_OK;
-    if (!oi_state_lend(x->state, slot))
+    if (!oi_state_view(x->state, slot))
         return oi_slot_own(slot) ? OI_OK : oi_ctx_no_memory(c, bytes);
     *lent = true;
     return OI_OK;

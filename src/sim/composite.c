@@ -164,7 +164,7 @@ static bool make_step(oi_arena *a, oi_calls *c, const oi_exp_call *call, oi_cpu 
     return true;
 }
 
-static bool make_calls(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_ready *out,
+static bool make_calls(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologue *out,
                        oi_infer_fail *fail)
 {
     const oi_expansion *e;
@@ -206,7 +206,7 @@ static bool has_length(const oi_kernel_query *q)
     return false;
 }
 
-bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_ready *out,
+bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologue *out,
                    oi_infer_fail *fail)
 {
     out->calls = NULL;
@@ -348,7 +348,7 @@ static void copy_out(const run *r)
     }
 }
 
-bool oi_ready_run(const oi_kernel_query *q, const oi_ready *ready, const oi_kernel_io *io,
+bool oi_ready_run(const oi_kernel_query *q, const oi_prologue *ready, const oi_kernel_io *io,
                   oi_kernel_fault *fault)
 {
     if (ready->checks && !check_all(ready->checks, q, fault))

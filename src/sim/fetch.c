@@ -118,7 +118,7 @@ static oi_status fetch_state(oi_exec *e, uint32_t id, oi_view *out, oi_diag *d)
     memcpy(e->fetched_dims[id], whole.count, sizeof e->fetched_dims[id]);
     if (!oi_box_count(&s->grid, &whole, &n, &bytes))
         return no_memory(s->var->name, UINT64_MAX, d);
-    const void *data = n ? oi_grid_lend(&s->grid, &whole) : NULL;
+    const void *data = n ? oi_grid_view(&s->grid, &whole) : NULL;
     if (!data) {
         oi_buffer *b = copy_room(e, id, bytes);
         if (!b)

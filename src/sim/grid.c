@@ -263,7 +263,7 @@ void oi_grid_fill(oi_grid *g, const oi_box *box)
         fill_box(g->dtype, g->rank, count, (array){g->data, g->cap, box->start}, g->init);
 }
 
-const void *oi_grid_lend(const oi_grid *g, const oi_box *box)
+const void *oi_grid_view(const oi_grid *g, const oi_box *box)
 {
     if (!g->data || oi_dtype_bits(g->dtype) < 8)
         return NULL;

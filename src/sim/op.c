@@ -11,7 +11,7 @@
 /* A call, ready to run. */
 typedef struct call {
     oi_kernel_query query;
-    oi_ready ready;
+    oi_prologue ready;
     oi_operand *in, *out;
     oi_op_value *attrs;
     oi_operand *run_attrs; /* lengths that only the run knows; NULL: none */

@@ -127,7 +127,7 @@ static oi_status report(const run *r, const oi_kernel_fault *f)
                          (long long)f->limit, (long long)f->limit - 1);
 }
 
-static oi_status call(run *r, const oi_kernel_query *q, const oi_ready *c,
+static oi_status call(run *r, const oi_kernel_query *q, const oi_prologue *c,
                       const oi_op_run_options *options)
 {
     oi_status status = OI_OK;
@@ -195,7 +195,7 @@ typedef struct choosing {
     const oi_kernel_query *q;
     oi_cpu cpu;
     oi_arena *arena;
-    oi_ready ready;
+    oi_prologue ready;
     bool ok;
     oi_infer_fail why;
 } choosing;

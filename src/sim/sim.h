@@ -84,7 +84,7 @@ void oi_grid_save_marks(const oi_grid *g, const oi_box *box, uint8_t *dst);
 void oi_grid_load_marks(oi_grid *g, const oi_box *box, const uint8_t *src);
 bool oi_box_count(const oi_grid *g, const oi_box *box, uint64_t *elements, uint64_t *bytes);
 /* The box where it is one stored range of whole bytes, else NULL. */
-const void *oi_grid_lend(const oi_grid *g, const oi_box *box);
+const void *oi_grid_view(const oi_grid *g, const oi_box *box);
 /* Whether all of a box is stored, and then the bytes from its first element to its last. */
 bool oi_grid_range(const oi_grid *g, const oi_box *box, const uint8_t **from, const uint8_t **to);
 
@@ -119,7 +119,7 @@ typedef struct oi_state {
 oi_status oi_state_new(oi_sim *sim, const oi_pvar *v, oi_state **out, oi_diag *d);
 void oi_state_drop(oi_state *s);
 /* The slot, which has just borrowed data, is told before that changes. False: no memory. */
-bool oi_state_lend(oi_state *s, oi_slot *slot);
+bool oi_state_view(oi_state *s, oi_slot *slot);
 /* Before the box is written (NULL: before storage moves or goes): who shows it gets a copy. */
 bool oi_state_recall(oi_state *s, const oi_box *box);
 bool oi_state_log(oi_state *s, const oi_box *box); /* before the box is overwritten */

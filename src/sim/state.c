@@ -24,7 +24,7 @@ static bool is_over(const oi_lend *l)
     return !l->slot->is_borrowed || l->slot->data != l->data;
 }
 
-bool oi_state_lend(oi_state *s, oi_slot *slot)
+bool oi_state_view(oi_state *s, oi_slot *slot)
 {
     oi_lend lend = {slot, slot->data, slot->size_bytes};
     for (uint32_t i = 0; i < s->n_lends; i++)
@@ -97,7 +97,7 @@ static bool push(oi_state *s, oi_undo *u)
     return true;
 }
 
-static void take_back(oi_grid *g, oi_undo *u)
+static void rollback(oi_grid *g, oi_undo *u)
 {
     uint32_t rank = g->rank;
     if (u->kind == UNDO_ALL) {
@@ -147,7 +147,7 @@ static bool make_shadow(oi_state *s)
     if (!oi_grid_copy(&s->grid, &s->shadow))
         return false;
     for (oi_undo *u = s->undo; u; u = u->next)
-        take_back(&s->shadow, u);
+        rollback(&s->shadow, u);
     drop_log(s);
     s->has_shadow = true;
     return true;
@@ -226,7 +226,7 @@ void oi_state_rollback(oi_state *s)
 {
     (void)oi_state_recall(s, NULL); /* without memory the value is gone, as after a new step */
     for (oi_undo *u = s->undo; u; u = u->next)
-        take_back(&s->grid, u);
+        rollback(&s->grid, u);
     if (s->has_shadow) {
         oi_grid_free(&s->grid);
         s->grid = s->shadow;

@@ -1,6 +1,6 @@
 /* check.c: what must hold between passes. A violation is a mistake of ours, found before it is
  * printed. */
-#include "synth/turns.h"
+#include "synth/pipeline.h"
 
 typedef struct checking {
     const oi_unit *u;
@@ -61,9 +61,9 @@ static const char *check_stmts(oi_unit *u, const oi_stmts *list)
     const char *wrong = NULL;
     for (size_t i = 0; i < list->n && !wrong; i++) {
         const oi_stmt *s = &list->at[i];
-        if (s->kind == OI_STMT_TURNS) {
-            const oi_turns t = oi_turns_of(u, s);
-            wrong = oi_turns_check(u, &t);
+        if (s->kind == OI_STMT_PIPELINE) {
+            const oi_pipeline t = oi_pipeline_of(u, s);
+            wrong = oi_pipeline_check(u, &t);
             if (wrong)
                 wrong = oi_arena_printf(u->arena, "turns of %s: %s",
                                         u->kernels.at[s->body.at[0].kernel].name, wrong);

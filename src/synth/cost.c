@@ -67,7 +67,7 @@ static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_wor
     }
     touch(touched, &n->pre, all);
     touch(touched, &n->post, n->is_scan ? all : outputs);
-    const bool in_vectors = n->kind == OI_NEST_MAP || n->order.lanes || n->order.strip;
+    const bool in_vectors = n->kind == OI_NEST_MAP || n->order.lanes || n->order.tile;
     uint64_t ops =
         plus(times(all, oi_sops_steps(&n->pre)), times(outputs, oi_sops_steps(&n->post)));
     if (n->kind == OI_NEST_CONTRACT)
@@ -88,10 +88,10 @@ static oi_level level_of(const oi_unit *u, const oi_machine *m, const oi_tensor 
 /* Shapes are as long as the memory that is reserved; a recipe's call may be told to take less. */
 static bool has_open_lengths(const oi_skernel *k)
 {
-    bool is_told = false;
+    bool keeps_lengths = false;
     for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++)
-        is_told |= k->plan->args[i].kind == OI_ARG_ATTR;
-    return k->is_dynamic || is_told;
+        keeps_lengths |= k->plan->args[i].kind == OI_ARG_ATTR;
+    return k->is_dynamic || keeps_lengths;
 }
 
 void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,
@@ -120,7 +120,7 @@ void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost 
 static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
 {
     oi_cost cost = {.is_most = has_open_lengths(k)};
-    oi_work_size w = {.is_shared = k->split.extent > 0 || (k->turn.extent && m->threads > 1)};
+    oi_work_size w = {.is_parallel = k->partition.extent > 0 || (k->rows.extent && m->threads > 1)};
     uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
     oi_kernel_work(u, k, touched, &cost, &w);
     for (size_t i = 0; i < k->ports.n; i++) {
@@ -193,16 +193,16 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
     oi_cost all = {0};
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
-        all.ns += s->waits && c->m->threads > 1 ? c->m->meet_ns : 0;
+        all.ns += s->barrier && c->m->threads > 1 ? c->m->barrier_ns : 0;
         if (s->kind == OI_STMT_KERNEL)
             all = sum(all, c->u->kernels.at[s->kernel].cost);
         else if (s->kind == OI_STMT_LOOP)
             all = sum(all, of_loop(c, s));
-        else if (s->kind == OI_STMT_TURNS) /* every row is made once */
+        else if (s->kind == OI_STMT_PIPELINE) /* every row is made once */
             all = sum(all, of_stmts(c, &s->body));
         else if (s->kind == OI_STMT_BRANCH)
             all = sum(all, of_branch(c, s->node));
-        else if (s->kind == OI_STMT_CACHE && !s->lends &&
+        else if (s->kind == OI_STMT_CACHE && !s->is_view &&
                  (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE))
             all = sum(all, of_copy(c, c->u->tensors.at[s->b.tensor].size_bytes));
     }

@@ -27,8 +27,8 @@ static void put_axes(dumping *d, const oi_snest *n)
     oi_buf_puts(d->out, "]");
     if (n->order.lanes)
         oi_buf_printf(d->out, " lanes %u", n->order.lanes);
-    if (n->order.strip)
-        oi_buf_printf(d->out, " strip %u", n->order.strip);
+    if (n->order.tile)
+        oi_buf_printf(d->out, " strip %u", n->order.tile);
 }
 
 static void put_kernel(dumping *d, const oi_skernel *k)
@@ -80,16 +80,16 @@ static void put_list(dumping *d, const oi_stmts *list)
         oi_buf_fill(d->out, ' ', (size_t)2 * d->depth);
         switch (s->kind) {
         case OI_STMT_KERNEL:
-            if (s->turn.most)
+            if (s->rows.most)
                 oi_buf_printf(d->out, "rows %" PRId64 " + %" PRId64 " n of %" PRId64 ": ",
-                              s->turn.base, s->turn.step, s->turn.most);
+                              s->rows.base, s->rows.step, s->rows.most);
             put_kernel(d, &d->u->kernels.at[s->kernel]);
             break;
         case OI_STMT_LOOP:
             oi_buf_printf(d->out, "loop %s {\n", n->name.text);
             put_body(d, &s->body);
             break;
-        case OI_STMT_TURNS:
+        case OI_STMT_PIPELINE:
             oi_buf_printf(d->out, "turns %" PRId64 " {\n", s->limit);
             put_body(d, &s->body);
             break;
@@ -130,7 +130,7 @@ static void put_tensors(dumping *d)
     static const char *const spaces[] = {
         [OI_SPACE_NONE] = "nowhere",  [OI_SPACE_WEIGHTS] = "weights", [OI_SPACE_INPUT] = "input",
         [OI_SPACE_OUTPUT] = "output", [OI_SPACE_STATE] = "state",     [OI_SPACE_ARENA] = "arena",
-        [OI_SPACE_LOCAL] = "local",   [OI_SPACE_LENT] = "lent"};
+        [OI_SPACE_LOCAL] = "local",   [OI_SPACE_VIEW] = "lent"};
     for (size_t i = 0; i < d->u->tensors.n; i++) {
         const oi_tensor *t = &d->u->tensors.at[i];
         oi_buf_printf(d->out, "// %-8s %s: %s[", spaces[t->space], t->name,

@@ -1,5 +1,5 @@
 /* fold.c: what depends on the model alone is computed now, with the simulator's own kernels.
- * needs:  kernels as lowered, with their calls; a tensor per value (rename.c)
+ * needs:  kernels as lowered, with their calls; a tensor per value (ssa.c)
  * keeps:  results, bit for bit where the target computes like the simulator
  * makes:  weights that hold the values; kernels that are gone
  *

@@ -1,5 +1,5 @@
 /* hoist.c: what every iteration of a loop would compute alike is computed before it.
- * needs:  one tensor per value (rename.c); kernels as lowered
+ * needs:  one tensor per value (ssa.c); kernels as lowered
  * keeps:  results, order of everything that is seen: what moves has no effect but its result
  * makes:  kernels before loops; values that live through them
  *
@@ -82,7 +82,7 @@ static bool is_same(const hoisting *h, size_t at)
     for (size_t i = 0; is && i < k->ports.n; i++) {
         const oi_port *p = &k->ports.at[i];
         const uint32_t maker = h->maker[p->tensor];
-        is = p->n_entry == 0 && h->u->tensors.at[p->tensor].space != OI_SPACE_LENT;
+        is = p->n_entry == 0 && h->u->tensors.at[p->tensor].space != OI_SPACE_VIEW;
         if (is && p->is_written)
             is = !oi_kernel_reads(k, p->tensor) && is_seen_below(h, at, p->tensor);
         else if (is)

@@ -1,5 +1,5 @@
 /* inline.c: what a map computes goes into the loads of those who read it.
- * needs:  one tensor per value (rename.c)
+ * needs:  one tensor per value (ssa.c)
  * keeps:  results, order of everything that is seen; barriers, branches, per-node checks
  * makes:  kernels that read further up; kernels and tensors that are gone
  *
@@ -584,7 +584,7 @@ static void leave_lengths(inlining *x)
     oi_tensor *t = &x->u->tensors.at[x->tensor];
     x->list->at[x->at].kind = OI_STMT_SIZES;
     t->space = OI_SPACE_NONE;
-    t->is_told = true;
+    t->keeps_lengths = true;
 }
 
 static void put_everywhere(inlining *x)

@@ -10,7 +10,7 @@
  * where rows lie that none of them looks at any more. */
 #include "synth/inplace.h"
 #include "synth/compose.h"
-#include "synth/turns.h"
+#include "synth/pipeline.h"
 
 typedef struct joining {
     oi_unit *u;
@@ -22,7 +22,7 @@ typedef struct joining {
 /* Where elements are stored. */
 static oi_snest *nest_of(const oi_skernel *k)
 {
-    return k->finish ? k->finish : &k->nests.at[0];
+    return k->epilogue ? k->epilogue : &k->nests.at[0];
 }
 
 static bool is_candidate(const joining *j, uint32_t tensor)
@@ -66,10 +66,10 @@ static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
             const oi_sop *op = &ops->at[i];
             if (!op->at || op->kind == OI_SOP_PLACE || op->kind == OI_SOP_STORE || op->port != port)
                 continue;
-            bool is_own = false;
+            bool is_private = false;
             for (size_t s = 0; s < stores; s++)
-                is_own |= oi_sop_same_place(op, &store[s], rank);
-            if (ops != in || op->kind != OI_SOP_LOAD || !is_own)
+                is_private |= oi_sop_same_place(op, &store[s], rank);
+            if (ops != in || op->kind != OI_SOP_LOAD || !is_private)
                 return false;
         }
     }
@@ -78,8 +78,8 @@ static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
 
 static bool is_simple(const oi_skernel *k)
 {
-    if (k->finish || k->recipe || !k->nests.n)
-        return k->finish;
+    if (k->epilogue || k->recipe || !k->nests.n)
+        return k->epilogue;
     const oi_snest *n = nest_of(k);
     return k->nests.n == 1 && !k->is_dynamic && !n->is_serial && !n->is_scan && !n->combines_out &&
            !n->extents;
@@ -189,16 +189,16 @@ static uint32_t port_on(const oi_skernel *k, uint32_t tensor, bool is_written);
 
 static void try_turns(joining *j, oi_stmt *s, uint32_t at)
 {
-    const oi_turns t = oi_turns_of(j->u, s);
-    const uint32_t young = t.makers[t.n - 1].out;
-    if (j->u->tensors.at[t.makers[0].out].is_own)
+    const oi_pipeline t = oi_pipeline_of(j->u, s);
+    const uint32_t young = t.producers[t.n - 1].out;
+    if (j->u->tensors.at[t.producers[0].out].is_private)
         return; /* threads are at different rows: one looks at what another overwrites */
     oi_skernel *last = &j->u->kernels.at[s->body.at[t.n - 1].kernel];
     for (uint32_t by = 0; by < t.n; by++)
-        for (size_t i = 0; i < t.makers[by].reads.n; i++) {
-            const uint32_t old = t.makers[by].reads.at[i].tensor;
+        for (size_t i = 0; i < t.producers[by].reads.n; i++) {
+            const uint32_t old = t.producers[by].reads.at[i].tensor;
             const uint32_t in = port_on(last, old, false), out = port_on(last, young, true);
-            if (!may_follow(j, old, young, at, at) || !oi_turns_may_overwrite(&t, old) ||
+            if (!may_follow(j, old, young, at, at) || !oi_pipeline_may_overwrite(&t, old) ||
                 (in != OI_NO_ID && !may_join(j, last, in, out)))
                 continue;
             oi_lifetime *life = oi_arena_alloc(j->u->arena, sizeof *life);
@@ -221,7 +221,7 @@ static void try_all_turns(joining *j, oi_stmts *list, const oi_lifetimes *live)
         oi_stmt *s = &list->at[i];
         if (s->kind == OI_STMT_LOOP)
             try_all_turns(j, &s->body, live);
-        if (s->kind != OI_STMT_TURNS)
+        if (s->kind != OI_STMT_PIPELINE)
             continue;
         oi_stmts_mentions(j->u, j->graph, &s->body, rename_mention, j);
         try_turns(j, s, live->turns_at[s->body.at[0].kernel]);

@@ -151,7 +151,7 @@ static void walk(living *l, const oi_stmts *list)
             l->kernel_at[s->kernel] = l->kernel_at[s->kernel] == 0 ? l->position : OI_NO_ID;
         if (s->kind == OI_STMT_LOOP)
             walk_loop(l, s);
-        else if (s->kind == OI_STMT_TURNS)
+        else if (s->kind == OI_STMT_PIPELINE)
             walk_turns(l, s);
         else if (s->kind == OI_STMT_BRANCH)
             walk_branch(l, s->node);

@@ -269,7 +269,7 @@ static void place_graph(oi_unit *u, uint32_t graph)
             t->start = OI_START_NONE;
         t->alive[0] = x->first;
         t->alive[1] = x->last;
-        if (t->is_own)
+        if (t->is_private)
             t->offset = 0;
         else if (t->space == OI_SPACE_ARENA)
             blocks[n++] = (block){.tensor = x->tensor,

@@ -139,7 +139,7 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
         if (n->as.branch.cond != OI_NO_ID)
             tell_name(&t, n->as.branch.cond, n->as.branch.cond_is_index);
         break;
-    case OI_STMT_TURNS:
+    case OI_STMT_PIPELINE:
     case OI_STMT_YIELD:
     case OI_STMT_AWAIT:
     case OI_STMT_BARRIER:

@@ -15,17 +15,28 @@ static oi_status done_already(oi_unit *u)
 /* Recipes are picked while graphs become statements: what they take is never taken apart. Those
  * that hand over their sums are picked by finish, when it is known what becomes of a sum. */
 static const pass passes[] = {
-    {"recipes", done_already, false},    {"rename", oi_pass_rename, false},
-    {"fold", oi_pass_fold, false},       {"dead", oi_pass_dead, false},
-    {"same", oi_pass_same, false},       {"hoist", oi_pass_hoist, false},
-    {"forward", oi_pass_forward, false}, {"clamp", oi_pass_clamp, false},
-    {"inline", oi_pass_inline, false},   {"fuse", oi_pass_fuse, false},
-    {"finish", oi_pass_finish, false},   {"rows", oi_pass_rows, false},
-    {"narrow", oi_pass_narrow, false},   {"shorts", oi_pass_shorts, false},
-    {"whole", oi_pass_whole, false},     {"lend", oi_pass_lend, false},
-    {"layout", oi_pass_layout, false},   {"schedule", oi_pass_schedule, false},
-    {"turns", oi_pass_turns, false},     {"inplace", oi_pass_inplace, false},
-    {"memory", oi_pass_memory, true},    {"threads", oi_pass_threads, false},
+    {"recipes", done_already, false},
+    {"ssa", oi_pass_ssa, false},
+    {"fold", oi_pass_fold, false},
+    {"dead", oi_pass_dead, false},
+    {"cse", oi_pass_cse, false},
+    {"hoist", oi_pass_hoist, false},
+    {"copy_prop", oi_pass_copy_prop, false},
+    {"clamp", oi_pass_clamp, false},
+    {"inline", oi_pass_inline, false},
+    {"fuse", oi_pass_fuse, false},
+    {"epilogue", oi_pass_epilogue, false},
+    {"rows", oi_pass_rows, false},
+    {"narrow32", oi_pass_narrow32, false},
+    {"narrow16", oi_pass_narrow16, false},
+    {"int_clamp", oi_pass_int_clamp, false},
+    {"view", oi_pass_view, false},
+    {"layout", oi_pass_layout, false},
+    {"schedule", oi_pass_schedule, false},
+    {"pipeline", oi_pass_pipeline, false},
+    {"inplace", oi_pass_inplace, false},
+    {"memory", oi_pass_memory, true},
+    {"partition", oi_pass_partition, false},
     {"cost", oi_pass_cost, true},
 };
 
@@ -98,7 +109,7 @@ const char *oi_synth_pass(size_t i)
 oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i)
 {
     if (i >= 2 * k->nests.n)
-        return i == 2 * k->nests.n && k->finish ? &k->finish->post : NULL;
+        return i == 2 * k->nests.n && k->epilogue ? &k->epilogue->post : NULL;
     return i % 2 ? &k->nests.at[i / 2].post : &k->nests.at[i / 2].pre;
 }
 

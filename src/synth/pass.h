@@ -69,9 +69,9 @@ uint64_t oi_sops_steps(const oi_sops *ops); /* of one element's arithmetic */
 void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,
                     oi_work_size *w);
 
-/* -- pieces.c -- */
+/* -- chunks.c -- */
 
-void oi_graph_mark_pieces(oi_unit *u, uint32_t graph); /* where threads meet must be known */
+void oi_graph_mark_chunks(oi_unit *u, uint32_t graph); /* where threads meet must be known */
 
 /* -- dump.c -- */
 

@@ -297,7 +297,7 @@ static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
 }
 
 /* How the arrays are made of the input: rows are what is shared out. */
-static oi_recipe_plan *ready_plan(oi_unit *u, const oi_ready *r)
+static oi_recipe_plan *ready_plan(oi_unit *u, const oi_prologue *r)
 {
     oi_recipe_plan *p = oi_arena_alloc(u->arena, sizeof *p);
     p->function = r->function;
@@ -305,7 +305,7 @@ static oi_recipe_plan *ready_plan(oi_unit *u, const oi_ready *r)
     p->doc = r->doc;
     p->extent = r->rows;
     p->unit = 1;
-    p->reads_alike = r->has_dim;
+    p->reads_partitioned = r->has_dim;
     p->read_dim = r->dim;
     p->is_cast = r->is_cast;
     oi_recipe_arg_add(p, OI_ARG_IN, 0);
@@ -318,9 +318,9 @@ static oi_recipe_plan *ready_plan(oi_unit *u, const oi_ready *r)
     return p;
 }
 
-/* Calls that want the same are found later (same.c): each has its own kernel for now. */
+/* Calls that want the same are found later (cse.c): each has its own kernel for now. */
 static void make_ready(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
-                       const oi_ready *r, oi_port *arrays, oi_stmts *out)
+                       const oi_prologue *r, oi_port *arrays, oi_stmts *out)
 {
     const oi_tensor *in = &u->tensors.at[call->in[r->in].tensor];
     const char *x = in->var ? in->var->name : in->name;
@@ -359,7 +359,7 @@ static void add_ports(oi_unit *u, const oi_lowered *call, const oi_port *to, con
         ports[i] = OI_NO_ID;
         if (plan->args[i].kind == OI_ARG_IN) {
             ports[i] = add_port(u, kernel, call->in[n], false);
-        } else if (plan->args[i].kind == OI_ARG_READY) {
+        } else if (plan->args[i].kind == OI_ARG_PROLOGUE) {
             ports[i] = add_port(u, kernel, ready[n], false);
         } else if (plan->args[i].kind == OI_ARG_OUT) {
             ports[i] = add_port(u, kernel, to[n], true);
@@ -387,15 +387,15 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         call = &before;
     else if (!oi_recipe_of(u, call, &recipe, plan))
         return false;
-    if (plan->finish[1]) /* finish.c will take it */
+    if (plan->epilogue[1]) /* epilogue.c will take it */
         return false;
     if (!call->is_counted && !oi_lower_checks(u, graph, n, call, out))
         return false;
     for (uint32_t i = 0; i < plan->n_packings; i++)
         packed[i] = oi_recipe_pack(u, call, &plan->packings[i]);
-    oi_port ready[OI_READY_ARRAYS], *to = outputs(u, graph, call, plan->in_place);
-    if (plan->ready.function)
-        make_ready(u, graph, n, call, &plan->ready, ready, out);
+    oi_port ready[OI_PROLOGUE_ARRAYS], *to = outputs(u, graph, call, plan->in_place);
+    if (plan->prologue.function)
+        make_ready(u, graph, n, call, &plan->prologue, ready, out);
     oi_skernel *k = oi_lower_kernel(u, q->op->name, n);
     for (uint32_t i = 0; i < call->n_numbers; i++)
         *OI_PUSH(u->arena, &k->scalars) = call->numbers[i];

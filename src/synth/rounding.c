@@ -67,7 +67,7 @@ void oi_stmts_spell_casts(oi_unit *u, const oi_stmts *list, const oi_tally *uses
         const oi_stmt *x = &list->at[i];
         oi_stmts_spell_casts(u, &x->body, uses);
         oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
-        if (!k || !k->recipe || !k->plan->is_cast || !k->plan->reads_alike)
+        if (!k || !k->recipe || !k->plan->is_cast || !k->plan->reads_partitioned)
             continue;
         const oi_port *in = &k->ports.at[k->arg_ports[0]];
         if (uses[in->tensor].reads == 1 && uses[in->tensor].writes == 1 && !in->n_entry &&

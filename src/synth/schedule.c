@@ -80,7 +80,7 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
         return;
     if (extent > each)
         oi_nest_split_axis(u, k, n, &(oi_split){n->n_axes - 1, each});
-    n->order.spells_last = true;
+    n->order.unrolls_last = true;
 }
 
 /* -- sums -- */
@@ -95,7 +95,7 @@ typedef struct strides {
 static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest *n, uint32_t out,
                           uint32_t last)
 {
-    const int64_t each = n->order.spells_last ? n->axes[last + 1].extent : 1;
+    const int64_t each = n->order.unrolls_last ? n->axes[last + 1].extent : 1;
     strides s = {is_number(n, last), out && is_number(n, out - 1), true};
     for (size_t i = 0; i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
@@ -126,7 +126,7 @@ static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const strides *s)
 
 static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    uint32_t loops = n->n_axes - n->order.spells_last, out = 0;
+    uint32_t loops = n->n_axes - n->order.unrolls_last, out = 0;
     while (out < n->n_axes && !n->axes[out].is_reduced)
         out++;
     if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
@@ -141,17 +141,16 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     if (is_long)
         n->order.lanes = lanes_of(u, n, &s);
     if (!n->order.lanes && s.across && !(s.along && is_long))
-        n->order.strip =
-            n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
+        n->order.tile = n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
 }
 
 /* Products of 16 bits: as many of them are added up in that as surely fit. */
 static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    if (!n->order.strip || !n->most || n->n_axes + 1 >= OI_NEST_AXES) /* a strip has axes */
+    if (!n->order.tile || !n->most || n->n_axes + 1 >= OI_NEST_AXES) /* a strip has axes */
         return;
-    const uint32_t last = n->n_axes - 1 - n->order.spells_last;
-    const int64_t each = n->order.spells_last ? n->axes[n->n_axes - 1].extent : 1;
+    const uint32_t last = n->n_axes - 1 - n->order.unrolls_last;
+    const int64_t each = n->order.unrolls_last ? n->axes[n->n_axes - 1].extent : 1;
     int64_t inner = n->axes[last].extent;
     if (!n->axes[last].is_reduced)
         return;
@@ -161,7 +160,7 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
         return;
     if (inner < n->axes[last].extent)
         oi_nest_split_axis(u, k, n, &(oi_split){last, inner});
-    n->order.parts = 1 + n->order.spells_last;
+    n->order.parts = 1 + n->order.unrolls_last;
 }
 
 /* -- maps -- */
@@ -173,13 +172,13 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 /* Rows of a map that are long chains run abreast, where vectors can be filled along a row. */
 static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    bool can = n->kind == OI_NEST_MAP && !n->is_serial && !n->order.spells_last &&
-               !k->turn.extent && n->n_axes >= k->n_shared + 2 && u->can.vectors &&
+    bool can = n->kind == OI_NEST_MAP && !n->is_serial && !n->order.unrolls_last &&
+               !k->rows.extent && n->n_axes >= k->n_shared + 2 && u->can.vectors &&
                oi_sops_steps(&n->pre) > LONG;
     const uint32_t last = n->n_axes - 1;
     unsigned least = 32;
     can = can && is_number(n, last) && is_number(n, last - 1) &&
-          n->axes[last].extent >= 2 * LANES && n->axes[last - 1].extent >= OI_ABREAST / 2;
+          n->axes[last].extent >= 2 * LANES && n->axes[last - 1].extent >= OI_MAX_JAM / 2;
     for (size_t i = 0; can && i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
         if (op->kind == OI_SOP_EVAL || op->kind == OI_SOP_CONVERT || op->kind == OI_SOP_CONST) {
@@ -196,9 +195,9 @@ static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
     }
     if (!can)
         return;
-    n->order.abreast = OI_ABREAST * least / 32; /* narrow elements: a vector of them is several */
-    if (n->axes[last - 1].extent % n->order.abreast != 0)
-        n->order.abreast = OI_ABREAST / 2;
+    n->order.jam = OI_MAX_JAM * least / 32; /* narrow elements: a vector of them is several */
+    if (n->axes[last - 1].extent % n->order.jam != 0)
+        n->order.jam = OI_MAX_JAM / 2;
 }
 
 /* -- sums that nobody looks at -- */
@@ -242,19 +241,19 @@ static void ask_first(oi_unit *u, oi_snest *n)
         count *= n->axes[a].is_reduced ? n->axes[a].extent : 1;
     for (size_t i = 0; i < n->post.n; i++)
         stores += n->post.at[i].kind == OI_SOP_STORE;
-    if (n->kind == OI_NEST_MAP || n->order.strip || n->is_serial || n->is_scan || n->skips ||
+    if (n->kind == OI_NEST_MAP || n->order.tile || n->is_serial || n->is_scan || n->skips ||
         n->combines_out || n->finds_position || stores != 1 || count < LEAST_SAVED)
         return;
     find_users(n, hangs);
     const oi_sop *op = &n->post.at[n->post.n - 1];
     if (op->kind != OI_SOP_STORE)
         return;
-    while (op->kind != OI_SOP_ACC && n->order.n_asked < OI_ASKED) {
+    while (op->kind != OI_SOP_ACC && n->order.n_predicates < OI_MAX_PREDICATES) {
         const uint32_t arg = next_user(n, op, hangs);
         if (arg == OI_NO_ID)
             return;
         if (op->kind == OI_SOP_EVAL && op->call->op->id == OI_OP_WHERE && arg == 1)
-            n->order.asked[n->order.n_asked++] = op->args[0];
+            n->order.predicates[n->order.n_predicates++] = op->args[0];
         op = &n->post.at[op->args[arg] - n->pre.n];
     }
 }

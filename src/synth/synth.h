@@ -24,7 +24,7 @@ typedef enum oi_space {
     OI_SPACE_STATE,   /* kept from step to step */
     OI_SPACE_ARENA,   /* one step's working memory, shared by tensors that never meet */
     OI_SPACE_LOCAL,   /* a row inside one kernel: on the stack */
-    OI_SPACE_LENT     /* a part of the state tensor `from`, which a cache.read found */
+    OI_SPACE_VIEW     /* a part of the state tensor `from`, which a cache.read found */
 } oi_space;
 
 /* What an element is before the step writes it. */
@@ -71,9 +71,9 @@ typedef struct oi_tensor {
     oi_start start;
     uint64_t init; /* bits of one element */
     uint32_t from;
-    bool is_written; /* by some statement */
-    bool is_own;     /* ARENA: every thread has it on its stack instead */
-    bool is_told;    /* NONE: its lengths are still asked for */
+    bool is_written;    /* by some statement */
+    bool is_private;    /* ARENA: every thread has it on its stack instead */
+    bool keeps_lengths; /* NONE: its lengths are still asked for */
 } oi_tensor;
 
 #define OI_NO_SOURCE SIZE_MAX
@@ -183,38 +183,38 @@ typedef OI_VEC(oi_sop) oi_sops;
 
 /* -- nests and kernels -- */
 
-#define OI_ASKED 4
+#define OI_MAX_PREDICATES 4
 
 /* How the loops of a nest run; schedule.c decides. */
-#define OI_ABREAST 8 /* rows of a map, at most */
+#define OI_MAX_JAM 8 /* rows of a map, at most */
 typedef struct oi_order {
-    uint32_t lanes;   /* partial sums along the last reduced axis, then added pairwise; 0: one sum,
-                         in order */
-    uint32_t strip;   /* axpy: accumulators along the last output axis; 0: one */
-    uint32_t parts;   /* with a strip: so many of the last axes are added up in 16 bits first */
-    bool spells_last; /* the last axis is no loop: its few places stand one after the other */
-    uint32_t abreast; /* a map of long chains: so many rows are computed in one; 0: one by one */
-    uint32_t n_asked,
-        asked[OI_ASKED]; /* truths of `post`: unless all hold, nobody looks at the sum */
+    uint32_t lanes;    /* partial sums along the last reduced axis, then added pairwise; 0: one sum,
+                          in order */
+    uint32_t tile;     /* axpy: accumulators along the last output axis; 0: one */
+    uint32_t parts;    /* with a strip: so many of the last axes are added up in 16 bits first */
+    bool unrolls_last; /* the last axis is no loop: its few places stand one after the other */
+    uint32_t jam;      /* a map of long chains: so many rows are computed in one; 0: one by one */
+    uint32_t n_predicates, predicates[OI_MAX_PREDICATES]; /* truths of `post`: unless all hold,
+                                                             nobody looks at the sum */
 } oi_order;
 
-/* How threads share a kernel: each takes whole units of one axis; threads.c decides. */
-typedef struct oi_sharing {
+/* How threads share a kernel: each takes whole units of one axis; partition.c decides. */
+typedef struct oi_partition {
     uint32_t axis;        /* of the nests; recipes know their own */
     int64_t extent, unit; /* extent 0: one thread does all */
     bool is_pair;         /* positions are those of the axis and the next one, counted through */
-} oi_sharing;
+} oi_partition;
 
-#define OI_FINISH_PLACE 2 /* of what finishes sums: the axis whose position ends no row */
+#define OI_EPILOGUE_PLACE 2 /* of what finishes sums: the axis whose position ends no row */
 
 /* How far a kernel is that takes turns with others: after `n` of them, n > 0, it has made the first
  * base + step * (n - 1) rows of its result, but at most `most`. Rows are places along a dim. Of a
  * part that begins with unit q of the last kernel's rows, as many as that makes in a turn, nobody
  * looks at a row before begin + step * q. */
-typedef struct oi_turn {
+typedef struct oi_row_schedule {
     int64_t step, base, most, begin;
     uint32_t dim;
-} oi_turn;
+} oi_row_schedule;
 
 typedef struct oi_snest {
     uint32_t n_axes; /* output axes, then reduced ones */
@@ -285,13 +285,13 @@ typedef struct oi_skernel {
     const uint32_t *arg_ports;
     const oi_kernel_query *taken; /* the call that it does; NULL: not known any more */
     const oi_scall *call;         /* whose attributes it is handed */
-    oi_snest *finish; /* what its function for sums does: `post`, over two axes and the places of
+    oi_snest *epilogue; /* what its function for sums does: `post`, over two axes and the places of
                          the result, counted in two parts whose sum they are; or NULL */
-    oi_sharing split;
-    bool in_pieces; /* split: threads take pieces in turn */
-    bool has_next;  /* it asks for the first weights of kernel `next` at its end */
-    uint32_t next;
-    oi_sharing turn; /* extent not 0: it is called for some rows, positions of that axis */
+    oi_partition partition;
+    bool is_chunked;   /* split: threads take pieces in turn */
+    bool has_prefetch; /* it asks for the first weights of kernel `next` at its end */
+    uint32_t prefetch;
+    oi_partition rows; /* extent not 0: it is called for some rows, positions of that axis */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -303,7 +303,7 @@ typedef enum oi_stmt_kind {
     OI_STMT_CACHE, /* read, write, increment, decrement, reset: as the node says */
     OI_STMT_SET,   /* a number into a tensor of rank 0: loop index, attribute */
     OI_STMT_LOOP,
-    OI_STMT_TURNS, /* the kernels of `body`, `limit` times, each for the rows of its turn */
+    OI_STMT_PIPELINE, /* the kernels of `body`, `limit` times, each for the rows of its turn */
     OI_STMT_BRANCH,
     OI_STMT_YIELD,
     OI_STMT_AWAIT,
@@ -328,19 +328,19 @@ struct oi_stmt {
     oi_port a, b;                  /* CACHE: the variable's side in a; SET: into a */
     oi_pvalue value;               /* SET, LIMIT */
     int64_t limit;                 /* LIMIT, LENGTH, TURNS */
-    bool lends;                    /* CACHE, a read: b becomes a part of a */
+    bool is_view;                  /* CACHE, a read: b becomes a part of a */
     const oi_length_check *checks; /* SHAPE */
     uint32_t n_checks;
-    oi_turn turn;   /* KERNEL, inside TURNS */
-    oi_stmts body;  /* LOOP, TURNS */
-    bool is_shared; /* all threads run it, each its part; else the first does it alone */
-    bool waits;     /* all threads must have come so far before any begins it */
+    oi_row_schedule rows; /* KERNEL, inside TURNS */
+    oi_stmts body;        /* LOOP, TURNS */
+    bool is_parallel;     /* all threads run it, each its part; else the first does it alone */
+    bool barrier;         /* all threads must have come so far before any begins it */
     /* waits, not is_shared: the first thread does it, with what follows up to the next that is
      * shared or waits, while the others still wait */
-    bool is_alone;
-    uint32_t pieces; /* kernels from this one on that threads run piece by piece; 0: not so */
-    bool has_next;   /* waits: whoever does asks for the weights of kernel `next` meanwhile */
-    uint32_t next;
+    bool first_enters;
+    uint32_t chunks;   /* kernels from this one on that threads run piece by piece; 0: not so */
+    bool has_prefetch; /* waits: whoever does asks for the weights of kernel `next` meanwhile */
+    uint32_t prefetch;
 };
 
 typedef struct oi_sblock {
@@ -348,7 +348,7 @@ typedef struct oi_sblock {
     oi_stmts stmts;
     const uint32_t *tensor_of; /* by variable: a consumer's own; NULL: the graph's */
     bool is_used;              /* called, or a consumer */
-    bool is_shared;            /* all threads run it */
+    bool is_parallel;          /* all threads run it */
 } oi_sblock;
 
 typedef struct oi_sgraph {
@@ -402,10 +402,10 @@ struct oi_unit {
     OI_VEC(oi_renamed) renamed; /* what the host has to call otherwise than the graph */
     oi_map known; /* tensors by what they are: "state NAME", "tensor MODEL N", "packing ..." */
     bool per_node;
-    bool share_all;  /* threads share however little there is to do */
-    bool timed;      /* the program says when a kernel begins and ends */
-    bool keeps_bits; /* some op makes integers of floats: a last bit may be a large difference */
-    bool embeds;     /* weights are compiled in */
+    bool partition_all; /* threads share however little there is to do */
+    bool timed;         /* the program says when a kernel begins and ends */
+    bool keeps_bits;    /* some op makes integers of floats: a last bit may be a large difference */
+    bool embeds;        /* weights are compiled in */
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
     const char *dump;        /* that text */
@@ -464,25 +464,25 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 
 oi_status oi_pass_fold(oi_unit *u);
 oi_status oi_pass_dead(oi_unit *u);
-oi_status oi_pass_rename(oi_unit *u);
-oi_status oi_pass_same(oi_unit *u);
+oi_status oi_pass_ssa(oi_unit *u);
+oi_status oi_pass_cse(oi_unit *u);
 oi_status oi_pass_hoist(oi_unit *u);
-oi_status oi_pass_forward(oi_unit *u);
+oi_status oi_pass_copy_prop(oi_unit *u);
 oi_status oi_pass_clamp(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
-oi_status oi_pass_finish(oi_unit *u);
+oi_status oi_pass_epilogue(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
-oi_status oi_pass_narrow(oi_unit *u);
-oi_status oi_pass_shorts(oi_unit *u);
-oi_status oi_pass_whole(oi_unit *u);
-oi_status oi_pass_lend(oi_unit *u);
+oi_status oi_pass_narrow32(oi_unit *u);
+oi_status oi_pass_narrow16(oi_unit *u);
+oi_status oi_pass_int_clamp(oi_unit *u);
+oi_status oi_pass_view(oi_unit *u);
 oi_status oi_pass_layout(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
-oi_status oi_pass_turns(oi_unit *u);
+oi_status oi_pass_pipeline(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
-oi_status oi_pass_threads(oi_unit *u);
+oi_status oi_pass_partition(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* all of them but those in u->skip */
 

@@ -19,7 +19,7 @@ extern const oi_embedded oi_probe_files[]; /* generated: probe/ */
 typedef struct tuning {
     oi_work work; /* first: the two are one */
     oi_device device;
-    double l1, l2, l3, one, all, f32, int8, tile, meet_ns; /* GB/s, GMAC/s */
+    double l1, l2, l3, one, all, f32, int8, tile, barrier_ns; /* GB/s, GMAC/s */
 } tuning;
 
 /* -- the machine -- */
@@ -52,7 +52,7 @@ static void read_figures(tuning *t, const char *text)
     t->f32 = figure(text, "f32_gmac_per_s", "1");
     t->int8 = figure(text, "int8_gmac_per_s", "1");
     t->tile = figure(text, "tile_gmac_per_s", "1");
-    t->meet_ns = figure(text, "meet_ns", NULL);
+    t->barrier_ns = figure(text, "barrier_ns", NULL);
 }
 
 static const char nothing[] = "typedef int nothing;\n";
@@ -197,9 +197,9 @@ static oi_status find_sizes(tuning *t, const oi_verify_options *options, oi_diag
     OI_TRY(try_sizes(t, &info->tuning.stream_ahead, aheads, OI_COUNT(aheads), stream_graph, options,
                      diag));
     const uint64_t together[] = {0, 1024};
-    OI_TRY(try_sizes(t, &info->tuning.read_together, together, OI_COUNT(together), stream_graph,
+    OI_TRY(try_sizes(t, &info->tuning.warm_up_slices, together, OI_COUNT(together), stream_graph,
                      options, diag));
-    info->tuning.share_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */
+    info->tuning.partition_elements = (uint64_t)oi_cost_share(info); /* by what waiting takes */
     return OI_OK;
 }
 
@@ -216,7 +216,7 @@ static void state_figures(tuning *t)
     info->cpu.f32_macs_per_s = t->f32 * 1e9;
     info->cpu.int8_macs_per_s = t->int8 * 1e9;
     info->cpu.tile_macs_per_s = t->tile * 1e9;
-    info->cpu.meet_ns = (uint64_t)(t->meet_ns + 0.5);
+    info->cpu.barrier_ns = (uint64_t)(t->barrier_ns + 0.5);
 }
 
 static void put_number(oi_jsonw *w, const char *key, double value)
@@ -235,7 +235,7 @@ static void put_file(const oi_device_info *i, const char *base, oi_jsonw *w)
     put_number(w, "l1_bytes_per_s", i->cpu.l1_bytes_per_s);
     put_number(w, "l2_bytes_per_s", i->cpu.l2_bytes_per_s);
     put_number(w, "l3_bytes_per_s", i->cpu.l3_bytes_per_s);
-    put_number(w, "meet_ns", (double)i->cpu.meet_ns);
+    put_number(w, "barrier_ns", (double)i->cpu.barrier_ns);
     put_number(w, "memory_bytes_per_s", i->cpu.memory_bytes_per_s);
     if (i->cpu.tile_macs_per_s > 0)
         put_number(w, "tile_macs_per_s", i->cpu.tile_macs_per_s);
@@ -253,10 +253,10 @@ static void put_file(const oi_device_info *i, const char *base, oi_jsonw *w)
     put_number(w, "gemm_depth", (double)i->tuning.gemm_depth);
     put_number(w, "gemm_rows", (double)i->tuning.gemm_rows);
     put_number(w, "qlinear_bytes", (double)i->tuning.qlinear_bytes);
-    put_number(w, "read_together", (double)i->tuning.read_together);
+    put_number(w, "warm_up_slices", (double)i->tuning.warm_up_slices);
     put_number(w, "stream_ahead", (double)i->tuning.stream_ahead);
     put_number(w, "sdpa_floats", (double)i->tuning.sdpa_floats);
-    put_number(w, "share_elements", (double)i->tuning.share_elements);
+    put_number(w, "partition_elements", (double)i->tuning.partition_elements);
     oi_jsonw_close(w, '}');
     oi_jsonw_close(w, '}');
 }

@@ -151,7 +151,8 @@ static inline void trial_reference(trial *t, void *out)
 }
 
 /* Arrays that the body wants made of an input first: row by row, the last one first. */
-static inline void trial_ready(const trial *t, const oi_ready *r, void **arrays, trial_body *body)
+static inline void trial_ready(const trial *t, const oi_prologue *r, void **arrays,
+                               trial_body *body)
 {
     for (uint32_t i = 0; i < r->n_arrays; i++) {
         size_t n = (size_t)(r->rows * r->arrays[i].width) * oi_dtype_bits(r->arrays[i].dtype) / 8;
@@ -177,8 +178,8 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
                               void *out, int64_t first, int64_t last, trial_body *body)
 {
     trial_arg a[OI_RECIPE_ARGS];
-    void *scratch[OI_RECIPE_SCRATCH], *ready[OI_READY_ARRAYS];
-    trial_ready(t, &p->ready, ready, body);
+    void *scratch[OI_RECIPE_SCRATCH], *ready[OI_PROLOGUE_ARRAYS];
+    trial_ready(t, &p->prologue, ready, body);
     for (uint32_t i = 0; i < p->n_scratch; i++) {
         size_t n = (size_t)p->scratch[i].count * oi_dtype_bits(p->scratch[i].dtype) / 8;
         scratch[i] = trial_room(n);
@@ -191,12 +192,12 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         case OI_ARG_IN: a[i].in = t->data[arg->n]; break;
         case OI_ARG_OUT: a[i].out = (char *)out + (size_t)arg->n * trial_bytes(&t->out); break;
         case OI_ARG_PACKED: a[i].in = packed[arg->n]; break;
-        case OI_ARG_READY: a[i].in = ready[arg->n]; break;
+        case OI_ARG_PROLOGUE: a[i].in = ready[arg->n]; break;
         case OI_ARG_SCRATCH: a[i].out = scratch[arg->n]; break;
         case OI_ARG_SIZE: a[i].n = arg->n; break;
         case OI_ARG_REAL: a[i].real = (float)arg->real; break;
         case OI_ARG_ATTR: a[i].n = t->attrs[arg->n].i; break;
-        case OI_ARG_FINISH: a[i].in = ports; break; /* the test has the function */
+        case OI_ARG_EPILOGUE: a[i].in = ports; break; /* the test has the function */
         case OI_ARG_NEXT: a[i].in = NULL; break;
         case OI_ARG_FIRST: a[i].n = first; break;
         case OI_ARG_LAST: a[i].n = last; break;
@@ -207,7 +208,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
     body(p->function, a);
     for (uint32_t i = 0; i < p->n_scratch; i++)
         free(scratch[i]);
-    for (uint32_t i = 0; i < p->ready.n_arrays; i++)
+    for (uint32_t i = 0; i < p->prologue.n_arrays; i++)
         free(ready[i]);
 }
 

@@ -1,5 +1,5 @@
 """Random chains of windows: convolutions of all sorts, pools, maps and sums with what came before, as kernels that can
-take turns row by row (src/synth/turns.c) and some that cannot."""
+take turns row by row (src/synth/pipeline.c) and some that cannot."""
 
 import math
 import random

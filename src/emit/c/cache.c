@@ -44,15 +44,16 @@ static void note(access *x, uint64_t runs, uint64_t most_bytes, const char *at, 
     if (!fits)
         x->c->log_bytes = UINT64_MAX / 2;
     if (x->c->undo == OI_UNDO_LOG)
-        oi_out_line(&x->c->out, "oi_note(s, %s, %s);", at, n);
+        oi_out_line(&x->c->out, "oi_log_undo(s, %s, %s);", at, n);
 }
 
 static void note_sizes(access *x)
 {
     if (x->v->grows)
         note(x, 1, 8 * x->v->rank,
-             oi_arena_printf(x->c->arena, "s->oi_keep.oi_size_%s", oi_c_field(x->c, x->t)),
-             oi_arena_printf(x->c->arena, "sizeof s->oi_keep.oi_size_%s", oi_c_field(x->c, x->t)));
+             oi_arena_printf(x->c->arena, "s->oi_state_data.oi_size_%s", oi_c_field(x->c, x->t)),
+             oi_arena_printf(x->c->arena, "sizeof s->oi_state_data.oi_size_%s",
+                             oi_c_field(x->c, x->t)));
 }
 
 static const char *number(access *x, int64_t v)
@@ -69,9 +70,10 @@ static void set_sizes(access *x)
 {
     const oi_pvar *var = x->t->var;
     for (uint32_t i = 0; i < x->v->rank; i++) {
-        x->size[i] = is_counted(x, i) ? oi_arena_printf(x->c->arena, "s->oi_keep.oi_size_%s[%u]",
-                                                        oi_c_field(x->c, x->t), i)
-                                      : number(x, x->v->most[i]);
+        x->size[i] = is_counted(x, i)
+                         ? oi_arena_printf(x->c->arena, "s->oi_state_data.oi_size_%s[%u]",
+                                           oi_c_field(x->c, x->t), i)
+                         : number(x, x->v->most[i]);
         if (i < var->n_axes && i < OI_MAX_RANK)
             x->own[i] = i < var->n_table ? x->size[i]
                                          : oi_arena_printf(x->c->arena, "(%s - %" PRIu64 ")",
@@ -223,7 +225,7 @@ static void check_length(access *x, uint32_t axis, uint32_t d)
                  x->fixed_start[axis] + x->fixed_count[axis] <= x->v->most[axis];
     if (!known && is_counted(x, axis) && strcmp(x->count[axis], x->size[axis]) != 0)
         fail_if(x, 47, "past the bound", "%s > %" PRId64, end_text(x, axis), x->v->most[axis]);
-    const char *first = x->s->is_shared ? "if (part == 0) " : ""; /* all find the place */
+    const char *first = x->s->is_parallel ? "if (worker == 0) " : ""; /* all find the place */
     oi_out_line(&x->c->out, "%s%s = %s;", first, length, x->count[axis]);
 }
 
@@ -328,8 +330,9 @@ static void walk(access *x,
 
 static const char *storage(const access *x)
 {
-    return x->t->rank ? oi_arena_printf(x->c->arena, "s->oi_keep.%s", oi_c_field(x->c, x->t))
-                      : oi_arena_printf(x->c->arena, "(&s->oi_keep.%s)", oi_c_field(x->c, x->t));
+    return x->t->rank
+               ? oi_arena_printf(x->c->arena, "s->oi_state_data.%s", oi_c_field(x->c, x->t))
+               : oi_arena_printf(x->c->arena, "(&s->oi_state_data.%s)", oi_c_field(x->c, x->t));
 }
 
 static const char *place_text(const access *x, const char *at)
@@ -466,12 +469,12 @@ static void mark(access *x, int value)
     uint64_t runs = 1;
     for (uint32_t i = 0; i < x->v->n_table; i++)
         runs *= (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
-    note(
-        x, runs, 1,
-        oi_arena_printf(x->c->arena, "&s->oi_keep.oi_written_%s[%s]", oi_c_field(x->c, x->t), text),
-        "1");
-    oi_out_line(&x->c->out, "s->oi_keep.oi_written_%s[%s] = %d;", oi_c_field(x->c, x->t), text,
-                value);
+    note(x, runs, 1,
+         oi_arena_printf(x->c->arena, "&s->oi_state_data.oi_written_%s[%s]", oi_c_field(x->c, x->t),
+                         text),
+         "1");
+    oi_out_line(&x->c->out, "s->oi_state_data.oi_written_%s[%s] = %d;", oi_c_field(x->c, x->t),
+                text, value);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         if (has_loop[i])
             oi_out_close(&x->c->out, "");
@@ -491,7 +494,8 @@ static void measure(access *x)
     for (uint32_t i = 0; i < x->v->n_table; i++)
         oi_out_open(&x->c->out, "for (int64_t i%u = 0; i%u < %" PRId64 "; i%u++)", i, i,
                     x->v->most[i], i);
-    oi_out_open(&x->c->out, "if (s->oi_keep.oi_written_%s[%s])", oi_c_field(x->c, x->t), text);
+    oi_out_open(&x->c->out, "if (s->oi_state_data.oi_written_%s[%s])", oi_c_field(x->c, x->t),
+                text);
     for (uint32_t i = 0; i < x->v->n_table; i++)
         if (is_counted(x, i)) {
             oi_out_line(&x->c->out, "if (i%u >= %s)", i, x->size[i]);
@@ -623,7 +627,7 @@ static void count_cache(access *x)
         amount = oi_c_index(x->c, n->as.move.amount_var);
     else if (n->as.move.amount_var != OI_NO_ID)
         amount = oi_c_number(x->c, n->as.move.amount_var);
-    const char *place = oi_arena_printf(x->c->arena, "s->oi_keep.%s", oi_c_field(x->c, x->t));
+    const char *place = oi_arena_printf(x->c->arena, "s->oi_state_data.%s", oi_c_field(x->c, x->t));
     oi_dtype t = x->t->dtype;
     note(x, 1, 8, oi_arena_printf(x->c->arena, "&%s", place),
          oi_arena_printf(x->c->arena, "sizeof %s", place));
@@ -645,7 +649,7 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s)
     x.t = &c->u->tensors.at[s->a.tensor];
     x.writes = s->node->kind == OI_NODE_CACHE_WRITE;
     x.resets = s->node->kind == OI_NODE_CACHE_RESET;
-    if (s->lends) {
+    if (s->is_view) {
         lend_cache(&x);
         return;
     }

@@ -184,7 +184,7 @@ void oi_c_find_reuse(oi_cprog *c)
     c->is_retyped = oi_arena_alloc(c->arena, u->tensors.n + 1);
     for (size_t i = 0; i < u->tensors.n; i++) {
         const oi_tensor *t = &u->tensors.at[i];
-        if (t->space == OI_SPACE_ARENA && !t->is_own && kind_of(t->dtype) != BYTES)
+        if (t->space == OI_SPACE_ARENA && !t->is_private && kind_of(t->dtype) != BYTES)
             list[n++] = t;
     }
     qsort(list, n, sizeof *list, by_offset);

@@ -194,7 +194,7 @@ static int are_read_together(const oi_cprog *c)
 {
     const oi_device_info *t = c->u->target;
     const uint64_t bytes = c->u->weights_bytes;
-    return t->tuning.read_together && bytes > 4 * t->cpu.cache_l2_bytes &&
+    return t->tuning.warm_up_slices && bytes > 4 * t->cpu.cache_l2_bytes &&
            c->u->graphs.at[c->graph].cost.macs < FEW_ROWS * bytes;
 }
 
@@ -202,17 +202,17 @@ static int are_read_together(const oi_cprog *c)
 static void put_part(oi_cprog *c)
 {
     const oi_sgraph *g = &c->u->graphs.at[c->graph];
-    if (!g->blocks[g->program->entry].is_shared)
+    if (!g->blocks[g->program->entry].is_parallel)
         return;
-    oi_out_line(&c->out, "static int oi_part%u(void *ctx, int part, int parts)", c->graph);
+    oi_out_line(&c->out, "static int oi_part%u(void *ctx, int worker, int workers)", c->graph);
     oi_out_brace(&c->out);
     if (are_read_together(c)) {
         oi_out_line(&c->out, "const %s *s = ctx;", c->name);
         oi_out_line(&c->out,
-                    "team_read(s->oi_team, part, s->oi_weights, %" PRIu64 ", %" PRIu64 ");",
-                    c->u->weights_bytes, c->u->target->tuning.read_together);
+                    "team_warm_up(s->oi_team, worker, s->oi_weights, %" PRIu64 ", %" PRIu64 ");",
+                    c->u->weights_bytes, c->u->target->tuning.warm_up_slices);
     }
-    oi_out_line(&c->out, "return %s(ctx, part, parts);", oi_c_block_name(c, g->program->entry));
+    oi_out_line(&c->out, "return %s(ctx, worker, workers);", oi_c_block_name(c, g->program->entry));
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
 }
@@ -220,43 +220,46 @@ static void put_part(oi_cprog *c)
 /* The first value of every thread that goes on: what the first thread failed with. */
 static void put_meet(oi_cprog *c, const char *code)
 {
-    if (oi_c_is_shared(c) && strstr(code, "oi_meet(s, part")) {
+    if (oi_c_is_shared(c) && strstr(code, "oi_barrier(s, worker")) {
         oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
                              "with, they all");
         oi_out_line(&c->out, " * know. Whoever waits asks for what lies at `next`. */");
-        oi_out_line(&c->out, "static int oi_meet(%s *s, int part, int failed, const void *next)",
+        oi_out_line(&c->out,
+                    "static int oi_barrier(%s *s, int worker, int failed, const void *next)",
                     c->name);
         oi_out_brace(&c->out);
         oi_out_line(&c->out,
-                    "return s->oi_team ? team_meet(s->oi_team, part, failed, next) : failed;");
+                    "return s->oi_team ? team_barrier(s->oi_team, worker, failed, next) : failed;");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "oi_next_piece(s, part")) {
+    if (oi_c_is_shared(c) && strstr(code, "oi_next_chunk(s, worker")) {
         oi_out_line(&c->out, "/* The next piece of what all do before they meet; 0: there is none. "
                              "*/");
-        oi_out_line(&c->out, "static int oi_next_piece(%s *s, int part, team_piece *p)", c->name);
+        oi_out_line(&c->out, "static int oi_next_chunk(%s *s, int worker, team_chunk *p)", c->name);
         oi_out_brace(&c->out);
         oi_out_line(&c->out, "if (s->oi_team)");
-        oi_out_line(&c->out, "    return team_take(s->oi_team, part, p);");
+        oi_out_line(&c->out, "    return team_next_chunk(s->oi_team, worker, p);");
         oi_out_line(&c->out, "return p->of++ == 0;");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "oi_is_alone(s, part")) {
+    if (oi_c_is_shared(c) && strstr(code, "oi_first_enters(s, worker")) {
         oi_out_line(&c->out, "/* As meet, but once all have come the first goes on alone, and then "
                              "lets the others go. */");
         oi_out_line(&c->out,
-                    "static int oi_is_alone(%s *s, int part, int *failed, const void *next)",
+                    "static int oi_first_enters(%s *s, int worker, int *failed, const void *next)",
                     c->name);
         oi_out_brace(&c->out);
-        oi_out_line(&c->out, "return s->oi_team ? team_come(s->oi_team, part, failed, next) : 1;");
+        oi_out_line(
+            &c->out,
+            "return s->oi_team ? team_barrier_enter(s->oi_team, worker, failed, next) : 1;");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
-        oi_out_line(&c->out, "static void oi_let_go(%s *s, int failed)", c->name);
+        oi_out_line(&c->out, "static void oi_release(%s *s, int failed)", c->name);
         oi_out_brace(&c->out);
         oi_out_line(&c->out, "if (s->oi_team)");
-        oi_out_line(&c->out, "    team_go(s->oi_team, failed);");
+        oi_out_line(&c->out, "    team_barrier_release(s->oi_team, failed);");
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
@@ -282,7 +285,7 @@ static void put_step(oi_cprog *c)
     }
     const char *block = oi_c_block_name(c, g->program->entry);
     const char *entry = oi_arena_printf(c->arena, "%s(s)", block);
-    if (g->blocks[g->program->entry].is_shared)
+    if (g->blocks[g->program->entry].is_parallel)
         entry = oi_arena_printf(c->arena,
                                 "s->oi_team ? team_run(s->oi_team, oi_part%u, s) : %s(s, 0, 1)",
                                 c->graph, block);
@@ -290,12 +293,14 @@ static void put_step(oi_cprog *c)
         oi_c_async_reset(c);
     if (c->undo != OI_UNDO_NONE) {
         bool logs = c->undo == OI_UNDO_LOG;
-        oi_out_line(o, logs ? "s->oi_noted = 0;"
-                            : "memcpy(s->oi_before, &s->oi_keep, sizeof s->oi_keep);");
+        oi_out_line(o, logs
+                           ? "s->oi_undo_used = 0;"
+                           : "memcpy(s->oi_undo_log, &s->oi_state_data, sizeof s->oi_state_data);");
         oi_out_line(o, "const int failed = %s;", entry);
         oi_out_line(o, "if (failed)");
-        oi_out_line(o, logs ? "    oi_take_back(s);"
-                            : "    memcpy(&s->oi_keep, s->oi_before, sizeof s->oi_keep);");
+        oi_out_line(
+            o, logs ? "    oi_rollback(s);"
+                    : "    memcpy(&s->oi_state_data, s->oi_undo_log, sizeof s->oi_state_data);");
         oi_out_line(o, "return failed;");
     } else {
         oi_out_line(o, "return %s;", entry);

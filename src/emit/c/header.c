@@ -41,7 +41,8 @@ static void put_sizes(oi_cprog *c, oi_out *o)
     put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read only");
     put_size(c, o, "WEIGHTS_ALIGN", oi_unit_align(c->u), "where they may lie");
     oi_out_line(
-        o, "#define %s_SAVED_BYTES (40 + sizeof(((struct %s *)0)->oi_keep)) /* a saved state */",
+        o,
+        "#define %s_SAVED_BYTES (40 + sizeof(((struct %s *)0)->oi_state_data)) /* a saved state */",
         c->name, c->name);
     if (k->stack_bytes)
         put_size(c, o, "STACK_BYTES", k->stack_bytes, "stack that the device file reserves");

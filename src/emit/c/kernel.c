@@ -23,7 +23,7 @@ bool oi_c_is_mixed(const oi_skernel *k)
 {
     bool is = false;
     for (size_t i = 0; i < k->nests.n; i++)
-        is |= k->nests.at[i].order.abreast > 0;
+        is |= k->nests.at[i].order.jam > 0;
     return is;
 }
 
@@ -70,11 +70,11 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
             oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
                           oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
                           k->scalars.at[i].name);
-    if (k->split.extent)
-        oi_buf_puts(&text, ", int part, int parts");
-    if (k->has_next)
+    if (k->partition.extent)
+        oi_buf_puts(&text, ", int worker, int workers");
+    if (k->has_prefetch)
         oi_buf_puts(&text, ", const void *next");
-    if (k->turn.extent)
+    if (k->rows.extent)
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_call(&c->out,
@@ -110,7 +110,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
     case OI_ARG_IN:
     case OI_ARG_OUT:
     case OI_ARG_PACKED:
-    case OI_ARG_READY: return names[k->arg_ports[arg]];
+    case OI_ARG_PROLOGUE: return names[k->arg_ports[arg]];
     case OI_ARG_SCRATCH: return k->plan->scratch[a->n].name;
     case OI_ARG_SIZE: return oi_arena_printf(c->arena, "%" PRId64, a->n);
     case OI_ARG_REAL: {
@@ -120,14 +120,15 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
-    case OI_ARG_FINISH: return oi_arena_printf(c->arena, "finish_%s, ports", k->name);
-    case OI_ARG_NEXT: return k->has_next ? "next" : "NULL";
-    case OI_ARG_FIRST: return k->split.extent ? "first" : "0";
+    case OI_ARG_EPILOGUE: return oi_arena_printf(c->arena, "finish_%s, ports", k->name);
+    case OI_ARG_NEXT: return k->has_prefetch ? "next" : "NULL";
+    case OI_ARG_FIRST: return k->partition.extent ? "first" : "0";
     case OI_ARG_LAST:
-        return k->split.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
-    case OI_ARG_ROW: return k->turn.extent ? "first" : "0";
+        return k->partition.extent ? "last"
+                                   : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
+    case OI_ARG_ROW: return k->rows.extent ? "first" : "0";
     case OI_ARG_ROW_END:
-        return k->turn.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, a->n);
+        return k->rows.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, a->n);
     }
     return "0";
 }
@@ -137,7 +138,7 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
     const oi_recipe_plan *p = k->plan;
     uint32_t n_more = 0; /* parameters than arguments */
     oi_buf list = {0};
-    if (k->finish) {
+    if (k->epilogue) {
         oi_buf ports = {0};
         for (size_t i = 0; i < k->ports.n; i++)
             oi_buf_printf(&ports, "%s%s%s", i ? ", " : "",
@@ -151,7 +152,7 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
     for (uint32_t i = 0; i < p->n_args; i++) {
         bool is_number = p->args[i].kind == OI_ARG_SIZE || p->args[i].kind == OI_ARG_REAL;
         const char *what = oi_helper_parameter(c->arena, oi_helpers, p->function, i + n_more);
-        n_more += p->args[i].kind == OI_ARG_FINISH;
+        n_more += p->args[i].kind == OI_ARG_EPILOGUE;
         oi_buf_printf(&list, "%s", i ? ", " : "");
         if (is_number && what)
             oi_buf_printf(&list, "/* %s */ ", what);
@@ -161,16 +162,19 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
                                          oi_buf_to_arena(&list, c->arena)));
 }
 
-/* The part of a kernel that one thread does. */
+/* The worker of a kernel that one thread does. */
 static void put_share(oi_cprog *c, const oi_skernel *k)
 {
-    const oi_sharing *p = &k->split;
+    const oi_partition *p = &k->partition;
     if (!p->extent)
         return;
-    oi_out_line(&c->out, "const int64_t first = oi_share(%" PRId64 ", %" PRId64 ", part, parts);",
+    oi_out_line(&c->out,
+                "const int64_t first = oi_partition_begin(%" PRId64 ", %" PRId64
+                ", worker, workers);",
                 p->extent, p->unit);
     oi_out_line(&c->out,
-                "const int64_t last = oi_share(%" PRId64 ", %" PRId64 ", part + 1, parts);",
+                "const int64_t last = oi_partition_begin(%" PRId64 ", %" PRId64
+                ", worker + 1, workers);",
                 p->extent, p->unit);
 }
 
@@ -179,7 +183,7 @@ static bool has_locals(const oi_skernel *k, const oi_snest *n)
 {
     for (uint32_t a = k->n_shared; a < n->n_axes && !n->axes[a].is_reduced; a++)
         if (oi_place_has_loop(n, a))
-            return n->kind != OI_NEST_MAP && n->order.strip;
+            return n->kind != OI_NEST_MAP && n->order.tile;
     return true;
 }
 
@@ -194,9 +198,9 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
                          .ports = names,
                          .fns = fns,
                          .n_open = k->n_shared,
-                         .split = k->turn.extent    ? &k->turn
-                                  : k->split.extent ? &k->split
-                                                    : NULL};
+                         .partition = k->rows.extent        ? &k->rows
+                                      : k->partition.extent ? &k->partition
+                                                            : NULL};
     size_t before = c->out.buf.n;
     put_share(c, k);
     if (k->recipe)
@@ -239,18 +243,18 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
         bool is_used = false;
-        for (size_t s = 0; s < k->finish->post.n; s++)
-            is_used |= k->finish->post.at[s].at && k->finish->post.at[s].kind != OI_SOP_PLACE &&
-                       k->finish->post.at[s].port == i;
+        for (size_t s = 0; s < k->epilogue->post.n; s++)
+            is_used |= k->epilogue->post.at[s].at && k->epilogue->post.at[s].kind != OI_SOP_PLACE &&
+                       k->epilogue->post.at[s].port == i;
         if (is_used)
             oi_out_line(&c->out, "%s%s *const %s = ports[%zu];",
                         k->ports.at[i].is_written ? "" : "const ", oi_c_type(t->dtype), names[i],
                         i);
     }
-    for (uint32_t a = 0; a < k->finish->n_axes; a++)
-        if (k->finish->axes[a].extent == 1)
+    for (uint32_t a = 0; a < k->epilogue->n_axes; a++)
+        if (k->epilogue->axes[a].extent == 1)
             oi_out_line(&c->out, "(void)%c;", OI_AXIS_LETTERS[a]);
-    oi_nest_print_end(&p, k->finish);
+    oi_nest_print_end(&p, k->epilogue);
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
 }
@@ -263,7 +267,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
     if (k->recipe && (k->plan->doc || k->call)) /* its loops stand elsewhere: say what for */
         oi_out_line(&c->out, "/* %s */", k->plan->doc ? k->plan->doc : k->call->op->doc);
-    if (k->finish)
+    if (k->epilogue)
         put_finish(c, k, names);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
@@ -346,10 +350,12 @@ const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
         for (uint32_t a = 0; a < p->n_entry; a++)
             exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
                                        c->u->tensors.at[p->tensor].table[a]);
-        const char *text = "%s + oi_share(%" PRId64 ", %" PRId64 ", part, %s) * %" PRId64;
-        const char *parts = k->in_pieces ? "2 * parts" : "parts"; /* the first piece: team.h */
-        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->split.extent,
-                                        k->split.unit, parts, k->plan->streams)
+        const char *text =
+            "%s + oi_partition_begin(%" PRId64 ", %" PRId64 ", worker, %s) * %" PRId64;
+        const char *workers =
+            k->is_chunked ? "2 * workers" : "workers"; /* the first piece: team.h */
+        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->partition.extent,
+                                        k->partition.unit, workers, k->plan->streams)
                       : "NULL";
     }
     return "NULL";
@@ -370,11 +376,11 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     for (size_t i = 0; i < k->scalars.n; i++)
         if (used[i])
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
-    if (k->split.extent)
-        oi_buf_puts(&text, k->in_pieces ? ", piece.n, piece.of" : ", part, parts");
-    if (k->has_next)
-        oi_buf_printf(&text, ", %s", oi_c_weights(c, k->next));
-    if (k->turn.extent)
+    if (k->partition.extent)
+        oi_buf_puts(&text, k->is_chunked ? ", piece.n, piece.of" : ", worker, workers");
+    if (k->has_prefetch)
+        oi_buf_printf(&text, ", %s", oi_c_weights(c, k->prefetch));
+    if (k->rows.extent)
         oi_buf_puts(&text, c->rows);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {

@@ -24,11 +24,11 @@ static void load(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_
         oi_buf_printf(out, "%s[%s]", name, at);
 }
 
-static void load_part(const oi_nest_printer *p, const oi_sop *op, const char *at, unsigned part,
+static void load_part(const oi_nest_printer *p, const oi_sop *op, const char *at, unsigned worker,
                       oi_buf *out)
 {
     oi_buf_printf(out, "oi_get_%s(%s + %s, %u)", oi_dtype_name(op->type), p->ports[op->port], at,
-                  part);
+                  worker);
 }
 
 static void store(const oi_nest_printer *p, const oi_sop *op, const char *at, const char *value,

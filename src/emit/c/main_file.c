@@ -63,7 +63,8 @@ static void put_state(oi_cprog *c, oi_out *o)
                         oi_buf_to_arena(&most, c->arena));
         oi_out_line(
             o, "\1put('s', \"%s\", %u, %s, %s, %s, %" PRIu64 ");", t->var->name, v->rank, room,
-            v->grows ? oi_arena_printf(c->arena, "s->oi_keep.oi_size_%s", oi_c_field(c, t)) : room,
+            v->grows ? oi_arena_printf(c->arena, "s->oi_state_data.oi_size_%s", oi_c_field(c, t))
+                     : room,
             place(c, t, v->tensor), oi_tensor_bytes(t));
     }
     oi_out_close(o, "");

@@ -157,7 +157,7 @@ const char *oi_c_member(oi_cprog *c, const oi_tensor *t)
 {
     const char *name = oi_c_field(c, t);
     if (t->space == OI_SPACE_STATE)
-        return oi_arena_printf(c->arena, "s->oi_keep.%s", name);
+        return oi_arena_printf(c->arena, "s->oi_state_data.%s", name);
     return c->u->graphs.n > 1
                ? oi_arena_printf(c->arena, "s->%s.%s", c->u->graphs.at[t->graph].name, name)
                : oi_arena_printf(c->arena, "s->%s", name);
@@ -171,7 +171,7 @@ static const char *base_address(oi_cprog *c, const oi_tensor *t)
         return oi_arena_printf(c->arena, "(const %s *)(s->oi_weights + %" PRIu64, type, t->offset);
     case OI_SPACE_ARENA:
         return oi_arena_printf(c->arena, "(%s *)(s->oi_arena + %" PRIu64, type, t->offset);
-    case OI_SPACE_LENT: return oi_c_lent(c, t);
+    case OI_SPACE_VIEW: return oi_c_lent(c, t);
     default: return oi_c_member(c, t);
     }
 }
@@ -199,7 +199,7 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
     const char *base = base_address(c, t), *entry = entry_text(c, t, p);
-    if (t->space == OI_SPACE_LENT)
+    if (t->space == OI_SPACE_VIEW)
         return base;
     if (c->places && (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_WEIGHTS)) {
         const char *name = oi_c_place(c, p->tensor);
@@ -403,7 +403,7 @@ void oi_c_keep_members(oi_cprog *c, oi_out *o)
         oi_out_line(o, "uint8_t oi_nothing;");
         oi_c_count(c, 1, 1);
     }
-    uint64_t n = close_struct(c, o, &ours, " oi_keep; /* what lasts from step to step */");
+    uint64_t n = close_struct(c, o, &ours, " oi_state_data; /* what lasts from step to step */");
     c->certificate.state_bytes = c->u->stores.n ? n : 0;
 }
 
@@ -412,7 +412,7 @@ static void length_members(oi_cprog *c, oi_out *o)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
-        if (!t->run_dims || (t->space == OI_SPACE_NONE && !t->is_told))
+        if (!t->run_dims || (t->space == OI_SPACE_NONE && !t->keeps_lengths))
             continue;
         oi_out_line(o, "int64_t oi_dims_%s[%u]; /* of %s now */", t->name, t->rank, t->name);
         oi_c_count(c, 8, 8 * (uint64_t)t->rank);

@@ -12,7 +12,7 @@ static void collect_called(oi_cprog *c)
     c->called = (oi_map){.arena = c->arena};
     c->called_graph = c->graph + 1;
     for (size_t i = 0; i < c->u->tensors.n; i++)
-        if (c->u->tensors.at[i].space == OI_SPACE_LENT)
+        if (c->u->tensors.at[i].space == OI_SPACE_VIEW)
             oi_map_set(&c->called, oi_c_lent(c, &c->u->tensors.at[i]), 1);
     for (uint32_t i = 0; i < oi_c_program(c)->n_indices; i++)
         oi_map_set(&c->called, oi_c_index(c, i), 1);
@@ -59,7 +59,7 @@ const char *oi_c_place_lines(oi_cprog *c)
         const oi_tensor *t = &c->u->tensors.at[c->places->at[i].tensor];
         bool fixed = t->space == OI_SPACE_WEIGHTS;
         const char *type = oi_c_type(t->dtype), *constant = fixed ? "const " : "";
-        if (t->is_own) {
+        if (t->is_private) {
             oi_buf_printf(&b, "    OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* of each thread */\n",
                           (unsigned)oi_unit_align(c->u), type, c->places->at[i].name,
                           t->size_bytes / (uint64_t)(oi_dtype_bits(t->dtype) / 8));

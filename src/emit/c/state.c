@@ -71,22 +71,25 @@ static void put_reset(oi_cprog *c, oi_out *o)
         oi_c_put_start(c, o, v->tensor);
         for (uint32_t a = 0; a < v->rank; a++)
             if (v->grows)
-                oi_out_line(o, "s->oi_keep.oi_size_%s[%u] = %" PRId64 ";", oi_c_field(c, t), a,
-                            v->first[a]);
+                oi_out_line(o, "s->oi_state_data.oi_size_%s[%u] = %" PRId64 ";", oi_c_field(c, t),
+                            a, v->first[a]);
         if (v->has_marks)
-            oi_out_line(o, "memset(s->oi_keep.oi_written_%s, 0, sizeof s->oi_keep.oi_written_%s);",
-                        oi_c_field(c, t), oi_c_field(c, t));
+            oi_out_line(
+                o,
+                "memset(s->oi_state_data.oi_written_%s, 0, sizeof s->oi_state_data.oi_written_%s);",
+                oi_c_field(c, t), oi_c_field(c, t));
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }
 
 /* Where a member of `keep` lies in a saved one. */
-static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *part)
+static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *worker)
 {
     return oi_arena_printf(
-        c->arena, "keep + offsetof(struct %s, oi_keep.oi_%s_%s) - offsetof(struct %s, oi_keep)",
-        c->name, part, oi_c_field(c, t), c->name);
+        c->arena,
+        "keep + offsetof(struct %s, oi_state_data.oi_%s_%s) - offsetof(struct %s, oi_state_data)",
+        c->name, worker, oi_c_field(c, t), c->name);
 }
 
 /* Entries that are said to exist lie within the sizes. */
@@ -160,13 +163,13 @@ static bool put_state_check(oi_cprog *c, oi_out *o)
 static const char save_text[] =
     "void NAME_save(const NAME *s, void *to)\n"
     "{\n"
-    "    const unsigned char *keep = (const unsigned char *)&s->oi_keep;\n"
-    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, sizeof s->oi_keep,\n"
-    "                              oi_digest(keep, sizeof s->oi_keep)};\n"
+    "    const unsigned char *keep = (const unsigned char *)&s->oi_state_data;\n"
+    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, sizeof s->oi_state_data,\n"
+    "                              oi_digest(keep, sizeof s->oi_state_data)};\n"
     "    unsigned char *at = to;\n"
     "    memcpy(at, \"OISTATE\", 8);\n"
     "    memcpy(at + 8, head, sizeof head);\n"
-    "    memcpy(at + 40, keep, sizeof s->oi_keep);\n"
+    "    memcpy(at + 40, keep, sizeof s->oi_state_data);\n"
     "}\n\n";
 
 static const char load_text[] =
@@ -181,9 +184,9 @@ static const char load_text[] =
     "        return NAME_ERROR_STATE_FORMAT;\n"
     "    if (head[1] != OI_STATE_HASH)\n"
     "        return NAME_ERROR_STATE_OTHER;\n"
-    "    if (size != NAME_SAVED_BYTES || head[2] != sizeof s->oi_keep)\n"
+    "    if (size != NAME_SAVED_BYTES || head[2] != sizeof s->oi_state_data)\n"
     "        return NAME_ERROR_STATE_SIZE;\n"
-    "    if (head[3] != oi_digest(at + 40, sizeof s->oi_keep))\n"
+    "    if (head[3] != oi_digest(at + 40, sizeof s->oi_state_data))\n"
     "        return NAME_ERROR_STATE_DAMAGED;\n";
 
 /* The program and how it lays its state out, without which the bytes mean something else. */
@@ -193,10 +196,10 @@ static uint64_t state_hash(oi_cprog *c)
     oi_cprog copy = *c; /* whose layout is counted again */
     oi_c_keep_members(&copy, &o);
     oi_buf_puts(&o.buf, c->name);
-    const uint64_t parts[] = {c->hash, c->u->graphs_hash,
-                              oi_digest((const unsigned char *)o.buf.text, o.buf.n)};
+    const uint64_t workers[] = {c->hash, c->u->graphs_hash,
+                                oi_digest((const unsigned char *)o.buf.text, o.buf.n)};
     oi_buf_free(&o.buf);
-    return oi_digest((const unsigned char *)parts, sizeof parts);
+    return oi_digest((const unsigned char *)workers, sizeof workers);
 }
 
 static void put_save(oi_cprog *c, oi_out *o)
@@ -212,7 +215,7 @@ static void put_save(oi_cprog *c, oi_out *o)
         oi_out_line(o, "if (!oi_is_state(at + 40))");
         oi_out_line(o, "    return %s_ERROR_STATE_INVALID;", c->name);
     }
-    oi_out_line(o, "memcpy(&s->oi_keep, at + 40, sizeof s->oi_keep);");
+    oi_out_line(o, "memcpy(&s->oi_state_data, at + 40, sizeof s->oi_state_data);");
     oi_out_line(o, "return %s_OK;", c->name);
     oi_out_close(o, "");
 }

@@ -1,6 +1,6 @@
 /* step.c: statements: blocks become functions, loops loops and branches ifs. */
 #include "emit/c/c.h"
-#include "synth/turns.h"
+#include "synth/pipeline.h"
 
 #include <inttypes.h>
 
@@ -27,7 +27,7 @@ static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
         if (s->kind == OI_STMT_LOOP) {
             mention_stmts(c, mask, &s->body);
             mask[n->as.loop.index / 64] &= ~(1ull << n->as.loop.index % 64);
-        } else if (s->kind == OI_STMT_TURNS) {
+        } else if (s->kind == OI_STMT_PIPELINE) {
             mention_stmts(c, mask, &s->body);
         } else if (s->kind == OI_STMT_BRANCH) {
             const uint32_t to[2] = {n->as.branch.then_block, n->as.branch.else_block};
@@ -145,7 +145,7 @@ static const char *parameters(oi_cprog *c, const uint64_t *mentions, bool is_sha
     oi_buf b = {0};
     oi_buf_printf(&b, "%ss", typed ? oi_arena_printf(c->arena, "%s *", c->name) : "");
     if (is_shared)
-        oi_buf_puts(&b, typed ? ", int part, int parts" : ", part, parts");
+        oi_buf_puts(&b, typed ? ", int worker, int workers" : ", worker, workers");
     for (uint32_t i = 0; i < graph_of(c)->program->n_indices; i++)
         if (mentions[i / 64] >> i % 64 & 1)
             oi_buf_printf(&b, ", %s%s", typed ? "int64_t " : "", oi_c_index(c, i));
@@ -154,7 +154,7 @@ static const char *parameters(oi_cprog *c, const uint64_t *mentions, bool is_sha
 
 static const char *block_parameters(oi_cprog *c, uint32_t block, bool typed)
 {
-    return parameters(c, c->mentions[block], graph_of(c)->blocks[block].is_shared, typed);
+    return parameters(c, c->mentions[block], graph_of(c)->blocks[block].is_parallel, typed);
 }
 
 /* -- statements -- */
@@ -164,7 +164,7 @@ static void put_call(oi_cprog *c, uint32_t block)
 {
     oi_out_line(&c->out, "failed = %s(%s);", block_name(c, block),
                 block_parameters(c, block, false));
-    if (graph_of(c)->blocks[block].is_shared)
+    if (graph_of(c)->blocks[block].is_parallel)
         return;
     oi_c_put_failed(c);
 }
@@ -257,7 +257,7 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
  * begins a run of the kernel; in turns the first does. */
 static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *begins)
 {
-    const char *first = s->is_shared ? "if (part == 0) " : "";
+    const char *first = s->is_parallel ? "if (worker == 0) " : "";
     if (c->u->timed)
         oi_out_line(&c->out, "%ss->oi_mark(%" PRId64 ", %s);", first, kernel, begins);
 }
@@ -299,13 +299,13 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
     }
     uint64_t times = c->times;
     c->times = oi_c_times(c->times, n);
-    put_stmts(c, &s->body, s->is_shared);
+    put_stmts(c, &s->body, s->is_parallel);
     c->times = times;
     oi_out_close(&c->out, "");
 }
 
 /* "oi_rows(turn * 2 - 1, 32)": how many rows there are after the turn. */
-static const char *need_text(oi_cprog *c, const oi_turn *t)
+static const char *need_text(oi_cprog *c, const oi_row_schedule *t)
 {
     const char *at = t->step == 1 ? "turn" : oi_arena_printf(c->arena, "turn * %" PRId64, t->step);
     if (t->base)
@@ -340,8 +340,8 @@ static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type, int64_t fi
     const char *begins = oi_arena_printf(c->arena, "turn == %" PRId64, first);
     oi_out_line(&c->out, "const %s need[] = { /* rows */", type);
     for (size_t i = 0; i < n; i++) {
-        const char *need = need_text(c, &s->body.at[i].turn);
-        if (s->is_shared) /* it may begin later than the first turn */
+        const char *need = need_text(c, &s->body.at[i].rows);
+        if (s->is_parallel) /* it may begin later than the first turn */
             need = oi_arena_printf(c->arena, "oi_later(made[%zu], %s)", i, need);
         oi_out_line(&c->out, "    %s, /* %s */", need,
                     rows_text(c, &c->u->kernels.at[s->body.at[i].kernel]));
@@ -370,27 +370,28 @@ static const char *spell_apart(oi_cprog *c, oi_cplaces *own, const oi_stmts *lis
     return text;
 }
 
-/* One thread's part of the last rows: each kernel begins with the first row that is needed for it.
+/* One thread's worker of the last rows: each kernel begins with the first row that is needed for
+ * it.
  */
 static void put_part(oi_cprog *c, const oi_stmts *one)
 {
     const oi_stmt *s = &one->at[0];
-    const oi_turns t = oi_turns_of(c->u, s);
-    const int64_t step = t.turns[t.n - 1].step;
-    const int64_t units = (t.makers[t.n - 1].rows + step - 1) / step;
-    const char *share = "const int64_t %s = oi_share(%" PRId64 ", 1, part%s, parts);";
+    const oi_pipeline t = oi_pipeline_of(c->u, s);
+    const int64_t step = t.schedules[t.n - 1].step;
+    const int64_t units = (t.producers[t.n - 1].rows + step - 1) / step;
+    const char *share = "const int64_t %s = oi_partition_begin(%" PRId64 ", 1, worker%s, workers);";
     oi_out_line(&c->out, share, "begin", units, "");
     oi_out_line(&c->out, share, "end", units, " + 1");
     oi_out_line(&c->out, "int64_t made[] = {");
     for (uint32_t i = 0; i < t.n; i++)
         oi_out_line(&c->out, "    oi_rows(begin * %" PRId64 " + %" PRId64 ", %" PRId64 "),",
-                    t.turns[i].step, t.turns[i].begin, t.turns[i].most);
+                    t.schedules[i].step, t.schedules[i].begin, t.schedules[i].most);
     oi_out_line(&c->out, "};");
     oi_out_open(&c->out,
                 "for (int64_t turn = begin + %" PRId64 "; begin < end && turn < end + %" PRId64
                 "; turn++)",
-                oi_turns_first(&t), oi_turns_end(&t));
-    put_turn(c, s, "int64_t", oi_turns_first(&t));
+                oi_pipeline_first(&t), oi_pipeline_end(&t));
+    put_turn(c, s, "int64_t", oi_pipeline_first(&t));
     oi_out_close(&c->out, "");
 }
 
@@ -398,7 +399,7 @@ static void put_part(oi_cprog *c, const oi_stmts *one)
 static void put_parts(oi_cprog *c, const oi_stmt *s)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
-    const char *name = oi_arena_printf(c->arena, "oi_turns%u_%u", c->graph, c->n_aside++);
+    const char *name = oi_arena_printf(c->arena, "oi_pipeline%u_%u", c->graph, c->n_aside++);
     const oi_stmts one = {.at = (oi_stmt *)s, .n = 1};
     oi_cplaces own = {0}, *outer = c->places;
     const char *text = spell_apart(c, &own, &one, put_part);
@@ -416,7 +417,7 @@ static void put_parts(oi_cprog *c, const oi_stmt *s)
 static void put_turns(oi_cprog *c, const oi_stmt *s)
 {
     const char *type = oi_c_is_freestanding(c) ? oi_lang_c32.index : oi_lang_c.index;
-    if (s->is_shared) {
+    if (s->is_parallel) {
         put_parts(c, s);
         return;
     }
@@ -431,7 +432,7 @@ static void put_turns(oi_cprog *c, const oi_stmt *s)
 static size_t group_end(const oi_stmts *list, size_t i)
 {
     size_t end = i + 1;
-    while (end < list->n && !list->at[end].is_shared && !list->at[end].waits)
+    while (end < list->n && !list->at[end].is_parallel && !list->at[end].barrier)
         end++;
     return end;
 }
@@ -448,7 +449,7 @@ static void hand_on(void *ctx, const oi_mention *m)
 {
     pointers *p = ctx;
     const oi_tensor *t = m->tensor != OI_NO_ID ? &p->c->u->tensors.at[m->tensor] : NULL;
-    if (!t || t->space != OI_SPACE_LENT || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
+    if (!t || t->space != OI_SPACE_VIEW || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
         return;
     p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
     if (!oi_text_has_word(p->text, oi_c_lent(p->c, t))) /* just its length matters */
@@ -477,7 +478,8 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_line(&c->aside, "return 0;");
     oi_out_close(&c->aside, "");
     oi_out_line(&c->aside, "%s", "");
-    oi_out_line(&c->out, group->at[0].is_alone ? "if (!failed)" : "if (part == 0 && !failed)");
+    oi_out_line(&c->out,
+                group->at[0].first_enters ? "if (!failed)" : "if (worker == 0 && !failed)");
     oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
@@ -494,15 +496,16 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
     if (ends || text[0] == '\0')
         return;
     c->log_bytes = log_bytes; /* changes are counted once */
-    oi_out_open(&c->out, group->at[0].is_alone ? "if (!failed)" : "if (part == 0)");
+    oi_out_open(&c->out, group->at[0].first_enters ? "if (!failed)" : "if (worker == 0)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
 
 static void put_meeting(oi_cprog *c, const oi_stmt *s)
 {
-    const char *next = s->has_next ? oi_c_weights(c, s->next) : "NULL";
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = oi_meet(s, part, failed, %s);", next));
+    const char *next = s->has_prefetch ? oi_c_weights(c, s->prefetch) : "NULL";
+    oi_out_call(&c->out,
+                oi_arena_printf(c->arena, "failed = oi_barrier(s, worker, failed, %s);", next));
     oi_c_put_failed(c);
 }
 
@@ -510,19 +513,19 @@ static void put_meeting(oi_cprog *c, const oi_stmt *s)
 static void put_by_first(oi_cprog *c, const oi_stmts *group)
 {
     const oi_stmt *s = &group->at[0];
-    const char *next = s->has_next ? oi_c_weights(c, s->next) : "NULL";
+    const char *next = s->has_prefetch ? oi_c_weights(c, s->prefetch) : "NULL";
     oi_out_call(&c->out,
-                oi_arena_printf(c->arena, "if (oi_is_alone(s, part, &failed, %s)) {", next));
+                oi_arena_printf(c->arena, "if (oi_first_enters(s, worker, &failed, %s)) {", next));
     c->out.depth++;
     put_alone(c, group);
-    oi_out_line(&c->out, "oi_let_go(s, failed);");
+    oi_out_line(&c->out, "oi_release(s, failed);");
     oi_out_close(&c->out, "");
     oi_c_put_failed(c);
 }
 
 static void put_pieces(oi_cprog *c, const oi_stmts *group)
 {
-    oi_out_open(&c->out, "for (team_piece piece = {0}; oi_next_piece(s, part, &piece);)");
+    oi_out_open(&c->out, "for (team_chunk piece = {0}; oi_next_chunk(s, worker, &piece);)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
@@ -530,17 +533,17 @@ static void put_pieces(oi_cprog *c, const oi_stmts *group)
 static void put_shared(oi_cprog *c, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n;) {
-        size_t end = list->at[i].pieces      ? i + list->at[i].pieces
-                     : list->at[i].is_shared ? i + 1
-                                             : group_end(list, i);
+        size_t end = list->at[i].chunks        ? i + list->at[i].chunks
+                     : list->at[i].is_parallel ? i + 1
+                                               : group_end(list, i);
         oi_stmts group = {.at = &list->at[i], .n = end - i};
-        if (list->at[i].waits && !list->at[i].is_alone)
+        if (list->at[i].barrier && !list->at[i].first_enters)
             put_meeting(c, &list->at[i]);
-        if (list->at[i].pieces)
+        if (list->at[i].chunks)
             put_pieces(c, &group);
-        else if (list->at[i].is_shared)
+        else if (list->at[i].is_parallel)
             put_all(c, &group);
-        else if (list->at[i].is_alone)
+        else if (list->at[i].first_enters)
             put_by_first(c, &group);
         else
             put_alone(c, &group);
@@ -565,7 +568,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_CACHE: oi_c_cache(c, s); break;
         case OI_STMT_SET: put_set(c, s); break;
         case OI_STMT_LOOP: put_loop(c, s); break;
-        case OI_STMT_TURNS: put_turns(c, s); break;
+        case OI_STMT_PIPELINE: put_turns(c, s); break;
         case OI_STMT_BRANCH: put_branch(c, s->node); break;
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
@@ -590,7 +593,7 @@ static void put_block(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
     c->block = block;
-    const bool is_shared = g->blocks[block].is_shared;
+    const bool is_shared = g->blocks[block].is_parallel;
     size_t before = c->out.buf.n;
     oi_cplaces places = {0};
     c->times = c->block_times[block];
@@ -614,10 +617,10 @@ static void put_block(oi_cprog *c, uint32_t block)
         oi_out_line(&c->out, "int failed;");
     if (!oi_text_has_own(rest, "s"))
         oi_out_line(&c->out, "(void)s;");
-    if (is_shared && !oi_text_has_own(rest, "part"))
-        oi_out_line(&c->out, "(void)part;");
-    if (is_shared && !oi_text_has_own(rest, "parts"))
-        oi_out_line(&c->out, "(void)parts;");
+    if (is_shared && !oi_text_has_own(rest, "worker"))
+        oi_out_line(&c->out, "(void)worker;");
+    if (is_shared && !oi_text_has_own(rest, "workers"))
+        oi_out_line(&c->out, "(void)workers;");
     oi_out_text(&c->out, rest);
     oi_out_line(&c->out, is_shared ? "return failed;" : "return 0;");
     oi_out_close(&c->out, "");
@@ -651,7 +654,7 @@ bool oi_c_is_shared(const oi_cprog *c)
 {
     bool any = false;
     for (size_t g = 0; g < c->u->graphs.n; g++)
-        any |= c->u->graphs.at[g].blocks[c->u->graphs.at[g].program->entry].is_shared;
+        any |= c->u->graphs.at[g].blocks[c->u->graphs.at[g].program->entry].is_parallel;
     return any;
 }
 

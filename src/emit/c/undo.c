@@ -6,23 +6,25 @@
 
 static const char log_text[] =
     "/* What is about to change, so that a failed step can be taken back. */\n"
-    "static void oi_note(NAME *s, void *at, size_t n)\n"
+    "static void oi_log_undo(NAME *s, void *at, size_t n)\n"
     "{\n"
-    "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char *)&s->oi_keep), "
+    "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char "
+    "*)&s->oi_state_data), "
     "n};\n"
-    "    memcpy(s->oi_before + s->oi_noted, at, n);\n"
-    "    s->oi_noted += (n + 7) / 8 * 8;\n"
-    "    memcpy(s->oi_before + s->oi_noted, head, sizeof head);\n"
-    "    s->oi_noted += sizeof head;\n"
+    "    memcpy(s->oi_undo_log + s->oi_undo_used, at, n);\n"
+    "    s->oi_undo_used += (n + 7) / 8 * 8;\n"
+    "    memcpy(s->oi_undo_log + s->oi_undo_used, head, sizeof head);\n"
+    "    s->oi_undo_used += sizeof head;\n"
     "}\n\n"
-    "static void oi_take_back(NAME *s)\n"
+    "static void oi_rollback(NAME *s)\n"
     "{\n"
-    "    while (s->oi_noted > 0) {\n"
+    "    while (s->oi_undo_used > 0) {\n"
     "        uint64_t head[2];\n"
-    "        s->oi_noted -= sizeof head;\n"
-    "        memcpy(head, s->oi_before + s->oi_noted, sizeof head);\n"
-    "        s->oi_noted -= (head[1] + 7) / 8 * 8;\n"
-    "        memcpy((unsigned char *)&s->oi_keep + head[0], s->oi_before + s->oi_noted, head[1]);\n"
+    "        s->oi_undo_used -= sizeof head;\n"
+    "        memcpy(head, s->oi_undo_log + s->oi_undo_used, sizeof head);\n"
+    "        s->oi_undo_used -= (head[1] + 7) / 8 * 8;\n"
+    "        memcpy((unsigned char *)&s->oi_state_data + head[0], s->oi_undo_log + "
+    "s->oi_undo_used, head[1]);\n"
     "    }\n"
     "}\n\n";
 
@@ -73,13 +75,13 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o)
     if (c->undo == OI_UNDO_NONE)
         return;
     oi_out_line(o, "/* to take a failed step back */");
-    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_before[%" PRIu64 "];",
+    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_undo_log[%" PRIu64 "];",
                 (unsigned)oi_unit_align(c->u),
                 c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);
     c->certificate.undo_bytes = c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes;
     oi_c_count(c, oi_unit_align(c->u), c->certificate.undo_bytes);
     if (c->undo == OI_UNDO_LOG) {
-        oi_out_line(o, "size_t oi_noted;");
+        oi_out_line(o, "size_t oi_undo_used;");
         oi_c_count(c, oi_c_pointer_bytes(c), oi_c_pointer_bytes(c));
     }
 }

@@ -140,9 +140,9 @@ static void put_extensions(const shader *s, oi_out *o, const char *text)
          has8 = false, has16 = false;
     for (size_t i = 0; i < s->k->ports.n; i++) {
         const oi_tensor *t = tensor_at(s, i);
-        bool is_own = t->space != OI_SPACE_LOCAL && !oi_glsl_is_words(d, t->dtype);
-        has8 |= is_own && oi_dtype_bits(t->dtype) == 8;
-        has16 |= is_own && oi_dtype_bits(t->dtype) == 16;
+        bool is_private = t->space != OI_SPACE_LOCAL && !oi_glsl_is_words(d, t->dtype);
+        has8 |= is_private && oi_dtype_bits(t->dtype) == 8;
+        has16 |= is_private && oi_dtype_bits(t->dtype) == 16;
     }
     if (wide && !oi_device_has(d, OI_FEATURE_INT64))
         refuse(s, "E060", "needs 64-bit integers, and the device's features.int64 is false");

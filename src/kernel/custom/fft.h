@@ -34,7 +34,7 @@ static inline oi_complex oi_complex_times(oi_complex a, oi_complex b)
 }
 
 /* e^(-2 pi i k / n), exact at the eighths. */
-static inline oi_complex oi_fft_turn(int64_t k, int64_t n)
+static inline oi_complex oi_fft_twiddle(int64_t k, int64_t n)
 {
     double angle = 2 * 3.14159265358979323846 * (double)k / (double)n;
     if (4 * k == n)
@@ -151,7 +151,7 @@ static inline void oi_fft_init(oi_fft *f, int64_t n, void *tables)
     int64_t length = f->m ? f->m : n;
     oi_fft_factor(length, f->factors, &f->n_factors);
     for (int64_t k = 0; k < length; k++)
-        f->turns[k] = oi_fft_turn(k, length);
+        f->turns[k] = oi_fft_twiddle(k, length);
     if (!f->m)
         return;
     f->chirp = f->turns + f->m;
@@ -161,7 +161,7 @@ static inline void oi_fft_init(oi_fft *f, int64_t n, void *tables)
     for (int64_t k = 0; k < n; k++) {
         /* k^2 modulo 2n, so that the angle stays small */
         uint64_t square = (uint64_t)k * (uint64_t)k % (2 * (uint64_t)n);
-        f->chirp[k] = oi_fft_turn((int64_t)square, 2 * n);
+        f->chirp[k] = oi_fft_twiddle((int64_t)square, 2 * n);
         oi_complex back = {f->chirp[k].re, -f->chirp[k].im};
         f->chirp_line[k] = back;
         if (k)

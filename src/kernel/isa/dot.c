@@ -1,12 +1,12 @@
 /* dot.c: what thin matrix products do with rows, four at a time, so that a matrix streams in from
  * as many places and a sum is loaded and stored for four products. Floats are met by the very loops
- * of emitted programs (recipe/few.h); those here do the same for other numbers and where there is
+ * of emitted programs (recipe/gemv.h); those here do the same for other numbers and where there is
  * no fused multiply-add. Products are fused into the sums where the processor can (this file allows
  * contraction). The reference has none: there the tiles do. */
 #include "kernel/kernel.h"
 #include "kernel/scalar.h"
 #if defined(__FMA__)
-#include "recipe/few.h"
+#include "recipe/gemv.h"
 #endif
 
 extern const oi_dot_fns OI_KERNEL(dots)[4];
@@ -91,18 +91,18 @@ typedef uint64_t vector_i64 __attribute__((vector_size(VECTOR_BYTES)));
 #if defined(__FMA__)
 static void add_scaled_f32(size_t n, const void *factor, const void *x, void *sum)
 {
-    oi_few_add_one(*(const float *)factor, x, (int64_t)n, sum);
+    oi_gemv_add_one(*(const float *)factor, x, (int64_t)n, sum);
 }
 
 static void dot_four_f32(size_t n, const void *x, const void *const *rows, void *sums)
 {
-    oi_few_dots(x, (const float *const[]){rows[0], rows[1], rows[2], rows[3]}, (int64_t)n, sums);
+    oi_gemv_dots(x, (const float *const[]){rows[0], rows[1], rows[2], rows[3]}, (int64_t)n, sums);
 }
 
 static void add_four_f32(size_t n, const void *factors, const void *const *rows, void *sum)
 {
-    oi_few_add(factors, (const float *const[]){rows[0], rows[1], rows[2], rows[3]}, (int64_t)n,
-               sum);
+    oi_gemv_add(factors, (const float *const[]){rows[0], rows[1], rows[2], rows[3]}, (int64_t)n,
+                sum);
 }
 #else
 typedef float vector_f32 __attribute__((vector_size(VECTOR_BYTES)));

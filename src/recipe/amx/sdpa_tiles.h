@@ -5,7 +5,7 @@
  *     values  the same, turned: tiles of 16 features times 32 keys
  *     q       tiles of pairs of features, 16 rows side by side
  *
- * So scores come out with a lane for every row, as in sdpa_many.h: nothing goes across a vector
+ * So scores come out with a lane for every row, as in sdpa_prefill.h: nothing goes across a vector
  * until the end. Weights take the place of scores, pairs of keys side by side, which is how the
  * second product wants them. While weights of 16 rows are computed, which takes most of the time,
  * the values of the 16 rows before them are summed and the scores of those after them are made. */
@@ -13,7 +13,7 @@
 #define OI_RECIPE_SDPA_TILES_H
 
 #include "recipe/amx/tiles.h"
-#include "recipe/sdpa_part.h"
+#include "recipe/sdpa_common.h"
 
 /* A head of keys and rows of it. */
 typedef struct oi_sdpa_held {
@@ -44,7 +44,7 @@ static inline __m512i oi_sdpa_side(__m512i halves)
 }
 
 /* Columns of 16 rows of pairs, one after the other. */
-static inline void oi_sdpa_store_turned(oi_vf pairs[16], uint16_t *restrict to)
+static inline void oi_sdpa_store_transposed(oi_vf pairs[16], uint16_t *restrict to)
 {
     oi_vf_transpose(pairs);
     for (int64_t i = 0; i < 16; i++)
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile_some(const oi_sdp
                 high = oi_sdpa_load(v, from + step, s->size);
             pairs[i] = _mm512_castsi512_ps(oi_sdpa_side(oi_sdpa_halves(low, high)));
         }
-        oi_sdpa_store_turned(pairs, to + 32 * f);
+        oi_sdpa_store_transposed(pairs, to + 32 * f);
     }
 }
 
@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile_rows(const oi_sdp
             const oi_vf high = f + 16 < s->dh ? oi_vf_load(x + 16) : oi_vf_set(0);
             pairs[i] = _mm512_castsi512_ps(oi_sdpa_halves(oi_vf_load(x), high));
         }
-        oi_sdpa_store_turned(pairs, p->q + f * 16);
+        oi_sdpa_store_transposed(pairs, p->q + f * 16);
     }
 }
 
@@ -328,8 +328,8 @@ static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_all(float *scor
 
 /* The same where only some see them: some processors take hundreds of cycles for a power next to
  * nothing. */
-static inline oi_vf oi_sdpa_tiles_few(const oi_sdpa_view *v, float *scores, int64_t j, float by,
-                                      oi_vf base, oi_vf sum)
+static inline oi_vf oi_sdpa_tiles_decode(const oi_sdpa_view *v, float *scores, int64_t j, float by,
+                                         oi_vf base, oi_vf sum)
 {
     const oi_vf none = oi_vf_set(0);
     for (int64_t i = 0; i < 4; i += 2) {
@@ -354,7 +354,7 @@ static inline __attribute__((always_inline)) oi_vf oi_sdpa_tiles_four(const oi_s
     if (j + 4 <= v->least)
         return oi_sdpa_tiles_all(scores, j, by, base, sum);
     if (j < v->most)
-        return oi_sdpa_tiles_few(v, scores, j, by, base, sum);
+        return oi_sdpa_tiles_decode(v, scores, j, by, base, sum);
     oi_vf_store(scores + 8 * j, oi_vf_set(0));
     oi_vf_store(scores + 8 * (j + 2), oi_vf_set(0));
     return sum;

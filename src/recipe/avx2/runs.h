@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Rows of eight numbers of 16 bits become columns. */
-static inline __attribute__((always_inline)) void oi_runs_turn(__m128i v[8])
+static inline __attribute__((always_inline)) void oi_runs_transpose(__m128i v[8])
 {
     __m128i a[8], b[8];
     for (int i = 0; i < 4; i++) {
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void oi_vi_runs(const void *x, int6
         v[i] = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)p),
                                  _mm_loadl_epi64((const __m128i *)(p + plane)));
     }
-    oi_runs_turn(v);
+    oi_runs_transpose(v);
     for (int i = 0; i < 8; i++) {
         const __m256i wide = is_unsigned ? _mm256_cvtepu8_epi16(v[i]) : _mm256_cvtepi8_epi16(v[i]);
         const __m256i run = _mm256_sub_epi16(wide, less);

@@ -130,8 +130,8 @@ static void conv_deep_two(const oi_recipe_value *a)
 
 static void conv_few_two(const oi_recipe_value *a)
 {
-    oi_conv_few_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, N4(7),
-                    N4(11), N4(15), N4(19), N2(23), R2(25));
+    oi_conv_lanes_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out, N4(7),
+                      N4(11), N4(15), N4(19), N2(23), R2(25));
 }
 
 /* -- means -- */
@@ -153,7 +153,7 @@ const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_conv_dense", conv_dense},
     {"oi_conv_deep", conv_deep},
     {"oi_conv_deep_two", conv_deep_two},
-    {"oi_conv_few_two", conv_few_two},
+    {"oi_conv_lanes_two", conv_few_two},
     {"oi_mean_rows", mean_rows},
     {NULL, NULL},
 };

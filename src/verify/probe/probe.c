@@ -170,7 +170,7 @@ static void multiply_int8(worker *w)
 }
 #endif
 
-/* Products as amx/parts.h makes them of floats: 24 for every 14 tiles that are loaded. */
+/* Products as amx/bf16x3.h makes them of floats: 24 for every 14 tiles that are loaded. */
 #if defined(__AMX_BF16__) && defined(__linux__)
 #define TILE_STEPS 2000
 #define TILE_MACS  (24.0 * 16 * 16 * 32)
@@ -264,8 +264,8 @@ static void meet(worker *w)
 }
 
 /* All of it, a block at a time: some machines give faster afterwards what two processors have read
- * (tuning.read_together). */
-static void read_together(worker *w)
+ * (tuning.warm_up_slices). */
+static void warm_up_slices(worker *w)
 {
     unsigned target = 0;
     for (size_t i = 0; i < MOST * READ_BYTES; i += 64) {
@@ -325,7 +325,7 @@ static double once(void (*work)(worker *), const unsigned char *bytes, size_t si
                         .bytes = bytes + i * READ_BYTES,
                         .size = size,
                         .work = work,
-                        .warms_up = size == 0 && work != meet && work != read_together};
+                        .warms_up = size == 0 && work != meet && work != warm_up_slices};
         if (pthread_create(&ids[i], NULL, one, &w[i]) != 0)
             exit(3);
     }
@@ -388,7 +388,7 @@ int main(int argc, char **argv)
                  (double)((READ_BYTES + size - 1) / size * size), 0);
     }
     for (int i = 0; i < 4; i++)
-        once(read_together, bytes, 0, MOST);
+        once(warm_up_slices, bytes, 0, MOST);
     show("read_gb_per_s", read_bytes, bytes, READ_BYTES, (double)READ_BYTES, 0);
     show("f32_gmac_per_s", multiply_f32, bytes, 0, (double)PRODUCTS * CHAINS * LANES, 0);
     if (INT8_MACS > 0)
@@ -398,7 +398,7 @@ int main(int argc, char **argv)
     if (INT8_TILE_MACS > 0 && has_tiles())
         show("int8_tile_gmac_per_s", multiply_int8_tiles, bytes, 0, TILE_STEPS * INT8_TILE_MACS,
              0.5);
-    printf(", \"meet_ns\": %.0f}\n", ranked(meet, bytes, 0, MOST, 0) / MEETINGS * 1e9);
+    printf(", \"barrier_ns\": %.0f}\n", ranked(meet, bytes, 0, MOST, 0) / MEETINGS * 1e9);
     free(bytes);
     return 0;
 }

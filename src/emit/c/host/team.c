@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#define LOOKS  2000       /* some tens of microseconds: longer than parts of one phase differ */
+#define LOOKS  2000       /* some tens of microseconds: longer than workers of one phase differ */
 #define STACK  (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
 #define ROUNDS 4          /* of pieces, before the last */
 #define AHEAD  256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
@@ -24,18 +24,18 @@ static void pause_a_little(void)
 
 #if defined(__linux__)
 
-/* Where the part runs now, for the others; written only when it is news. */
-static void note_place(team *t, int part)
+/* Where the worker runs now, for the others; written only when it is news. */
+static void note_place(team *t, int worker)
 {
     const int cpu = sched_getcpu();
-    if (atomic_load_explicit(&t->seats[part].cpu, memory_order_relaxed) != cpu)
-        atomic_store_explicit(&t->seats[part].cpu, cpu, memory_order_relaxed);
+    if (atomic_load_explicit(&t->seats[worker].cpu, memory_order_relaxed) != cpu)
+        atomic_store_explicit(&t->seats[worker].cpu, cpu, memory_order_relaxed);
 }
 
 /* Systems like to wake a thread on the processor of whoever wakes it, and then leave it there:
- * two parts would take turns, each waiting for the other until it sleeps. Such a one goes to a
- * processor that no part runs on, if there is one; it is not bound to it. */
-static void step_aside(team *t, int part)
+ * two workers would take turns, each waiting for the other until it sleeps. Such a one goes to a
+ * processor that no worker runs on, if there is one; it is not bound to it. */
+static void step_aside(team *t, int worker)
 {
     cpu_set_t own, others;
     const int cpu = sched_getcpu();
@@ -43,9 +43,9 @@ static void step_aside(team *t, int part)
     if (cpu < 0 || sched_getaffinity(0, sizeof own, &own) != 0)
         return;
     others = own;
-    for (int i = 0; i < t->parts; i++) {
+    for (int i = 0; i < t->workers; i++) {
         const int at = atomic_load_explicit(&t->seats[i].cpu, memory_order_relaxed);
-        if (i == part || at < 0 || at >= CPU_SETSIZE)
+        if (i == worker || at < 0 || at >= CPU_SETSIZE)
             continue;
         is_shared |= at == cpu;
         CPU_CLR((unsigned)at, &others);
@@ -55,34 +55,34 @@ static void step_aside(team *t, int part)
 }
 
 #else
-static void note_place(team *t, int part)
+static void note_place(team *t, int worker)
 {
-    (void)t, (void)part;
+    (void)t, (void)worker;
 }
 
-static void step_aside(team *t, int part)
+static void step_aside(team *t, int worker)
 {
-    (void)t, (void)part;
+    (void)t, (void)worker;
 }
 #endif
 
-static int has_met(team *t, int part, unsigned met)
+static int has_met(team *t, int worker, unsigned met)
 {
-    return (int)(atomic_load(&t->seats[part].met) - met) >= 0;
+    return (int)(atomic_load(&t->seats[worker].met) - met) >= 0;
 }
 
-static void sleep_until(team *t, int part, int other, unsigned met)
+static void sleep_until(team *t, int worker, int other, unsigned met)
 {
     pthread_mutex_lock(&t->lock);
-    atomic_fetch_add(&t->asleep[part > 0].n, 1u);
+    atomic_fetch_add(&t->asleep[worker > 0].n, 1u);
     while (!has_met(t, other, met))
-        pthread_cond_wait(&t->asleep[part > 0].woken, &t->lock);
-    atomic_fetch_sub(&t->asleep[part > 0].n, 1u);
+        pthread_cond_wait(&t->asleep[worker > 0].woken, &t->lock);
+    atomic_fetch_sub(&t->asleep[worker > 0].n, 1u);
     pthread_mutex_unlock(&t->lock);
 }
 
-/* The caller's own thread, part 0, stays where it is. */
-static void wait_for(team *t, int part, int other, unsigned met, const void *next)
+/* The caller's own thread, worker 0, stays where it is. */
+static void wait_for(team *t, int worker, int other, unsigned met, const void *next)
 {
     for (int i = 0; i < LOOKS; i++) {
         if (has_met(t, other, met))
@@ -92,18 +92,18 @@ static void wait_for(team *t, int part, int other, unsigned met, const void *nex
         else
             pause_a_little();
     }
-    sleep_until(t, part, other, met);
-    if (part > 0)
-        step_aside(t, part);
+    sleep_until(t, worker, other, met);
+    if (worker > 0)
+        step_aside(t, worker);
 }
 
-/* This part has come to so many meetings. Part 0 waits for others, and they for part 0. */
-static void tell(team *t, int part, unsigned met)
+/* This worker has come to so many meetings. Part 0 waits for others, and they for worker 0. */
+static void tell(team *t, int worker, unsigned met)
 {
-    atomic_store(&t->seats[part].met, met);
-    if (atomic_load(&t->asleep[part == 0].n)) {
+    atomic_store(&t->seats[worker].met, met);
+    if (atomic_load(&t->asleep[worker == 0].n)) {
         pthread_mutex_lock(&t->lock);
-        pthread_cond_broadcast(&t->asleep[part == 0].woken);
+        pthread_cond_broadcast(&t->asleep[worker == 0].woken);
         pthread_mutex_unlock(&t->lock);
     }
 }
@@ -119,27 +119,27 @@ static void get_ready(team *t, unsigned met, int failed)
         t->failed[met & 1] = failed;
 }
 
-static unsigned next_meeting(team *t, int part)
+static unsigned next_meeting(team *t, int worker)
 {
-    note_place(t, part);
-    return atomic_load_explicit(&t->seats[part].met, memory_order_relaxed) + 1;
+    note_place(t, worker);
+    return atomic_load_explicit(&t->seats[worker].met, memory_order_relaxed) + 1;
 }
 
-int team_come(team *t, int part, int *failed, const void *next)
+int team_barrier_enter(team *t, int worker, int *failed, const void *next)
 {
-    const unsigned met = next_meeting(t, part);
-    if (part == 0) {
-        for (int i = 1; i < t->parts; i++)
+    const unsigned met = next_meeting(t, worker);
+    if (worker == 0) {
+        for (int i = 1; i < t->workers; i++)
             wait_for(t, 0, i, met, next);
         return 1;
     }
-    tell(t, part, met);
-    wait_for(t, part, 0, met, next);
+    tell(t, worker, met);
+    wait_for(t, worker, 0, met, next);
     *failed = t->failed[met & 1];
     return 0;
 }
 
-void team_go(team *t, int failed)
+void team_barrier_release(team *t, int failed)
 {
     const unsigned met = atomic_load_explicit(&t->seats[0].met, memory_order_relaxed) + 1;
     get_ready(t, met, failed);
@@ -147,25 +147,25 @@ void team_go(team *t, int failed)
 }
 
 /* Two wait for each other; more of them for the first, which waits for all. */
-int team_meet(team *t, int part, int failed, const void *next)
+int team_barrier(team *t, int worker, int failed, const void *next)
 {
-    if (t->parts == 2 && part == 0) {
-        const unsigned met = next_meeting(t, part);
-        team_go(t, failed);
+    if (t->workers == 2 && worker == 0) {
+        const unsigned met = next_meeting(t, worker);
+        team_barrier_release(t, failed);
         wait_for(t, 0, 1, met, next);
-    } else if (team_come(t, part, &failed, next)) {
-        team_go(t, failed);
+    } else if (team_barrier_enter(t, worker, &failed, next)) {
+        team_barrier_release(t, failed);
     }
     return failed;
 }
 
 /* One thread takes all at once. In round r = 0, 1 ... there are as many pieces as threads, which
  * together are half of what is left; those of the last round are all of it. */
-int team_take(team *t, int part, team_piece *p)
+int team_next_chunk(team *t, int worker, team_chunk *p)
 {
-    const unsigned met = atomic_load_explicit(&t->seats[part].met, memory_order_relaxed);
-    const int n = t->parts;
-    int k = part;
+    const unsigned met = atomic_load_explicit(&t->seats[worker].met, memory_order_relaxed);
+    const int n = t->workers;
+    int k = worker;
     if (n == 1)
         return p->of++ == 0;
     if (p->of)
@@ -179,18 +179,18 @@ int team_take(team *t, int part, team_piece *p)
 }
 
 /* A block at a time, so that the second still finds in the other's cache what it reads. */
-void team_read(team *t, int part, const void *p, size_t size, size_t of)
+void team_warm_up(team *t, int worker, const void *p, size_t size, size_t of)
 {
-    const size_t call = t->seats[part].reads++, slices = call < WHOLE ? 1 : of;
-    const size_t pairs = (size_t)t->parts / 2, lines = (size + 63) / 64;
-    const size_t pair = (size_t)part / 2 < pairs ? (size_t)part / 2 : pairs - 1;
+    const size_t call = t->seats[worker].reads++, slices = call < WHOLE ? 1 : of;
+    const size_t pairs = (size_t)t->workers / 2, lines = (size + 63) / 64;
+    const size_t pair = (size_t)worker / 2 < pairs ? (size_t)worker / 2 : pairs - 1;
     if (pairs == 0)
         return;
     const size_t all = slices * pairs, own = call % slices * pairs + pair;
     const size_t end = lines * (own + 1) / all;
     size_t at = lines * own / all;
     for (size_t n = 0; n <= lines / all; n += BLOCK) { /* for all pairs as often */
-        team_meet(t, part, 0, NULL);
+        team_barrier(t, worker, 0, NULL);
         for (const size_t stop = at + BLOCK < end ? at + BLOCK : end; at < stop; at++)
             (void)*((const volatile char *)p + 64 * at);
     }
@@ -201,11 +201,11 @@ static void *work(void *seat)
     const team_seat *own = seat;
     team *t = own->team;
     for (;;) {
-        team_meet(t, own->part, 0, NULL);
+        team_barrier(t, own->worker, 0, NULL);
         if (!t->run)
             return NULL;
-        t->run(t->ctx, own->part, t->parts);
-        team_meet(t, own->part, 0, NULL);
+        t->run(t->ctx, own->worker, t->workers);
+        team_barrier(t, own->worker, 0, NULL);
     }
 }
 
@@ -220,16 +220,16 @@ int team_processors(void)
     return n < 1 ? 1 : n > TEAM_MOST ? TEAM_MOST : (int)n;
 }
 
-int team_start(team *t, int parts)
+int team_start(team *t, int workers)
 {
     int n = 1;
     pthread_attr_t own;
-    const int most = parts < 0 ? TEAM_MOST : team_processors();
-    parts = parts < 0 ? -parts : parts;
-    parts = parts < 1 ? 1 : parts > most ? most : parts;
+    const int most = workers < 0 ? TEAM_MOST : team_processors();
+    workers = workers < 0 ? -workers : workers;
+    workers = workers < 1 ? 1 : workers > most ? most : workers;
     t->run = NULL;
     t->failed[0] = t->failed[1] = 0;
-    atomic_init(&t->parts, parts);
+    atomic_init(&t->workers, workers);
     atomic_init(&t->asleep[0].n, 0u);
     atomic_init(&t->asleep[1].n, 0u);
     atomic_init(&t->taken[0].n, 0u);
@@ -237,9 +237,9 @@ int team_start(team *t, int parts)
     if (pthread_mutex_init(&t->lock, NULL) != 0 ||
         pthread_cond_init(&t->asleep[0].woken, NULL) != 0 ||
         pthread_cond_init(&t->asleep[1].woken, NULL) != 0)
-        parts = 1;
+        workers = 1;
     if (pthread_attr_init(&own) != 0) {
-        atomic_store(&t->parts, 1);
+        atomic_store(&t->workers, 1);
         return 1;
     }
     pthread_attr_setstacksize(&own, STACK);
@@ -248,22 +248,22 @@ int team_start(team *t, int parts)
         atomic_init(&t->seats[i].met, 0u);
         atomic_init(&t->seats[i].cpu, -1);
     }
-    for (; n < parts; n++) {
+    for (; n < workers; n++) {
         t->seats[n].team = t;
-        t->seats[n].part = n;
+        t->seats[n].worker = n;
         if (pthread_create(&t->seats[n].thread, &own, work, &t->seats[n]) != 0)
             break;
     }
     pthread_attr_destroy(&own);
-    atomic_store(&t->parts, n);
+    atomic_store(&t->workers, n);
     return n;
 }
 
 void team_stop(team *t)
 {
     t->run = NULL;
-    team_meet(t, 0, 0, NULL);
-    for (int i = 1; i < t->parts; i++)
+    team_barrier(t, 0, 0, NULL);
+    for (int i = 1; i < t->workers; i++)
         pthread_join(t->seats[i].thread, NULL);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->asleep[0].woken);
@@ -274,8 +274,8 @@ int team_run(team *t, team_fn *fn, void *ctx)
 {
     t->run = fn;
     t->ctx = ctx;
-    team_meet(t, 0, 0, NULL);
-    const int result = fn(ctx, 0, t->parts);
-    team_meet(t, 0, 0, NULL);
+    team_barrier(t, 0, 0, NULL);
+    const int result = fn(ctx, 0, t->workers);
+    team_barrier(t, 0, 0, NULL);
     return result;
 }

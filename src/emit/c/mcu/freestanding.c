@@ -292,9 +292,9 @@ OWN float fmaf(float x, float y, float z)
     twice sum = {p + q};
     if (!(fabs(sum.f) < (double)__builtin_inff()))
         return (float)sum.f;
-    volatile double part = sum.f - p;
-    volatile double first = sum.f - part;
-    double lost = (p - first) + (q - part);
+    volatile double worker = sum.f - p;
+    volatile double first = sum.f - worker;
+    double lost = (p - first) + (q - worker);
     if (lost != 0.0 && !(sum.u & 1))
         sum.u += (lost > 0.0) == (sum.f > 0.0) ? 1 : ~0ull;
     return (float)sum.f;

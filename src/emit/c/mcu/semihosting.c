@@ -1,6 +1,6 @@
 /* semihosting.c: the functions of hal.h, done by a debugger or an emulator (qemu -semihosting). It
- * is part of the demo alone: on a real board the program is called directly, or the board has these
- * functions itself. */
+ * is worker of the demo alone: on a real board the program is called directly, or the board has
+ * these functions itself. */
 #include "hal.h"
 
 #include <stdint.h>

@@ -1,0 +1,32 @@
+/* dot4_shape.h: how convolutions of fours are laid out. */
+#ifndef OI_RECIPE_DOT4_SHAPE_H
+#define OI_RECIPE_DOT4_SHAPE_H
+
+#include <stdint.h>
+
+/* What a convolution is about; literals once it is inlined. Fours of a group: blocks * deep planes,
+ * `plane` apart; of a row of x: phases * pitch, and step_y from one that a window meets to the
+ * next. */
+typedef struct oi_dot4_shape {
+    int64_t groups, c, height, width, kept; /* c: channels of a group */
+    int64_t m, out_width;                   /* filters of a group */
+    int64_t kh, kw, stride_y, stride_x, dilation_x, tall, top, left;
+    int64_t blocks, deep, plane, phases, pitch, step_y;
+    int64_t line; /* room for sums of a filter */
+    int64_t is_flat, in_turns, is_unsigned;
+    uint32_t zero; /* of x */
+} oi_dot4_shape;
+
+/* Where the fours of a window are, from its first one on: `deep` planes at a time, tap by tap. */
+static inline __attribute__((always_inline)) void oi_dot4_taps(int32_t *at, oi_dot4_shape s)
+{
+    for (int64_t block = 0; block < s.blocks; block++)
+        for (int64_t y = 0; y < s.kh; y++)
+            for (int64_t x = 0; x < s.kw; x++)
+                for (int64_t k = 0; k < s.deep; k++)
+                    *at++ = (int32_t)((block * s.deep + k) * s.plane + y * s.step_y +
+                                      x * s.dilation_x % s.stride_x * s.pitch +
+                                      x * s.dilation_x / s.stride_x);
+}
+
+#endif

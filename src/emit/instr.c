@@ -102,11 +102,13 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
     return "0";
 }
 
-static const char *widen(const oi_printing *x, oi_dtype t, const char *bits)
+/* A value of type t in its form, given as stored. */
+static const char *widen(oi_printing *x, oi_dtype t, const char *bits)
 {
-    return oi_form_of(t) == t
-               ? bits
-               : oi_arena_printf(x->p->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), bits);
+    x->widened = oi_form_of(t) == t ? NULL : bits;
+    x->widened_type = t;
+    return x->widened ? oi_arena_printf(x->p->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), bits)
+                      : bits;
 }
 
 /* What the op `cast` makes of a value when it neither saturates nor rounds but as it must. */
@@ -119,8 +121,8 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
     if (op->fits)
         return oi_arena_printf(a, "(%s)%s", oi_instr_type(x, op->type), v);
     if (oi_form_of(op->from) != op->from) /* narrower than what it is held in: round first */
-        v = oi_arena_printf(a, "oi_f32_of_%s(oi_near_%s_f32(%s))", oi_dtype_name(op->from),
-                            oi_dtype_name(op->from), v);
+        v = widen(x, op->from,
+                  oi_arena_printf(a, "oi_near_%s_f32(%s)", oi_dtype_name(op->from), v));
     if (op->from == op->type || oi_form_source(op->from) == oi_form_source(op->type))
         if (oi_form_of(op->type) == op->type)
             return v;
@@ -255,27 +257,11 @@ static void print_load(oi_printing *x, uint32_t id, const oi_sop *op)
     name_value(x, id, form, t, true);
 }
 
-/* The bits that a value was just widened from, so that they need not be rounded again; NULL: it
- * was not. */
-static const char *unwidened(const oi_printing *x, oi_dtype t, const char *text)
-{
-    const char *open = widen(x, t, "");
-    size_t n = strlen(open) - 1, len = strlen(text), depth = 0;
-    if (oi_form_of(t) == t || len <= n || strncmp(text, open, n) != 0)
-        return NULL;
-    for (size_t i = n; i + 1 < len; i++) { /* one call from end to end */
-        if (text[i] == ')' && depth-- == 0)
-            return NULL;
-        depth += text[i] == '(';
-    }
-    return depth == 0 ? oi_arena_text(x->p->arena, text + n, len - n - 1) : NULL;
-}
-
-static void print_store(oi_printing *x, const oi_sop *op)
+/* `bits` is the value as it is stored, where it was just widened from that; or NULL. */
+static void print_store(oi_printing *x, const oi_sop *op, const char *bits)
 {
     oi_buf text = {0};
     oi_sop own = *op;
-    const char *bits = op->is_raw ? NULL : unwidened(x, op->type, x->values[op->args[0]]);
     own.is_raw |= bits != NULL;
     x->p->lang->store(x->p, &own, oi_place_element(x, op), bits ? bits : x->values[op->args[0]],
                       &text);
@@ -304,6 +290,10 @@ void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const cha
         uint32_t id = base + (uint32_t)i;
         if ((x->early && x->early[id] != x->is_early) || (x->only && !(x->only >> op->kind & 1)))
             continue;
+        const bool follows = i > 0 && op->kind == OI_SOP_STORE && op->args[0] == id - 1 &&
+                             x->widened_type == op->type && !op->is_raw;
+        const char *bits = follows ? x->widened : NULL;
+        x->widened = NULL;
         bool feeds_store = !x->only && i + 1 < ops->n && ops->at[i + 1].kind == OI_SOP_STORE;
         switch (op->kind) {
         case OI_SOP_LOAD: print_load(x, id, op); break;
@@ -330,8 +320,10 @@ void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const cha
             x->values[id] = "n";
             x->forms[id] = OI_I64;
             break;
-        case OI_SOP_STORE: print_store(x, op); break;
+        case OI_SOP_STORE: print_store(x, op, bits); break;
         }
+        if (!feeds_store)
+            x->widened = NULL; /* it has a name */
     }
 }
 

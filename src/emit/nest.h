@@ -10,6 +10,8 @@ typedef struct oi_printing {
     const oi_snest *n;
     const char **values; /* by instruction: how its value is spelled */
     oi_dtype *forms;     /* by instruction: the type it is held in */
+    const char *widened; /* the last value, which the next store takes, as it is stored; or NULL */
+    oi_dtype widened_type;
     unsigned n_names;
     bool names_all; /* what is loaded, too: a store may come before its use */
     int64_t round;  /* place along the last axis, where that is spelled */

@@ -3,7 +3,7 @@
  * Text becomes tokens in four steps: vocab.c reads the vocabulary of a package, template.c writes a
  * conversation as the model was trained to see it, split.c cuts text into words, bpe.c merges their
  * bytes into tokens. engine.c runs the model in the simulator or, with compiled.c, as the emitted
- * program; sample.c chooses the next token, talk.c is the loop.
+ * program, which cache.c keeps; sample.c chooses the next token, talk.c is the loop.
  */
 #ifndef CHAT_H
 #define CHAT_H
@@ -171,12 +171,42 @@ bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const flo
 void chat_engine_reset(chat_engine *e);
 uint64_t chat_engine_weights_peak(const chat_engine *e); /* most bytes of weights at once */
 
+/* -- blake2b.c -- */
+
+#define CHAT_HASH_TEXT 65 /* in hexadecimal, with its end */
+
+typedef struct chat_hash {
+    uint64_t state[8], total;
+    uint8_t block[128];
+    size_t used;
+} chat_hash;
+void chat_hash_begin(chat_hash *h);
+void chat_hash_add(chat_hash *h, const void *data, size_t n);
+void chat_hash_end(chat_hash *h, char out[CHAT_HASH_TEXT]);
+
+/* -- cache.c: where compiled programs are kept -- */
+
+#define CHAT_PATH 4096
+
+typedef struct chat_cache {
+    char folder[CHAT_PATH - 128]; /* for programs of one model folder */
+    char program[CHAT_PATH];      /* the one wanted, which may not be there yet */
+    char key[CHAT_HASH_TEXT];
+    int lock; /* -1: not held */
+} chat_cache;
+/* Waits until no other process uses the model folder's programs. `made_from` is all that the
+ * program depends on. Close it also after a failure. */
+bool chat_cache_open(chat_cache *c, const char *model_folder, const char *made_from, chat_why *why);
+void chat_cache_close(chat_cache *c);
+bool chat_cache_has(const chat_cache *c);
+/* Makes an empty folder; commit makes what was put into it the program. */
+bool chat_cache_begin(const chat_cache *c, char folder[CHAT_PATH], chat_why *why);
+bool chat_cache_commit(const chat_cache *c, chat_why *why);
+
 /* -- compiled.c: the emitted program -- */
 
 typedef struct chat_compiled chat_compiled;
-/* Whether the folder keeps a program that is not too old, or this machine can build one. */
-bool chat_compiled_can(const chat_engine_options *o);
-/* Also on failure *out is to be closed. */
+/* From the user's cache, or made for it. Also on failure *out is to be closed. */
 bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
                         const oi_graph *decode, oi_diag *diag, chat_compiled **out, chat_why *why);
 void chat_compiled_close(chat_compiled *c);

@@ -1,6 +1,6 @@
 /* compiled.c: the emitted program as the engine: both graphs are synthesized into one program for
- * this machine, built as a library and loaded. The folder `c` beside the model keeps it; it is made
- * anew when the model, the graphs, the context or this program changed. */
+ * this machine, built as a library and loaded. The user's cache (cache.c) keeps it under the hash
+ * of all that it is made from; nothing in the model's folder is ever loaded as code. */
 #include "chat.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct chat_compiled {
-    char dir[4096];
+    chat_cache cache;
     void *library;
     void *weights;
     size_t size;
@@ -35,7 +35,8 @@ static const char glue[] =
     "static model program;\n\n"
     "int chat_open(const void *weights, size_t size, int threads)\n"
     "{\n"
-    "    if (model_init(&program, weights, size) != 0)\n"
+    "    if (model_check_weights(weights, size) != model_OK ||\n"
+    "        model_init(&program, weights, size) != model_OK)\n"
     "        return -1;\n"
     "#if SHARED\n"
     "    static team sharing;\n"
@@ -65,7 +66,7 @@ static const char glue[] =
     "    model_reset(&program);\n"
     "}\n";
 
-/* -- making it -- */
+/* -- tools -- */
 
 static bool run(const char *dir, const char *const *words, chat_why *why)
 {
@@ -104,7 +105,7 @@ static const char *target(void)
 
 static bool write_file(const char *dir, const char *name, const char *text, chat_why *why)
 {
-    char path[4400];
+    char path[CHAT_PATH + 16];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     FILE *f = fopen(path, "w");
     bool wrote = f && fputs(text, f) >= 0;
@@ -113,37 +114,64 @@ static bool write_file(const char *dir, const char *name, const char *text, chat
     return wrote || chat_fail(why, "%s: %s", path, strerror(errno));
 }
 
-/* All that the program was made from, in a line. */
-static void write_stamp(const chat_engine_options *o, char *out, size_t size)
+/* -- what it is made from -- */
+
+static bool hash_file(const char *path, char out[CHAT_HASH_TEXT], chat_why *why)
 {
-    static const char *const files[] = {"model.oinf", "prefill.oi", "decode.oi", "/proc/self/exe"};
-    size_t n = (size_t)snprintf(out, size, "%s %s ctx %llu", oi_version(), target(),
-                                (unsigned long long)o->context);
-    for (size_t i = 0; i < sizeof files / sizeof *files && n < size; i++) {
-        char path[4400];
-        struct stat st = {0};
-        snprintf(path, sizeof path, "%s/%s", *files[i] == '/' ? "" : o->folder, files[i]);
-        (void)stat(path, &st); /* where there is no such thing as ourselves, the version must do */
-        n += (size_t)snprintf(out + n, size - n, " %lld:%lld", (long long)st.st_size,
-                              (long long)st.st_mtime);
-    }
+    static uint8_t buffer[1 << 16];
+    chat_hash h;
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return chat_fail(why, "%s: %s", path, strerror(errno));
+    chat_hash_begin(&h);
+    while ((n = fread(buffer, 1, sizeof buffer, f)) > 0)
+        chat_hash_add(&h, buffer, n);
+    chat_hash_end(&h, out);
+    const bool read = !ferror(f);
+    fclose(f);
+    return read || chat_fail(why, "%s cannot be read", path);
 }
 
-static bool is_current(const char *dir, const char *stamp)
+/* Of the graph as it was understood, so that a file that changes meanwhile does not matter. */
+static bool hash_graph(const oi_graph *g, char out[CHAT_HASH_TEXT], oi_diag *diag, chat_why *why)
 {
-    char path[4400], text[512] = "";
-    snprintf(path, sizeof path, "%s/stamp", dir);
-    FILE *f = fopen(path, "r");
-    bool same = f && fgets(text, sizeof text, f) && strcmp(text, stamp) == 0;
-    if (f)
-        fclose(f);
-    return same;
+    chat_hash h;
+    char *text = NULL;
+    if (oi_graph_to_text(g, &text, diag) != OI_OK)
+        return chat_fail(why, "a graph cannot be written as text");
+    chat_hash_begin(&h);
+    chat_hash_add(&h, text, strlen(text));
+    chat_hash_end(&h, out);
+    oi_free(text);
+    return true;
 }
+
+/* All that the program depends on, as text for people, too. */
+static bool describe(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
+                     const oi_graph *decode, char *out, size_t size, oi_diag *diag, chat_why *why)
+{
+    struct stat self = {0};
+    char package[CHAT_HASH_TEXT], first[CHAT_HASH_TEXT], second[CHAT_HASH_TEXT];
+    if (!hash_file(oi_model_path(model), package, why) || !hash_graph(prefill, first, diag, why) ||
+        !hash_graph(decode, second, diag, why))
+        return false;
+    (void)stat("/proc/self/exe", &self); /* where that does not exist the version must do */
+    snprintf(out, size,
+             "openinfer %s\noi-chat %lld:%lld.%09ld\ntarget %s\nctx %llu\nmodel.oinf %s\n"
+             "prefill.oi %s\ndecode.oi %s\n",
+             oi_version(), (long long)self.st_size, (long long)self.st_mtim.tv_sec,
+             self.st_mtim.tv_nsec, target(), (unsigned long long)o->context, package, first,
+             second);
+    return true;
+}
+
+/* -- making it -- */
 
 /* Small models have nothing for several threads to share: then there is no team. */
 static bool build(const char *dir, chat_why *why)
 {
-    char path[4400];
+    char path[CHAT_PATH + 16];
     snprintf(path, sizeof path, "%s/team.h", dir);
     const bool shared = access(path, R_OK) == 0;
     const char *const objects[] = {"env",
@@ -186,13 +214,22 @@ static bool make_program(const chat_engine_options *o, oi_model *model, const oi
 
 /* -- loading it -- */
 
+static void unload(chat_compiled *c)
+{
+    if (c->weights != MAP_FAILED)
+        munmap(c->weights, c->size);
+    c->weights = MAP_FAILED;
+    if (c->library)
+        dlclose(c->library);
+    c->library = NULL;
+}
+
 static bool map_weights(chat_compiled *c, chat_why *why)
 {
-    char path[4400];
+    char path[CHAT_PATH + 16];
     struct stat st;
-    snprintf(path, sizeof path, "%s/weights.bin", c->dir);
-    int fd = open(path, O_RDONLY);
-    c->weights = MAP_FAILED;
+    snprintf(path, sizeof path, "%s/weights.bin", c->cache.program);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
         c->size = (size_t)st.st_size;
         c->weights = mmap(NULL, c->size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -210,11 +247,12 @@ static bool find(const chat_compiled *c, const char *name, void *to, chat_why *w
     return at || chat_fail(why, "the compiled model has no %s", name);
 }
 
+/* The program checks every byte of its weights before it runs. */
 static bool load(chat_compiled *c, uint32_t threads, chat_why *why)
 {
-    char path[4400];
+    char path[CHAT_PATH + 16];
     int (*begin)(const void *weights, size_t size, int threads);
-    snprintf(path, sizeof path, "%s/model.so", c->dir);
+    snprintf(path, sizeof path, "%s/model.so", c->cache.program);
     c->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!c->library)
         return chat_fail(why, "%s", dlerror());
@@ -224,63 +262,52 @@ static bool load(chat_compiled *c, uint32_t threads, chat_why *why)
             chat_fail(why, "the weights do not belong to the compiled model"));
 }
 
-bool chat_compiled_can(const chat_engine_options *o)
+static bool can_build(void)
 {
-    char stamp[512], dir[4096];
     oi_device *device = NULL;
-    write_stamp(o, stamp, sizeof stamp);
-    if (snprintf(dir, sizeof dir, "%s/c", o->folder) >= (int)sizeof dir)
-        return false;
-    if (is_current(dir, stamp))
-        return true;
-    const bool can = access(o->folder, W_OK) == 0 &&
-                     oi_device_load(target(), false, &device, NULL) == OI_OK &&
-                     oi_machine_builds(device);
+    const bool can =
+        oi_device_load(target(), false, &device, NULL) == OI_OK && oi_machine_builds(device);
     oi_device_free(device);
     return can;
 }
 
-/* One process makes the program while others wait. -1: the folder cannot be written; what it keeps
- * may be right all the same. */
-static int lock(const char *folder)
+/* Loads the program that the cache has. One that is damaged is made again. */
+static bool load_or_make(chat_compiled *c, const chat_engine_options *o, oi_model *model,
+                         const oi_graph *prefill, const oi_graph *decode, const char *made_from,
+                         oi_diag *diag, chat_why *why)
 {
-    char path[4400];
-    snprintf(path, sizeof path, "%s/c.lock", folder);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    while (fd >= 0 && fcntl(fd, F_SETLKW, &all) != 0 && errno == EINTR)
-        ;
-    return fd;
-}
-
-static bool bring_up_to_date(const chat_compiled *c, const chat_engine_options *o, oi_model *model,
-                             const oi_graph *prefill, const oi_graph *decode, oi_diag *diag,
-                             chat_why *why)
-{
-    char stamp[512];
-    write_stamp(o, stamp, sizeof stamp);
-    if (is_current(c->dir, stamp))
+    char dir[CHAT_PATH];
+    const bool has = chat_cache_has(&c->cache);
+    if (has && load(c, o->threads, why))
         return true;
+    unload(c);
+    if (has && !o->quiet)
+        fprintf(stderr, "[the compiled program is damaged: %s]\n", why->text);
+    if (!can_build())
+        return chat_fail(why, "no compiler for %s: Debian has one in the packages gcc and make",
+                         target());
     if (!o->quiet)
         fprintf(stderr, "[synthesizing and compiling the model for %s]\n", target());
-    return make_program(o, model, prefill, decode, c->dir, diag, why) &&
-           write_file(c->dir, "stamp", stamp, why);
+    return chat_cache_begin(&c->cache, dir, why) &&
+           make_program(o, model, prefill, decode, dir, diag, why) &&
+           write_file(dir, "made-from", made_from, why) && chat_cache_commit(&c->cache, why) &&
+           load(c, o->threads, why);
 }
 
 bool chat_compiled_open(const chat_engine_options *o, oi_model *model, const oi_graph *prefill,
                         const oi_graph *decode, oi_diag *diag, chat_compiled **out, chat_why *why)
 {
+    char made_from[1024];
     chat_compiled *c = calloc(1, sizeof *c);
     *out = c;
     if (!c)
         return chat_fail(why, "out of memory");
     c->weights = MAP_FAILED;
-    if (snprintf(c->dir, sizeof c->dir, "%s/c", o->folder) >= (int)sizeof c->dir)
-        return chat_fail(why, "%s: the path is too long", o->folder);
-    int fd = lock(o->folder);
-    bool ok = bring_up_to_date(c, o, model, prefill, decode, diag, why) && load(c, o->threads, why);
-    if (fd >= 0)
-        close(fd);
+    c->cache.lock = -1;
+    const bool ok = describe(o, model, prefill, decode, made_from, sizeof made_from, diag, why) &&
+                    chat_cache_open(&c->cache, o->folder, made_from, why) &&
+                    load_or_make(c, o, model, prefill, decode, made_from, diag, why);
+    chat_cache_close(&c->cache);
     return ok;
 }
 

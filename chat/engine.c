@@ -97,7 +97,7 @@ static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, siz
 static bool open_compiled(chat_engine *e, chat_why *why)
 {
     const chat_kind kind = e->options.kind;
-    if (kind == CHAT_SIMULATED || (kind == CHAT_EITHER && !chat_compiled_can(&e->options)))
+    if (kind == CHAT_SIMULATED)
         return true;
     const bool opened = chat_compiled_open(&e->options, e->model, e->prefill.graph, e->decode.graph,
                                            e->diag, &e->compiled, why);

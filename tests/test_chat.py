@@ -2,6 +2,7 @@
 the conversation itself. Real models are in test_models.py."""
 
 import collections
+import hashlib
 import os
 import pathlib
 import random
@@ -190,6 +191,20 @@ def toy():
 @pytest.fixture(scope="module")
 def folder(toy, tmp_path_factory):
     return toy.write(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """Where the programs that these tests compile are kept."""
+    at = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(at))
+        yield at
+
+
+def programs(cache):
+    """The folders of complete compiled programs."""
+    return sorted(p.parent for p in cache.glob("openinfer/chat/*/*/made-from"))
 
 
 def chat(folder, *args, code=0, stdin="", env=None):
@@ -407,7 +422,7 @@ def test_the_emitted_program_says_the_same(toy, tmp_path):
     compiled = chat(folder, *words, "--engine", "c")
     assert compiled.stdout == simulated.stdout
     assert "synthesizing" in compiled.stderr
-    again = chat(folder, *words, "--engine", "c")  # kept in the folder
+    again = chat(folder, *words, "--engine", "c")  # kept in the cache
     assert again.stdout == simulated.stdout and "synthesizing" not in again.stderr
     lines = chat(folder, "--engine", "c", "--greedy", "--count", 5, stdin="hello\n\n/new\nhello\n/quit\n").stdout.split("\n")
     first, second = [line for line in lines if line]
@@ -415,24 +430,155 @@ def test_the_emitted_program_says_the_same(toy, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("cc") or not shutil.which("make"), reason="no compiler or make")
-def test_the_emitted_program_is_the_default_where_it_can_be_made(toy, tmp_path):
+def test_the_emitted_program_is_the_default_where_it_can_be_made(toy, cache, tmp_path):
     folder = toy.write(tmp_path)
     words = ("--tokens", "1,2,3", "--greedy", "--count", 5, "--print-tokens", "--ignore-end")
+    before = programs(cache)
     first = talk(folder, *words)
-    assert "synthesizing and compiling" in first.stderr and (folder / "c/model.so").exists()
+    assert "synthesizing and compiling" in first.stderr and len(programs(cache)) == len(before) + 1
     assert first.stdout == chat(folder, *words).stdout
-    shutil.rmtree(folder / "c")
+    shutil.rmtree(cache / "openinfer")
     for other in (("--memory-limit", "32M"), ("--device", "cpu")):  # what only the simulator has
-        assert talk(folder, *words, *other).stdout == first.stdout and not (folder / "c").exists()
+        assert talk(folder, *words, *other).stdout == first.stdout and not programs(cache)
     tools = tmp_path / "tools"  # no compiler
     tools.mkdir()
     run = talk(folder, *words, env={"PATH": str(tools)})
-    assert run.stdout == first.stdout and "synthesizing" not in run.stderr
+    assert run.stdout == first.stdout and "synthesizing" not in run.stderr and "no compiler" in run.stderr
     for name, script in (("make", "exit 1"), ("cc", "exit 0")):  # one that fails
         (tools / name).write_text(f"#!/bin/sh\n{script}\n")
         (tools / name).chmod(0o755)
     run = talk(folder, *words, env={"PATH": f"{tools}:{os.environ['PATH']}"})
     assert run.stdout == first.stdout and "[simulating: " in run.stderr
+
+
+# ---- where compiled programs come from ----
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc") or not shutil.which("make"), reason="no compiler or make")
+WORDS = ("--tokens", "1,2,3", "--greedy", "--count", 5, "--print-tokens", "--ignore-end", "--engine", "c")
+EVIL = """#include <stdio.h>
+__attribute__((constructor)) static void evil(void) { puts("EVIL"); fopen(MARK, "w"); }
+"""
+
+
+@needs_compiler
+def test_no_code_comes_from_the_model_folder(toy, cache, tmp_path):
+    """A folder that someone else packed brings the program, the weights and any stamp."""
+    (tmp_path / "model").mkdir()
+    folder = toy.write(tmp_path / "model")
+    chat(folder, *WORDS)
+    (made,) = [p for p in programs(cache) if hash_of((folder / "model.oinf").read_bytes()) in (p / "made-from").read_text()]
+    (tmp_path / "evil.c").write_text(EVIL)
+    mark = tmp_path / "mark"
+    for at in (folder, folder / "c", folder / made.parent.name / made.name, folder / "openinfer/chat" / made.parent.name / made.name):
+        at.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-shared", "-fPIC", f'-DMARK="{mark}"', tmp_path / "evil.c", "-o", at / "model.so"], check=True)
+        for name in ("made-from", "weights.bin"):
+            shutil.copy(made / name, at / name)
+        # what versions before wrote, with the times that they looked at
+        (at / "stamp").write_text((made / "made-from").read_text())
+    for env in ({}, {"XDG_CACHE_HOME": "."}):  # a relative one does not count
+        run = subprocess.run([CHAT, "--model", ".", *map(str, WORDS)], cwd=folder, capture_output=True, text=True,
+                             env={**os.environ, "HOME": str(tmp_path / "home"), **env})  # fmt: skip
+        assert run.returncode == 0 and "EVIL" not in run.stdout and not mark.exists(), run.stderr
+    (folder / "model.oinf").touch()
+    chat(folder, *WORDS)
+    assert not mark.exists()
+
+
+def hash_of(data):
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+@needs_compiler
+def test_programs_are_kept_by_all_that_they_are_made_from(toy, cache, tmp_path):
+    folder = toy.write(tmp_path)
+    at = cache / "openinfer/chat" / hash_of(str(tmp_path).encode())
+
+    def made(*more):
+        run = chat(folder, *WORDS, *more)
+        (program,) = [p.parent for p in at.glob("*/made-from")]
+        text = (program / "made-from").read_text()
+        assert program.name == hash_of(text.encode())
+        assert f"model.oinf {hash_of((folder / 'model.oinf').read_bytes())}\n" in text
+        return "synthesizing" in run.stderr
+
+    assert made() and not made()
+    os.utime(folder / "model.oinf", (1, 1))  # times do not count
+    assert not made()
+    assert made("--context", 64) and not made("--context", 64)  # only one is kept: at.glob has one
+    (folder / "decode.oi").write_text("// a comment\n" + DECODE)
+    assert not made("--context", 64)  # the same graph
+    (folder / "decode.oi").write_text(DECODE.replace("flat", "same"))
+    assert made("--context", 64)
+    # one byte, in a file with the same length and time
+    stat = (folder / "model.oinf").stat()
+    data = bytearray((folder / "model.oinf").read_bytes())
+    data[-3] ^= 0x40
+    (folder / "model.oinf").write_bytes(data)
+    os.utime(folder / "model.oinf", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert made("--context", 64)
+
+
+@needs_compiler
+def test_the_cache_belongs_to_the_user_alone(toy, cache, tmp_path):
+    folder = toy.write(tmp_path)
+    own = tmp_path / "own/deep"
+    env = {"XDG_CACHE_HOME": str(own)}
+    assert "synthesizing" in talk(folder, *WORDS, env=env).stderr
+    folders = [own, *(at for at in own.rglob("*") if at.is_dir())]
+    assert [oct(at.stat().st_mode & 0o777) for at in folders] == ["0o700"] * 5
+    (own / "openinfer").chmod(0o777)
+    assert "others may write there" in talk(folder, *WORDS, env=env, code=1).stderr
+    assert "[simulating: " in talk(folder, *WORDS[:-2], env=env).stderr  # where C was not asked for
+    (own / "openinfer").rename(tmp_path / "elsewhere")
+    (own / "openinfer").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").chmod(0o700)
+    assert "not a folder" in talk(folder, *WORDS, env=env, code=1).stderr
+    (own / "openinfer").unlink()
+    if os.geteuid() == 0:
+        (tmp_path / "elsewhere").rename(own / "openinfer")
+        os.chown(own / "openinfer", 12345, -1)
+        assert "belongs to another user" in talk(folder, *WORDS, env=env, code=1).stderr
+    assert "XDG_CACHE_HOME" in talk(folder, *WORDS, env={"XDG_CACHE_HOME": "", "HOME": ""}, code=1).stderr
+    assert "synthesizing" in talk(folder, *WORDS, env={"XDG_CACHE_HOME": "", "HOME": str(tmp_path / "home")}).stderr
+    assert list((tmp_path / "home/.cache/openinfer/chat").glob("*/*/model.so"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("name, change", [
+    ("weights.bin", lambda p: p.write_bytes(p.read_bytes()[:-1] + bytes([p.read_bytes()[-1] ^ 1]))),
+    ("weights.bin", lambda p: p.write_bytes(p.read_bytes()[:-1])),
+    ("model.so", lambda p: p.write_bytes(b"")),
+    ("model.so", lambda p: p.unlink()),
+])  # fmt: skip
+def test_a_damaged_program_is_made_again(toy, cache, tmp_path, name, change):
+    folder = toy.write(tmp_path)
+    first = chat(folder, *WORDS)
+    (file,) = (cache / "openinfer/chat" / hash_of(str(tmp_path).encode())).glob(f"*/{name}")
+    data = file.read_bytes()
+    change(file)
+    again = chat(folder, *WORDS)
+    assert "damaged" in again.stderr and "synthesizing" in again.stderr and again.stdout == first.stdout
+    assert file.stat().st_size == len(data)
+    assert "synthesizing" not in chat(folder, *WORDS).stderr
+
+
+@needs_compiler
+def test_an_interrupted_program_is_not_used(toy, cache, tmp_path):
+    folder = toy.write(tmp_path)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "make").write_text("#!/bin/sh\nkill -9 $PPID\n")
+    (tools / "make").chmod(0o755)
+    (tools / "env").write_text("#!/bin/sh\nkill -9 $PPID\n")
+    (tools / "env").chmod(0o755)
+    run = subprocess.run([CHAT, "--model", folder, *map(str, WORDS)], capture_output=True,
+                         env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})  # fmt: skip
+    assert run.returncode == -9
+    at = cache / "openinfer/chat" / hash_of(str(tmp_path).encode())
+    assert sorted(p.name for p in at.iterdir()) == ["lock", "new"]
+    assert "synthesizing" in chat(folder, *WORDS).stderr
+    assert "new" not in [p.name for p in at.iterdir()]
 
 
 def test_a_conversation(folder):

@@ -20,7 +20,7 @@ def test_lists_every_example(openinfer, example_package, tmp_path, name):
     for kernel in plan["kernels"]:
         assert f"kernel {kernel['name']}(" in text
     for tensor in plan["tensors"]:
-        if tensor["space"] not in ("local", "lent"):
+        if tensor["space"] not in ("local", "view"):
             assert f" {tensor['name']}: {tensor['dtype']}[" in text
     assert not (tmp_path / "weights.bin").exists()
 

@@ -328,10 +328,10 @@ def test_reads_that_lend(openinfer, tmp_path):
     path = tmp_path / "lent.oi"
     path.write_text(GRAPHS["lent"])
     run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "view")
-    assert "// lent     all: f32[5, 4]" in run.stdout
-    assert "// lent     some: f32[3, 4]" in run.stdout
-    assert "// lend: two is copied: it does not lie in one piece" in run.stdout
-    assert "// lend: old is copied: the variable changes before its last reader" in run.stdout
+    assert "// view     all: f32[5, 4]" in run.stdout
+    assert "// view     some: f32[3, 4]" in run.stdout
+    assert "// view: two is copied: it does not lie in one piece" in run.stdout
+    assert "// view: old is copied: the variable changes before its last reader" in run.stdout
 
 
 def test_unknown_passes_are_named(openinfer, tmp_path):

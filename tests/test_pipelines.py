@@ -115,7 +115,7 @@ def test_every_node_by_itself(openinfer, tmp_path, mobile):
 def test_dumps_say_what_and_why_not(openinfer, tmp_path, mobile):
     words = ["synth", *mobile, "-o", tmp_path / "out", "--dump-after", "pipeline"]
     run = openinfer(*words, "--target", NO_CACHE)
-    assert re.search(r"turns \d+ \{", run.stdout) and "a ring of" in run.stdout
+    assert re.search(r"pipeline \d+ \{", run.stdout) and "a ring of" in run.stdout
     for target, why in (("cpu_avx2", "take less time"), ("cpu_scalar", "not worth it")):
         assert why in openinfer(*words, "--target", target).stdout
 

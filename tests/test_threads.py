@@ -300,7 +300,7 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
     source = (tmp_path / "out/judged.c").read_text()
     assert "float h[384]; /* of each thread */" in source
     layer = source[source.index("/* loop layers */") :]
-    assert layer[: layer.index("\n    }\n")].count("meet(s, part") == 2
+    assert layer[: layer.index("\n    }\n")].count("barrier(s, worker") == 2
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -308,8 +308,8 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
         assert results(tmp_path / "out", text, threads) == first, f"{threads} threads"
 
 
-@pytest.mark.parametrize("name, meets", [("row", 2), ("rows", 4)])
-def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
+@pytest.mark.parametrize("name, barriers", [("row", 2), ("rows", 4)])
+def test_rows_are_rounded_once(words, openinfer, tmp_path, name, barriers):
     """One row every thread rounds for itself, or the blocks that it made itself; many are shared out as the norm before
     them is, and their products, which take long, are taken in pieces."""
     build(words(name), tmp_path / "out", RACES)
@@ -317,14 +317,14 @@ def test_rows_are_rounded_once(words, openinfer, tmp_path, name, meets):
     layer = source[source.index("/* loop layers */") :]
     layer = layer[: layer.index("\n    }\n")]
     assert layer.count("    kernel_round_") == 2 and layer.count("    kernel_qlinear_") == 3
-    assert layer.count("meet(s, part") == meets
-    assert layer.count("next_chunk(s, part") == (2 if name == "rows" else 0)
+    assert layer.count("barrier(s, worker") == barriers
+    assert layer.count("next_chunk(s, worker") == (2 if name == "rows" else 0)
     assert layer.index("rmsnorm_h(") < layer.index("round_h(") < layer.index("qlinear_a(")
-    assert "meet(" not in layer[layer.index("rmsnorm_h(") : layer.index("round_h(")]
+    assert "barrier(" not in layer[layer.index("rmsnorm_h(") : layer.index("round_h(")]
     if name == "row":
-        assert "meet(" not in layer[layer.index("qlinear_a(") : layer.index("round_b(")]
-        assert re.search(r"round_b\([^;]*, part, parts\);", layer), layer
-        first, after = re.findall(r"qlinear_\w+\([^;]*, part, parts,\s+(\w+) \+ oi_partition_begin", layer)[:2]
+        assert "barrier(" not in layer[layer.index("qlinear_a(") : layer.index("round_b(")]
+        assert re.search(r"round_b\([^;]*, worker, workers\);", layer), layer
+        first, after = re.findall(r"qlinear_\w+\([^;]*, worker, workers,\s+(\w+) \+ oi_partition_begin", layer)[:2]
         assert (first, after) == ("wide_packed_2", "back_packed"), layer
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
@@ -343,7 +343,7 @@ def test_heads_are_shared_as_the_product_before_them(words, openinfer, tmp_path)
     assert "for (int64_t i = first / 32; i * 32 < last; i++) {" in source
     layer = source[source.index("/* loop layers */") :]
     layer = layer[: layer.index("\n    }\n")]
-    assert "meet(" not in layer[layer.index("qlinear_q(") : layer.index("rope_q")]
+    assert "barrier(" not in layer[layer.index("qlinear_q(") : layer.index("rope_q")]
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -356,7 +356,7 @@ def test_a_step_may_begin_with_pieces(words, tmp_path):
     """All have met when it begins: what takes long there is taken in pieces, too."""
     build(words("product"), tmp_path / "out", RACES)
     source = (tmp_path / "out/judged.c").read_text()
-    assert source.count("next_chunk(s, part") == 1 and "matmul_y(s->a_parts, s->b, s->y, piece.n, piece.of)" in source
+    assert source.count("next_chunk(s, worker") == 1 and "matmul_y(s->a_parts, s->b, s->y, chunk.n, chunk.of)" in source
     text = inputs(tmp_path / "out", 3)
     first = results(tmp_path / "out", text, 1)
     assert first
@@ -387,4 +387,4 @@ def test_threads_are_used(words, tmp_path):
     """Else the test above would compare one thread with itself."""
     build(words("mixed"), tmp_path / "out", "-O1", "--partition-all")
     source = (tmp_path / "out/judged.c").read_text()
-    assert "team_run" in source and "meet(s, part" in source and "next_chunk(s, part" in source
+    assert "team_run" in source and "barrier(s, worker" in source and "next_chunk(s, worker" in source

@@ -55,7 +55,7 @@ static const char *space_name(oi_space s)
     case OI_SPACE_STATE: return "state";
     case OI_SPACE_ARENA: return "arena";
     case OI_SPACE_LOCAL: return "local";
-    case OI_SPACE_VIEW: return "lent";
+    case OI_SPACE_VIEW: return "view";
     }
     return "none";
 }
@@ -194,7 +194,7 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
         if (s->rows.most)
             put_dims(w, "rows", (const int64_t[]){s->rows.base, s->rows.step, s->rows.most}, 3);
         if (s->kind == OI_STMT_PIPELINE)
-            put_u64(w, "turns", (uint64_t)s->limit);
+            put_u64(w, "rounds", (uint64_t)s->limit);
         oi_jsonw_close(w, '}');
     }
     oi_jsonw_close(w, ']');

@@ -90,7 +90,7 @@ static void put_list(dumping *d, const oi_stmts *list)
             put_body(d, &s->body);
             break;
         case OI_STMT_PIPELINE:
-            oi_buf_printf(d->out, "turns %" PRId64 " {\n", s->limit);
+            oi_buf_printf(d->out, "pipeline %" PRId64 " {\n", s->limit);
             put_body(d, &s->body);
             break;
         case OI_STMT_CACHE:
@@ -130,7 +130,7 @@ static void put_tensors(dumping *d)
     static const char *const spaces[] = {
         [OI_SPACE_NONE] = "nowhere",  [OI_SPACE_WEIGHTS] = "weights", [OI_SPACE_INPUT] = "input",
         [OI_SPACE_OUTPUT] = "output", [OI_SPACE_STATE] = "state",     [OI_SPACE_ARENA] = "arena",
-        [OI_SPACE_LOCAL] = "local",   [OI_SPACE_VIEW] = "lent"};
+        [OI_SPACE_LOCAL] = "local",   [OI_SPACE_VIEW] = "view"};
     for (size_t i = 0; i < d->u->tensors.n; i++) {
         const oi_tensor *t = &d->u->tensors.at[i];
         oi_buf_printf(d->out, "// %-8s %s: %s[", spaces[t->space], t->name,

@@ -377,7 +377,7 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         if (used[i])
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
     if (k->partition.extent)
-        oi_buf_puts(&text, k->is_chunked ? ", piece.n, piece.of" : ", worker, workers");
+        oi_buf_puts(&text, k->is_chunked ? ", chunk.n, chunk.of" : ", worker, workers");
     if (k->has_prefetch)
         oi_buf_printf(&text, ", %s", oi_c_weights(c, k->prefetch));
     if (k->rows.extent)

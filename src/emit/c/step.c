@@ -525,7 +525,7 @@ static void put_by_first(oi_cprog *c, const oi_stmts *group)
 
 static void put_pieces(oi_cprog *c, const oi_stmts *group)
 {
-    oi_out_open(&c->out, "for (team_chunk piece = {0}; oi_next_chunk(s, worker, &piece);)");
+    oi_out_open(&c->out, "for (team_chunk chunk = {0}; oi_next_chunk(s, worker, &chunk);)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-static const char *model_path, *target, *output, *name, *weights, *dump_after;
+static const char *model_path, *target, *output, *name, *weights, *dump_after, *host_lang;
 static cli_list without, size_list;
-static bool certify, per_node, partition_all, device_only, force, as_json;
+static bool certify, per_node, partition_all, device_only, host_only, force, as_json;
 
 static const cli_option options[] = {
     OPT_MODEL(&model_path),
@@ -24,6 +24,10 @@ static const cli_option options[] = {
     OPT_FLAG("force", 0, &force, "replace files in DIR that are of no earlier run"),
     OPT_FLAG("device-only", 0, &device_only,
              "only what runs on the device itself: the shaders of a Vulkan device"),
+    OPT_FLAG("host-only", 0, &host_only,
+             "only the host's program: for a CPU, which is its own host, that is all of it"),
+    OPT_CHOICE("host-lang", 0, "c|cpp", &host_lang,
+               "language of the host's program; default: as the device prefers"),
     OPT_TEXT(
         "dump-after", 0, "PASS", &dump_after,
         "print what this pass made: fold, dead, ssa, cse, hoist, copy_prop, clamp, inline, fuse, "
@@ -82,6 +86,16 @@ static void note_renamed(const oi_plan *plan)
         cli_note("'%s' is called %s in the program: %s.h says why", was, is, oi_plan_name(plan));
 }
 
+/* --host-lang wins over what the device prefers. */
+static oi_status write_program(oi_plan *plan)
+{
+    oi_host_lang lang = oi_device_get(job.device)->preferences.host_lang;
+    if (host_lang)
+        lang = strcmp(host_lang, "cpp") == 0 ? OI_HOST_CPP : OI_HOST_C;
+    return device_only ? oi_plan_emit_device(plan, output, job.diag)
+                       : oi_plan_emit_host(plan, lang, output, job.diag);
+}
+
 static oi_status synthesize(cli_args args, oi_plan **plan)
 {
     const char *skip[CLI_MAX_PASSES + 1];
@@ -112,8 +126,7 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
     if (status == OI_OK && certify)
         status = oi_plan_certify(*plan, job.device, NULL, job.diag);
     if (status == OI_OK)
-        status = device_only ? oi_plan_emit_device(*plan, output, job.diag)
-                             : oi_plan_emit(*plan, output, job.diag);
+        status = write_program(*plan);
     if (status == OI_OK && oi_plan_dump(*plan))
         status = cli_write(NULL, oi_plan_dump(*plan));
     if (status == OI_OK && as_json)
@@ -126,6 +139,9 @@ static oi_status run(cli_args args)
     oi_plan *plan = NULL;
     if (!output)
         return cli_usage_error("-o DIR is missing: where to write the program");
+    if (device_only && (host_only || host_lang))
+        return cli_usage_error("--device-only writes nothing of the host: it excludes %s",
+                               host_only ? "--host-only" : "--host-lang");
     if (as_json && dump_after)
         return cli_usage_error("--json and --dump-after both write to standard output");
     if (weights && strcmp(weights, "file") != 0 && strcmp(weights, "embed") != 0)

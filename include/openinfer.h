@@ -672,6 +672,23 @@ OI_API oi_status oi_output(oi_exec *e, size_t i, const char **name, oi_view *out
 OI_API oi_status oi_step(oi_exec *e, oi_diag *diag);
 OI_API uint64_t oi_steps_done(const oi_exec *e); /* finished without failure */
 
+/* A model and its memory that lasts: any number of graphs run over it, each step of one of them with
+ * its inputs. Graphs share persistent variables as oi_exec_new_shared says; they must outlive it. */
+typedef struct oi_session oi_session;
+typedef struct oi_named_view {
+    const char *name;
+    oi_view value;
+} oi_named_view;
+/* options: NULL for the defaults. */
+OI_API oi_status oi_session_new(oi_model *model, const oi_sim_options *options, oi_session **out,
+                                oi_diag *diag);
+OI_API void oi_session_free(oi_session *s);
+OI_API oi_status oi_session_run_step(oi_session *s, const oi_graph *graph,
+                                     const oi_named_view *inputs,
+                                     size_t n_inputs, oi_diag *diag);
+/* A value of the graph that ran last; lent until the session is used again. */
+OI_API oi_status oi_session_fetch(oi_session *s, const char *name, oi_view *out, oi_diag *diag);
+
 /* An executed node. Texts live as long as the simulator. */
 typedef struct oi_event {
     oi_status status; /* OI_OK; when oi_next returns false: why the step ended */
@@ -1089,6 +1106,16 @@ OI_API oi_status oi_synthesize(const oi_device *device, oi_model *model,
                                const oi_synth_graph *graphs, size_t n_graphs,
                                const oi_synth_options *options, oi_plan **out, oi_diag *diag);
 OI_API void oi_plan_free(oi_plan *p);
+
+/* One graph for a device, under the name that the compact form's descriptions use. */
+static inline oi_status oi_evaluator_from_graph(const oi_device *device, oi_model *model,
+                                                const oi_graph *graph, oi_plan **out,
+                                                oi_diag *diag)
+{
+    const oi_synth_graph one = {graph, NULL};
+    return oi_synthesize(device, model, &one, 1, NULL, out, diag);
+}
+
 /* The passes in their order; NULL past the end. Memory planning is the last and always runs. */
 OI_API const char *oi_synth_pass(size_t i);
 OI_API const char *oi_plan_dump(const oi_plan *p); /* of dump_after; NULL when that did not run */
@@ -1130,6 +1157,9 @@ OI_API oi_status oi_plan_certify(oi_plan *p, const oi_device *device, const char
 /* Writes the program into a folder that need not exist: all or nothing. In a folder that does, the
  * files that its .openinfer names are replaced or removed; others are refused (overwrite). */
 OI_API oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag);
+/* The same with a main in this language, whatever the device prefers. Where everything runs on the host, as on
+ * CPUs, the host's program is the whole one; main.cpp then stands beside kernels in C. */
+OI_API oi_status oi_plan_emit_host(oi_plan *p, oi_host_lang lang, const char *dir, oi_diag *diag);
 /* Only what runs on the device itself: of Vulkan devices a compute shader NAME.comp per kernel. */
 OI_API oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag);
 

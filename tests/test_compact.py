@@ -260,3 +260,38 @@ volatile { n2: i32; }
         (5, "y"), (6, "barrier"), (7, "cache.write"), (9, "big"), (10, "cache.increment"), (11, "branch"),
         (12, "a"), (14, "block"),
     ], said  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--partition-all"]], ids=["one", "threads"])
+def test_host_in_cpp(openinfer, example_package, example_reference, tmp_path, options):
+    """main.cpp instead of main.c, as the device prefers or the command says; the program agrees all the same."""
+    import shutil
+
+    if not shutil.which("c++"):
+        pytest.skip("no c++ here")
+    (tmp_path / "cpp.json").write_text(json.dumps({"extends": "cpu_avx2", "device": {"type": "cpu"}, "preferences": {"host_lang": "cpp"}}))
+    name = "compact/kv_cache_decode"
+    package, (where, about) = example_package(name), example_reference(name)
+    graph = [EXAMPLES / f"{name}.oi", "--model", package]
+    for words in (["--target", tmp_path / "cpp.json"], ["--target", "cpu_avx2", "--host-lang", "cpp"]):
+        out = tmp_path / f"out{len(words)}"
+        openinfer("synth", *graph, *words, *options, "-o", out)
+        assert (out / "main.cpp").exists() and not (out / "main.c").exists()
+        subprocess.run(["make", "-s", "-C", out], check=True)
+    sets = [w for x in about["inputs"] for w in ("--set", f"{x}=@{where}/in/{x}/{{step}}.npy")]
+    said = openinfer("verify", *graph, "--target", tmp_path / "cpp.json", "--steps", 4, *options, *sets).stdout
+    assert "4 steps compared: they agree" in said
+    assert "--host-lang" in openinfer("synth", *graph, "--device-only", "--host-lang", "c", "-o", tmp_path / "x", code=2).stderr
+
+
+def test_hints(openinfer, tmp_path):
+    """Both forms keep them; one that nothing knows is W105, strict E019."""
+    (tmp_path / "hints.oi").write_text("inputs: { x: f32[2] },\nlet y = relu(x) @ { fuse: true, speed: 3 };\noutput y;\n")
+    said = openinfer("check", "hints.oi", cwd=tmp_path).stderr
+    assert "hints.oi:2:33: warning[W105]: unknown hint 'speed'" in said
+    assert "error[E019]" in openinfer("check", "--strict", "hints.oi", cwd=tmp_path, code=1).stderr
+    text = openinfer("graph", "hints.oi", cwd=tmp_path).stdout
+    assert "op relu(x) >> y @ { fuse: true, speed: 3 };" in text
+    (tmp_path / "explicit.oi").write_text(text)
+    forms = [openinfer("graph", g, "--to", "json", "--deterministic", cwd=tmp_path).stdout for g in ("hints.oi", "explicit.oi")]
+    assert forms[0] == forms[1] and '"speed"' in forms[0]

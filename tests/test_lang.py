@@ -30,7 +30,7 @@ EXPECT = re.compile(r"expect (error|warning|note):\s*([EW]\d{3})?\s*(?:at (\d+)\
 CODES = """E001 E002 E003 E004 E005 E006 E007 E010 E011 E012 E013 E014 E015 E016 E017 E018 E019 E020
 E021 E022 E023 E030 E031 E032 E033 E034 E035 E036 E037 E038 E039 E041 E042 E043 E044 E045 E046 E047 E048
 E050 E051 E052 E053 E054 E055 E056 E057 E060 E062 E070 E071 E072 E073 E074 E075 E076 E077 E080 E081
-E082 E083 E084 W101 W102 W103 W104 W105 W106 W107 W108 W109 W110""".split()
+E082 E083 E084 E085 W101 W102 W103 W104 W105 W106 W107 W108 W109 W110""".split()
 EXECUTOR = {  # these need one: src/sim/*_test.c tries them
     "E020": "missing input",
     "E021": "illegal insert",
@@ -38,7 +38,7 @@ EXECUTOR = {  # these need one: src/sim/*_test.c tries them
 LATER = {
     **EXECUTOR,
     "E062": "unbounded dim: needs a static target",
-    **{f"E08{i}": "compact form" for i in range(5)},
+    **{f"E08{i}": "compact form" for i in range(6)},
 }
 
 

@@ -2,12 +2,13 @@
  * explain` prints these rows; a test runs each example and looks for codes that have no row. */
 #include "base/base.h"
 
-#define CHECK  "openinfer check FILE.oi"
-#define STRICT "openinfer check FILE.oi --strict"
-#define LINK   "openinfer check FILE.oi --model MODEL.oinf"
-#define RUN    "openinfer run FILE.oi"
-#define SYNTH  "openinfer synth FILE.oi -o DIR"
-#define DEVICE "openinfer targets FILE.json"
+#define CHECK   "openinfer check FILE.oi"
+#define STRICT  "openinfer check FILE.oi --strict"
+#define LINK    "openinfer check FILE.oi --model MODEL.oinf"
+#define RUN     "openinfer run FILE.oi"
+#define COMPACT "openinfer fmt FILE.oi --to compact"
+#define SYNTH   "openinfer synth FILE.oi -o DIR"
+#define DEVICE  "openinfer targets FILE.json"
 
 static const oi_explained codes[] = {
     {"E001", "the text is not of the language",
@@ -238,6 +239,10 @@ static const oi_explained codes[] = {
     {"E084", "output is not the last statement",
      "The compact form ends with `output NAME, ...;`, which stands in no loop.",
      "inputs: { x: f32[2] },\nlet y = add(x, x);", CHECK, ""},
+    {"E085", "the compact form cannot say it",
+     "It is one sequence of statements with loops: no blocks, barriers, or memory that lasts other "
+     "than key-value caches, and no value that is read before a statement has assigned it.",
+     "dynamic { x: f32[2]; }\nblock entry { barrier; return x; }", COMPACT, ""},
     {"E090", "a value of a device file is missing or wrong",
      "openinfer targets --fields says what each field takes.",
      "{\"extends\": \"cpu_avx2\", \"cpu\": {\"threads\": -1}}", DEVICE, ""},

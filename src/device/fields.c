@@ -119,7 +119,7 @@ const oi_field oi_fields[] = {
     CHOICE("preferences.embed_weights", ON_GPU | ON_CPU, preferences.embed_weights, OI_EMBEDS, "\"auto\"", "compile weights in, or load the package at run time"),
     CHOICE("preferences.embed_weights", ON_MCU | ON_FPGA, preferences.embed_weights, OI_EMBEDS, "\"always\"", "compile weights in, or load the package at run time"),
     COUNT("preferences.large_pages_bytes", ON_CPU, preferences.large_pages_bytes, "33554432", 0, ANY, "weights, or a program's memory, of so many bytes go into large pages where the system has them; 0 = never"),
-    CHOICE("preferences.host_lang", ON_ALL, preferences.host_lang, OI_HOST_LANGS, "\"c\"", "language of the host program"),
+    CHOICE("preferences.host_lang", ON_GPU | ON_CPU, preferences.host_lang, OI_HOST_LANGS, "\"c\"", "language of the host program"),
 
     SET("cpu.isa", ON_CPU | ON_MCU, cpu.isa, OI_ISAS, "\"scalar\"", "instruction sets the code may use"),
     COUNT("cpu.threads", ON_CPU | ON_MCU, cpu.threads, "1", 0, 65536, "worker threads; 0 = decide at run time"),

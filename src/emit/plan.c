@@ -425,6 +425,12 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
 
 oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
 {
+    return oi_plan_emit_host(p, p->unit.target->preferences.host_lang, dir, diag);
+}
+
+oi_status oi_plan_emit_host(oi_plan *p, oi_host_lang lang, const char *dir, oi_diag *diag)
+{
+    p->unit.host_lang = lang;
     writing w = {.is_device = false};
     if (!p->target->emit)
         return refuse_api(p->unit.target, p->target->emit_why, diag);

@@ -130,6 +130,7 @@ static void run(void *ctx)
         oi_check_names(c, n);
         oi_check_access(c, n);
         oi_check_op(c, n);
+        oi_check_hints(c, n);
     }
     if (!oi_check_stop(c))
         oi_check_scopes(c);

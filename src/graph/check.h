@@ -81,6 +81,7 @@ void oi_check_blocks(oi_checker *c);
 void oi_check_access(const oi_checker *c, const oi_node *n);
 /* -- check_op.c -- */
 void oi_check_op(const oi_checker *c, const oi_node *n);
+void oi_check_hints(const oi_checker *c, const oi_node *n);
 /* -- check_async.c: consumers -- */
 
 #define OI_MANY (UINT32_MAX - 1) /* more than one consumer */

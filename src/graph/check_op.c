@@ -140,6 +140,21 @@ void oi_check_op(const oi_checker *c, const oi_node *n)
     }
 }
 
+/* Hints change no result; one that nothing knows is kept: W105, strict E019. */
+void oi_check_hints(const oi_checker *c, const oi_node *n)
+{
+    for (size_t i = 0; i < n->hints.n && !oi_check_stop(c); i++) {
+        const oi_name *name = &n->hints.at[i].name;
+        oi_place at = oi_check_at(c, n, name->span);
+        if (strcmp(name->text, "fuse") == 0)
+            continue;
+        if (c->strict)
+            oi_diag_error(c->d, at, "E019", "unknown hint '%s'", name->text);
+        else
+            oi_diag_warn(c->d, at, "W105", "unknown hint '%s'", name->text);
+    }
+}
+
 bool oi_graph_check_call(const oi_graph *g, const oi_node *n, oi_arena *scratch, oi_diag *d)
 {
     size_t before = oi_diag_errors(d);

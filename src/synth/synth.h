@@ -391,6 +391,7 @@ struct oi_unit {
     const oi_device_info *target;
     oi_caps can; /* what it can do */
     const char *name;
+    oi_host_lang host_lang; /* of main, which the kernels' language does not follow */
     oi_diag *diag;
     oi_status status;
     OI_VEC(oi_sgraph) graphs;

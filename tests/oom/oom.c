@@ -106,6 +106,48 @@ static oi_status parse_good(oi_diag *d)
     return status;
 }
 
+/* The compact form: lowered, written out, and read again. */
+static const char compact_text[] =
+    "inputs: { x: f32[2, 4], step: i32[] },\n"
+    "state: { kv: kv_cache(f16, layers=2, cap=3) },\n"
+    "let y = relu(x, clamp_max=6.0) * 0.5 |> cast(f32) @ { fuse: true };\n"
+    "let y = for l in 0..2 { let (a, b) = split(y, axis=-1); y = y + 1;\n"
+    "  kv_write(kv, layer=l, step=step, k=y, v=x);\n"
+    "  let (k, v) = kv_read(kv, layer=l, step=step);\n"
+    "  let q = sdpa(cast(y, f16), k, v); };\n"
+    "output y;\n";
+static const char bad_compact_text[] = "inputs: { x: f32[2] },\n"
+                                       "let y = relu(z) + 1;\nlet w = matmul(x, x, x);\n"
+                                       "for l in 0..2 { x = cast(x, f16); }\noutput y;\n";
+
+static oi_status compact(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    char *text = NULL;
+    oi_status status = parse(compact_text, &g, d);
+    if (status == OI_OK)
+        status = oi_graph_to_compact(g, NULL, &text, d);
+    oi_free(text);
+    oi_graph_free(g);
+    return status;
+}
+
+static oi_status compact_bad(oi_diag *d)
+{
+    oi_graph *g = NULL;
+    oi_status status = parse(bad_compact_text, &g, d);
+    oi_graph_free(g);
+    return status;
+}
+
+static oi_status compact_laid_out(oi_diag *d)
+{
+    char *text = NULL;
+    oi_status status = oi_graph_format(compact_text, strlen(compact_text), "memory.oi", &text, d);
+    oi_free(text);
+    return status;
+}
+
 static oi_status parse_bad(oi_diag *d)
 {
     oi_graph *g = NULL;
@@ -583,6 +625,9 @@ static const struct {
 } scenarios[] = {
     {"parse good text", parse_good, OI_OK},
     {"parse bad text", parse_bad, OI_ERR_INPUT},
+    {"compact text to a graph and back", compact, OI_OK},
+    {"wrong compact text", compact_bad, OI_ERR_INPUT},
+    {"lay out compact text", compact_laid_out, OI_OK},
     {"print a graph", to_text, OI_OK},
     {"format a text", format, OI_OK},
     {"graph to JSON and back", to_json_and_back, OI_OK},

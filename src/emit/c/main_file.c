@@ -365,10 +365,22 @@ static void put_loop(oi_cprog *c, oi_out *o)
     oi_out_close(o, "");
 }
 
+/* Boards have one language, that of their linker script and start. */
+static bool is_cpp(const oi_cprog *c)
+{
+    return c->u->host_lang == OI_HOST_CPP && !oi_c_is_freestanding(c);
+}
+
+/* Its text is both: what it calls has C linkage. */
+static const char *main_name(const oi_cprog *c)
+{
+    return is_cpp(c) ? "main.cpp" : "main.c";
+}
+
 void oi_c_main(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
-    oi_out_line(&o, "/* main.c: runs steps of %s on raw tensors. */", c->name);
+    oi_out_line(&o, "/* %s: runs steps of %s on raw tensors. */", main_name(c), c->name);
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     oi_out_line(&o, "#include \"hal.h\"");
     if (oi_c_is_shared(c))
@@ -404,7 +416,7 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     }
     put_loop(c, &o);
     oi_settle(c->settler, &o.buf, 0); /* this file's own names give way to the program's */
-    oi_c_add_file(c, files, "main.c", &o);
+    oi_c_add_file(c, files, main_name(c), &o);
 }
 
 /* -- the files around it -- */
@@ -434,13 +446,17 @@ static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
     oi_out_line(&o, "FLAGS = -std=c11 -Wall -Wextra -pedantic " SPEED);
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "SOURCES = %s", sources);
-    oi_out_line(&o, "OBJECTS = $(SOURCES:.c=.o)");
+    oi_out_line(&o, "OBJECTS = $(patsubst %%.c,%%.o,$(SOURCES:.cpp=.o))");
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "%s: $(OBJECTS)", c->name);
-    oi_out_line(&o, "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm",
+    oi_out_line(&o, "\t$(%s) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm", is_cpp(c) ? "CXX" : "CC",
                 is_shared ? " -pthread" : "");
     oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
     oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
+    if (is_cpp(c)) {
+        oi_out_line(&o, "%%.o: %%.cpp %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
+        oi_out_line(&o, "\t$(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) -c -o $@ $<");
+    }
     if (*oi_c_flags(c))
         oi_out_line(&o, "%s.o: FLAGS += %s", c->name, oi_c_flags(c));
     oi_out_line(&o, "clean:");
@@ -481,7 +497,7 @@ static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emi
     const char *n = c->name;
     oi_out_line(&o, "# The library %s: add_subdirectory() this folder and link %s.", n, n);
     oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
-    oi_out_line(&o, "project(%s LANGUAGES C)", n);
+    oi_out_line(&o, "project(%s LANGUAGES C%s)", n, is_cpp(c) ? " CXX" : "");
     if (demo)
         put_cmake_top(n, &o);
     oi_out_line(&o, "%s", "");
@@ -521,7 +537,8 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     const char *library =
         oi_arena_printf(c->arena, "%s.c%s%s", c->name, c->u->embeds ? " weights.c" : "",
                         oi_c_is_shared(c) ? " team.c" : "");
-    const char *demo = *oi_c_needs(c) ? "main.c hal.c needs.c" : "main.c hal.c";
+    const char *demo =
+        oi_arena_printf(c->arena, "%s hal.c%s", main_name(c), *oi_c_needs(c) ? " needs.c" : "");
     put_makefile(c, oi_arena_printf(c->arena, "%s %s", demo, library), files);
     put_cmake(c, library, demo, files);
 }

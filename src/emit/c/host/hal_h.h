@@ -6,6 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#define HAL_NORETURN [[noreturn]]
+#else
+#define HAL_NORETURN _Noreturn
+#endif
+
 /* The whole file, read only, aligned to 64 bytes; NULL when it cannot be read. */
 const void *hal_map(const char *path, size_t *size);
 
@@ -34,6 +41,10 @@ void hal_took(uint64_t time);
 const char *hal_lacks(const char *instructions);
 
 /* Ends the program, saying why; NULL: nothing to say. */
-_Noreturn void hal_stop(int code, const char *why);
+HAL_NORETURN void hal_stop(int code, const char *why);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -3,8 +3,18 @@
 #define TEAM_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
+
+#ifdef __cplusplus /* as <stdatomic.h> of C++23 does */
+#include <atomic>
+using std::atomic_int;
+using std::atomic_uint;
+#define TEAM_ALIGN(n) alignas(n)
+extern "C" {
+#else
+#include <stdatomic.h>
+#define TEAM_ALIGN(n) _Alignas(n)
+#endif
 
 #define TEAM_MOST 64 /* threads */
 
@@ -15,10 +25,10 @@ typedef int team_fn(void *ctx, int worker, int workers);
 
 /* What a worker writes lies apart from what the others write. */
 typedef struct team_seat {
-    _Alignas(64) atomic_uint met; /* meetings that it came to */
-    atomic_int cpu;               /* where it came to the last one; -1: nobody knows */
-    size_t reads;                 /* calls of team_warm_up */
-    team *team;
+    TEAM_ALIGN(64) atomic_uint met; /* meetings that it came to */
+    atomic_int cpu;                 /* where it came to the last one; -1: nobody knows */
+    size_t reads;                   /* calls of team_warm_up */
+    struct team *team;
     pthread_t thread;
     int worker;
 } team_seat;
@@ -34,7 +44,7 @@ struct team {
     void *ctx;
     int failed[2]; /* by meetings: what the first thread came with */
     struct {
-        _Alignas(64) atomic_uint n;
+        TEAM_ALIGN(64) atomic_uint n;
     } taken[2]; /* by meetings: pieces, beside those that threads begin with */
     pthread_mutex_t lock;
     struct {
@@ -78,5 +88,9 @@ void team_warm_up(team *t, int worker, const void *p, size_t size, size_t of);
  * comes takes pieces, half as large in every round, so that quick threads do more and all end about
  * together. Which pieces there are depends on the number of threads alone. */
 int team_next_chunk(team *t, int worker, team_chunk *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

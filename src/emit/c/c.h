@@ -32,6 +32,7 @@ typedef struct oi_cprog {
     /* by block of the graph: bit per loop index that its code mentions */
     uint64_t **mentions;
     bool fails;    /* some statement of the graph may */
+    bool leaves;   /* what was just written may return what a call failed with */
     uint64_t hash; /* of the weights */
     /* how a failed step is taken back: not at all, since none fails; by a copy of what lasts; or by
      * a log of what changed, when that has a bound and is shorter */
@@ -116,6 +117,12 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s);
 
 /* -- step.c -- */
 
+/* How workers of the program wait for each other. */
+typedef struct oi_csync {
+    bool barrier, first_enters, chunks;
+} oi_csync;
+
+oi_csync oi_c_sync(const oi_cprog *c);
 bool oi_c_is_shared(const oi_cprog *c); /* some graph's steps are run by several threads */
 void oi_c_blocks(oi_cprog *c);
 uint64_t oi_c_times(uint64_t times, const oi_pnode *loop); /* of its body */

@@ -217,10 +217,11 @@ static void put_part(oi_cprog *c)
     oi_out_line(&c->out, "%s", "");
 }
 
-/* The first value of every thread that goes on: what the first thread failed with. */
-static void put_meet(oi_cprog *c, const char *code)
+/* The functions by which workers wait for each other, as far as the program calls them. */
+static void put_sync(oi_cprog *c)
 {
-    if (oi_c_is_shared(c) && strstr(code, "oi_barrier(s, worker")) {
+    const oi_csync sync = oi_c_sync(c);
+    if (sync.barrier) {
         oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
                              "with, they all");
         oi_out_line(&c->out, " * know. Whoever waits asks for what lies at `next`. */");
@@ -233,7 +234,7 @@ static void put_meet(oi_cprog *c, const char *code)
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "oi_next_chunk(s, worker")) {
+    if (sync.chunks) {
         oi_out_line(&c->out, "/* The next piece of what all do before they meet; 0: there is none. "
                              "*/");
         oi_out_line(&c->out, "static int oi_next_chunk(%s *s, int worker, team_chunk *p)", c->name);
@@ -244,7 +245,7 @@ static void put_meet(oi_cprog *c, const char *code)
         oi_out_close(&c->out, "");
         oi_out_line(&c->out, "%s", "");
     }
-    if (oi_c_is_shared(c) && strstr(code, "oi_first_enters(s, worker")) {
+    if (sync.first_enters) {
         oi_out_line(&c->out, "/* As meet, but once all have come the first goes on alone, and then "
                              "lets the others go. */");
         oi_out_line(&c->out,
@@ -354,7 +355,7 @@ static void put_code(oi_cprog *c)
     put_holes(c, code);
     oi_c_undo_functions(c);
     oi_c_put_reuse_function(c, code);
-    put_meet(c, code);
+    put_sync(c);
     oi_out_text(&c->out, code);
     oi_buf_putc(&c->out.buf, '\0');
 }

@@ -335,6 +335,7 @@ void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)
  * long step not worth vectors. */
 void oi_c_put_failed(oi_cprog *c)
 {
+    c->leaves = true;
     oi_out_line(&c->out, "if (__builtin_expect(failed, 0))");
     oi_out_line(&c->out, "    return failed;");
 }

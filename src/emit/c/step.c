@@ -488,8 +488,11 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
 {
     uint64_t log_bytes = c->log_bytes;
     oi_cplaces own = {0}, *outer = c->places;
+    const bool fails = c->fails;
+    c->fails = c->leaves = false;
     const char *text = spell_apart(c, &own, group, put_all);
-    bool ends = strstr(text, "return ") != NULL;
+    const bool ends = c->fails || c->leaves;
+    c->fails |= fails;
     if (ends)
         put_aside(c, group, text);
     c->places = outer;
@@ -648,6 +651,29 @@ void oi_c_blocks(oi_cprog *c)
     oi_buf_free(&c->aside.buf);
     c->aside = (oi_out){0};
     c->n_aside = 0;
+}
+
+static void find_sync(const oi_stmts *list, oi_csync *out)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        out->first_enters |= s->barrier && s->first_enters && !s->is_parallel;
+        out->barrier |= s->barrier && !s->first_enters;
+        out->chunks |= s->chunks > 0;
+        find_sync(&s->body, out);
+    }
+}
+
+oi_csync oi_c_sync(const oi_cprog *c)
+{
+    oi_csync all = {.barrier = false};
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        for (uint32_t b = 0; b < c->u->graphs.at[g].program->n_blocks; b++) {
+            const oi_sblock *block = &c->u->graphs.at[g].blocks[b];
+            if (block->is_used && block->is_parallel)
+                find_sync(&block->stmts, &all);
+        }
+    return all;
 }
 
 bool oi_c_is_shared(const oi_cprog *c)

@@ -161,3 +161,63 @@ def test_headers_need_nothing(openinfer, tmp_path, compiler, more):
     suffix, standard = ("cpp", "c++11") if compiler in COMPILERS else ("c", "c99")
     (tmp_path / f"out/use.{suffix}").write_text('#include "g.h"\n#include "g.h"\nint use(g *s);\nint use(g *s) { return g_step(s); }\n')
     compile_with([compiler, f"-std={standard}", *STRICT, "-fsyntax-only", f"use.{suffix}"], tmp_path / "out")
+
+
+THREADS = r"""
+#include "hal.h"
+#include "team.h"
+#include "g.h"
+#include <atomic>
+
+static g program;
+static team threads;
+
+static int count(void *ctx, int, int)
+{
+    static_cast<std::atomic<int> *>(ctx)->fetch_add(1);
+    return 0;
+}
+
+extern "C" const size_t c_size, c_align, c_seats;
+
+int main(int argc, char **argv)
+{
+    if (c_size != sizeof(team) || c_align != alignof(team) || c_seats != offsetof(team, seats))
+        return 1;
+    size_t size = 0;
+    const void *weights = hal_map(argv[argc - 1], &size);
+    if (!weights || g_check_weights(weights, size) != g_OK || g_init(&program, weights, size) != g_OK)
+        return 2;
+    if (team_start(&threads, -3) != 3)
+        return 3;
+    std::atomic<int> calls{0};
+    if (team_run(&threads, count, &calls) != 0 || calls != 3)
+        return 4;
+    program.oi_team = &threads;
+    for (int i = 0; i < 4; i++)
+        program.x[i] = static_cast<float>(i);
+    if (g_step(&program) != g_OK || program.y[3] != 3)
+        return 5;
+    team_stop(&threads);
+    hal_stop(0, nullptr);
+}
+"""
+SIZES = """#include "team.h"
+extern const size_t c_size, c_align, c_seats;
+const size_t c_size = sizeof(team), c_align = _Alignof(team), c_seats = offsetof(team, seats);
+"""
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_host_with_threads(openinfer, tmp_path, compiler):
+    """hal.h and team.h, too, are headers of C++: a team has the size there that it has in C."""
+    (tmp_path / "g.oi").write_text(GRAPH.replace("BODY", "relu"))
+    out = tmp_path / "out"
+    (tmp_path / "four.json").write_text('{"extends": "cpu_scalar", "cpu": {"threads": 4}}')
+    openinfer("synth", tmp_path / "g.oi", "--target", tmp_path / "four.json", "--partition-all", "-o", out)
+    (out / "main.cpp").write_text(THREADS)
+    (out / "sizes.c").write_text(SIZES)
+    compile_with(["gcc", "-std=c11", "-O1", "-pthread", "-c", "g.c", "team.c", "hal.c", "sizes.c"], out)
+    objects = ["g.o", "team.o", "hal.o", "sizes.o"]
+    compile_with([compiler, "-std=c++11", *STRICT, "-pthread", "main.cpp", *objects, "-o", "main", "-lm"], out)
+    assert subprocess.run([out / "main", out / "weights.bin"]).returncode == 0

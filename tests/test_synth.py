@@ -400,6 +400,22 @@ def test_killed_runs_are_cleaned_up(openinfer, example, tmp_path):
     assert all((path / "linear.c").exists() for path in others)
 
 
+@pytest.mark.parametrize("base", ["cpu_scalar", "cortex_m4"])
+def test_big_endian_devices_are_refused(openinfer, example, tmp_path, base):
+    """Weights are little-endian, embedded ones too: a program would find every number reversed."""
+    device = tmp_path / "big.json"
+    device.write_text(json.dumps({"extends": base, "cpu": {"endianness": "big"}, "preferences": {"embed_weights": "always"}}))
+    result = openinfer("synth", *example("linear")[:3], "--target", device, "-o", tmp_path / "out", code=1)
+    assert "error[E060]" in result.stderr and "it is big-endian" in result.stderr and not (tmp_path / "out").exists()
+
+
+def test_big_endian_compilers_are_refused(openinfer, example, tmp_path):
+    openinfer("synth", *example("linear")[:3], "--target", "cpu_scalar", "-o", tmp_path / "out")
+    big = ["gcc", "-std=c11", "-fsyntax-only", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__", "linear.c"]
+    done = subprocess.run(big, cwd=tmp_path / "out", capture_output=True, text=True)
+    assert done.returncode and "weights and packed elements are little-endian" in done.stderr
+
+
 def test_c99_is_refused(openinfer, example, tmp_path):
     """Emitted programs are C11: a device whose compiler has only C99 is told so."""
     device = tmp_path / "old.json"

@@ -171,7 +171,8 @@ static const oi_explained codes[] = {
     {"E057", "an unknown op", "openinfer ops lists all of them.",
      "volatile { x: f32[2]; }\nblock entry { op ReduceMax(x) >> x; return; }", CHECK, ""},
     {"E060", "an op that does not take this type",
-     "The op's page lists the types it takes; a device may take fewer.",
+     "The op's page lists the types it takes; a device may take fewer. The same code is given for "
+     "a device that no program can be made for.",
      "volatile { x: i8[2]; }\nblock entry { op recip(x) >> x; return; }", CHECK, ""},
     {"E062", "a size that the device cannot plan for",
      "Synthesized programs know every size before they run: a `?` and what grows need a bound "

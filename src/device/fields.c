@@ -138,7 +138,7 @@ const oi_field oi_fields[] = {
     NUMBER("cpu.int8_macs_per_s", ON_CPU | ON_MCU, cpu.int8_macs_per_s, "0", "the same in 8-bit integers"),
     NUMBER("cpu.tile_macs_per_s", ON_CPU, cpu.tile_macs_per_s, "0", "the same in tiles of bf16, where there are any"),
     COUNT("cpu.barrier_ns", ON_CPU, cpu.barrier_ns, "0", 0, ANY, "all threads wait for each other once; 0 = unknown"),
-    CHOICE("cpu.endianness", ON_CPU | ON_MCU, cpu.endianness, OI_ENDIANS, "\"little\"", "big needs embedded weights"),
+    CHOICE("cpu.endianness", ON_CPU | ON_MCU, cpu.endianness, OI_ENDIANS, "\"little\"", "programs are made for little only"),
     CHOICE("cpu.c_standard", ON_CPU | ON_MCU, cpu.c_standard, OI_C_STANDARDS, "\"c11\"", "the emitted C keeps to"),
     BOOL("cpu.libc", ON_CPU, cpu.libc, "true", "false: freestanding, no malloc, stdio or math.h"),
     BOOL("cpu.libc", ON_MCU, cpu.libc, "false", "false: freestanding, no malloc, stdio or math.h"),

@@ -183,6 +183,10 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
     const oi_target *target = oi_target_of(oi_device_get(device));
     if (!target)
         return refuse_api(oi_device_get(device), "nothing is made for it yet", diag);
+    if (oi_device_get(device)->cpu.endianness == OI_BIG_ENDIAN)
+        return refuse_api(oi_device_get(device),
+                          "it is big-endian, and programs and their weights are little-endian",
+                          diag);
     oi_plan *p = calloc(1, sizeof *p);
     oi_status status = OI_OK;
     if (p) {

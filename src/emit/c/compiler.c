@@ -97,6 +97,8 @@ void oi_c_put_compiler_checks(oi_cprog *c, oi_out *o)
               "__FINITE_MATH_ONLY__)",
               "results need every rounding, NaN and infinity: do not use -ffast-math, -Ofast or "
               "-ffinite-math-only");
+    put_error(o, "defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__",
+              "weights and packed elements are little-endian");
     put_processor(c, o);
     for (size_t i = 0; i < OI_COUNT(table); i++)
         if (asks_for(c, i) && table[i].flag)

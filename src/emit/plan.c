@@ -204,7 +204,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .skip = o->skip,
                             .dump_after = o->dump_after};
         p->overwrites = o->overwrite;
-        p->unit.names.arena = p->unit.known.arena = p->unit.arena;
+        oi_unit_begin(&p->unit);
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }
     if (!p || !p->unit.arena || !p->programs) {

@@ -33,7 +33,7 @@ static void make(made *m, const char *text, const char *device)
                      .name = "test",
                      .diag = d,
                      .partition_all = true};
-    m->u.names.arena = m->u.arena;
+    oi_unit_begin(&m->u);
     assert_int_equal(oi_unit_add_graph(&m->u, m->program, "graph"), OI_OK);
     assert_int_equal(oi_passes_run(&m->u), OI_OK);
     const char *why = oi_plan_check(&m->u).why;

@@ -422,6 +422,7 @@ struct oi_unit {
 #define OI_ALIGN        64u /* a cache line, and the widest vector */
 #define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
 
+void oi_unit_begin(oi_unit *u); /* once its arena and settings are there */
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
 /* To be told: what the graph or the caller calls `was` the program calls `is`. */
 void oi_unit_note_name(oi_unit *u, const char *was, const char *is);

@@ -11,6 +11,11 @@ static bool is_word_char(char c, bool first)
            (!first && c >= '0' && c <= '9');
 }
 
+void oi_unit_begin(oi_unit *u)
+{
+    u->names.arena = u->known.arena = u->arena;
+}
+
 const char *oi_unit_identifier(oi_unit *u, const char *wanted)
 {
     char *text = oi_arena_text(u->arena, wanted, strlen(wanted));

@@ -1,12 +1,14 @@
-/* epilogue.c: reductions that a tuned body makes, handing every sum to the instructions behind it.
- * needs:  fused kernels (fuse.c), before rows of them are joined
- * keeps:  results: sums are of integers, so their order does not matter
- * makes:  kernels that name the recipe and what finishes a sum; packed weights
+/* epilogue.c: picks recipes for fused reductions; the fused instructions become the recipe's
+ * epilogue.
+ * needs:  fused kernels (fuse.c), before rows.c joins them
+ * keeps:  results: the sums are of integers, so their order does not matter
+ * makes:  kernels with a recipe and an epilogue; packed weights
  *
- * A recipe that is picked while statements are made ends with its op's result in memory. Here the
- * kernel already has all that is done with an element, down to a residual and a narrower type: it
- * stays as it is, only its loops go. Positions over several axes become one number where all that
- * is touched lies so. */
+ * Recipes that are picked during lowering write their op's result to memory. Here the kernel
+ * already contains everything that follows the sum, down to a residual and a narrower type. The
+ * kernel keeps these instructions; the recipe replaces only its loops. It calls the epilogue once
+ * per sum. Positions over several axes become one index, which requires that every access is linear
+ * in it. */
 #include "synth/compose.h"
 #include "synth/lower.h"
 
@@ -14,13 +16,14 @@ typedef struct taking {
     oi_unit *u;
     oi_skernel *k;
     const oi_snest *n;
-    uint32_t x, w;                  /* ports */
-    uint32_t part_of[OI_NEST_AXES]; /* by axis of the nest: which of the three positions */
+    uint32_t x, w;                      /* ports */
+    uint32_t position_of[OI_NEST_AXES]; /* by axis of the nest: to which of the three epilogue
+                                       positions it belongs */
     oi_recipe_plan *plan;
     const oi_recipe *recipe;
 } taking;
 
-/* -- the kernel as it is -- */
+/* -- matching the kernel -- */
 
 static bool is_operand(const taking *t, uint32_t port, const oi_operand *o)
 {
@@ -31,7 +34,7 @@ static bool is_operand(const taking *t, uint32_t port, const oi_operand *o)
     return same;
 }
 
-/* The two factors, which nothing was put into. */
+/* Finds the two factors, which must be plain loads. */
 static bool find_factors(taking *t)
 {
     unsigned n_loads = 0;
@@ -47,21 +50,21 @@ static bool find_factors(taking *t)
            is_operand(t, t->w, &t->k->sums->in[1]);
 }
 
-/* Output axes are the dims of the result in order, those of length 1 there or not. */
-static bool find_parts(taking *t)
+/* The output axes must be the dims of the result in order, except dims of length 1. */
+static bool find_positions(taking *t)
 {
     const oi_operand *out = &t->k->sums->out[0];
     uint32_t d = 0;
     for (uint32_t a = 0; a < t->n->n_axes && !t->n->axes[a].is_reduced; a++) {
         if (t->n->axes[a].extent == 1) {
-            t->part_of[a] = 0; /* it counts nothing */
+            t->position_of[a] = 0; /* length 1: no position */
             continue;
         }
         while (d < out->rank && out->dims[d] == 1)
             d++;
         if (d == out->rank || out->dims[d] != t->n->axes[a].extent)
             return false;
-        t->part_of[a] = (d >= t->plan->epilogue[0]) + (d >= t->plan->epilogue[1]);
+        t->position_of[a] = (d >= t->plan->epilogue[0]) + (d >= t->plan->epilogue[1]);
         d++;
     }
     while (d < out->rank && out->dims[d] == 1)
@@ -90,16 +93,17 @@ static const char *why_not(taking *t)
     return NULL;
 }
 
-/* -- what finishes a sum -- */
+/* -- the epilogue -- */
 
-/* A sum over the nest's axes as one over the three positions; the third comes in two parts. */
-static bool in_parts(const taking *t, const oi_nest_coord *c, oi_nest_coord *out)
+/* Rewrites a sum over the nest's axes over the three positions; the third one is given as two that
+ * are added. */
+static bool in_positions(const taking *t, const oi_nest_coord *c, oi_nest_coord *out)
 {
     bool is_set[3] = {false};
     int64_t extent[3] = {1, 1, 1};
     *out = (oi_nest_coord){.base = c->base, .index = OI_NEST_NONE};
     for (uint32_t a = t->n->n_axes; a-- > 0;) {
-        uint32_t part = t->part_of[a];
+        uint32_t part = t->position_of[a];
         if (t->n->axes[a].is_reduced || t->n->axes[a].extent == 1)
             continue;
         if (!is_set[part])
@@ -113,7 +117,7 @@ static bool in_parts(const taking *t, const oi_nest_coord *c, oi_nest_coord *out
     return true;
 }
 
-static oi_snest *make_finish(const taking *t)
+static oi_snest *make_epilogue(const taking *t)
 {
     oi_snest *f = oi_arena_alloc(t->u->arena, sizeof *f);
     const uint32_t base = (uint32_t)t->n->pre.n;
@@ -125,7 +129,7 @@ static oi_snest *make_finish(const taking *t)
         f->axes[p].extent = 1;
     for (uint32_t a = 0; a < t->n->n_axes; a++)
         if (!t->n->axes[a].is_reduced)
-            f->axes[t->part_of[a]].extent *= t->n->axes[a].extent;
+            f->axes[t->position_of[a]].extent *= t->n->axes[a].extent;
     f->axes[OI_EPILOGUE_PLACE + 1] = f->axes[OI_EPILOGUE_PLACE];
     for (size_t i = 0; i < t->n->post.n; i++) {
         oi_sop op = t->n->post.at[i];
@@ -135,7 +139,7 @@ static oi_snest *make_finish(const taking *t)
         if (op.at) {
             oi_nest_coord *at = oi_arena_alloc(t->u->arena, sizeof *at);
             oi_nest_coord old = op.kind == OI_SOP_PLACE ? op.at[0] : oi_sop_number(t->u, t->k, &op);
-            if (!in_parts(t, &old, at))
+            if (!in_positions(t, &old, at))
                 return NULL;
             op.at = at;
             op.is_flat = op.kind != OI_SOP_PLACE;
@@ -145,7 +149,7 @@ static oi_snest *make_finish(const taking *t)
     return f;
 }
 
-/* -- taking a kernel -- */
+/* -- applying the recipe -- */
 
 static void set_arguments(taking *t, uint32_t packed)
 {
@@ -167,8 +171,8 @@ static uint64_t n_products(const oi_snest *n)
     return all;
 }
 
-/* Parts are along a dim of the sums: threads share only what is stored in their shape. */
-static bool is_stored_so(const taking *t)
+/* Partitions are along a dim of the sums, so the result must be stored in their shape. */
+static bool is_stored_alike(const taking *t)
 {
     bool is = true;
     for (uint32_t i = 0; i < t->k->ports.n; i++) {
@@ -193,24 +197,24 @@ static void take(oi_unit *u, oi_skernel *k)
         return;
     }
     oi_port *in = oi_arena_alloc(u->arena, (k->sums->n_in + 1) * sizeof *in);
-    for (size_t i = 0; i < k->sums->n_in; i++) /* only factors matter */
+    for (size_t i = 0; i < k->sums->n_in; i++) /* only the factors are used */
         in[i] = k->ports.at[i == 1 ? t.w : t.x];
     const oi_lowered call = {.q = k->sums, .in = in, .to = in};
     if (!oi_recipe_of(u, &call, &t.recipe, t.plan) || !t.plan->epilogue[1])
         return;
-    oi_snest *finish = find_parts(&t) ? make_finish(&t) : NULL;
-    if (!finish) {
+    oi_snest *epilogue = find_positions(&t) ? make_epilogue(&t) : NULL;
+    if (!epilogue) {
         oi_unit_note(u, "epilogue", k->graph, k->nodes.at[0], "%s: %s", k->name,
                      "its end runs over places in another way");
         return;
     }
     t.plan->macs = n_products(t.n);
-    t.plan->unit = is_stored_so(&t) ? t.plan->unit : t.plan->extent;
+    t.plan->unit = is_stored_alike(&t) ? t.plan->unit : t.plan->extent;
     set_arguments(&t, oi_recipe_pack(u, &call, &t.plan->packings[0]));
     k->recipe = t.recipe;
     k->plan = t.plan;
     k->call = t.n->reduce;
-    k->epilogue = finish;
+    k->epilogue = epilogue;
     k->nests.n = 0;
     k->taken = k->sums;
     k->query = k->sums = NULL;

@@ -1,51 +1,53 @@
-/* partition.c: which threads run what, and where they wait for each other.
- * needs:  kernels as they will be, every tensor's place in memory
+/* partition.c: assigns work to threads and places barriers.
+ * needs:  kernels in their final form, every tensor's place in memory
  * keeps:  statements, their order, every result bit for bit: one thread computes each element
- * makes:  oi_skernel.partition, oi_stmt.is_parallel and .waits
+ * makes:  oi_skernel.partition, oi_stmt.is_parallel and .barrier
  *
- * All threads walk through the step together. A kernel with enough to do is split along one of its
- * output axes; everything else the first thread does alone. Threads wait only where a statement
- * touches what another thread may still be working on: then all that was done before is finished.
- * Two statements that are split alike, over the same dim of the same memory, need no wait between
- * them: each thread meets only its own part. A small kernel between two that are split every thread
- * does for itself, on its stack, where one would have to wait before it and the others after it.
- * What else must be done by one alone, between two waits, the first does while the others still
- * wait, and they spend the time asking for the weights they will read next. Consumers'
- * graphs stay with one thread. */
+ * All threads run the step together. A kernel with enough work is partitioned along one of its
+ * output axes. The first thread runs everything else alone. A barrier stands only before a
+ * statement that touches memory on which another thread may still work. Two statements need no
+ * barrier between them if they are partitioned alike over the same dim of the same memory: each
+ * thread touches only its own partition.
+ *
+ * A small kernel between two partitioned kernels is computed redundantly by every thread into a
+ * private buffer. This saves two barriers. Other serial work between two barriers is done by the
+ * first thread while the others wait in the barrier; meanwhile they prefetch the weights that they
+ * read next. Graphs of consumers run on one thread. */
 #include "device/cost.h"
 #include "synth/pass.h"
 
-#define OWN 16384 /* bytes on a thread's stack that a tensor of its own may take */
+#define MAX_PRIVATE 16384 /* largest private buffer on a thread's stack, in bytes */
 
-typedef enum who { ONE, ALL, PARTS } who;
+typedef enum access_by { ONE, ALL, PARTITIONED } access_by;
 
-/* What a statement does to memory. */
+/* A statement's access to memory. */
 typedef struct access {
     uint32_t tensor;
     bool writes;
-    who who;
-    uint32_t dim;           /* PARTS: each touches only its own places of this dim, or OI_NO_ID */
+    access_by by;
+    uint32_t dim;           /* PARTITIONED: the dim along which each thread touches only its own
+                               places, or OI_NO_ID */
     oi_partition partition; /* in places of that dim */
 } access;
 typedef OI_VEC(access) accesses;
 
-/* The kernel whose parts wrote a tensor, in that era. */
+/* The partitioned kernel that wrote a tensor, and the era in which it did. */
 typedef struct written {
     uint32_t kernel, era;
 } written;
 
-typedef struct sharing {
+typedef struct planning {
     oi_unit *u;
     uint32_t graph;
-    written *writers; /* by tensor */
-    uint32_t era;     /* threads have waited for each other since the one before */
-    accesses pending; /* since all threads last met */
-    bool changed;     /* a wait was added */
-    bool moved;       /* something is shared otherwise than before */
-    bool must_meet;   /* what one thread did alone may have failed */
-} sharing;
+    written *writers;   /* by tensor */
+    uint32_t era;       /* number of barriers so far */
+    accesses pending;   /* accesses since the last barrier */
+    bool changed;       /* a barrier was added */
+    bool moved;         /* a partition or is_parallel changed */
+    bool needs_barrier; /* serial work since the last barrier may have failed */
+} planning;
 
-/* -- splitting a kernel -- */
+/* -- partitioning a kernel -- */
 
 static uint64_t work_of(const oi_unit *u, const oi_skernel *k)
 {
@@ -73,8 +75,8 @@ static bool stores_by_index(const oi_unit *u, const oi_skernel *k, const oi_sops
     return false;
 }
 
-/* No nest looks at what another one of the kernel made, unless they loop together. */
-static bool are_apart(const oi_skernel *k)
+/* No nest reads what another nest of the kernel writes, unless they share a loop. */
+static bool are_independent(const oi_skernel *k)
 {
     bool are = true;
     for (size_t i = 0; k->nests.n > 1 && !k->n_shared && i < k->ports.n; i++)
@@ -82,7 +84,7 @@ static bool are_apart(const oi_skernel *k)
     return are;
 }
 
-/* Elements of less than a byte share it with their neighbours, which another part may write. */
+/* Elements smaller than a byte share it with neighbours that another thread may write. */
 static bool writes_bytes(const oi_unit *u, const oi_skernel *k)
 {
     bool are = true;
@@ -92,9 +94,9 @@ static bool writes_bytes(const oi_unit *u, const oi_skernel *k)
     return are;
 }
 
-static bool can_split(const oi_unit *u, const oi_skernel *k)
+static bool can_partition(const oi_unit *u, const oi_skernel *k)
 {
-    bool can = !k->can_fail && !k->is_dynamic && are_apart(k) && writes_bytes(u, k);
+    bool can = !k->can_fail && !k->is_dynamic && are_independent(k) && writes_bytes(u, k);
     for (size_t i = 0; i < k->nests.n; i++) {
         const oi_snest *n = &k->nests.at[i];
         can = can && !n->is_serial && !n->combines_out && !stores_by_index(u, k, &n->pre) &&
@@ -114,7 +116,7 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
         axes++;
     axes -= !k->n_shared && axes == n->n_axes && n->order.unrolls_last;
     if (n->order.tile && !k->n_shared && axes > 1 && n->axes[axes - 1].extent <= n->order.tile)
-        axes--; /* one strip is all of it */
+        axes--; /* one tile covers the axis */
     for (uint32_t a = 0; a < axes; a++)
         if (n->axes[a].extent > best.extent && best.extent < unit)
             best = (oi_partition){a, n->axes[a].extent, 1, false};
@@ -128,8 +130,9 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
 
 /* -- dims -- */
 
-/* Whether the coordinates are places i * p ... i * p + p - 1 of a dim, where i is the position that
- * is split and p the dim's share, and no other dim has to do with it. */
+/* The dim in which position i of the partition touches only places i * p ... i * p + p - 1, where p
+ * is places per position. OI_NO_ID if there is none, or if another dim depends on the position too.
+ */
 static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, oi_partition split)
 {
     const uint32_t first = split.axis, last = first + split.is_pair;
@@ -160,8 +163,9 @@ static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, 
     return found;
 }
 
-/* The dim along which parts of the kernel touch the tensor; OI_NO_ID: any part may touch all. */
-static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor)
+/* The dim along which the kernel's partition divides the tensor; OI_NO_ID: any thread may touch all
+ * of it. */
+static uint32_t partition_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor)
 {
     const oi_tensor *t = &u->tensors.at[tensor];
     uint32_t found = OI_NO_ID;
@@ -191,7 +195,7 @@ static uint32_t split_dim(const oi_unit *u, const oi_skernel *k, uint32_t tensor
     return found;
 }
 
-/* The split in places of that dim. */
+/* The partition in places of that dim. */
 static oi_partition places_of(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
     oi_partition s = k->partition;
@@ -202,8 +206,9 @@ static oi_partition places_of(const oi_unit *u, const oi_skernel *k, uint32_t te
     return s;
 }
 
-/* Nests that loop one after the other share the axis, and each part stores only its own places. */
-static bool are_alike(const oi_unit *u, const oi_skernel *k)
+/* Successive nests have the partitioned axis in common, and each thread stores only its own places.
+ */
+static bool are_compatible(const oi_unit *u, const oi_skernel *k)
 {
     const uint32_t a = k->partition.axis;
     bool are = true;
@@ -213,11 +218,11 @@ static bool are_alike(const oi_unit *u, const oi_skernel *k)
               !n->order.tile && n->axes[a].extent == k->partition.extent;
     }
     for (size_t i = 0; are && i < k->ports.n; i++)
-        are = !k->ports.at[i].is_written || split_dim(u, k, k->ports.at[i].tensor) != OI_NO_ID;
+        are = !k->ports.at[i].is_written || partition_dim(u, k, k->ports.at[i].tensor) != OI_NO_ID;
     return are;
 }
 
-static void split_kernel(const oi_unit *u, oi_skernel *k)
+static void partition_kernel(const oi_unit *u, oi_skernel *k)
 {
     k->partition = (oi_partition){0, 0, 1, false};
     if (k->rows.extent)
@@ -226,43 +231,43 @@ static void split_kernel(const oi_unit *u, oi_skernel *k)
         return;
     if (k->recipe && writes_bytes(u, k))
         k->partition = (oi_partition){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1, false};
-    else if (k->nests.n && can_split(u, k))
+    else if (k->nests.n && can_partition(u, k))
         k->partition = best_axis(u, k);
-    if (k->partition.extent && k->nests.n > 1 && !k->n_shared && !are_alike(u, k))
+    if (k->partition.extent && k->nests.n > 1 && !k->n_shared && !are_compatible(u, k))
         k->partition.extent = 0;
     if (k->partition.extent <= k->partition.unit)
         k->partition.extent = 0;
 }
 
-/* Positions of a kernel as those places are; false: units would not be whole `unit`s of them. */
-static bool split_as(oi_skernel *k, oi_partition places, uint32_t axis, int64_t extent,
-                     int64_t unit, bool is_pair)
+/* Partitions a kernel as those places are. False if its units would not be multiples of `unit`. */
+static bool partition_as(oi_skernel *k, oi_partition places, uint32_t axis, int64_t extent,
+                         int64_t unit, bool is_pair)
 {
-    const int64_t each = extent > 0 ? places.extent / extent : 0; /* places of a position */
+    const int64_t each = extent > 0 ? places.extent / extent : 0; /* places per position */
     if (each == 0 || each * extent != places.extent || places.unit % (each * unit) != 0)
         return false;
     k->partition = (oi_partition){axis, extent, places.unit / each, is_pair};
     return true;
 }
 
-/* Along an axis of its only nest, or an axis and the next one. */
-static bool split_along(oi_skernel *k, oi_partition places, uint32_t a, bool is_pair)
+/* Along an axis of its only nest, or along that axis and the next one together. */
+static bool partition_along(oi_skernel *k, oi_partition places, uint32_t a, bool is_pair)
 {
     const oi_nest_axis *axes = k->nests.at[0].axes;
     const int64_t inner = is_pair ? axes[a + 1].extent : 1;
     return (!is_pair || (axes[a].extent > 1 && inner > 1)) &&
-           split_as(k, places, a, axes[a].extent * inner, 1, is_pair);
+           partition_as(k, places, a, axes[a].extent * inner, 1, is_pair);
 }
 
-/* Where a kernel reads what another has just written in parts, it is split alike if it can be: then
- * no thread waits in between. */
+/* A kernel that reads what a partitioned kernel has just written is partitioned alike if possible.
+ * Then no barrier is needed between the two. */
 static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_skernel *writer)
 {
-    uint32_t dim = split_dim(u, writer, tensor);
+    uint32_t dim = partition_dim(u, writer, tensor);
     const oi_partition old = k->partition, places = places_of(u, writer, tensor, dim);
     if (k->recipe && k->plan->reads_partitioned && dim == k->plan->read_dim)
-        return split_as(k, places, 0, k->plan->extent, k->plan->unit, false);
-    if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_split(u, k) ||
+        return partition_as(k, places, 0, k->plan->extent, k->plan->unit, false);
+    if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_partition(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
     const oi_snest *n = &k->nests.at[0];
@@ -270,23 +275,23 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
         const uint32_t a = i % n->n_axes;
         const bool is_pair = i >= n->n_axes;
         if (a + is_pair + n->order.unrolls_last < n->n_axes && (!is_pair || !n->order.jam) &&
-            split_along(k, places, a, is_pair) && split_dim(u, k, tensor) == dim)
+            partition_along(k, places, a, is_pair) && partition_dim(u, k, tensor) == dim)
             return true;
     }
     k->partition = old;
     return false;
 }
 
-/* -- what is shared -- */
+/* -- what runs in parallel -- */
 
-static bool mark_list(sharing *s, oi_stmts *list);
+static bool mark_list(planning *s, oi_stmts *list);
 
-static bool is_shared_block(sharing *s, uint32_t block)
+static bool is_parallel_block(planning *s, uint32_t block)
 {
     return block != OI_NO_ID && s->u->graphs.at[s->graph].blocks[block].is_parallel;
 }
 
-static bool mark_kernel(sharing *s, uint32_t kernel)
+static bool mark_kernel(planning *s, uint32_t kernel)
 {
     oi_skernel *k = &s->u->kernels.at[kernel];
     const oi_partition old = k->partition;
@@ -304,8 +309,9 @@ static bool mark_kernel(sharing *s, uint32_t kernel)
     return k->partition.extent > 0;
 }
 
-/* Each thread takes turns for its own part of the last rows, where rings are its own. */
-static bool mark_turns(sharing *s, oi_stmt *x)
+/* Each thread runs a row pipeline for its own range of the last kernel's rows, with private line
+ * buffers. */
+static bool mark_pipeline(planning *s, oi_stmt *x)
 {
     bool are_own = s->u->graphs.at[s->graph].program->n_consumers == 0;
     for (size_t i = 0; i + 1 < x->body.n; i++) {
@@ -320,22 +326,22 @@ static bool mark_turns(sharing *s, oi_stmt *x)
     return are_own;
 }
 
-static bool mark_stmt(sharing *s, oi_stmt *x)
+static bool mark_stmt(planning *s, oi_stmt *x)
 {
     const oi_pnode *n = x->node;
     if (x->kind == OI_STMT_PIPELINE)
-        return mark_turns(s, x);
+        return mark_pipeline(s, x);
     if (x->kind == OI_STMT_KERNEL)
         return mark_kernel(s, x->kernel);
     if (x->kind == OI_STMT_LOOP)
         return mark_list(s, &x->body);
     return x->kind == OI_STMT_BRANCH &&
-           (is_shared_block(s, n->as.branch.then_block) ||
-            (n->as.branch.cond != OI_NO_ID && is_shared_block(s, n->as.branch.else_block)));
+           (is_parallel_block(s, n->as.branch.then_block) ||
+            (n->as.branch.cond != OI_NO_ID && is_parallel_block(s, n->as.branch.else_block)));
 }
 
-/* All threads take a branch together, whatever stands on the other side. */
-static void mark_sides(sharing *s, const oi_pnode *n)
+/* All threads take a branch together, even if only one side is parallel. */
+static void mark_sides(planning *s, const oi_pnode *n)
 {
     oi_sblock *blocks = s->u->graphs.at[s->graph].blocks;
     blocks[n->as.branch.then_block].is_parallel = true;
@@ -343,23 +349,23 @@ static void mark_sides(sharing *s, const oi_pnode *n)
         blocks[n->as.branch.else_block].is_parallel = true;
 }
 
-static bool mark_list(sharing *s, oi_stmts *list)
+static bool mark_list(planning *s, oi_stmts *list)
 {
     bool any = false;
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *x = &list->at[i];
-        const bool was_shared = x->is_parallel;
+        const bool was_parallel = x->is_parallel;
         x->is_parallel = mark_stmt(s, x);
         any |= x->is_parallel;
-        s->moved |= x->is_parallel != was_shared;
-        s->era += !x->is_parallel; /* threads wait around it anyway */
+        s->moved |= x->is_parallel != was_parallel;
+        s->era += !x->is_parallel; /* there is a barrier around it anyway */
         if (x->is_parallel && x->kind == OI_STMT_BRANCH)
             mark_sides(s, x->node);
     }
     return any;
 }
 
-/* -- what every thread does for itself -- */
+/* -- redundant kernels -- */
 
 static void count_reads(void *ctx, const oi_mention *m)
 {
@@ -368,9 +374,9 @@ static void count_reads(void *ctx, const oi_mention *m)
         counts[m->tensor]++;
 }
 
-/* Nobody but kernels that all threads run, later in the list, looks at what statement `at` writes.
+/* Whether everything that statement `at` writes is read only by parallel kernels later in the list.
  */
-static bool is_read_by_all(sharing *s, const oi_stmts *list, size_t at, const oi_tally *tally)
+static bool is_read_by_all(planning *s, const oi_stmts *list, size_t at, const oi_tally *tally)
 {
     const oi_skernel *k = &s->u->kernels.at[list->at[at].kernel];
     uint32_t *counts = oi_arena_alloc(s->u->arena, (s->u->tensors.n + 1) * sizeof *counts);
@@ -386,7 +392,7 @@ static bool is_read_by_all(sharing *s, const oi_stmts *list, size_t at, const oi
     return is;
 }
 
-static bool can_own(const oi_unit *u, const oi_skernel *k)
+static bool can_be_redundant(const oi_unit *u, const oi_skernel *k)
 {
     bool can = !k->can_fail && !k->is_dynamic && k->lengths.n == 0 &&
                work_of(u, k) < (uint64_t)oi_cost_share(u->target);
@@ -396,19 +402,22 @@ static bool can_own(const oi_unit *u, const oi_skernel *k)
         can = can && (!p->is_written || t->space == OI_SPACE_LOCAL ||
                       (t->space == OI_SPACE_ARENA && t->start == OI_START_NONE && t->rank > 0 &&
                        !p->n_entry && !t->n_table && !t->run_dims && oi_dtype_bits(t->dtype) >= 8 &&
-                       t->size_bytes > 0 && t->size_bytes <= OWN));
+                       t->size_bytes > 0 && t->size_bytes <= MAX_PRIVATE));
     }
     return can;
 }
 
-/* Statements first ... last - 1 become every thread's own, if all of them can. */
-static void own_run(sharing *s, oi_stmts *list, size_t first, size_t last, const oi_tally *tally)
+/* Makes statements first ... last - 1 redundant, computed by every thread, if all of them allow it.
+ */
+static void make_redundant(planning *s, oi_stmts *list, size_t first, size_t last,
+                           const oi_tally *tally)
 {
     size_t i = last;
     uint64_t work = 0;
-    for (; i > first; i--) { /* the later ones are read by whoever reads the earlier ones */
+    for (; i > first; i--) { /* backwards: a statement's readers must be redundant or parallel
+                                already */
         oi_stmt *x = &list->at[i - 1];
-        if (x->kind != OI_STMT_KERNEL || !can_own(s->u, &s->u->kernels.at[x->kernel]) ||
+        if (x->kind != OI_STMT_KERNEL || !can_be_redundant(s->u, &s->u->kernels.at[x->kernel]) ||
             !is_read_by_all(s, list, i - 1, tally))
             break;
         work += work_of(s->u, &s->u->kernels.at[x->kernel]);
@@ -425,23 +434,24 @@ static void own_run(sharing *s, oi_stmts *list, size_t first, size_t last, const
     }
 }
 
-/* Between shared neighbours: else one thread would do it beside others of its own anyway. */
-static void mark_owned(sharing *s, oi_stmts *list, const oi_tally *tally)
+/* Only serial statements before a parallel one: a longer serial run would need the barrier anyway.
+ */
+static void mark_redundant(planning *s, oi_stmts *list, const oi_tally *tally)
 {
     for (size_t i = 0, end; i < list->n; i = end + 1) {
         for (end = i; end < list->n && !list->at[end].is_parallel; end++) {
         }
         if (end == list->n)
             return;
-        own_run(s, list, i, end, tally);
+        make_redundant(s, list, i, end, tally);
         if (list->at[end].kind == OI_STMT_LOOP)
-            mark_owned(s, &list->at[end].body, tally);
+            mark_redundant(s, &list->at[end].body, tally);
     }
 }
 
 /* -- conflicts -- */
 
-/* A place in memory; tensors of different spaces never meet. */
+/* Whether two tensors overlap in memory. Different spaces never do. */
 static bool same_memory(const oi_unit *u, uint32_t a, uint32_t b)
 {
     a = u->tensors.at[a].space == OI_SPACE_VIEW ? u->tensors.at[a].from : a;
@@ -464,24 +474,24 @@ static bool conflict(const oi_unit *u, const access *a, const access *b)
 {
     if (!(a->writes || b->writes) || !same_memory(u, a->tensor, b->tensor))
         return false;
-    if (a->who == ONE && b->who == ONE)
+    if (a->by == ONE && b->by == ONE)
         return false;
-    bool alike = a->who == PARTS && b->who == PARTS && a->dim == b->dim && a->dim != OI_NO_ID &&
-                 a->partition.extent == b->partition.extent &&
+    bool alike = a->by == PARTITIONED && b->by == PARTITIONED && a->dim == b->dim &&
+                 a->dim != OI_NO_ID && a->partition.extent == b->partition.extent &&
                  a->partition.unit == b->partition.unit &&
                  same_shape(&u->tensors.at[a->tensor], &u->tensors.at[b->tensor]);
     return !alike;
 }
 
-/* -- what a statement touches -- */
+/* -- accesses of a statement -- */
 
 typedef struct collecting {
-    sharing *s;
+    planning *s;
     accesses list;
-    who who;
+    access_by by;
 } collecting;
 
-/* The pointer to what was lent is each thread's own; lengths of the run are found by the first. */
+/* The pointer of a view is private to each thread. The first thread finds run-time lengths. */
 static void collect(void *ctx, const oi_mention *m)
 {
     collecting *c = ctx;
@@ -493,10 +503,10 @@ static void collect(void *ctx, const oi_mention *m)
         (space == OI_SPACE_VIEW && m->writes && !c->s->u->tensors.at[m->tensor].run_dims))
         return;
     *OI_PUSH(c->s->u->arena, &c->list) =
-        (access){.tensor = m->tensor, .writes = m->writes, .who = c->who, .dim = OI_NO_ID};
+        (access){.tensor = m->tensor, .writes = m->writes, .by = c->by, .dim = OI_NO_ID};
 }
 
-/* Numbers and entries are looked at by all threads, elements by parts. */
+/* Every thread reads all scalars and entries, but only its partition of the elements. */
 static void collect_kernel(void *ctx, const oi_mention *m)
 {
     collecting *c = ctx;
@@ -504,34 +514,33 @@ static void collect_kernel(void *ctx, const oi_mention *m)
     collect(ctx, m);
     if (n == c->list.n || !m->port)
         return;
-    c->list.at[n].who = PARTS;
+    c->list.at[n].by = PARTITIONED;
 }
 
-static accesses accesses_of(sharing *s, oi_stmt *x)
+static accesses accesses_of(planning *s, oi_stmt *x)
 {
-    collecting c = {.s = s, .who = x->is_parallel ? ALL : ONE};
+    collecting c = {.s = s, .by = x->is_parallel ? ALL : ONE};
     bool parts = x->is_parallel && x->kind == OI_STMT_KERNEL &&
                  s->u->kernels.at[x->kernel].partition.extent > 0;
     oi_stmt_mentions(s->u, s->graph, x, parts ? collect_kernel : collect, &c);
-    if (!x->is_parallel ||
-        x->kind == OI_STMT_PIPELINE) /* what stands inside is not walked through */
+    if (!x->is_parallel || x->kind == OI_STMT_PIPELINE) /* its body is not visited separately */
         oi_stmts_mentions(s->u, s->graph, &x->body, collect, &c);
     for (size_t i = 0; parts && i < c.list.n; i++)
-        if (c.list.at[i].who == PARTS) {
+        if (c.list.at[i].by == PARTITIONED) {
             const oi_skernel *k = &s->u->kernels.at[x->kernel];
-            c.list.at[i].dim = split_dim(s->u, k, c.list.at[i].tensor);
+            c.list.at[i].dim = partition_dim(s->u, k, c.list.at[i].tensor);
             c.list.at[i].partition = places_of(s->u, k, c.list.at[i].tensor, c.list.at[i].dim);
         }
     return c.list;
 }
 
-/* A block that one thread calls: all that it touches. */
-static void collect_block(sharing *s, uint32_t block, accesses *out)
+/* Everything that a block touches which one thread calls. */
+static void collect_block(planning *s, uint32_t block, accesses *out)
 {
     if (block == OI_NO_ID)
         return;
     const oi_sblock *b = &s->u->graphs.at[s->graph].blocks[block];
-    collecting c = {.s = s, .list = *out, .who = ONE};
+    collecting c = {.s = s, .list = *out, .by = ONE};
     oi_stmts_mentions(s->u, s->graph, &b->stmts, collect, &c);
     *out = c.list;
     for (size_t i = 0; i < b->stmts.n; i++)
@@ -541,11 +550,11 @@ static void collect_block(sharing *s, uint32_t block, accesses *out)
         }
 }
 
-/* -- walking -- */
+/* -- placing barriers -- */
 
-static void walk(sharing *s, oi_stmts *list);
+static void walk(planning *s, oi_stmts *list);
 
-/* Entries of tables may be missing too. */
+/* An entry of a table may be missing, too. */
 static bool can_fail(const oi_unit *u, const oi_stmt *x)
 {
     if (x->kind == OI_STMT_SET)
@@ -559,52 +568,52 @@ static bool can_fail(const oi_unit *u, const oi_stmt *x)
     return can;
 }
 
-static void meet(sharing *s, oi_stmt *x)
+static void add_barrier(planning *s, oi_stmt *x)
 {
     s->changed |= !x->barrier;
     x->barrier = true;
     s->pending.n = 0;
-    s->must_meet = false;
+    s->needs_barrier = false;
 }
 
-static void touch(sharing *s, oi_stmt *x, const accesses *own)
+static void visit(planning *s, oi_stmt *x, const accesses *own)
 {
-    bool clash = x->barrier || (s->must_meet && x->is_parallel);
+    bool clash = x->barrier || (s->needs_barrier && x->is_parallel);
     for (size_t i = 0; i < own->n && !clash; i++)
         for (size_t j = 0; j < s->pending.n && !clash; j++)
             clash = conflict(s->u, &own->at[i], &s->pending.at[j]);
     if (clash)
-        meet(s, x);
+        add_barrier(s, x);
     for (size_t i = 0; i < own->n; i++)
         *OI_PUSH(s->u->arena, &s->pending) = own->at[i];
     if (!x->is_parallel && can_fail(s->u, x))
-        s->must_meet = true;
+        s->needs_barrier = true;
 }
 
-/* What either side left undone may be met afterwards. */
-static void walk_branch(sharing *s, const oi_pnode *n)
+/* Accesses that either side leaves pending are pending after the branch. */
+static void walk_branch(planning *s, const oi_pnode *n)
 {
     oi_sgraph *g = &s->u->graphs.at[s->graph];
     const uint32_t to[2] = {n->as.branch.then_block,
                             n->as.branch.cond == OI_NO_ID ? OI_NO_ID : n->as.branch.else_block};
     accesses before = {0}, after = {0};
-    bool must_meet = s->must_meet, after_must = false;
+    bool needs_barrier = s->needs_barrier, after_needs = false;
     for (size_t i = 0; i < s->pending.n; i++)
         *OI_PUSH(s->u->arena, &before) = s->pending.at[i];
     for (int side = 0; side < 2; side++) {
         if (to[side] == OI_NO_ID)
             continue;
         s->pending.n = 0;
-        s->must_meet = must_meet;
+        s->needs_barrier = needs_barrier;
         for (size_t i = 0; i < before.n; i++)
             *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
         walk(s, &g->blocks[to[side]].stmts);
         for (size_t i = 0; i < s->pending.n; i++)
             *OI_PUSH(s->u->arena, &after) = s->pending.at[i];
-        after_must |= s->must_meet;
+        after_needs |= s->needs_barrier;
     }
     s->pending = after;
-    s->must_meet = after_must;
+    s->needs_barrier = after_needs;
 }
 
 static bool surely_runs(const oi_stmt *loop)
@@ -615,27 +624,27 @@ static bool surely_runs(const oi_stmt *loop)
            from < to;
 }
 
-/* The second round finds what one iteration leaves to the next. What was left before the loop comes
- * last: a barrier in every iteration may be enough for it. A loop that may run no time at all
- * leaves that as it was. */
-static void walk_loop(sharing *s, oi_stmt *x)
+/* The second walk finds conflicts between one iteration and the next. Accesses from before the loop
+ * are added last, because a barrier inside the body may already order them. A loop that may run
+ * zero times leaves them pending. */
+static void walk_loop(planning *s, oi_stmt *x)
 {
     const accesses before = s->pending;
-    const bool must_meet = s->must_meet;
+    const bool needs_barrier = s->needs_barrier;
     s->pending = (accesses){0};
-    s->must_meet = false;
+    s->needs_barrier = false;
     walk(s, &x->body);
     walk(s, &x->body);
     for (size_t i = 0; i < before.n; i++)
         *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
-    s->must_meet |= must_meet;
+    s->needs_barrier |= needs_barrier;
     walk(s, &x->body);
     for (size_t i = 0; !surely_runs(x) && i < before.n; i++)
         *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
-    s->must_meet |= must_meet && !surely_runs(x);
+    s->needs_barrier |= needs_barrier && !surely_runs(x);
 }
 
-static void walk(sharing *s, oi_stmts *list)
+static void walk(planning *s, oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *x = &list->at[i];
@@ -644,7 +653,7 @@ static void walk(sharing *s, oi_stmts *list)
             collect_block(s, x->node->as.branch.then_block, &own);
             collect_block(s, x->node->as.branch.else_block, &own);
         }
-        touch(s, x, &own);
+        visit(s, x, &own);
         if (x->is_parallel && x->kind == OI_STMT_LOOP)
             walk_loop(s, x);
         else if (x->is_parallel && x->kind == OI_STMT_BRANCH)
@@ -652,25 +661,25 @@ static void walk(sharing *s, oi_stmts *list)
     }
 }
 
-/* Where something lies that was lent, and whether a number is in its limits, every thread finds for
- * itself. */
-static void mark_own(oi_stmts *list)
+/* Every thread locates views and checks scalar limits for itself. */
+static void mark_replicated(oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *x = &list->at[i];
         x->is_parallel |= x->is_view || (x->kind == OI_STMT_LIMIT && x->a.tensor == OI_NO_ID);
         if (x->is_parallel)
-            mark_own(&x->body);
+            mark_replicated(&x->body);
     }
 }
 
-/* -- what happens while threads wait -- */
+/* -- work inside barriers -- */
 
-/* What one does alone, the first does while the others wait: one wait is enough. */
-static void mark_alone(oi_stmts *list)
+/* The first thread does serial work while the others wait in the barrier. So one barrier is enough.
+ */
+static void mark_serial(oi_stmts *list)
 {
     for (size_t i = 0, end; i < list->n; i = end) {
-        mark_alone(&list->at[i].body);
+        mark_serial(&list->at[i].body);
         end = i + 1;
         if (list->at[i].is_parallel || !list->at[i].barrier)
             continue;
@@ -682,13 +691,13 @@ static void mark_alone(oi_stmts *list)
     }
 }
 
-/* The first kernel of the list, from `at` on, that all threads read weights for, each its own. */
-static bool find_next(const oi_unit *u, const oi_stmts *list, size_t at, uint32_t *found)
+/* Finds the first kernel from `at` on whose weights each thread streams for its partition. */
+static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uint32_t *found)
 {
     for (; at < list->n; at++) {
         const oi_stmt *x = &list->at[at];
         if (x->kind == OI_STMT_LOOP || x->kind == OI_STMT_BRANCH)
-            return false; /* what stands inside comes first */
+            return false; /* its body comes first */
         const oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
         *found = x->kernel;
         if (k && k->recipe && k->plan->streams && k->partition.extent > 0)
@@ -697,7 +706,7 @@ static bool find_next(const oi_unit *u, const oi_stmts *list, size_t at, uint32_
     return false;
 }
 
-static bool asks_for_next(const oi_skernel *k)
+static bool can_prefetch(const oi_skernel *k)
 {
     bool asks = false;
     for (uint32_t i = 0; k->recipe && k->partition.extent > 0 && i < k->plan->n_args; i++)
@@ -705,22 +714,23 @@ static bool asks_for_next(const oi_skernel *k)
     return asks;
 }
 
-/* Whose weights are read next, for those that wait and those that stream weights themselves. */
-static void mark_next(oi_unit *u, oi_stmts *list)
+/* Sets the kernel whose weights are prefetched, for waiting threads and for kernels that stream
+ * weights. */
+static void mark_prefetch(oi_unit *u, oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *x = &list->at[i];
-        mark_next(u, &x->body);
-        x->has_prefetch = x->barrier && find_next(u, list, i, &x->prefetch);
+        mark_prefetch(u, &x->body);
+        x->has_prefetch = x->barrier && find_prefetch(u, list, i, &x->prefetch);
         oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
-        if (k && x->is_parallel && !k->is_chunked && asks_for_next(k))
-            k->has_prefetch = find_next(u, list, i + 1, &k->prefetch);
+        if (k && x->is_parallel && !k->is_chunked && can_prefetch(k))
+            k->has_prefetch = find_prefetch(u, list, i + 1, &k->prefetch);
     }
 }
 
-/* Until nothing changes: a block that calls a shared one is shared. The second round shows what the
- * end of one leaves to the beginning of another. */
-static void mark_blocks(sharing *s)
+/* Repeats until nothing changes, because a block that calls a parallel block is parallel. The
+ * second round shows conflicts between the end of one block and the beginning of another. */
+static void mark_blocks(planning *s)
 {
     oi_sgraph *g = &s->u->graphs.at[s->graph];
     s->moved = true;
@@ -732,31 +742,31 @@ static void mark_blocks(sharing *s)
     }
 }
 
-static void share_graph(oi_unit *u, uint32_t graph)
+static void partition_graph(oi_unit *u, uint32_t graph)
 {
     oi_sgraph *g = &u->graphs.at[graph];
-    sharing s = {.u = u, .graph = graph, .changed = true, .era = 1};
+    planning s = {.u = u, .graph = graph, .changed = true, .era = 1};
     s.writers = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *s.writers);
     mark_blocks(&s);
     const oi_tally *tally = oi_graph_tally(u, graph);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_parallel) {
-            mark_owned(&s, &g->blocks[b].stmts, tally);
-            mark_own(&g->blocks[b].stmts);
+            mark_redundant(&s, &g->blocks[b].stmts, tally);
+            mark_replicated(&g->blocks[b].stmts);
         }
-    /* a block that several places call waits for all of them */
+    /* a block with several callers gets the barriers that all of them need */
     while (s.changed && g->blocks[g->program->entry].is_parallel) {
-        s.changed = s.must_meet = false;
+        s.changed = s.needs_barrier = false;
         s.pending.n = 0;
         walk(&s, &g->blocks[g->program->entry].stmts);
     }
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_parallel)
-            mark_alone(&g->blocks[b].stmts);
+            mark_serial(&g->blocks[b].stmts);
     oi_graph_mark_chunks(u, graph);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_parallel)
-            mark_next(u, &g->blocks[b].stmts);
+            mark_prefetch(u, &g->blocks[b].stmts);
 }
 
 oi_status oi_pass_partition(oi_unit *u)
@@ -764,8 +774,8 @@ oi_status oi_pass_partition(oi_unit *u)
     bool alone = !oi_caps_share(&u->can) || u->per_node;
     for (size_t k = 0; k < u->kernels.n && !alone; k++)
         if (u->graphs.at[u->kernels.at[k].graph].program->n_consumers == 0)
-            split_kernel(u, &u->kernels.at[k]);
+            partition_kernel(u, &u->kernels.at[k]);
     for (uint32_t g = 0; g < u->graphs.n && !alone; g++)
-        share_graph(u, g);
+        partition_graph(u, g);
     return OI_OK;
 }

@@ -1,20 +1,20 @@
-/* pipeline.c: chains of kernels that take turns, a few rows each, so that only those rows need
- * memory. needs:  kernels and their loops as they will be, statements in their final order keeps:
- * every result bit for bit: each row is computed once, as before makes:  OI_STMT_PIPELINE,
- * oi_skernel.rows; rings of rows (oi_tensor.ring) out of whole tensors
+/* pipeline.c: row pipelines: chains of kernels that run a few rows at a time through line buffers.
+ * needs:  kernels and their loops in final form, statements in their final order
+ * keeps:  every result bit for bit: each row is computed as before
+ * makes:  OI_STMT_PIPELINE, oi_skernel.rows; line buffers (oi_tensor.ring) instead of whole tensors
  *
- * What a convolution reads of its input to make a row are a few rows. Where kernels follow each
- * other, each can make the rows that the next ones need for theirs, and what lies between two is
- * kept only as long as somebody looks at it. The last kernel of such a chain sets the pace: `rows`
- * of its rows a turn; how far the others must be follows backwards.
+ * To produce one row, a convolution reads only a few rows of its input. So consecutive kernels can
+ * run in step: each iteration, every kernel produces the rows that the next ones need. A line
+ * buffer between two kernels holds a row only until its last read. The last kernel sets the pace,
+ * `rows` rows per iteration; the schedules of the others follow backwards from it.
  *
- * Chains are chosen for what they are good for: the most memory that is in use at one time. Every
- * run of kernels is cut into chains and single kernels so that this is least, and then, among the
- * cuts that reach it, so that the least is done twice. On processors with caches it is time instead
- * (pipeline_cost.c): what fits the last cache is not cut at all, since turns would only cost calls
- * there, and of what does not, those chains are taken that are soonest done. Threads then share the
- * rows of a chain's last kernel: each takes turns for its own, with rings on its stack, and begins
- * with the rows that are needed for them. */
+ * Chains are chosen to minimise the target's goal. For memory, the goal is the peak of live bytes:
+ * every run of kernels is cut into chains and single kernels so that the peak is least, and among
+ * such cuts the one that repeats the least work wins. For time (processors with caches,
+ * pipeline_cost.c), kernels whose data fits the last cache are not joined, because a pipeline would
+ * only add calls. Of the others, the fastest cut wins. Threads then partition the rows of a chain's
+ * last kernel. Each runs the pipeline for its own range, with line buffers on its stack, and starts
+ * with the rows that its range needs. */
 #include "device/cost.h"
 #include "synth/compose.h"
 #include "synth/inplace.h"
@@ -23,49 +23,48 @@
 
 #include <inttypes.h>
 
-#define LONGEST   16 /* kernels of a chain */
-#define DIMS      4  /* along which rows are looked for */
-#define MOST_ROWS 8  /* of a turn */
-#define WORTH     16 /* at least one part in so many must be saved */
+#define LONGEST   16 /* kernels in a chain */
+#define DIMS      4  /* dims tried as row dim */
+#define MOST_ROWS 8  /* per iteration */
+#define WORTH     16 /* minimum gain: one part in so many */
 
-#define MOST_OWN (1u << 20) /* bytes of rings on a thread's stack */
+#define MAX_BUFFERS (1u << 20) /* bytes of line buffers on a thread's stack */
 
-/* A part of a run that is done in turns, or a single kernel. */
+/* A part of a run: a row pipeline, or a single kernel. */
 typedef struct chain {
-    size_t first, n; /* of the run; n 1: not in turns */
+    size_t first, n; /* of the run; n == 1: a single kernel */
     uint32_t dim;
-    int64_t count; /* turns */
+    int64_t count; /* iterations */
     oi_row_schedule schedules[LONGEST];
-    int64_t kept[LONGEST];  /* rows of its result; 0: all */
-    uint32_t into[LONGEST]; /* 1 + the kernel in whose ring its rows lie; 0: in its own */
-    uint64_t bytes;         /* in use meanwhile */
-    uint64_t
-        again; /* bytes that are looked at again; on processors: time, in WORTH parts of a ns */
+    int64_t kept[LONGEST];  /* rows in the line buffer of its result; 0: the whole tensor */
+    uint32_t into[LONGEST]; /* 1 + the kernel whose line buffer holds its rows; 0: its own */
+    uint64_t bytes;         /* live while it runs */
+    uint64_t again; /* goal memory: bytes that are processed twice; goal time: time in ns / WORTH */
 } chain;
 
-/* Kernels that follow each other in a list. */
+/* Consecutive kernels of a list. */
 typedef struct run {
     oi_stmts *list;
     size_t at, n;
     oi_row_producer *producers[DIMS]; /* by dim, by kernel */
     OI_VEC(chain) chains;
-    uint64_t least; /* bytes in use, at best */
+    uint64_t least; /* live bytes, in the best case */
 } run;
 
 typedef struct planning {
     oi_unit *u;
     uint32_t graph;
     oi_lifetimes live;
-    const uint64_t *saved;    /* by kernel: what inplace.c will spare */
-    const oi_lifetime **life; /* by tensor; NULL: none */
+    const uint64_t *saved;    /* by kernel: bytes that inplace.c will save */
+    const oi_lifetime **life; /* by tensor; NULL: no lifetime */
     const oi_tally *tally;
     uint64_t *in_use; /* by position */
     OI_VEC(run) runs;
     bool *is_in_run; /* by position */
 } planning;
 
-/* Threads share the rows of a chain's last kernel: each has rings of its own. */
-static bool has_parts(const oi_unit *u)
+/* Threads partition the rows of a chain's last kernel, with private line buffers. */
+static bool has_private_buffers(const oi_unit *u)
 {
     return oi_caps_share(&u->can);
 }
@@ -80,7 +79,7 @@ static uint32_t position(const planning *p, const run *r, size_t i)
     return p->live.kernel_at[r->list->at[r->at + i].kernel];
 }
 
-/* -- the pace of a chain -- */
+/* -- schedules -- */
 
 static const oi_row_read *read_of(const oi_row_producer *m, uint32_t tensor)
 {
@@ -90,15 +89,15 @@ static const oi_row_read *read_of(const oi_row_producer *m, uint32_t tensor)
     return NULL;
 }
 
-/* How far kernel i must be, from what those after it need; false: that is at two speeds. */
-static bool set_pace(chain *c, const oi_row_producer *makers, uint32_t i, int64_t rows)
+/* The schedule of kernel i from what its consumers need. False if they need different rates. */
+static bool set_schedule(chain *c, const oi_row_producer *producers, uint32_t i, int64_t rows)
 {
     const oi_row_schedule *last = &c->schedules[c->n - 1];
     oi_row_schedule *t = &c->schedules[i];
     bool any = false;
     *t = (oi_row_schedule){.dim = c->dim, .begin = INT64_MAX};
     for (uint32_t by = i + 1; by < c->n; by++) {
-        const oi_row_read *r = read_of(&makers[by], makers[i].out);
+        const oi_row_read *r = read_of(&producers[by], producers[i].out);
         if (!r)
             continue;
         const int64_t more = r->to + 1 - r->step, step = c->schedules[by].step * r->step,
@@ -113,16 +112,16 @@ static bool set_pace(chain *c, const oi_row_producer *makers, uint32_t i, int64_
         t->begin = t->begin < begin ? t->begin : begin;
         any = true;
     }
-    if (!any) { /* for later: as fast as the last */
+    if (!any) { /* read only after the chain: same rate as the last kernel */
         *t = *last;
-        return makers[i].rows == last->most;
+        return producers[i].rows == last->most;
     }
     if (t->most > rows)
         t->most = rows;
     return t->most > 0;
 }
 
-/* Nobody but the chain has to do with what kernel i makes. */
+/* Only kernels of the chain use the result of kernel i. */
 static bool is_inner(const planning *p, const run *r, const chain *c, uint32_t i)
 {
     const uint32_t tensor = r->producers[c->dim][c->first + i].out;
@@ -140,24 +139,25 @@ static bool is_inner(const planning *p, const run *r, const chain *c, uint32_t i
            life->last <= position(p, r, c->first + c->n - 1);
 }
 
-/* Rows of a tensor are written once, by a kernel that comes before all that read them. */
-static bool is_in_order(const oi_row_producer *makers, size_t n)
+/* Each tensor has one producer, and it comes before every consumer. */
+static bool is_in_order(const oi_row_producer *producers, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t by = 0; by < n; by++)
-            if (makers[i].why || (by <= i && read_of(&makers[by], makers[i].out)) ||
-                (by != i && makers[by].out == makers[i].out))
+            if (producers[i].why || (by <= i && read_of(&producers[by], producers[i].out)) ||
+                (by != i && producers[by].out == producers[i].out))
                 return false;
     return true;
 }
 
-/* More turns at the beginning, in which those that others wait for make no more rows than later. */
+/* Adds iterations at the start, so that producers of a consumer's first window make no more rows
+ * per iteration than later. */
 static void begin_early(chain *c)
 {
     int64_t early = 0;
     for (size_t i = 0; i < c->n; i++) {
         const oi_row_schedule *t = &c->schedules[i];
-        const int64_t own = (t->base - 1) / t->step; /* turns before which it has nothing to do */
+        const int64_t own = (t->base - 1) / t->step; /* iterations in which it has nothing to do */
         early = own > early ? own : early;
     }
     for (size_t i = 0; i < c->n; i++)
@@ -165,78 +165,80 @@ static void begin_early(chain *c)
     c->count += early;
 }
 
-/* A map makes its rows where those lie that it is made of, where nobody else looks at these. */
-static void join_rings(const planning *p, chain *c, const oi_row_producer *makers)
+/* A map writes its rows over the rows it reads if it is their only reader. */
+static void join_buffers(const planning *p, chain *c, const oi_row_producer *producers)
 {
     for (uint32_t i = (uint32_t)c->n; i-- > 0;) {
         uint32_t reader = 0, readers = 0;
         for (uint32_t by = i + 1; by < c->n; by++)
-            if (read_of(&makers[by], makers[i].out)) {
+            if (read_of(&producers[by], producers[i].out)) {
                 reader = by;
                 readers++;
             }
         if (readers != 1 || !c->kept[i] || c->kept[i] > c->kept[reader])
             continue;
         const oi_row_schedule *a = &c->schedules[i], *b = &c->schedules[reader];
-        const oi_tensor *x = &p->u->tensors.at[makers[i].out],
-                        *y = &p->u->tensors.at[makers[reader].out];
-        if (!read_of(&makers[reader], makers[i].out)->is_private || !oi_tensor_same_type(x, y) ||
-            a->step != b->step || a->base != b->base || a->most != b->most || a->begin != b->begin)
+        const oi_tensor *x = &p->u->tensors.at[producers[i].out],
+                        *y = &p->u->tensors.at[producers[reader].out];
+        if (!read_of(&producers[reader], producers[i].out)->is_private ||
+            !oi_tensor_same_type(x, y) || a->step != b->step || a->base != b->base ||
+            a->most != b->most || a->begin != b->begin)
             continue;
         c->into[i] = reader + 1;
         c->kept[i] = c->kept[reader];
     }
 }
 
-static bool set_turns(const planning *p, const run *r, chain *c, int64_t rows)
+static bool set_schedules(const planning *p, const run *r, chain *c, int64_t rows)
 {
-    const oi_row_producer *makers = &r->producers[c->dim][c->first];
-    const int64_t all = makers[c->n - 1].rows;
+    const oi_row_producer *producers = &r->producers[c->dim][c->first];
+    const int64_t all = producers[c->n - 1].rows;
     bool any = false;
-    if (!is_in_order(makers, c->n) || rows >= all)
+    if (!is_in_order(producers, c->n) || rows >= all)
         return false;
     c->count = (all + rows - 1) / rows;
     c->schedules[c->n - 1] =
         (oi_row_schedule){.step = rows, .base = rows, .most = all, .dim = c->dim};
     for (uint32_t i = (uint32_t)c->n - 1; i-- > 0;) {
-        if (!set_pace(c, makers, i, makers[i].rows))
+        if (!set_schedule(c, producers, i, producers[i].rows))
             return false;
-        if (!is_inner(p, r, c, i)) /* somebody else wants all of it */
-            c->schedules[i].most = makers[i].rows;
+        if (!is_inner(p, r, c, i)) /* another consumer needs all of it */
+            c->schedules[i].most = producers[i].rows;
     }
     begin_early(c);
-    const oi_pipeline t = {(uint32_t)c->n, c->count, makers, c->schedules, c->into};
+    const oi_pipeline t = {(uint32_t)c->n, c->count, producers, c->schedules, c->into};
     for (uint32_t i = 0; i < c->n; i++) {
         c->kept[i] = is_inner(p, r, c, i) ? oi_pipeline_kept(&t, i) : 0;
-        if (c->kept[i] >= makers[i].rows)
+        if (c->kept[i] >= producers[i].rows)
             c->kept[i] = 0;
-        if (!c->kept[i] && oi_row_schedule_made(&c->schedules[i], c->count) != makers[i].rows)
+        if (!c->kept[i] && oi_row_schedule_made(&c->schedules[i], c->count) != producers[i].rows)
             return false;
         any |= c->kept[i] > 0;
-        if (has_parts(p->u) && (i + 1 < c->n) != (c->kept[i] > 0))
-            return false; /* what several make must be their own */
+        if (has_private_buffers(p->u) && (i + 1 < c->n) != (c->kept[i] > 0))
+            return false; /* rows that several threads compute must be private */
     }
-    if (has_parts(p->u))
-        join_rings(p, c, makers);
-    return any && (!has_parts(p->u) || oi_pipeline_buffer_bytes(p->u, &t, c->kept) <= MOST_OWN);
+    if (has_private_buffers(p->u))
+        join_buffers(p, c, producers);
+    return any && (!has_private_buffers(p->u) ||
+                   oi_pipeline_buffer_bytes(p->u, &t, c->kept) <= MAX_BUFFERS);
 }
 
-/* -- what a chain costs -- */
+/* -- cost of a chain -- */
 
-static uint64_t ring_bytes(const oi_tensor *t, uint32_t dim, int64_t kept)
+static uint64_t rows_bytes(const oi_tensor *t, uint32_t dim, int64_t kept)
 {
     return t->size_bytes / (uint64_t)t->dims[dim] * (uint64_t)kept;
 }
 
-/* The result of the last may lie where something lay that the chain is the last to read. */
+/* The last result may overwrite a tensor whose last reader is in the chain. */
 static uint64_t overwritten(const planning *p, const run *r, const chain *c)
 {
-    const oi_row_producer *makers = &r->producers[c->dim][c->first];
-    const uint32_t out = makers[c->n - 1].out;
-    const oi_pipeline t = {(uint32_t)c->n, c->count, makers, c->schedules, NULL};
+    const oi_row_producer *producers = &r->producers[c->dim][c->first];
+    const uint32_t out = producers[c->n - 1].out;
+    const oi_pipeline t = {(uint32_t)c->n, c->count, producers, c->schedules, NULL};
     for (uint32_t by = 0; by < c->n && !oi_unit_skips(p->u, "inplace"); by++)
-        for (size_t i = 0; i < makers[by].reads.n; i++) {
-            const uint32_t tensor = makers[by].reads.at[i].tensor;
+        for (size_t i = 0; i < producers[by].reads.n; i++) {
+            const uint32_t tensor = producers[by].reads.at[i].tensor;
             if (oi_inplace_may_follow(p->u, p->graph, p->life, tensor, out,
                                       position(p, r, c->first),
                                       position(p, r, c->first + c->n - 1)) &&
@@ -249,7 +251,7 @@ static uint64_t overwritten(const planning *p, const run *r, const chain *c)
 static void count_bytes(const planning *p, const run *r, chain *c)
 {
     const uint32_t from = position(p, r, c->first), to = position(p, r, c->first + c->n - 1);
-    const oi_row_producer *makers = &r->producers[c->dim][c->first];
+    const oi_row_producer *producers = &r->producers[c->dim][c->first];
     c->bytes = 0;
     for (size_t i = 0; i < p->live.list.n; i++) {
         const oi_lifetime *l = &p->live.list.at[i];
@@ -258,15 +260,15 @@ static void count_bytes(const planning *p, const run *r, chain *c)
             continue;
         uint64_t bytes = oi_tensor_bytes(t);
         for (size_t k = 0; k < c->n; k++)
-            if (makers[k].out == l->tensor && c->kept[k])
-                bytes = ring_bytes(t, c->dim, c->kept[k]);
+            if (producers[k].out == l->tensor && c->kept[k])
+                bytes = rows_bytes(t, c->dim, c->kept[k]);
         c->bytes += oi_unit_aligned(p->u, bytes);
     }
     c->bytes -= overwritten(p, r, c);
 }
 
-/* Tuned bodies lay out the rows that they read, those under two calls twice. */
-static void count_again(const planning *p, const run *r, chain *c)
+/* Tuned bodies repack the rows they read; rows that two calls read are repacked twice. */
+static void count_repeated(const planning *p, const run *r, chain *c)
 {
     c->again = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -278,7 +280,7 @@ static void count_again(const planning *p, const run *r, chain *c)
             const oi_tensor *t = &p->u->tensors.at[read->tensor];
             const int64_t twice = read->to - read->from + 1 - read->step;
             if (read->step && twice > 0)
-                c->again += (uint64_t)(c->count * twice) * ring_bytes(t, c->dim, 1);
+                c->again += (uint64_t)(c->count * twice) * rows_bytes(t, c->dim, 1);
         }
     }
 }
@@ -286,8 +288,8 @@ static void count_again(const planning *p, const run *r, chain *c)
 static uint64_t time_of(const planning *p, const run *r, const chain *c)
 {
     const oi_skernel *kernels[LONGEST];
-    const oi_row_producer *makers = &r->producers[c->dim][c->first];
-    const oi_pipeline t = {(uint32_t)c->n, c->count, makers, c->schedules, c->into};
+    const oi_row_producer *producers = &r->producers[c->dim][c->first];
+    const oi_pipeline t = {(uint32_t)c->n, c->count, producers, c->schedules, c->into};
     for (size_t i = 0; i < c->n; i++)
         kernels[i] = kernel_at(p, r, c->first + i);
     const bool is_in_place = c->n == 1 && p->saved[r->list->at[r->at + c->first].kernel] > 0;
@@ -295,8 +297,8 @@ static uint64_t time_of(const planning *p, const run *r, const chain *c)
     return (uint64_t)(ns * (c->n > 1 ? WORTH + 1 : WORTH));
 }
 
-/* Every turn goes through all weights: with a cache, they should stay in it, or be less than what
- * is neither written nor read outside of it any more. */
+/* Every iteration reads all weights. With caches, the weights should stay in cache, or be fewer
+ * bytes than the pipeline saves in memory traffic. */
 static bool weights_stay(const planning *p, const run *r, const chain *c)
 {
     uint64_t bytes = 0, spared = 0;
@@ -314,8 +316,8 @@ static bool weights_stay(const planning *p, const run *r, const chain *c)
     return bytes <= oi_cost_kept(p->u->target) / 2 || bytes * (uint64_t)c->count <= spared;
 }
 
-/* What the last cache holds comes from there as quickly as rows from a nearer one, where it is gone
- * through in order: docs/performance.md has what was seen. */
+/* Data that the last cache holds streams from there as fast as rows from a nearer cache, if it is
+ * read in order. docs/performance.md has the measurements. */
 static bool is_held(const planning *p, const run *r, const chain *c)
 {
     uint64_t bytes = 0;
@@ -341,28 +343,29 @@ static void find_chains(planning *p, run *r)
             for (uint32_t dim = 0; dim < DIMS; dim++)
                 for (int64_t rows = 1; rows <= MOST_ROWS; rows *= 2) {
                     chain c = {.first = first, .n = n, .dim = dim};
-                    if (is_held(p, r, &c) || !set_turns(p, r, &c, rows) || !weights_stay(p, r, &c))
+                    if (is_held(p, r, &c) || !set_schedules(p, r, &c, rows) ||
+                        !weights_stay(p, r, &c))
                         break;
                     count_bytes(p, r, &c);
                     if (p->u->can.goal == OI_GOAL_TIME)
                         c.again = time_of(p, r, &c);
                     else
-                        count_again(p, r, &c);
+                        count_repeated(p, r, &c);
                     *OI_PUSH(p->u->arena, &r->chains) = c;
                 }
     }
 }
 
-/* Cuts the run so that no part needs more than `most` bytes and the least is done again; NULL: it
- * cannot be. By kernel that a part ends before: that part. With `least` the bytes themselves are
- * made as few as possible instead. */
+/* Cuts the run so that no part needs more than `most` bytes and the least work is repeated.
+ * Returns, by end of a part, that part; NULL: impossible. With `least` it minimises the bytes
+ * instead. */
 static const chain **cut(const planning *p, const run *r, uint64_t most, uint64_t *least)
 {
     const chain **by = oi_arena_alloc(p->u->arena, (r->n + 1) * sizeof *by);
     uint64_t *cost = oi_arena_alloc(p->u->arena, (r->n + 1) * sizeof *cost);
     for (size_t i = 1; i <= r->n; i++)
         cost[i] = UINT64_MAX;
-    for (size_t i = 0; i < r->chains.n; i++) { /* sorted by where they begin */
+    for (size_t i = 0; i < r->chains.n; i++) { /* sorted by first kernel */
         const chain *c = &r->chains.at[i];
         const uint64_t before = cost[c->first];
         if (before == UINT64_MAX || c->bytes > most)
@@ -408,7 +411,7 @@ static void find_runs(planning *p, oi_stmts *list)
     }
 }
 
-/* -- the program as it is -- */
+/* -- the current program -- */
 
 static void count_in_use(planning *p)
 {
@@ -441,7 +444,7 @@ static void look_at(planning *p, oi_unit *u, uint32_t graph)
             find_runs(p, &g->blocks[b].stmts);
 }
 
-/* Bytes in use at one time: as it is, and at best. */
+/* Peak of live bytes: now, and in the best case. */
 static void sum_up(const planning *p, uint64_t *now, uint64_t *least)
 {
     for (uint32_t at = 0; at < p->live.n_positions; at++) {
@@ -453,9 +456,9 @@ static void sum_up(const planning *p, uint64_t *now, uint64_t *least)
         *least = p->runs.at[i].least > *least ? p->runs.at[i].least : *least;
 }
 
-/* -- making it so -- */
+/* -- applying the cuts -- */
 
-/* Numbers of elements in whole tensors become those in rings. */
+/* Row-major indices into whole tensors become indices into line buffers. */
 static void renumber(oi_unit *u, const oi_skernel *k, const oi_sop *of, oi_sop *op)
 {
     const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
@@ -468,7 +471,7 @@ static void renumber(oi_unit *u, const oi_skernel *k, const oi_sop *of, oi_sop *
     op->at = at;
 }
 
-/* The body anew, as it is for few rows. */
+/* Plans the tuned body again, for a few rows. */
 static void plan_body(oi_unit *u, oi_skernel *k, const oi_row_schedule *t)
 {
     oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
@@ -512,8 +515,8 @@ static uint32_t port_of(const oi_skernel *k, uint32_t tensor, bool is_written)
     return i;
 }
 
-/* From the last, so that rings of rings are known. */
-static void share_rings(oi_unit *u, const chain *c, const oi_stmts *body)
+/* Backwards, so that the owner of a shared line buffer is known. */
+static void assign_buffers(oi_unit *u, const chain *c, const oi_stmts *body)
 {
     for (size_t i = c->n; i-- > 0;) {
         if (!c->into[i])
@@ -541,16 +544,16 @@ static void take_turns(planning *p, run *r, const chain *c)
         oi_skernel *k = &u->kernels.at[list->at[at + i].kernel];
         k->rows = (oi_partition){m->axis, m->rows, 1, false};
         for (size_t n = 0; n < k->nests.n; n++)
-            k->nests.at[n].order.jam = 0; /* rows of rings have one name */
+            k->nests.at[n].order.jam = 0; /* one name per line buffer row */
         if (!c->kept[i])
             continue;
         t->ring = c->dim + 1;
         t->rows = t->dims[c->dim];
         t->dims[c->dim] = c->kept[i];
-        t->is_private = has_parts(u);
+        t->is_private = has_private_buffers(u);
         oi_tensor_measure(t);
     }
-    share_rings(u, c, &s.body);
+    assign_buffers(u, c, &s.body);
     for (size_t i = 0; i < c->n; i++) {
         oi_skernel *k = &u->kernels.at[s.body.at[i].kernel];
         if (k->recipe)
@@ -561,8 +564,8 @@ static void take_turns(planning *p, run *r, const chain *c)
         oi_stmts_remove(list, at + 1);
 }
 
-/* From the last part to the first, so that numbers of statements stay right; and of the runs, too,
- * since several may be of one list. */
+/* From the last part to the first, and from the last run to the first, so that statement indices
+ * stay valid; several runs may be in one list. */
 static void cut_graph(planning *p, uint64_t most)
 {
     bool any = false;
@@ -586,7 +589,7 @@ static const char *why_never(const oi_unit *u)
     return u->can.row_pipelines ? NULL : "the target has no row pipelines";
 }
 
-/* Whether so much less is worth the calls; and what the graphs are cut to, then. */
+/* Whether the gain is worth the calls; and the bytes that the graphs are then cut to. */
 static bool pays(oi_unit *u, uint32_t graph, uint64_t now, uint64_t *least)
 {
     const uint64_t enough = u->can.goal == OI_GOAL_TIME ? oi_cost_held(u->target) : 0;
@@ -599,7 +602,7 @@ static bool pays(oi_unit *u, uint32_t graph, uint64_t now, uint64_t *least)
     return false;
 }
 
-/* Graphs share their memory, but not what is in the cache. */
+/* Graphs share the arena, but not the cache contents. */
 oi_status oi_pass_pipeline(oi_unit *u)
 {
     const char *never = why_never(u);
@@ -614,7 +617,8 @@ oi_status oi_pass_pipeline(oi_unit *u)
         look_at(&all[g], u, g);
         sum_up(&all[g], &now, &least);
         if (apart)
-            cut_graph(&all[g], !has_parts(u) && pays(u, g, now, &least) ? least : UINT64_MAX);
+            cut_graph(&all[g],
+                      !has_private_buffers(u) && pays(u, g, now, &least) ? least : UINT64_MAX);
         now = apart ? 0 : now;
         least = apart ? 0 : least;
     }

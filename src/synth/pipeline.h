@@ -1,62 +1,63 @@
-/* pipeline.h: kernels as makers of rows, for those who let several take turns (pipeline.c) and
- * those who look whether that is right. Rows are places along one dim of a kernel's result. */
+/* pipeline.h: kernels as producers of rows, for the pass that builds row pipelines (pipeline.c) and
+ * for the checks of them. A row is a position along one dim of a kernel's result. */
 #ifndef OI_PIPELINE_H
 #define OI_PIPELINE_H
 
 #include "synth/pass.h"
 
-/* Row r of the result is made of rows r * step + from ... r * step + to of the tensor, as far as
- * there are such; step 0: it may be made of any. */
+/* Row r of the result reads rows r * step + from ... r * step + to of the tensor, clipped to those
+ * that exist. step 0: it may read any row. */
 typedef struct oi_row_read {
     uint32_t tensor;
     int64_t step, from, to;
-    bool is_private; /* an element is read only where it is then stored */
+    bool is_private; /* an element is read only by the iteration that overwrites it */
 } oi_row_read;
 
 typedef struct oi_row_producer {
-    const char *why; /* it cannot be asked for some of its rows only; NULL: it can */
+    const char *why; /* why it cannot produce single rows; NULL: it can */
     uint32_t out;    /* tensor */
     uint32_t axis;   /* of its nest */
     int64_t rows;
-    OI_VEC(oi_row_read) reads; /* once for every tensor but weights */
+    OI_VEC(oi_row_read) reads; /* one per tensor, weights excluded */
 } oi_row_producer;
 
-/* Some makers in the order of a turn. */
+/* The producers of a row pipeline, in the order of one iteration. */
 typedef struct oi_pipeline {
     uint32_t n;
-    int64_t count; /* turns */
+    int64_t count; /* iterations */
     const oi_row_producer *producers;
     const oi_row_schedule *schedules;
-    const uint32_t
-        *into; /* 1 + the maker in whose ring its rows lie, 0: in its own; NULL: all do */
+    const uint32_t *into; /* 1 + the producer whose line buffer holds its rows; 0: its own; NULL:
+                             all have their own */
 } oi_pipeline;
 
 /* -- producers.c -- */
 
 void oi_row_producer_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_producer *out);
-/* How many rows there are after so many turns. */
+/* How many rows exist after that many iterations. */
 int64_t oi_row_schedule_made(const oi_row_schedule *t, int64_t turns);
-/* The least number of rows of what maker `of` makes that must be kept at a time. */
+/* The smallest number of rows of producer `of` that its line buffer must hold. */
 int64_t oi_pipeline_kept(const oi_pipeline *t, uint32_t of);
-/* Whether what the last maker makes may lie where the tensor lies, which no maker makes: nobody
- * looks at a row of it once that is overwritten. */
+/* Whether the last producer may write its result over the tensor, which no producer writes: no row
+ * of the tensor is read after it was overwritten. */
 bool oi_pipeline_may_overwrite(const oi_pipeline *t, uint32_t tensor);
-/* Of a part of the last maker's rows that begins with unit q: its first turn is q + so many, and
- * that after its last, of the unit before which it ends, q + so many. */
+/* For a partition of the last producer's rows that begins at unit q, the first iteration is q +
+ * oi_pipeline_first. For one that ends before unit q, the iteration after the last is q +
+ * oi_pipeline_end. */
 int64_t oi_pipeline_first(const oi_pipeline *t);
 int64_t oi_pipeline_end(const oi_pipeline *t);
-/* How many rows a maker makes for such a part that the part before makes, too. */
+/* How many rows of a producer two neighbouring partitions both compute. */
 int64_t oi_pipeline_halo(const oi_pipeline *t, uint32_t of);
-/* The turns of a statement as they are. */
+/* The pipeline of a statement. */
 oi_pipeline oi_pipeline_of(oi_unit *u, const oi_stmt *s);
-/* NULL when every row is there when it is read, else what is not. */
+/* NULL if every row exists when it is read, else what is wrong. */
 const char *oi_pipeline_check(const oi_unit *u, const oi_pipeline *t);
 
 /* -- pipeline_cost.c -- */
 
-/* In ns, what the kernels take on the target, with all its threads: in turns, of which so many rows
- * of each result are kept (0: all), or one kernel alone, where there are no turns; its
- * result may take the place of what it is made of. */
+/* Estimated time in ns on the target with all its threads. With a pipeline, line buffers hold
+ * kept[i] rows of each result (0: all). With count 0 it is one kernel alone, whose result may
+ * overwrite its input. */
 double oi_pipeline_time(oi_unit *u, const oi_skernel *const *kernels, const oi_pipeline *t,
                         const int64_t *kept, bool is_in_place);
 uint64_t oi_pipeline_buffer_bytes(const oi_unit *u, const oi_pipeline *t, const int64_t *kept);

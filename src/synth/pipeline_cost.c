@@ -1,22 +1,23 @@
-/* pipeline_cost.c: what kernels take on a processor with caches, alone and in turns.
+/* pipeline_cost.c: estimates the time of kernels on a processor with caches, alone and in a row
+ * pipeline.
  *
- * A kernel alone reads what the one before has written from the cache that held all of it. In turns
- * it finds rows where the rings lie, and the weights again in every turn, in the cache that holds
- * both. Threads share the rows of the last kernel, and each makes for itself what those need: rows
- * at the border of two parts are made by both. */
+ * A kernel alone reads its input from the cache level that holds the whole tensor. In a pipeline it
+ * finds the rows in the level that holds the line buffers, and rereads the weights every iteration.
+ * Threads partition the rows of the last kernel. Each computes the producers' rows that it needs,
+ * so two neighbours both compute the rows at their border. */
 #include "device/cost.h"
 #include "synth/pipeline.h"
 
-#define AGAIN 2 /* rows that are laid out once more are read and written */
+#define AGAIN 2 /* repacked rows are read and written */
 
 typedef struct taking {
     oi_unit *u;
     const oi_machine *m;
-    const oi_pipeline *t; /* one maker, and no turns: it is alone */
+    const oi_pipeline *t; /* one producer and count 0: a kernel alone */
     const int64_t *kept;
     const oi_skernel *const *kernels;
     bool is_in_place;
-    oi_level near, far; /* where rings and weights are, and all else */
+    oi_level near, far; /* levels of line buffers and weights, and of everything else */
 } taking;
 
 static int64_t kept_of(const taking *x, uint32_t tensor)
@@ -53,12 +54,12 @@ static void find_levels(taking *x)
             else if (!kept_of(x, x->kernels[i]->ports.at[p].tensor))
                 far += t->size_bytes;
         }
-    x->near = oi_cost_level(x->m, near + near / 2); /* something else is always in the way */
+    x->near = oi_cost_level(x->m, near + near / 2); /* other data needs some of the cache */
     x->far = far > oi_cost_held(x->u->target) ? OI_LEVEL_MEMORY : oi_cost_level(x->m, far);
 }
 
-/* Rows that two calls of a tuned body lay out both. */
-static uint64_t again_of(const taking *x, uint32_t i)
+/* Rows that two calls of a tuned body both repack. */
+static uint64_t repacked_bytes(const taking *x, uint32_t i)
 {
     uint64_t all = 0;
     const oi_row_producer *m = &x->t->producers[i];
@@ -72,9 +73,9 @@ static uint64_t again_of(const taking *x, uint32_t i)
     return AGAIN * all;
 }
 
-/* Tuned bodies go from channel to channel: what is in no cache they wait for, where a plain loop
- * has asked for it in time. */
-static double waits_of(const taking *x, const oi_skernel *k, const oi_work_size *w)
+/* Tuned bodies walk channel by channel, so hardware prefetch does not hide memory latency as it
+ * does for plain loops. */
+static double stall_of(const taking *x, const oi_skernel *k, const oi_work_size *w)
 {
     const uint64_t bytes = k->recipe ? w->bytes[OI_LEVEL_MEMORY] : 0;
     return (double)bytes /
@@ -94,16 +95,17 @@ static double time_of(const taking *x, uint32_t i)
         if (x->is_in_place && k->ports.at[p].is_written)
             continue;
         if (x->u->tensors.at[tensor].space == OI_SPACE_WEIGHTS)
-            w.bytes[x->near] += touched[p] * (turns - 1); /* once is the same for all */
+            w.bytes[x->near] += touched[p] * (turns - 1); /* the first read costs the same in every
+                                                             plan */
         else
             w.bytes[kept_of(x, tensor) ? x->near : x->far] += touched[p];
         all += touched[p];
     }
     if (x->t->count)
-        w.bytes[OI_LEVEL_L1] += again_of(x, i);
+        w.bytes[OI_LEVEL_L1] += repacked_bytes(x, i);
     w.is_parallel =
         x->t->count || all / sizeof(float) + cost.macs >= (uint64_t)oi_cost_share(x->u->target);
-    return oi_cost_time(x->m, &w) + waits_of(x, k, &w) + (double)(turns - 1) * x->m->call_ns;
+    return oi_cost_time(x->m, &w) + stall_of(x, k, &w) + (double)(turns - 1) * x->m->call_ns;
 }
 
 double oi_pipeline_time(oi_unit *u, const oi_skernel *const *kernels, const oi_pipeline *t,
@@ -114,7 +116,7 @@ double oi_pipeline_time(oi_unit *u, const oi_skernel *const *kernels, const oi_p
         .u = u, .m = &m, .t = t, .kept = kept, .kernels = kernels, .is_in_place = is_in_place};
     double sum = m.threads > 1 ? m.barrier_ns : 0, even = 1;
     find_levels(&x);
-    if (t->count && m.threads > 1) { /* who has a unit more than others is waited for */
+    if (t->count && m.threads > 1) { /* all threads wait for those with one unit more */
         const int64_t step = t->schedules[t->n - 1].step, n = (int64_t)m.threads;
         const int64_t units = (t->producers[t->n - 1].rows + step - 1) / step;
         even = (double)((units + n - 1) / n * n) / (double)units;

@@ -1,5 +1,5 @@
-/* producers.c: which rows of its inputs a row of a kernel's result is made of, and what follows
- * from that for kernels that take turns. */
+/* producers.c: which input rows a row of a kernel's result depends on, and what follows from that
+ * for row pipelines. */
 #include "synth/compose.h"
 #include "synth/pipeline.h"
 
@@ -25,7 +25,7 @@ static void add_read(oi_unit *u, oi_row_producer *m, oi_row_read r)
     *OI_PUSH(u->arena, &m->reads) = r;
 }
 
-/* The rows that a load goes to when the axis `axis` is at 0 and all others anywhere. */
+/* The rows that a load reads while `axis` is 0 and all other axes vary. */
 static oi_row_read read_of(const oi_snest *n, const oi_sop *op, uint32_t rank, uint32_t dim,
                            uint32_t axis)
 {
@@ -44,8 +44,8 @@ static oi_row_read read_of(const oi_snest *n, const oi_sop *op, uint32_t rank, u
 
 /* -- nests -- */
 
-/* Whether the store is at place i of the dim for position i of one axis, which nothing else of it
- * hangs on. */
+/* Whether the store writes place i of the dim at position i of one axis, and nothing else of it
+ * depends on that axis. */
 static bool find_axis(const oi_snest *n, const oi_sop *store, uint32_t rank, uint32_t dim,
                       uint32_t *axis)
 {
@@ -58,7 +58,7 @@ static bool find_axis(const oi_snest *n, const oi_sop *store, uint32_t rank, uin
     return found != OI_NO_ID;
 }
 
-/* Axes that are no plain loops: spelled, or several places at once. */
+/* An axis that is not a plain loop: unrolled, or several places per iteration. */
 static bool is_loop(const oi_snest *n, uint32_t axis)
 {
     uint32_t out = 0;
@@ -114,8 +114,7 @@ static void find_nest(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_prod
 
 /* -- tuned bodies -- */
 
-/* Whether the number of an element is that of the place in the result, whose dims the tensor has.
- */
+/* Whether the row-major index counts the places of the result, with the tensor's dims. */
 static bool is_plain(const oi_tensor *t, const oi_snest *n, const oi_sop *op, uint32_t dim)
 {
     const oi_nest_coord *c = &op->at[0];
@@ -128,7 +127,7 @@ static bool is_plain(const oi_tensor *t, const oi_snest *n, const oi_sop *op, ui
            n->axes[0].extent == t->dims[0] && n->axes[1].extent == t->dims[1];
 }
 
-/* Whether the tensor is what the call has there, row by row. */
+/* Whether the tensor matches the call's operand, row by row. */
 static bool is_operand(const oi_tensor *t, const oi_operand *o, uint32_t dim)
 {
     bool is = t->rank == o->rank && dim < t->rank && t->dtype == o->dtype;
@@ -137,7 +136,7 @@ static bool is_operand(const oi_tensor *t, const oi_operand *o, uint32_t dim)
     return is;
 }
 
-/* The body writes its result itself. */
+/* The tuned body itself writes the result. */
 static bool is_written_by(const oi_unit *u, const oi_skernel *k, uint32_t dim)
 {
     const oi_recipe_plan *p = k->plan;
@@ -152,8 +151,8 @@ static bool is_written_by(const oi_unit *u, const oi_skernel *k, uint32_t dim)
     return is;
 }
 
-static void read_by_finish(oi_unit *u, const oi_skernel *k, const oi_sop *store, uint32_t dim,
-                           oi_row_producer *m)
+static void read_by_epilogue(oi_unit *u, const oi_skernel *k, const oi_sop *store, uint32_t dim,
+                             oi_row_producer *m)
 {
     for (size_t i = 0; i < k->epilogue->post.n; i++) {
         const oi_sop *op = &k->epilogue->post.at[i];
@@ -193,7 +192,7 @@ static void find_body(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_prod
             add_read(u, m, r);
     }
     if (k->epilogue)
-        read_by_finish(u, k, store, dim, m);
+        read_by_epilogue(u, k, store, dim, m);
 }
 
 void oi_row_producer_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_producer *m)
@@ -226,7 +225,7 @@ void oi_row_producer_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_
         m->why = "it is no nest of loops";
 }
 
-/* -- turns -- */
+/* -- schedules -- */
 
 int64_t oi_row_schedule_made(const oi_row_schedule *t, int64_t turns)
 {
@@ -255,7 +254,7 @@ int64_t oi_pipeline_kept(const oi_pipeline *t, uint32_t of)
         for (int64_t n = 0; r && n < t->count; n++) {
             const int64_t row = oi_row_schedule_made(&t->schedules[i], n);
             if (row == oi_row_schedule_made(&t->schedules[i], n + 1))
-                continue; /* it has nothing to do in this turn */
+                continue; /* idle in this iteration */
             const int64_t lowest = not_below_0(row * r->step + r->from);
             const int64_t kept = oi_row_schedule_made(&t->schedules[of], n + 1) - lowest;
             most = kept > most ? kept : most;
@@ -281,9 +280,9 @@ bool oi_pipeline_may_overwrite(const oi_pipeline *t, uint32_t tensor)
     return true;
 }
 
-/* -- parts of the last maker's rows -- */
+/* -- partitions of the last rows -- */
 
-/* The last begins with its first rows, and makes as many in every turn. */
+/* The last producer starts with its first rows and makes the same number every iteration. */
 int64_t oi_pipeline_end(const oi_pipeline *t)
 {
     const oi_row_schedule *last = &t->schedules[t->n - 1];
@@ -314,25 +313,25 @@ int64_t oi_pipeline_halo(const oi_pipeline *t, uint32_t of)
 
 oi_pipeline oi_pipeline_of(oi_unit *u, const oi_stmt *s)
 {
-    oi_row_producer *makers = oi_arena_alloc(u->arena, (s->body.n + 1) * sizeof *makers);
+    oi_row_producer *producers = oi_arena_alloc(u->arena, (s->body.n + 1) * sizeof *producers);
     oi_row_schedule *turns = oi_arena_alloc(u->arena, (s->body.n + 1) * sizeof *turns);
     for (size_t i = 0; i < s->body.n; i++) {
         turns[i] = s->body.at[i].rows;
-        oi_row_producer_find(u, &u->kernels.at[s->body.at[i].kernel], turns[i].dim, &makers[i]);
+        oi_row_producer_find(u, &u->kernels.at[s->body.at[i].kernel], turns[i].dim, &producers[i]);
     }
-    return (oi_pipeline){(uint32_t)s->body.n, s->limit, makers, turns, NULL};
+    return (oi_pipeline){(uint32_t)s->body.n, s->limit, producers, turns, NULL};
 }
 
-/* What maker `by` reads of what maker `of` makes, in every turn. */
+/* Checks, for every iteration, what producer `by` reads of the result of producer `of`. */
 static const char *check_read(const oi_unit *u, const oi_pipeline *t, uint32_t by, uint32_t of,
                               const oi_row_read *r)
 {
     const oi_tensor *tensor = &u->tensors.at[r->tensor];
     const int64_t rows = t->producers[of].rows,
                   kept = tensor->ring ? tensor->dims[tensor->ring - 1] : rows;
-    if (of == by && r->is_private && tensor->ring) /* what its row was made of, too */
+    if (of == by && r->is_private && tensor->ring) /* the row that it overwrites, too */
         return NULL;
-    if (of >= by) /* what lay there before */
+    if (of >= by) /* the previous contents */
         return of == t->n - 1 && !tensor->ring && oi_pipeline_may_overwrite(t, r->tensor)
                    ? NULL
                    : "a row is overwritten before it is read";

@@ -1,10 +1,11 @@
-/* synth.h: from Programs to a Plan: what the emitted program does, in which order, on which memory.
+/* synth.h: the plan of an emitted program: what it does, in which order, in which memory.
  *
- * A unit is one emitted program: one or more graphs (prefill, decode) over one state and one set of
- * weights. Lowering (build.c) turns each graph into a tree of statements over tensors; the work
- * inside a statement is a kernel: loop nests over scalar instructions. Passes rewrite that; the
- * emitters only spell it. Nothing here knows a target language: a target is its device file.
- * Everything lives in the unit's arena. Grouped by the file that implements it. */
+ * A unit is one emitted program: one or more graphs (for example prefill and decode) that share
+ * state and weights. Lowering (build.c) turns each graph into a tree of statements over tensors.
+ * The work inside a statement is a kernel: loop nests over scalar instructions. Passes rewrite the
+ * unit; emitters only print it. Nothing here knows a target language; target.h says what a target
+ * can do. Everything lives in the unit's arena. Declarations are grouped by the file that
+ * implements them. */
 #ifndef OI_SYNTH_H
 #define OI_SYNTH_H
 
@@ -15,86 +16,89 @@
 
 /* -- tensors -- */
 
-/* Which memory a tensor lies in. */
+/* The memory that holds a tensor. */
 typedef enum oi_space {
-    OI_SPACE_NONE,    /* nowhere: fused away, or never used */
-    OI_SPACE_WEIGHTS, /* read only, from the model */
+    OI_SPACE_NONE,    /* none: fused away, or unused */
+    OI_SPACE_WEIGHTS, /* read-only, from the model */
     OI_SPACE_INPUT,   /* the host writes it between steps */
     OI_SPACE_OUTPUT,  /* the host reads it after a step */
     OI_SPACE_STATE,   /* kept from step to step */
-    OI_SPACE_ARENA,   /* one step's working memory, shared by tensors that never meet */
-    OI_SPACE_LOCAL,   /* a row inside one kernel: on the stack */
-    OI_SPACE_VIEW     /* a part of the state tensor `from`, which a cache.read found */
+    OI_SPACE_ARENA,   /* working memory of one step, shared by tensors whose lifetimes do not
+                         overlap */
+    OI_SPACE_LOCAL,   /* one row inside a kernel, on the stack */
+    OI_SPACE_VIEW     /* a view: part of the state tensor `from`, located by a cache.read */
 } oi_space;
 
-/* What an element is before the step writes it. */
+/* What an element holds before the step writes it. */
 typedef enum oi_start {
-    OI_START_NONE,  /* nobody looks */
+    OI_START_NONE,  /* undefined: nothing reads it before the step writes it */
     OI_START_FILL,  /* `init` */
-    OI_START_MODEL, /* the tensor `from`, copied */
+    OI_START_MODEL, /* a copy of the tensor `from` */
 } oi_start;
 
 typedef struct oi_tensor {
     const char *name;  /* an identifier, unique in the unit */
-    const char *label; /* what one kernel calls it that no variable of the graph is; or NULL */
+    const char *label; /* its name inside one kernel if it is no variable of the graph, or NULL */
     oi_dtype dtype;
     uint32_t rank;
-    int64_t dims[OI_MAX_RANK]; /* of one entry; a `?` dim has its greatest length */
-    uint32_t run_dims;         /* bit per `?` dim: its length is set by whoever writes the tensor;
-                                  elements lie dense, as if it had been declared so */
+    int64_t dims[OI_MAX_RANK]; /* of one entry; a `?` dim has its maximum length */
+    uint32_t run_dims;         /* bit per `?` dim: the writer sets its length at run time; elements
+                                  are dense, as if the tensor had been declared with that length */
     uint64_t size_bytes;       /* of one entry */
     oi_space space;
     uint64_t offset;       /* in that space */
-    uint32_t ring;         /* dim + 1: only dims[dim] of its rows are kept at a time, row i at i %
-                              dims[dim]; 0: all are */
-    int64_t rows;          /* with it: how many there are in all */
-    int64_t alive[2];      /* ARENA: from which statement to which, in the order they run */
-    const oi_pvar *var;    /* NULL for what lowering made */
-    const oi_pvar *origin; /* a value of this variable, under a name of its own */
-    uint32_t graph;        /* whose variable; state and weights: who brought it first */
-    uint32_t store;        /* STATE: which of the unit's, counted from 1 */
-    /* tables: entries lie one after the other, row-major over these axes */
+    uint32_t ring;         /* dim + 1 of a line buffer: it holds dims[dim] rows, row i at i %
+                              dims[dim]; 0: holds all rows */
+    int64_t rows;          /* of a line buffer: how many rows there are in all */
+    int64_t alive[2];      /* ARENA: first and last statement of its lifetime, in execution order */
+    const oi_pvar *var;    /* NULL for temporaries of lowering */
+    const oi_pvar *origin; /* the variable whose value this is, if the tensor has its own name */
+    uint32_t graph;        /* that owns the variable; state and weights: the first graph that uses
+                              it */
+    uint32_t store;        /* STATE: index + 1 into the unit's persistent variables */
+    /* tables: entries are consecutive, row-major over these axes */
     uint32_t n_table;
     int64_t table[OI_MAX_RANK];
     uint64_t n_entries, stride_bytes;
     uint64_t align; /* the unit's */
     /* weights */
-    const size_t *sources; /* per entry: the model's tensor, or OI_NO_SOURCE for a hole */
-    const void *bytes;     /* instead: the contents themselves */
+    const size_t *sources; /* per entry: index of the model's tensor, or OI_NO_SOURCE for a hole */
+    const void *bytes;     /* alternative: the contents themselves */
     oi_model *model;
-    const oi_packing *packing; /* instead: made from other weights, whose tensors `packed` lists */
+    const oi_packing *packing; /* alternative: packed from other weights; `packed` lists their
+                                  tensors */
     const uint32_t *packed;
     const oi_packing
-        *view; /* instead: input `view_input` of what tensor `view_of` was packed from, */
-    uint32_t view_of, view_input; /* read out of that */
-    /* what a step finds in it */
+        *view; /* alternative: input `view_input` of the packing that made tensor `view_of`, */
+    uint32_t view_of, view_input; /* read from the packed data */
+    /* its contents when a step begins */
     oi_start start;
     uint64_t init; /* bits of one element */
     uint32_t from;
     bool is_written;    /* by some statement */
-    bool is_private;    /* ARENA: every thread has it on its stack instead */
-    bool keeps_lengths; /* NONE: its lengths are still asked for */
+    bool is_private;    /* ARENA: every thread has a private copy on its stack */
+    bool keeps_lengths; /* NONE: has no elements, but its lengths are still read */
 } oi_tensor;
 
 #define OI_NO_SOURCE SIZE_MAX
 
-/* A persistent variable of the unit. Cells beyond the current sizes hold the initial value. */
+/* A persistent variable of the unit. Cells beyond its current sizes hold the initial value. */
 typedef struct oi_store_var {
-    uint32_t tensor; /* storage: grid of the greatest sizes, table axes first */
+    uint32_t tensor; /* storage: a grid of the maximum sizes, table axes first */
     uint32_t rank;   /* of the grid */
     uint32_t n_table;
     int64_t most[2 * OI_MAX_RANK];
-    int64_t first[2 * OI_MAX_RANK]; /* sizes at the beginning */
-    uint32_t grows;                 /* bit per axis: its size is counted at run time */
-    bool has_marks;                 /* growable table: which entries were written */
+    int64_t first[2 * OI_MAX_RANK]; /* initial sizes */
+    uint32_t grows;                 /* bit per axis: the program counts its size at run time */
+    bool has_marks;                 /* growable table: records which entries were written */
 } oi_store_var;
 
 /* -- numbers that hang on lengths which only the run knows -- */
 
 #define OI_FORMULA_TERMS 4
 
-/* (base + sum of factor * product of lengths) / by, rounded down, within least ... most. A length
- * is a scalar of the kernel. */
+/* (base + sum of factor * product of lengths) / by, rounded down, clamped to least ... most. A
+ * length is a scalar of the kernel. */
 typedef struct oi_formula {
     int64_t base, by;
     uint32_t n_terms;
@@ -104,54 +108,57 @@ typedef struct oi_formula {
     } terms[OI_FORMULA_TERMS];
     bool has_least, has_most;
     int64_t least, most;
-    uint32_t unless_one;                  /* 0 instead where this length is 1; OI_NO_ID: never */
-    uint32_t n_pick, pick[OI_NEST_READS]; /* instead of all that: the first that is not 1 */
+    uint32_t unless_one; /* the result is 0 if this length is 1; OI_NO_ID: unused */
+    uint32_t n_pick, pick[OI_NEST_READS]; /* if n_pick > 0, the result is the first of these that is
+                                             not 1, instead */
 } oi_formula;
 
-/* Which formula of the kernel stands for a number; 0: the number itself does. */
+/* The formula of the kernel that replaces a constant; 0: the constant holds. */
 typedef uint32_t oi_fn;
 
 typedef struct oi_coord_fns {
     oi_fn base, bend_from, bend_to, counted_before, counted_after, step[OI_NEST_AXES];
 } oi_coord_fns;
 
-/* A length that a kernel sets before it runs. */
+/* A length that the program sets before a kernel runs. */
 typedef struct oi_set_length {
     uint32_t tensor, dim;
     int64_t value;
     oi_fn fn;
 } oi_set_length;
 
-/* What lengths must be for a call to be right, or the step fails: E051. */
+/* A condition on lengths. If it does not hold, the step fails with E051. */
 typedef struct oi_length_check {
     uint32_t tensor, dim;
-    uint32_t other, other_dim;   /* equal to this one, OI_NO_ID: see below */
-    bool is_value;               /* equal to `value` */
-    bool may_be_one, other_may;  /* a length of 1 will do as well */
-    int64_t value, least, most;  /* most < 0: none */
-    int64_t multiple, remainder; /* of a multiple; 0: none */
+    uint32_t other, other_dim;  /* must equal this one; OI_NO_ID: no such condition */
+    bool is_value;              /* must equal `value` */
+    bool may_be_one, other_may; /* a length of 1 is valid too */
+    int64_t value, least, most; /* most < 0: none */
+    int64_t multiple,
+        remainder; /* must be a multiple of this plus remainder; 0: no such condition */
 } oi_length_check;
 
 /* -- scalar instructions -- */
 
-/* An op's call whose expressions are used: attributes known now, or read when the kernel starts. */
+/* A call of an op whose expressions are evaluated. Attributes are constants, or scalars that the
+ * kernel reads when it starts. */
 typedef struct oi_scall {
     const oi_op *op;
     const oi_op_value *attrs; /* one per attribute of the op */
     const uint32_t *scalars;  /* per attribute: the kernel's scalar that holds it, or OI_NO_ID */
-    oi_dtype in0;             /* of the first input: numbers among the attributes are of it */
-    const oi_pnode *node;     /* where it comes from */
+    oi_dtype in0;             /* dtype of the first input; numeric attributes have this dtype */
+    const oi_pnode *node;     /* the node that it implements */
 } oi_scall;
 
 typedef enum oi_sop_kind {
-    OI_SOP_LOAD,    /* an element of a port, in the form it is computed in */
-    OI_SOP_INDEX,   /* the same, as a position along `dim` of another port */
-    OI_SOP_PLACE,   /* the coordinate at[0] itself */
+    OI_SOP_LOAD,    /* an element of a port, converted to its compute type */
+    OI_SOP_INDEX,   /* the same, as an index into `dim` of another port */
+    OI_SOP_PLACE,   /* the coordinate at[0] */
     OI_SOP_CONST,   /* `fill` */
-    OI_SOP_EVAL,    /* expression `part` of a call */
-    OI_SOP_CONVERT, /* what the op `cast` makes of it */
-    OI_SOP_ACC,     /* what the reduction found */
-    OI_SOP_COUNT,   /* over how many elements */
+    OI_SOP_EVAL,    /* evaluates expression `part` of a call */
+    OI_SOP_CONVERT, /* converts as the op `cast` does */
+    OI_SOP_ACC,     /* the accumulator of the reduction */
+    OI_SOP_COUNT,   /* the number of elements reduced */
     OI_SOP_STORE    /* into a port */
 } oi_sop_kind;
 
@@ -162,22 +169,23 @@ typedef struct oi_sop {
     oi_dtype type; /* of the result, as stored in a tensor; LOAD, STORE: the port's dtype */
     uint32_t port;
     const oi_nest_coord *at; /* LOAD, STORE: one per dim of the port */
-    const oi_coord_fns *fns; /* beside them, or NULL: all are numbers */
-    bool is_raw;             /* LOAD, STORE: the bits themselves */
+    const oi_coord_fns *fns; /* formulas that replace constants of `at`, or NULL */
+    bool is_raw;             /* LOAD, STORE: bits, without conversion */
     oi_dtype from;           /* CONVERT */
-    bool fits;               /* CONVERT: it is a number of the type, once its fraction is cut off */
-    bool is_flat;            /* LOAD, STORE: at[0] alone, the row-major number of the element */
-    bool may_leave;          /* LOAD: `fill` where a coordinate leaves; INDEX: -1 */
-    int64_t length;          /* INDEX: of the dim it is for */
+    bool fits;               /* CONVERT: the truncated value is known to fit the type */
+    bool is_flat;   /* LOAD, STORE: only at[0] is used, the row-major index of the element */
+    bool may_leave; /* LOAD: out-of-bounds coordinates give `fill`; INDEX: they give -1 */
+    int64_t length; /* INDEX: length of the dim that it indexes */
     oi_fn length_fn;
-    const oi_nest_coord *guard; /* LOAD: below 0 it counts as outside; may be NULL */
+    const oi_nest_coord *guard; /* LOAD: a value below 0 counts as out of bounds; may be NULL */
     const oi_coord_fns *guard_fns;
     uint64_t fill; /* bits */
     const oi_scall *call;
     oi_op_part part;
-    uint32_t args[OI_SOP_ARGS]; /* earlier instructions; EVAL: by input of the row, or OI_NO_ID */
+    uint32_t
+        args[OI_SOP_ARGS]; /* earlier instructions; EVAL: by input of the op's row, or OI_NO_ID */
     uint32_t n_args;
-    uint32_t place; /* EVAL: what the expression calls `i`, or OI_NO_ID */
+    uint32_t place; /* EVAL: the instruction that the expression calls `i`, or OI_NO_ID */
 } oi_sop;
 typedef OI_VEC(oi_sop) oi_sops;
 
@@ -185,32 +193,34 @@ typedef OI_VEC(oi_sop) oi_sops;
 
 #define OI_MAX_PREDICATES 4
 
-/* How the loops of a nest run; schedule.c decides. */
-#define OI_MAX_JAM 8 /* rows of a map, at most */
+/* Loop order of a nest, chosen by schedule.c. */
+#define OI_MAX_JAM 8 /* rows of a map */
 typedef struct oi_order {
-    uint32_t lanes;    /* partial sums along the last reduced axis, then added pairwise; 0: one sum,
-                          in order */
-    uint32_t tile;     /* axpy: accumulators along the last output axis; 0: one */
-    uint32_t parts;    /* with a strip: so many of the last axes are added up in 16 bits first */
-    bool unrolls_last; /* the last axis is no loop: its few places stand one after the other */
-    uint32_t jam;      /* a map of long chains: so many rows are computed in one; 0: one by one */
-    uint32_t n_predicates, predicates[OI_MAX_PREDICATES]; /* truths of `post`: unless all hold,
-                                                             nobody looks at the sum */
+    uint32_t lanes;    /* partial sums along the last reduced axis, added pairwise at the end; 0:
+                          one sum, in order */
+    uint32_t tile;     /* axpy: accumulators along the last output axis (a register tile); 0: one */
+    uint32_t parts;    /* with a tile: number of innermost axes that are summed in 16 bits first */
+    bool unrolls_last; /* the last axis is unrolled completely */
+    uint32_t jam;      /* unroll-and-jam: rows of a map that one iteration computes; 0: one */
+    uint32_t n_predicates, predicates[OI_MAX_PREDICATES]; /* conditions in `post`: the sum is used
+                                                             only if all hold, so they are tested
+                                                             before it is computed */
 } oi_order;
 
-/* How threads share a kernel: each takes whole units of one axis; partition.c decides. */
+/* How a kernel is partitioned among threads: each takes whole units of one axis. Set by
+ * partition.c. */
 typedef struct oi_partition {
-    uint32_t axis;        /* of the nests; recipes know their own */
-    int64_t extent, unit; /* extent 0: one thread does all */
-    bool is_pair;         /* positions are those of the axis and the next one, counted through */
+    uint32_t axis;        /* of the nests; a recipe defines its own */
+    int64_t extent, unit; /* extent 0: not partitioned */
+    bool is_pair;         /* the position counts through this axis and the next one together */
 } oi_partition;
 
-#define OI_EPILOGUE_PLACE 2 /* of what finishes sums: the axis whose position ends no row */
+#define OI_EPILOGUE_PLACE 2 /* of an epilogue: the axis whose position does not end a row */
 
-/* How far a kernel is that takes turns with others: after `n` of them, n > 0, it has made the first
- * base + step * (n - 1) rows of its result, but at most `most`. Rows are places along a dim. Of a
- * part that begins with unit q of the last kernel's rows, as many as that makes in a turn, nobody
- * looks at a row before begin + step * q. */
+/* Progress of a kernel in a row pipeline. After iteration n > 0 it has produced the first base +
+ * step * (n - 1) rows of its result, at most `most`. A row is a position along `dim`. In a
+ * partition that begins at unit q of the last kernel's rows (a unit is what that kernel produces in
+ * one iteration), no consumer reads a row below begin + step * q. */
 typedef struct oi_row_schedule {
     int64_t step, base, most, begin;
     uint32_t dim;
@@ -219,47 +229,50 @@ typedef struct oi_row_schedule {
 typedef struct oi_snest {
     uint32_t n_axes; /* output axes, then reduced ones */
     oi_nest_axis axes[OI_NEST_AXES];
-    const oi_fn *extents; /* by axis, or NULL: all are numbers */
-    oi_sops pre;          /* in the innermost loop */
-    oi_sops post;         /* per output element, after the reduced loops; numbers go on from pre */
+    const oi_fn *extents;   /* formulas by axis, or NULL: all are constants */
+    oi_sops pre;            /* executed in the innermost loop */
+    oi_sops post;           /* executed per output element, after the reduced loops; instruction
+                               numbers continue those of `pre` */
     const oi_scall *reduce; /* init, combine (better), finish; NULL for a map */
     oi_nest_kind kind;
-    oi_dtype acc;     /* of the accumulator */
-    uint32_t element; /* of pre: what is combined; an integer may be shorter than acc */
-    int64_t most;     /* its largest magnitude, where it has 16 bits; 0: it has not */
+    oi_dtype acc; /* of the accumulator */
+    uint32_t
+        element;  /* instruction of `pre` that is combined; an integer may be narrower than acc */
+    int64_t most; /* its largest magnitude, if it fits 16 bits; else 0 */
     bool finds_position;
-    bool finds_element; /* its row-major number, not its place along the axis */
-    bool skips;         /* a load that leaves: not combined, not counted */
+    bool finds_element; /* the result is the row-major index, not the position along the axis */
+    bool skips;         /* out-of-bounds loads are neither combined nor counted */
     bool is_serial, is_scan, excludes, combines_out;
-    uint32_t lanes; /* declared: partial sums along the last axis; 0: in order */
+    uint32_t lanes; /* declared by the op: partial sums along the last axis; 0: in order */
     oi_order order;
 } oi_snest;
 
-/* A tensor as a kernel sees it: one entry of it. */
+/* One entry of a tensor that a kernel accesses. */
 typedef struct oi_port {
     uint32_t tensor;
     const oi_code *entry; /* of a table: one per axis */
     uint32_t n_entry;
     bool is_written;
-    bool is_dropped;    /* by fusion: nothing refers to it */
-    const oi_pref *ref; /* as written, for names and places; NULL for temporaries */
+    bool is_dropped; /* by fusion: no instruction refers to it */
+    const oi_pref
+        *ref; /* as written in the graph, for names and diagnostics; NULL for temporaries */
 } oi_port;
 
-/* A number that the kernel is handed. */
+/* A scalar argument of the kernel. */
 typedef struct oi_kscalar {
     const char *name;
     oi_dtype dtype;
     oi_pvalue value;
-    bool is_length; /* of the tensor, along the dim */
+    bool is_length; /* it is the length of `tensor` along `dim` */
     uint32_t tensor, dim;
 } oi_kscalar;
 
-/* What one run costs on paper; cost.c. */
+/* Estimated cost of one run; cost.c. */
 typedef struct oi_cost {
     uint64_t macs, bytes; /* multiply-accumulates; bytes read and written */
-    bool is_open;         /* some loop's length only the run knows: it was counted once */
-    double ns;            /* that it takes on the device, device/cost.h */
-    bool is_most;         /* some length only the run knows: it was counted as its greatest */
+    bool is_open; /* the length of some loop is known only at run time: it was counted as 1 */
+    double ns;    /* estimated time on the device (device/cost.h) */
+    bool is_most; /* some length is known only at run time: its maximum was used */
 } oi_cost;
 
 typedef struct oi_skernel {
@@ -267,31 +280,32 @@ typedef struct oi_skernel {
     OI_VEC(oi_port) ports;
     OI_VEC(oi_kscalar) scalars;
     OI_VEC(oi_snest) nests;
-    OI_VEC(const oi_pnode *) nodes; /* what it does, in order */
-    bool is_dynamic;                /* some lengths only the run knows */
-    OI_VEC(oi_formula) formulas;    /* number i is oi_fn i + 1 */
+    OI_VEC(const oi_pnode *) nodes; /* the nodes that it implements, in order */
+    bool is_dynamic;                /* some lengths are known only at run time */
+    OI_VEC(oi_formula) formulas;    /* formula i is oi_fn i + 1 */
     OI_VEC(oi_set_length) lengths;  /* set before it runs */
-    bool can_fail;                  /* an index comes from data */
-    bool is_used;                   /* some statement runs it */
-    /* the call, while the kernel is just that: its query and the tensors of its operands */
+    bool can_fail;                  /* an index is data, so it may be out of range */
+    bool is_used;                   /* some statement calls it */
+    /* before lowering, the call itself: its query and the tensors of its operands */
     const oi_kernel_query *query;
     uint32_t *in_tensors, *out_tensors;
-    const oi_kernel_query
-        *sums;         /* the call whose reduction the first nest is, whatever follows it */
-    uint32_t n_shared; /* axes that all nests loop over together, outermost */
-    /* instead of nests: a tuned body; the ports of its arguments, or OI_NO_ID */
+    const oi_kernel_query *sums; /* the call whose reduction is the first nest; fused instructions
+                                    may follow it */
+    uint32_t n_shared;           /* outermost axes that all nests share in one loop */
+    /* alternative to nests: a tuned body, and the port of each of its arguments, or OI_NO_ID */
     const oi_recipe *recipe;
     const oi_recipe_plan *plan;
     const uint32_t *arg_ports;
-    const oi_kernel_query *taken; /* the call that it does; NULL: not known any more */
-    const oi_scall *call;         /* whose attributes it is handed */
-    oi_snest *epilogue; /* what its function for sums does: `post`, over two axes and the places of
-                         the result, counted in two parts whose sum they are; or NULL */
+    const oi_kernel_query *taken; /* the call that the recipe implements; NULL: unknown */
+    const oi_scall *call;         /* the call whose attributes it receives */
+    oi_snest *epilogue; /* epilogue of a recipe that passes its sums to a function: `post` over two
+                           axes and the places of the result (two positions that are added), or NULL
+                         */
     oi_partition partition;
-    bool is_chunked;   /* split: threads take pieces in turn */
-    bool has_prefetch; /* it asks for the first weights of kernel `next` at its end */
+    bool is_chunked;   /* dynamic chunks: threads take the next chunk when they are done */
+    bool has_prefetch; /* at its end it prefetches the first weights of kernel `prefetch` */
     uint32_t prefetch;
-    oi_partition rows; /* extent not 0: it is called for some rows, positions of that axis */
+    oi_partition rows; /* extent > 0: each call computes a range of rows, positions of that axis */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -300,22 +314,25 @@ typedef struct oi_skernel {
 
 typedef enum oi_stmt_kind {
     OI_STMT_KERNEL,
-    OI_STMT_CACHE, /* read, write, increment, decrement, reset: as the node says */
-    OI_STMT_SET,   /* a number into a tensor of rank 0: loop index, attribute */
+    OI_STMT_CACHE, /* read, write, increment, decrement or reset, as the node says */
+    OI_STMT_SET,   /* stores a scalar into a tensor of rank 0: loop index, attribute */
     OI_STMT_LOOP,
-    OI_STMT_PIPELINE, /* the kernels of `body`, `limit` times, each for the rows of its turn */
+    OI_STMT_PIPELINE, /* row pipeline: runs the kernels of `body` `limit` times, each for the rows
+                         of that iteration */
     OI_STMT_BRANCH,
     OI_STMT_YIELD,
     OI_STMT_AWAIT,
     OI_STMT_BARRIER,
-    OI_STMT_LIMIT,  /* every element of a, or the number `value` where a is OI_NO_ID, is in 0 ...
-                       limit, or the step fails: E047 */
-    OI_STMT_SHAPE,  /* lengths are as `checks` demands, or the step fails: E051 */
-    OI_STMT_SIZES,  /* the lengths that `kernel` sets; what it does went into those who read it */
-    OI_STMT_LENGTH, /* b is along dim `limit` as long as a says: set, or E051 */
-    OI_STMT_CHECK,  /* per-node runs: the host compares what the node gave */
+    OI_STMT_LIMIT,  /* checks that every element of a, or `value` if a is OI_NO_ID, is in 0 ...
+                       limit; else E047 */
+    OI_STMT_SHAPE,  /* checks that lengths satisfy `checks`; else E051 */
+    OI_STMT_SIZES,  /* sets the lengths that `kernel` sets; its computation was fused into its
+                       consumers */
+    OI_STMT_LENGTH, /* sets the length of b along dim `limit` to the value of a, or checks it (E051)
+                     */
+    OI_STMT_CHECK,  /* per-node runs: the host compares the node's results */
     OI_STMT_RETURN,
-    OI_STMT_GONE /* only while a pass works on the list: where.h */
+    OI_STMT_GONE /* deleted; exists only while a pass works on the list (where.h) */
 } oi_stmt_kind;
 
 typedef struct oi_stmt oi_stmt;
@@ -325,37 +342,38 @@ struct oi_stmt {
     oi_stmt_kind kind;
     const oi_pnode *node;
     uint32_t kernel;               /* KERNEL */
-    oi_port a, b;                  /* CACHE: the variable's side in a; SET: into a */
+    oi_port a, b;                  /* CACHE: a is the variable; SET: a is the destination */
     oi_pvalue value;               /* SET, LIMIT */
-    int64_t limit;                 /* LIMIT, LENGTH, TURNS */
-    bool is_view;                  /* CACHE, a read: b becomes a part of a */
+    int64_t limit;                 /* LIMIT, LENGTH, PIPELINE */
+    bool is_view;                  /* CACHE, a read: b becomes a view of a */
     const oi_length_check *checks; /* SHAPE */
     uint32_t n_checks;
-    oi_row_schedule rows; /* KERNEL, inside TURNS */
+    oi_row_schedule rows; /* KERNEL inside PIPELINE */
     oi_stmts body;        /* LOOP, TURNS */
-    bool is_parallel;     /* all threads run it, each its part; else the first does it alone */
-    bool barrier;         /* all threads must have come so far before any begins it */
-    /* waits, not is_shared: the first thread does it, with what follows up to the next that is
-     * shared or waits, while the others still wait */
+    bool is_parallel;     /* every thread runs it, each its partition; else only the first thread
+                             does */
+    bool barrier;         /* barrier before it: no thread begins it before all have arrived */
+    /* barrier, not is_parallel: the first thread runs it, and what follows up to the next parallel
+     * statement or barrier, while the others wait in the barrier */
     bool first_enters;
-    uint32_t chunks;   /* kernels from this one on that threads run piece by piece; 0: not so */
-    bool has_prefetch; /* waits: whoever does asks for the weights of kernel `next` meanwhile */
+    uint32_t chunks;   /* number of kernels from this one on that run in dynamic chunks; 0: none */
+    bool has_prefetch; /* barrier: waiting threads prefetch the weights of kernel `prefetch` */
     uint32_t prefetch;
 };
 
 typedef struct oi_sblock {
     const oi_pblock *source;
     oi_stmts stmts;
-    const uint32_t *tensor_of; /* by variable: a consumer's own; NULL: the graph's */
-    bool is_used;              /* called, or a consumer */
-    bool is_parallel;          /* all threads run it */
+    const uint32_t *tensor_of; /* by variable: a consumer's own tensors; NULL: the graph's */
+    bool is_used;              /* called by a block, or a consumer */
+    bool is_parallel;          /* every thread runs it */
 } oi_sblock;
 
 typedef struct oi_sgraph {
     const oi_program *program;
     const char *name;
-    oi_sblock *blocks;                /* by block id */
-    uint32_t *tensor_of;              /* by variable; OI_NO_ID where nothing uses it */
+    oi_sblock *blocks;                /* by variable; OI_NO_ID if unused */
+    uint32_t *tensor_of;              /* by variable; OI_NO_ID if unused */
     OI_VEC(uint32_t) inputs, outputs; /* tensors */
     bool can_fail;
     oi_cost cost; /* of a step */
@@ -367,15 +385,15 @@ typedef struct oi_made {
     uint32_t kernel, era;
 } oi_made;
 
-/* While statements are made: the kernels at the end of the list, behind anything else. */
+/* While statements are built: the kernels at the end of the list. */
 typedef struct oi_recent {
     const oi_stmt *list;
-    size_t n; /* statements that were looked at */
+    size_t n; /* number of statements examined */
     uint32_t era;
-    OI_VEC(oi_made) by; /* by tensor: the last kernel that wrote it, if it was in this era */
+    OI_VEC(oi_made) by; /* by tensor: the last kernel that wrote it, if in this era */
 } oi_recent;
 
-typedef struct oi_pass_note { /* why something was not done */
+typedef struct oi_pass_note { /* why a pass did not apply */
     const char *pass, *text;
     const oi_pnode *node;
     uint32_t graph;
@@ -400,21 +418,22 @@ struct oi_unit {
     OI_VEC(oi_skernel) kernels;
     OI_VEC(oi_pass_note) notes;
     oi_map names;               /* taken identifiers */
-    OI_VEC(oi_renamed) renamed; /* what the host has to call otherwise than the graph */
-    oi_map known; /* tensors by what they are: "state NAME", "tensor MODEL N", "packing ..." */
+    OI_VEC(oi_renamed) renamed; /* names that differ from those in the graph */
+    oi_map known;               /* tensors by key: "state NAME", "tensor MODEL N", "packing ..." */
     bool per_node;
-    bool partition_all; /* threads share however little there is to do */
-    bool timed;         /* the program says when a kernel begins and ends */
-    bool keeps_bits;    /* some op makes integers of floats: a last bit may be a large difference */
-    bool embeds;        /* weights are compiled in */
-    const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
-    const char *dump_after;  /* a pass whose result is wanted as text, or NULL */
+    bool partition_all; /* partition kernels however small they are */
+    bool timed;         /* the program reports when a kernel begins and ends */
+    bool keeps_bits;    /* some op converts floats to integers: a difference in the last bit may
+                           become a large one */
+    bool embeds;        /* weights are compiled into the program */
+    const char *const *skip; /* passes to skip, NULL-terminated; or NULL */
+    const char *dump_after;  /* the pass to dump after, or NULL */
     const char *dump;        /* that text */
     oi_recent recent;        /* recipes.c */
     uint64_t weights_bytes, state_bytes, arena_bytes;
-    uint64_t arena_bound; /* least that a layout in places of whole OI_ALIGN bytes needs */
-    uint64_t arena_alive; /* most bytes of tensors that are alive at one time */
-    uint64_t graphs_hash; /* of the graphs as text, set before anything is written */
+    uint64_t arena_bound; /* lower bound for any layout in multiples of OI_ALIGN bytes */
+    uint64_t arena_alive; /* maximum number of live bytes */
+    uint64_t graphs_hash; /* hash of the graphs' text, set before emission */
 };
 
 /* -- unit.c -- */
@@ -424,28 +443,28 @@ struct oi_unit {
 
 void oi_unit_begin(oi_unit *u); /* once its arena and settings are there */
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
-/* To be told: what the graph or the caller calls `was` the program calls `is`. */
+/* Records that the program calls `is` what the graph or the caller calls `was`. */
 void oi_unit_note_name(oi_unit *u, const char *was, const char *is);
-uint64_t oi_unit_align(const oi_unit *u);                    /* of tensors in any space */
-uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n);      /* up to a multiple of it */
+uint64_t oi_unit_align(const oi_unit *u);               /* alignment of tensors in all spaces */
+uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n); /* rounded up to that alignment */
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t); /* its name too */
-void oi_tensor_measure(oi_tensor *t);                        /* sizes, from its dims */
+void oi_tensor_measure(oi_tensor *t);                        /* computes sizes from dims */
 uint64_t oi_tensor_bytes(const oi_tensor *t);                /* all entries */
-/* What a variable of the graph is in memory; has_own: a value of its own, not the model's, because
+/* The tensor of a graph variable. has_own: it has storage of its own, not the model's, because
  * statements write it or the host reads it. */
 uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own);
-/* What a variable is in the code of a block. */
+/* The tensor of a variable inside a block. */
 uint32_t oi_block_tensor(const oi_unit *u, uint32_t graph, uint32_t block, uint32_t var);
 oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not persistent */
-/* Records why the target cannot hold the graph. `at` line 0: the node's own place. */
+/* Records why the target cannot run the graph. `at` with line 0: use the node's position. */
 oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
 
-bool oi_unit_skips(const oi_unit *u, const char *pass); /* it was asked to be left out */
+bool oi_unit_skips(const oi_unit *u, const char *pass); /* the caller asked to skip it */
 
 /* -- dump.c -- */
 
-void oi_unit_put_steps(const oi_unit *u, oi_buf *out); /* the statements of all graphs, as text */
+void oi_unit_put_steps(const oi_unit *u, oi_buf *out); /* prints the statements of all graphs */
 
 /* -- build.c: statements of a graph -- */
 
@@ -453,12 +472,12 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name);
 
 /* -- recipes.c -- */
 
-bool oi_program_keeps_bits(const oi_program *p); /* what oi_unit.keeps_bits says */
+bool oi_program_keeps_bits(const oi_program *p); /* computes oi_unit.keeps_bits */
 
 /* -- lower.c: the kernels of an op -- */
 
 void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
-/* dst takes src's elements: transfer, and results made apart. */
+/* Copies the elements of src to dst: for transfers, and for results that were made elsewhere. */
 void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
                    oi_stmts *out);
 
@@ -486,6 +505,6 @@ oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_partition(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
-oi_status oi_passes_run(oi_unit *u); /* all of them but those in u->skip */
+oi_status oi_passes_run(oi_unit *u); /* runs all passes except those in u->skip */
 
 #endif

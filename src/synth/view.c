@@ -1,38 +1,38 @@
-/* view.c: what a cache.read would copy is read where it lies.
+/* view.c: reads a cache in place instead of copying.
  * needs:  statements in their final order
  * keeps:  results, and every check of the read
- * makes:  reads that only find a place; tensors that are a part of persistent memory
+ * makes:  cache.reads that only compute a pointer; tensors that are views of persistent memory
  *
- * A read lends when what it selects lies in one piece, nobody writes its result, all who read it
- * stand behind it in the same list, and until the last of them nothing changes the variable. */
+ * A cache.read becomes a view if the selected elements are contiguous, only the read writes its
+ * result, all consumers follow it in the same list, and nothing writes the variable before the last
+ * of them. */
 #include "synth/pass.h"
 
 #define OF_THE_RUN (-1) /* a length */
 
-typedef struct lending {
+typedef struct viewing {
     oi_unit *u;
     uint32_t graph;
     const oi_tally *uses; /* by tensor */
     oi_stmts *list;
-    uint32_t from, to; /* the variable and what is made of it */
-    /* while looking through statements */
+    uint32_t from, to; /* the variable, and the result of the read */
+    /* while visiting statements */
     uint32_t found;
     bool changes;
-} lending;
+} viewing;
 
-/* Entry of a growing table: beyond what it can hold it would be an initial value, which lies
- * nowhere. */
-static bool is_stored(const lending *l, const oi_store_var *v, const oi_paccess *a, uint32_t i)
+/* Whether an entry of a growing table is inside the storage. Beyond it, entries have the initial
+ * value, which is stored nowhere. */
+static bool is_stored(const viewing *l, const oi_store_var *v, const oi_paccess *a, uint32_t i)
 {
     const oi_program *p = l->u->graphs.at[l->graph].program;
     return !(v->grows >> i & 1) || i >= v->n_table ||
            (i < a->n && !a->sels[i].is_slice && oi_code_is_below(p, &a->sels[i].start, v->most[i]));
 }
 
-/* Every axis before the first that is cut gives one place: then one piece. Slices have the length
- * of what they go to, or are as long as the run says but stay within the bound: the read checks it.
- */
-static bool is_one_piece(const lending *l, const oi_stmt *s)
+/* The selection is contiguous if every axis before the first partial one selects one place. Slices
+ * have the length of their result, or a run-time length within bounds that the read checks. */
+static bool is_one_piece(const viewing *l, const oi_stmt *s)
 {
     const oi_store_var *v = oi_unit_store(l->u, l->from);
     const oi_tensor *state = &l->u->tensors.at[l->from], *t = &l->u->tensors.at[l->to];
@@ -60,13 +60,13 @@ static bool is_one_piece(const lending *l, const oi_stmt *s)
 
 static void look(void *ctx, const oi_mention *m)
 {
-    lending *l = ctx;
+    viewing *l = ctx;
     l->found += m->tensor == l->to && m->port && !m->writes;
     l->changes |= m->tensor == l->from && m->writes;
 }
 
-/* NULL when all readers of the statement's result stand behind it before anything changes. */
-static const char *why_not(lending *l, size_t at)
+/* NULL if all consumers of the result come before anything writes the variable. */
+static const char *why_not(viewing *l, size_t at)
 {
     const oi_tally *own = &l->uses[l->to];
     l->found = 0;
@@ -86,10 +86,10 @@ static const char *why_not(lending *l, size_t at)
     return l->found == readers ? NULL : "it is read elsewhere";
 }
 
-static void lend_list(lending *l, oi_stmts *list)
+static void view_list(viewing *l, oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++)
-        lend_list(l, &list->at[i].body);
+        view_list(l, &list->at[i].body);
     l->list = list;
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *s = &list->at[i];
@@ -116,10 +116,10 @@ static void lend_list(lending *l, oi_stmts *list)
 oi_status oi_pass_view(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
-        lending l = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
+        viewing l = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
-                lend_list(&l, &u->graphs.at[g].blocks[b].stmts);
+                view_list(&l, &u->graphs.at[g].blocks[b].stmts);
     }
     return OI_OK;
 }

@@ -1,13 +1,13 @@
-/* copy_prop.c: a kernel whose result is only moved writes it where it would have gone.
+/* copy_prop.c: copy propagation: a kernel whose result is only moved writes it to the destination.
  * needs:  one tensor per value (ssa.c)
- * keeps:  results, order of everything that is seen
+ * keeps:  results, order of all visible effects
  * makes:  kernels that write elsewhere, or in another order; fewer moves and tensors
  *
- * Reshapes and transposes of what was just computed vanish; a tuned body, which is not taken
- * apart, may still write into a tensor of another shape. */
+ * Reshapes and transposes of a result vanish. A tuned body cannot be rewritten, but it can still
+ * write into a tensor of another shape. */
 #include "synth/pair.h"
 
-/* R is one load, of the tensor, and one store of the same bits. */
+/* R is one load of the tensor and one store of the same bits. */
 static bool is_move(const oi_pair *x)
 {
     const oi_snest *n = oi_kernel_map(x->r);
@@ -15,7 +15,7 @@ static bool is_move(const oi_pair *x)
            oi_pair_is_on(x, x->r, &n->pre.at[0]);
 }
 
-/* The store of R as P's, with P standing at `store`. */
+/* The store of R in place of P's; P's nest stands at `store`. */
 static bool forwarded(oi_pair *x, const oi_snest *n, const oi_sop *store, bool keep, oi_sop *out)
 {
     const oi_snest *last = &x->r->nests.at[0];
@@ -42,7 +42,7 @@ static bool forwarded(oi_pair *x, const oi_snest *n, const oi_sop *store, bool k
     return true;
 }
 
-/* All stores of P into the tensor: possible, and then done. */
+/* Redirects all stores of P into the tensor, if possible. */
 static bool forward(oi_pair *x, bool keep)
 {
     bool fits = true;
@@ -60,8 +60,8 @@ static bool forward(oi_pair *x, bool keep)
     return fits;
 }
 
-/* A variable of the graph would vanish into a tensor that only a body knows: its readers take the
- * move in instead. */
+/* A variable of the graph would vanish into a tensor that only a tuned body uses. Its readers take
+ * the move in instead. */
 static bool loses_name(const oi_pair *x)
 {
     const oi_tensor *t = &x->u->tensors.at[x->tensor];

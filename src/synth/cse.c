@@ -1,11 +1,11 @@
-/* cse.c: what was computed already is not computed again.
+/* cse.c: common subexpression elimination.
  * needs:  one tensor per value (ssa.c); kernels as lowered, with their calls
  * keeps:  results, order
  * makes:  fewer kernels; values with more readers
  *
- * Two calls of one list are the same when op, attributes and operands are, and nothing between them
- * changes what they read; two tuned bodies, when their arguments are. Bodies make such pairs: every
- * qlinear over one input rounds it. */
+ * Two calls in a list are equal if their op, attributes and operands are, and nothing between them
+ * changes what they read. Two tuned bodies are equal if their arguments are. Recipes create such
+ * pairs: every qlinear over one input quantises it. */
 #include "synth/compose.h"
 #include "synth/where.h"
 
@@ -15,8 +15,8 @@ typedef struct sharing {
     oi_stmts *list;
     oi_where *where;     /* of the list */
     oi_tally *uses;      /* by tensor */
-    bool *is_read_below; /* by tensor: known to be so, is_read_below */
-    uint64_t *marks;     /* by statement: calls that are the same have the same; 0: no call */
+    bool *is_read_below; /* by tensor: is_read_below is known */
+    uint64_t *marks;     /* by statement: a hash, the same for equal calls; 0: no call */
 } sharing;
 
 /* -- equal calls -- */
@@ -42,7 +42,7 @@ static bool same_value(const oi_op_value *a, const oi_op_value *b)
     }
 }
 
-/* Numbers that bodies bring along are made anew for every call. */
+/* Constants of recipes are made again for every call. */
 static bool same_contents(const oi_tensor *a, const oi_tensor *b)
 {
     return a->space == OI_SPACE_WEIGHTS && b->space == OI_SPACE_WEIGHTS && a->bytes && b->bytes &&
@@ -50,14 +50,14 @@ static bool same_contents(const oi_tensor *a, const oi_tensor *b)
            memcmp(a->bytes, b->bytes, a->size_bytes) == 0;
 }
 
-#define MOST OI_PROLOGUE_ARRAYS /* results of a call that is done once */
+#define MOST OI_PROLOGUE_ARRAYS /* results of a merged call */
 
-/* What one call makes, and what another would make in its place. */
+/* What one call writes, and what the other would write instead. */
 typedef struct results {
     uint32_t n, keep[MOST], gone[MOST];
 } results;
 
-/* Operand by operand. */
+/* Compares operand by operand. */
 static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *b, results *out)
 {
     out->n = 0;
@@ -81,7 +81,7 @@ static bool same_ports(const oi_unit *u, const oi_skernel *a, const oi_skernel *
     return out->n > 0;
 }
 
-/* The same body with the same numbers. */
+/* The same body with the same constants. */
 static bool same_body(const oi_skernel *a, const oi_skernel *b)
 {
     if (!b->recipe || a->lengths.n || b->lengths.n || a->epilogue || b->epilogue ||
@@ -111,7 +111,7 @@ static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b
     return same_ports(u, a, b, out);
 }
 
-/* Equal for the same calls: comparing them with all that stand near takes too long. */
+/* A hash that is the same for equal calls, because comparing all pairs takes too long. */
 static uint64_t mark_of(const oi_unit *u, const oi_stmt *s)
 {
     const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &u->kernels.at[s->kernel] : NULL;
@@ -125,7 +125,8 @@ static uint64_t mark_of(const oi_unit *u, const oi_stmt *s)
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_port *p = &k->ports.at[i];
         const bool is_private = p->is_written || u->tensors.at[p->tensor].bytes;
-        const uint32_t tensor = is_private ? OI_NO_ID : p->tensor; /* else it may have a double */
+        const uint32_t tensor = is_private ? OI_NO_ID : p->tensor; /* a private result may have an
+                                                                      equal twin */
         mark = oi_hash64(&tensor, sizeof tensor, mark);
     }
     return mark ? mark : 1;
@@ -151,8 +152,8 @@ static void count(void *ctx, const oi_mention *m)
     c->n += m->tensor == c->tensor && m->port && !m->writes;
 }
 
-/* Whether all that sees the tensor, beside its maker, are ports further down the list. It stays so:
- * what is shared later only adds readers further down. */
+/* Whether all uses of the tensor, apart from its producer, are ports further down the list. This
+ * stays true: merging only adds readers further down. */
 static bool is_read_below(const sharing *x, size_t maker, uint32_t tensor)
 {
     counting c = {.tensor = tensor};
@@ -206,12 +207,13 @@ static bool share(sharing *x, size_t first, size_t second)
     return true;
 }
 
-#define REACH \
-    400 /* statements back; the same call far away is rare, and its value would live long */
+#define REACH                                                                                   \
+    400 /* statements to search back; equal calls further apart are rare, and their value would \
+           live long */
 
 static void share_list(sharing *x, oi_stmts *list)
 {
-    OI_VEC(size_t) before = {0}; /* statements that stay */
+    OI_VEC(size_t) before = {0}; /* statements that remain */
     for (size_t i = 0; i < list->n; i++)
         share_list(x, &list->at[i].body);
     x->list = list;

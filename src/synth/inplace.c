@@ -1,13 +1,13 @@
-/* inplace.c: results that take the place of what they are made of.
- * needs:  kernels and statements as they will be
+/* inplace.c: results that overwrite their inputs.
+ * needs:  kernels and statements in their final form
  * keeps:  every result: an element is read before it is written, by the iteration that writes it
- * makes:  one tensor of two where the first ends and the second begins in one kernel
+ * makes:  one tensor of two, where one kernel is the last reader of the first and writes the second
  *
- * A map over a tensor that nobody reads afterwards needs no memory for its result, and threads that
- * share it meet only their own part. A tuned body may promise the same of an input; what finishes
- * its sums is such a map over all else. In a loop, a value that goes from one tensor to a second
- * and back needs only the one. Kernels that take turns are one: what the last of them makes may lie
- * where rows lie that none of them looks at any more. */
+ * A map over a tensor that nothing reads afterwards needs no memory for its result, and a thread
+ * touches only its own partition of both. A tuned body may declare the same for an input; its
+ * epilogue is such a map over its other operands. In a loop, a value that alternates between two
+ * tensors needs only one. A row pipeline counts as one kernel: its last producer may overwrite rows
+ * that no kernel of it reads any more. */
 #include "synth/inplace.h"
 #include "synth/compose.h"
 #include "synth/pipeline.h"
@@ -15,11 +15,11 @@
 typedef struct joining {
     oi_unit *u;
     uint32_t graph;
-    uint32_t *into;           /* by tensor: the one it became; NULL: nothing was joined */
+    uint32_t *into; /* by tensor: the tensor it was merged into; NULL: nothing was merged */
     const oi_lifetime **life; /* by tensor; NULL: none */
 } joining;
 
-/* Where elements are stored. */
+/* The nest that stores the result. */
 static oi_snest *nest_of(const oi_skernel *k)
 {
     return k->epilogue ? k->epilogue : &k->nests.at[0];
@@ -33,8 +33,8 @@ static bool is_candidate(const joining *j, uint32_t tensor)
            !t->ring && j->life[tensor];
 }
 
-/* The first of the kernel's stores, all into one tensor, which must be the last that an iteration
- * does; how many there are. */
+/* The kernel's stores, which must go to one tensor and be the last instructions of an iteration:
+ * returns the first, and their number. */
 static size_t last_stores(const oi_skernel *k, const oi_sops **in, const oi_sop **first)
 {
     const oi_snest *n = nest_of(k);
@@ -50,7 +50,8 @@ static size_t last_stores(const oi_skernel *k, const oi_sops **in, const oi_sop 
     return stores == (*in)->n - at ? stores : 0;
 }
 
-/* Whether every load of the port is of the very element that is then stored, or of one of them. */
+/* Whether every load of the port reads the element that the same iteration then stores, or one of
+ * them. */
 static bool reads_its_own(const oi_unit *u, const oi_skernel *k, uint32_t port)
 {
     const oi_sops *in;
@@ -85,7 +86,7 @@ static bool is_simple(const oi_skernel *k)
            !n->extents;
 }
 
-/* Whether a tuned body, too, is done with an element of the port before it is stored. */
+/* Whether a tuned body, too, has read an element of the port before it stores it. */
 static bool body_allows(const oi_skernel *k, uint32_t port)
 {
     for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++)
@@ -94,7 +95,7 @@ static bool body_allows(const oi_skernel *k, uint32_t port)
     return true;
 }
 
-/* The result may be made where the input lies. */
+/* The result may overwrite the input. */
 static bool may_join(const joining *j, const oi_skernel *k, uint32_t in, uint32_t out)
 {
     const oi_tensor *old = &j->u->tensors.at[k->ports.at[in].tensor];
@@ -138,7 +139,7 @@ static void join(joining *j, oi_skernel *k, uint32_t in, uint32_t out)
     oi_inplace_join(j->u, k, in, out);
 }
 
-/* The port of a result and that of the input whose place it can take. */
+/* Finds the port of a result and the port of the input that it can overwrite. */
 static bool find_join(joining *j, oi_skernel *k, uint32_t at, uint32_t *found_in,
                       uint32_t *found_out)
 {
@@ -192,7 +193,7 @@ static void try_turns(joining *j, oi_stmt *s, uint32_t at)
     const oi_pipeline t = oi_pipeline_of(j->u, s);
     const uint32_t young = t.producers[t.n - 1].out;
     if (j->u->tensors.at[t.producers[0].out].is_private)
-        return; /* threads are at different rows: one looks at what another overwrites */
+        return; /* threads are at different rows, so one may read what another overwrites */
     oi_skernel *last = &j->u->kernels.at[s->body.at[t.n - 1].kernel];
     for (uint32_t by = 0; by < t.n; by++)
         for (size_t i = 0; i < t.producers[by].reads.n; i++) {
@@ -214,7 +215,7 @@ static void try_turns(joining *j, oi_stmt *s, uint32_t at)
 
 static void rename_mention(void *ctx, const oi_mention *m);
 
-/* In the order of the program: what was joined before goes by its new name. */
+/* In program order, so that a merged tensor goes by its new name. */
 static void try_all_turns(joining *j, oi_stmts *list, const oi_lifetimes *live)
 {
     for (size_t i = 0; i < list->n; i++) {
@@ -267,7 +268,7 @@ static void look(void *ctx, const oi_mention *m)
     }
 }
 
-/* The next statement of the list that mentions the tensor, if that gives it a new value. */
+/* The next statement that mentions the tensor, if it replaces the whole value. */
 static oi_skernel *next_writer(joining *j, oi_stmts *list, size_t at, uint32_t tensor)
 {
     for (size_t i = at + 1; i < list->n; i++) {
@@ -289,13 +290,13 @@ static uint32_t port_on(const oi_skernel *k, uint32_t tensor, bool is_written)
     for (uint32_t i = 0; i < k->ports.n; i++)
         if (k->ports.at[i].tensor == tensor) {
             if (k->ports.at[i].is_written != is_written || found != OI_NO_ID)
-                return OI_NO_ID; /* more than plain reading, or writing */
+                return OI_NO_ID; /* not a plain read or write */
             found = i;
         }
     return found;
 }
 
-/* Statement `at` makes `young` of `old`; a later one may make a new `old` of it. */
+/* Statement `at` computes `young` from `old`; a later one may compute a new `old` from it. */
 static bool try_round(joining *j, oi_stmts *list, size_t at, uint32_t in, uint32_t out,
                       const uint32_t *kernel_at)
 {

@@ -1,27 +1,28 @@
-/* int_clamp.c: floats that become small integers are cut to 32 bits first and kept within limits
- * there. needs:  kernels with all their instructions keeps:  results: what is cut is proved to be a
- * number that fits makes:  conversions that ask for nothing (oi_sop.fits), limits of integers
+/* int_clamp.c: converts floats that become small integers to 32 bits first, and clamps them there.
+ * needs:  kernels with all their instructions
+ * keeps:  results: what is converted is proved to be a number that fits
+ * makes:  conversions without checks (oi_sop.fits), integer clamps
  *
- * What is quantised is rounded, clamped and cast, each as the op says for whatever a float may be;
- * compilers make comparisons and masks of that, but one instruction each of integers' limits. */
+ * Quantisation rounds, clamps and casts, and each op defines its result for every float. Compilers
+ * make comparisons and masks of that. A clamp of integers is one instruction per limit. */
 #include "synth/range.h"
 
 #include <math.h>
 
-#define MOST 0x1p31 /* what does not fit 32 bits any more */
+#define MOST 0x1p31 /* the first magnitude that does not fit 32 bits */
 
-/* A number between these; from > to: it may be none. */
+/* A number in this interval; from > to: it may be NaN. */
 typedef struct reals {
     double from, to;
 } reals;
 
 typedef struct making {
     oi_ranges ranges;
-    /* of the present nest, by old instruction: */
+    /* of the current nest, by old instruction: */
     reals *of;
     uint32_t *uses;
-    const oi_sop **user; /* one of those that use it */
-    bool *is_cut;        /* what stands for it is an i32 */
+    const oi_sop **user; /* one of its users */
+    bool *is_cut;        /* its replacement is an i32 */
 } making;
 
 static const reals unknown = {1, 0};
@@ -36,7 +37,7 @@ static bool is_call(const oi_sop *op, oi_op_id id)
     return op->kind == OI_SOP_EVAL && op->part == OI_PART_EXPR && op->call->op->id == id;
 }
 
-/* Whether all attributes are known. */
+/* Whether all attributes are constants. */
 static bool keeps_lengths(const oi_scall *c)
 {
     bool is = true;
@@ -47,7 +48,7 @@ static bool keeps_lengths(const oi_scall *c)
 
 /* -- what floats may be -- */
 
-/* With room for what sums and products of floats are rounded by. */
+/* With a margin for the rounding of sums and products. */
 static reals rounded(double from, double to)
 {
     const double more = (fabs(from) + fabs(to)) * 0x1p-20;
@@ -65,7 +66,7 @@ static reals product(reals a, reals b)
     return rounded(r.from, r.to);
 }
 
-/* An attribute that is a number and known; false: it is not. */
+/* The value of a constant attribute; false: it is not constant. */
 static bool number_of(const oi_scall *c, const char *name, double *out)
 {
     const oi_op_attr *a = oi_op_attr_find(c->op, name);
@@ -135,8 +136,8 @@ static bool fits(reals r)
     return r.from <= r.to && r.from > -MOST && r.to < MOST;
 }
 
-/* Casts of floats to bytes and shorts that end at limits; how they round is all the same to what is
- * whole. */
+/* Saturating casts of floats to 8 or 16 bits. Their rounding mode does not matter for whole
+ * numbers. */
 static bool is_end(const oi_sop *op)
 {
     const oi_op_value *a = op->kind == OI_SOP_EVAL ? op->call->attrs : NULL;
@@ -157,7 +158,7 @@ static uint32_t cut(oi_rewriting *r, uint32_t value)
                                        .n_args = 1});
 }
 
-/* Whole limits of a float that nobody but such a cast sees become those of an integer. */
+/* A float clamp with whole limits that only such a cast uses becomes an integer clamp. */
 static bool can_clamp(const making *x, const oi_rewriting *r, uint32_t i, const oi_sop *op,
                       reals *limits)
 {

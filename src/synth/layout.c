@@ -1,28 +1,29 @@
-/* layout.c: rows of weights side by side, for products that no recipe takes.
- * needs:  kernels as they will be, before their loops are ordered
+/* layout.c: interleaves rows of weights for products without a recipe.
+ * needs:  kernels in their final form, before their loops are ordered
  * keeps:  results; every sum takes its terms in the same order
- * makes:  a last output axis of `lanes` places along which all that is read and written lies side
- *         by side; weights in that order, made when the program is; rows local to such a strip
+ * makes:  a last output axis of `lanes` places along which all accesses are contiguous; weights
+ *         packed in that order at synthesis time; rows local to such a tile
  *
- * A product that reads its weights row by row adds up along a row, and a sum that must keep its
- * order is one long chain. Side by side, `lanes` rows are that many chains, and each step of theirs
- * is a vector instruction, the unpacking of small elements and scales included. */
+ * A product that reads its weights row by row sums along a row. If the sum must keep its order, it
+ * is one long dependency chain. Interleaving `lanes` rows gives as many independent chains, and
+ * each step of them is one vector instruction, including the unpacking of small elements and the
+ * scales. */
 #include "device/cost.h"
 #include "synth/compose.h"
 #include "synth/lower.h"
 
-#define LEAST_LANES 32 /* chains at a time, where registers are narrow */
+#define LEAST_LANES 32 /* fewest chains, if registers are narrow */
 
 /* -- the order of weights -- */
 
-/* How the elements of a weight are counted: axes of the nest, the slowest first. */
+/* The order of a weight's elements: axes of the nest, slowest first. */
 typedef struct digits {
     uint32_t n;
     uint32_t of[OI_NEST_AXES];
     int64_t stride[OI_NEST_AXES];
 } digits;
 
-/* False when the axes do not meet every element exactly once. */
+/* False if the axes do not visit every element exactly once. */
 static bool find_digits(const oi_snest *n, const oi_nest_coord *number, int64_t total, digits *out)
 {
     bool taken[OI_NEST_AXES] = {false};
@@ -64,7 +65,7 @@ static void set_element(uint8_t *data, unsigned bits, int64_t e, uint64_t v)
         memcpy(data + e * (bits / 8), &v, bits / 8);
 }
 
-/* sizes: an extent and a stride in the old order for each digit of the new one. */
+/* sizes: extent and old stride of each digit of the new order. */
 static void pack_digits(const oi_packing *p, const void *const *in, void *out)
 {
     const unsigned bits = oi_dtype_bits(p->dtype);
@@ -84,7 +85,7 @@ static void pack_digits(const oi_packing *p, const void *const *in, void *out)
     }
 }
 
-/* Digits that need not be told apart become one: of digit i, which, and how far it moves that. */
+/* Merges digits that need not be separate. Of digit i: its index, and how far it moves that. */
 static uint32_t set_sizes(const oi_snest *n, const digits *d, oi_packing *p, uint32_t *group,
                           int64_t *step)
 {
@@ -114,9 +115,9 @@ static uint32_t set_sizes(const oi_snest *n, const digits *d, oi_packing *p, uin
 typedef struct laying {
     oi_unit *u;
     oi_skernel *k;
-    uint32_t axis;  /* the one whose places lie side by side */
-    int64_t lanes;  /* how many of them */
-    uint32_t found; /* what is read along it, other than in a strip as it is */
+    uint32_t axis;  /* the axis that becomes contiguous */
+    int64_t lanes;  /* places per tile */
+    uint32_t found; /* operands that are read along it and are not contiguous yet */
 } laying;
 
 static const oi_tensor *tensor_of(const laying *x, const oi_sop *op)
@@ -189,8 +190,8 @@ static bool fits_nest(laying *x, const oi_snest *n)
     return true;
 }
 
-/* As many places as a register has bytes: the smallest elements fill one. 0: they do not come out
- * even. */
+/* As many places as a register has bytes, so that the smallest elements fill one register. 0: the
+ * extent is not a multiple. */
 static int64_t find_lanes(const oi_device_info *target, int64_t extent)
 {
     int64_t lanes = oi_recipe_lanes(target) * (int64_t)sizeof(float);
@@ -241,7 +242,7 @@ static bool touches(const laying *x, const oi_snest *n, uint32_t tensor)
     return false;
 }
 
-/* The one tensor that a nest leaves to another; OI_NO_ID: there are several. */
+/* The tensor that one nest passes to another; OI_NO_ID: there are several. */
 static uint32_t find_link(const laying *x)
 {
     uint32_t link = OI_NO_ID;
@@ -259,7 +260,7 @@ static uint32_t find_link(const laying *x)
     return link;
 }
 
-/* By nest: the output axis that dim d of the local tensor is, in all that goes to it. */
+/* By nest: the output axis that indexes dim d of the local tensor in all accesses. */
 static bool find_common(const laying *x, uint32_t tensor, uint32_t d, uint32_t *axes)
 {
     for (size_t m = 0; m < x->k->nests.n; m++) {
@@ -284,7 +285,7 @@ static bool find_common(const laying *x, uint32_t tensor, uint32_t d, uint32_t *
     return true;
 }
 
-/* The local gets a last dim of `lanes` places, by nest along axis `lane`. */
+/* The local tensor gets a last dim of `lanes` places, indexed by axis `lane` of each nest. */
 static void add_lanes(laying *x, uint32_t tensor, const uint32_t *lane)
 {
     oi_tensor *t = &x->u->tensors.at[tensor];
@@ -305,7 +306,7 @@ static void add_lanes(laying *x, uint32_t tensor, const uint32_t *lane)
     oi_tensor_measure(t);
 }
 
-/* What a strip leaves behind must stay near, so all nests do one place of their common axes at a
+/* The tile's results must stay in cache, so all nests process one place of their shared axes at a
  * time. */
 static void share_more(laying *x)
 {
@@ -325,7 +326,7 @@ static void share_more(laying *x)
 
 /* -- laying -- */
 
-/* The weight as it is read: side by side along `lane`, the elements of a byte together. */
+/* The weight in its new order: contiguous along `lane`, elements of one byte together. */
 static void move_weight(laying *x, const oi_snest *n, oi_sop *op, uint32_t lane)
 {
     const oi_tensor old = *tensor_of(x, op);
@@ -337,7 +338,7 @@ static void move_weight(laying *x, const oi_snest *n, oi_sop *op, uint32_t lane)
                     .pack = pack_digits};
     digits was, d = {0};
     find_digits(n, &number, oi_tensor_count(&old), &was);
-    for (int turn = 0; turn < 3; turn++) /* all others, the lanes, what shares their bytes */
+    for (int turn = 0; turn < 3; turn++) /* all other axes, the lanes, the elements of a byte */
         for (uint32_t i = 0; i < was.n; i++) {
             const bool is_inner = per_byte(&old) > 1 && was.stride[i] == 1;
             if ((was.of[i] == lane ? 1 : is_inner ? 2 : 0) == turn) {
@@ -365,7 +366,7 @@ static void move_weight(laying *x, const oi_snest *n, oi_sop *op, uint32_t lane)
     x->k->ports.at[op->port].tensor = made;
 }
 
-/* The axis in two, its places side by side the last output axis. */
+/* Splits the axis; the inner part becomes the last output axis. */
 static uint32_t split_lanes(laying *x, oi_snest *n)
 {
     uint32_t out = 1, lane = x->axis + 1;

@@ -1,51 +1,51 @@
-/* live.c: when tensors of the working memory hold something that is still wanted.
+/* live.c: lifetimes of tensors in working memory.
  *
- * Statements get positions in the order they run, called blocks at each of their calls. A tensor
- * lives from its first use to its last; a loop that it enters, leaves, or crosses from one
- * iteration to the next counts as a whole. A tensor that is written completely before anything
- * reads it needs no first value. */
+ * Statements get positions in execution order; a called block gets positions at each of its calls.
+ * A tensor lives from its first use to its last. A loop that the value enters, leaves, or crosses
+ * between iterations counts as a whole. A tensor that is written completely before anything reads
+ * it needs no initial value. */
 #include "synth/live.h"
 #include "synth/pass.h"
 
 typedef struct loop_range {
     uint32_t first, last; /* positions */
-    uint32_t outer;       /* the loop around it, OI_NO_ID: none */
-    uint32_t tensor;      /* whose uses were looked at last, + 1 */
+    uint32_t outer;       /* the enclosing loop, or OI_NO_ID */
+    uint32_t tensor;      /* the tensor whose uses were processed last, + 1 */
 } loop_range;
 
 typedef struct use {
     uint32_t tensor, at;
-    uint32_t loop;   /* the innermost around it, OI_NO_ID: none */
-    bool writes_all; /* and reads nothing of it */
-    bool is_certain; /* not under a branch */
+    uint32_t loop;   /* the innermost enclosing loop, or OI_NO_ID */
+    bool writes_all; /* and reads none of it */
+    bool is_certain; /* not inside a branch */
 } use;
 
 typedef struct living {
     oi_unit *u;
     uint32_t graph;
     uint32_t position;
-    uint32_t branches; /* around the present statement */
+    uint32_t branches; /* around the current statement */
     OI_VEC(loop_range) loops;
-    uint32_t loop; /* around the present statement */
+    uint32_t loop; /* around the current statement */
     OI_VEC(use) uses;
     struct visit *visits; /* by block */
     uint32_t *kernel_at, *turns_at;
-    uint32_t *stamps; /* by tensor: the block that was summed up last and has it, + 1 */
+    uint32_t *stamps; /* by tensor: the last summarised block that uses it, + 1 */
 } living;
 
-/* What a block does is written down at its first call; later ones only touch the same tensors
- * again, all at one position: they live from call to call anyway. */
+/* The uses of a block are recorded at its first call. Later calls only touch the same tensors
+ * again, all at one position: the tensors live from call to call anyway. */
 typedef struct visit {
     bool is_done, is_summed;
-    size_t from, to;  /* of the first call's uses */
-    OI_VEC(use) sums; /* the first use of each tensor; is_certain when the block is */
+    size_t from, to;  /* range of the first call's uses */
+    OI_VEC(use) sums; /* the first use of each tensor; is_certain if the block's call is */
 } visit;
 
 static void add_use(void *ctx, const oi_mention *m)
 {
     living *l = ctx;
     bool writes_all = m->writes && !m->reads && m->port && m->port->n_entry == 0;
-    if (m->tensor != OI_NO_ID && !m->is_length) /* lengths lie elsewhere */
+    if (m->tensor != OI_NO_ID && !m->is_length) /* lengths are stored elsewhere */
         *OI_PUSH(l->u->arena, &l->uses) =
             (use){m->tensor, l->position, l->loop, writes_all, l->branches == 0};
 }
@@ -92,7 +92,7 @@ static void walk_block(living *l, uint32_t block)
     l->branches--;
 }
 
-/* Consumers run where they become ready: at one of entry's yields. */
+/* A consumer runs at the yield of entry that makes it ready. */
 static void walk_yield(living *l, const oi_pnode *n)
 {
     const oi_program *p = l->u->graphs.at[l->graph].program;
@@ -126,7 +126,7 @@ static void walk_loop(living *l, const oi_stmt *s)
     *OI_PUSH(l->u->arena, &l->loops) = (loop_range){.first = ++l->position, .outer = outer};
     bool runs = oi_code_is_int(&s->node->as.loop.start, &from) &&
                 oi_code_is_int(&s->node->as.loop.end, &to) && from < to;
-    l->branches += !runs; /* may run no time at all */
+    l->branches += !runs; /* it may run zero times */
     l->loop = own;
     walk(l, &s->body);
     l->loop = outer;
@@ -134,7 +134,7 @@ static void walk_loop(living *l, const oi_stmt *s)
     l->loops.at[own].last = ++l->position;
 }
 
-/* All at one position: none is done before another. */
+/* All kernels of a pipeline share one position, because none ends before another begins. */
 static void walk_turns(living *l, const oi_stmt *s)
 {
     oi_stmts_mentions(l->u, l->graph, &s->body, add_use, l);
@@ -162,8 +162,8 @@ static void walk(living *l, const oi_stmts *list)
 
 /* -- ranges -- */
 
-/* The first use inside the loop shows whether an iteration needs what the one before left; so it is
- * the use `inside`. */
+/* The first use inside the loop, use `inside`, shows whether an iteration needs a value of the
+ * previous one. */
 static bool crosses(const living *l, const uint32_t *own, size_t n, size_t inside,
                     const loop_range *r)
 {
@@ -182,7 +182,7 @@ static void set_range(living *l, uint32_t tensor, const uint32_t *own, size_t n,
     for (size_t i = 0; i < n; i++) {
         for (uint32_t k = l->uses.at[own[i]].loop; k != OI_NO_ID; k = l->loops.at[k].outer) {
             loop_range *r = &l->loops.at[k];
-            if (r->tensor == tensor + 1) /* it was seen, and all around it */
+            if (r->tensor == tensor + 1) /* this loop was processed, and so were all around it */
                 break;
             r->tensor = tensor + 1;
             if (!crosses(l, own, n, i, r))
@@ -208,7 +208,7 @@ void oi_live_find(oi_unit *u, uint32_t graph, oi_lifetimes *out)
         l.kernel_at[i] = l.kernel_at[i] ? l.kernel_at[i] : OI_NO_ID;
     out->kernel_at = l.kernel_at;
     out->turns_at = l.turns_at;
-    /* uses by tensor, in order */
+    /* uses grouped by tensor, in order */
     uint32_t *count = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *count);
     uint32_t *own = oi_arena_alloc(u->arena, (l.uses.n + 1) * sizeof *own);
     for (size_t i = 0; i < l.uses.n; i++)

@@ -1,11 +1,12 @@
-/* memory.c: where everything lies.
+/* memory.c: assigns addresses.
  * needs:  every tensor's space and size, statements in their final order
  * keeps:  statements, kernels
- * makes:  offsets of weights and working memory; drops first values and weights that nobody reads
+ * makes:  offsets of weights and of working memory; removes initial values and weights that nothing
+ *         reads
  *
- * Tensors that never live at the same time share working memory. Placing them best is NP-hard; the
- * usual greedy (largest first, lowest gap that fits) is tried in a few orders and the smallest
- * result taken. Liveness proves the bound it is compared with: the most bytes alive at one
+ * Tensors whose lifetimes do not overlap share working memory. Optimal placement is NP-hard. The
+ * usual greedy algorithm (largest first, lowest gap that fits) is tried in several orders, and the
+ * smallest result wins. Liveness gives the lower bound to compare with: the most bytes live at one
  * position. */
 #include "synth/live.h"
 #include "synth/pass.h"
@@ -22,7 +23,7 @@ static bool add(const oi_unit *u, uint64_t *total, uint64_t n)
 typedef struct block {
     uint32_t tensor, first, last;
     uint64_t size, offset;
-    uint64_t bytes; /* without what rounding adds to the size */
+    uint64_t bytes; /* not rounded up */
 } block;
 
 typedef int order_fn(const void *a, const void *b);
@@ -58,8 +59,8 @@ static int by_offset(const void *a, const void *b)
     return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : by_position(x, y);
 }
 
-/* The lowest gap among the blocks placed before that live at the same time, or less than `apart`
- * positions before or after. */
+/* The lowest gap among placed blocks that are live at the same time, or within `apart` positions of
+ * it. */
 static uint64_t find_gap(const block *b, const block *placed, size_t n, const block **near,
                          uint32_t apart)
 {
@@ -78,7 +79,7 @@ static uint64_t find_gap(const block *b, const block *placed, size_t n, const bl
     return at;
 }
 
-/* Blocks lie apart where that leaves the whole below `room`. */
+/* Keeps `apart` positions between blocks where the whole stays below `room`. */
 static uint64_t place(block *blocks, size_t n, order_fn *order, const block **near, uint64_t room,
                       uint32_t apart)
 {
@@ -94,7 +95,7 @@ static uint64_t place(block *blocks, size_t n, order_fn *order, const block **ne
     return most;
 }
 
-/* The most bytes alive at one position: no placement can do with less. */
+/* The most bytes live at one position: a lower bound for every placement. */
 static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_positions,
                       bool is_rounded)
 {
@@ -113,7 +114,7 @@ static uint64_t bound(oi_arena *a, const block *blocks, size_t n, uint32_t n_pos
 
 #define APART 3 /* statements */
 
-/* How much lies where something else ended not long before. */
+/* Bytes that reuse memory whose previous tensor ended shortly before. */
 static uint64_t closeness(const block *blocks, size_t n)
 {
     uint64_t sum = 0;
@@ -127,9 +128,9 @@ static uint64_t closeness(const block *blocks, size_t n)
     return sum;
 }
 
-/* The smallest of a few placements. What just ended is not overwritten at once where threads share
- * the work: else they would wait for each other only for that. A little more memory is allowed for
- * it: then the placement counts of which least lies so. best: the blocks with their offsets. */
+/* The smallest of several placements. With threads, memory is not reused immediately, because the
+ * reuse alone would need a barrier. A little more memory is allowed for that; among such placements
+ * the one with the least immediate reuse wins. best: the blocks with their offsets. */
 static uint64_t place_best(const oi_unit *u, block *blocks, size_t n, block *best,
                            const block **near)
 {
@@ -156,14 +157,14 @@ static uint64_t place_best(const oi_unit *u, block *blocks, size_t n, block *bes
 
 /* -- placing very many -- */
 
-#define MOST_BLOCKS 4096 /* beyond it comparing each with all others takes too long */
+#define MOST_BLOCKS 4096 /* above this, comparing all pairs takes too long */
 
 typedef struct gap {
     uint64_t from, to;
 } gap;
 
 typedef struct gaps {
-    gap *at; /* rising; the last one has no end */
+    gap *at; /* ascending; the last gap is unbounded */
     size_t n;
 } gaps;
 
@@ -181,7 +182,7 @@ static uint64_t take(gaps *g, uint64_t size)
 
 static void give_back(gaps *g, uint64_t from, uint64_t size)
 {
-    size_t low = 0, high = g->n; /* the first gap behind it */
+    size_t low = 0, high = g->n; /* binary search: the first gap after it */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (g->at[middle].from <= from)
@@ -210,8 +211,8 @@ static int by_end(const void *a, const void *b)
     return x->last != y->last ? (x->last < y->last ? -1 : 1) : by_position(x, y);
 }
 
-/* In the order in which they begin, each into the lowest gap; what ended `apart` positions ago is
- * one. */
+/* Places blocks in order of their start, each into the lowest gap. Memory of a block becomes a gap
+ * `apart` positions after the block's end. */
 static uint64_t place_in_order(oi_arena *a, block *blocks, size_t n, const block **ends,
                                uint32_t apart)
 {
@@ -257,7 +258,7 @@ static void place_graph(oi_unit *u, uint32_t graph)
     block *best = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *best);
     const block **near = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *near);
     size_t n = 0;
-    for (size_t i = 0; i < u->tensors.n; i++) { /* what no statement uses needs nothing */
+    for (size_t i = 0; i < u->tensors.n; i++) { /* tensors that no statement uses need no memory */
         oi_tensor *t = &u->tensors.at[i];
         if (t->space == OI_SPACE_ARENA && t->graph == graph)
             t->offset = OI_UNPLACED;
@@ -313,7 +314,7 @@ static void mark_mention(void *ctx, const oi_mention *m)
         mark(ctx, m->tensor);
 }
 
-/* Weights that only folding or packing looked at need not be there when the program runs. */
+/* Removes weights that only folding or packing read. */
 static void drop_weights(oi_unit *u)
 {
     bool *is_read = oi_arena_alloc(u->arena, u->tensors.n + 1);
@@ -337,7 +338,7 @@ static void drop_weights(oi_unit *u)
 typedef struct viewing {
     const oi_unit *u;
     uint32_t graph, tensor;
-    bool can; /* nothing but plain loads looks at it */
+    bool can; /* only plain loads access it */
 } viewing;
 
 static void refuse_mention(void *ctx, const oi_mention *m)
@@ -388,8 +389,8 @@ static bool can_view(const oi_unit *u, uint32_t tensor)
     return x.can;
 }
 
-/* A table of embeddings that is the output layer as well needs to be there only once: rows are
- * looked up in the order that the product wants. */
+/* A table of embeddings that is also the output layer is stored once: rows are looked up in the
+ * product's packed order. */
 static void find_views(oi_unit *u)
 {
     for (uint32_t p = 0; p < u->tensors.n; p++) {

@@ -1,22 +1,23 @@
-/* narrow16.c: integers of 32 bits that need only 16, for targets with vectors of them.
+/* narrow16.c: stores 32-bit integers in 16 bits where they fit, for targets with vectors of 16-bit
+ * elements.
  * needs:  kernels with all their instructions
- * keeps:  results: what becomes shorter is proved to fit
- * makes:  temporaries of 16 bits; products of 16 bits, and oi_snest.most: how large they get
+ * keeps:  results: every narrowed value is proved to fit
+ * makes:  16-bit temporaries; 16-bit products, and oi_snest.most, their largest magnitude
  *
- * Activations rounded to 8 bits are computed as i32, as the op says. In 16 bits a register holds
- * twice as many, their products are one instruction, and some of them can be added up before a sum
- * needs more (schedule.c). */
+ * Activations quantised to 8 bits are computed as i32, as the op says. In 16 bits a register holds
+ * twice as many, a product is one instruction, and several products can be summed before the sum
+ * needs 32 bits (schedule.c). */
 #include "synth/range.h"
 
 typedef struct shortening {
     oi_ranges ranges;
-    bool *is_short;      /* by tensor: 16 bits will do */
-    oi_range *stored;    /* by tensor: what stores put there */
-    bool *keeps_lengths; /* by tensor: there was one */
-    /* of the present nest, by old instruction: */
-    bool *is_half;   /* what stands for it has 16 bits */
-    uint32_t *whole; /* the same in 32, or OI_NO_ID: not made yet */
-    int64_t most;    /* of its products; 0: they are as they were */
+    bool *is_short;      /* by tensor: 16 bits suffice */
+    oi_range *stored;    /* by tensor: range of the stored values */
+    bool *keeps_lengths; /* by tensor: `stored` is known */
+    /* of the current nest, by old instruction: */
+    bool *is_half;   /* its replacement has 16 bits */
+    uint32_t *whole; /* the same value in 32 bits, or OI_NO_ID: not emitted yet */
+    int64_t most;    /* largest product; 0: products were not narrowed */
 } shortening;
 
 static bool fits(oi_range r)
@@ -42,7 +43,7 @@ static uint32_t look_at_store(oi_rewriting *r, uint32_t i, const oi_sop *op, oi_
     return oi_rewrite_put(r, moved);
 }
 
-/* What kernels hand over to each other, and nobody else sees. */
+/* A value that only kernels of the graph exchange. */
 static bool is_temporary(const oi_tensor *t)
 {
     return t->dtype == OI_I32 && (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_LOCAL) &&
@@ -88,7 +89,7 @@ static void find_short(shortening *x)
 
 /* -- products -- */
 
-/* Two factors, and nothing else. */
+/* Exactly two factors. */
 static bool is_short_product(const oi_rewriting *r, uint32_t i, const oi_sop *op)
 {
     uint32_t factors = 0;

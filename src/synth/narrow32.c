@@ -1,16 +1,16 @@
-/* narrow32.c: integers of 64 bits that need only 32.
+/* narrow32.c: computes 64-bit integers in 32 bits where they fit.
  * needs:  kernels with all their instructions
- * keeps:  results: what becomes narrower is proved to fit
+ * keeps:  results: every narrowed value is proved to fit
  * makes:  weights of half the size; casts from 32 bits
  *
- * Integer layers come back to 8 bits by a product of 64, a shift and a cast. The factors are known,
- * so is what the cast can meet. */
+ * Integer layers return to 8 bits by a 64-bit product, a shift and a cast. The factors are known,
+ * so the range of the cast's operand is known, too. */
 #include "synth/lower.h"
 #include "synth/range.h"
 
 typedef struct narrowing {
     oi_ranges ranges;
-    uint32_t *becomes; /* by tensor: the narrower one, or OI_NO_ID */
+    uint32_t *becomes; /* by tensor: its 32-bit copy, or OI_NO_ID */
 } narrowing;
 
 static bool is_narrow(oi_range r)
@@ -28,7 +28,7 @@ static void pack_narrow(const oi_packing *p, const void *const *in, void *out)
         to[i] = (int32_t)from[i];
 }
 
-/* The same numbers in 32 bits each. */
+/* Makes a 32-bit copy of the tensor. */
 static uint32_t narrower(narrowing *x, const oi_port *port)
 {
     const oi_tensor old = x->ranges.u->tensors.at[port->tensor];
@@ -48,7 +48,7 @@ static uint32_t narrower(narrowing *x, const oi_port *port)
     return made;
 }
 
-/* Loads are all that is done with it: whatever else mentions it wants it as it is. */
+/* Candidates are tensors that are only loaded: any other mention needs the original. */
 static void find_narrow(narrowing *x)
 {
     oi_unit *u = x->ranges.u;
@@ -56,7 +56,7 @@ static void find_narrow(narrowing *x)
     for (uint32_t i = 0; i < x->ranges.n; i++)
         if (u->tensors.at[i].dtype == OI_I64 && u->tensors.at[i].space == OI_SPACE_WEIGHTS &&
             loads[i] && loads[i] == mentions[i] && is_narrow(oi_range_of_tensor(&x->ranges, i)))
-            x->becomes[i] = i; /* itself, until it is made */
+            x->becomes[i] = i; /* itself, until the copy exists */
 }
 
 /* -- kernels -- */

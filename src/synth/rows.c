@@ -1,11 +1,11 @@
-/* rows.c: kernels that follow each other over the same rows become one: softmax and the norms read
- * a row, reduce it and write it while it is in the cache.
+/* rows.c: joins kernels over the same rows: softmax and the norms read a row, reduce it and write
+ * it while it is in cache.
  * needs:  fused kernels (fuse.c)
- * keeps:  results: every row is worked on in the same order as before
- * makes:  kernels whose first `n_shared` axes are looped over once; tensors local to such a loop
+ * keeps:  results: every row is processed in the same order as before
+ * makes:  kernels whose first `n_shared` axes are one loop; tensors local to that loop
  *
- * A product may only begin such a kernel: what it takes in is read as a whole. Its rows are then
- * those of what it makes, so the axis that says which one comes first. */
+ * A product can only be the first part of such a kernel, because it reads whole operands. The rows
+ * are those of its result, so the axis that selects a row comes first. */
 #include "device/cost.h"
 #include "synth/compose.h"
 
@@ -17,7 +17,7 @@ typedef struct joining {
 
 /* -- what may share a loop -- */
 
-#define PRODUCT_ROWS 16 /* fewer are not worth a loop that others must run along with */
+#define PRODUCT_ROWS 16 /* with fewer rows, a loop that serialises the others does not pay */
 
 static bool is_row_nest(const oi_snest *n)
 {
@@ -35,7 +35,7 @@ static bool is_row_kernel(const oi_skernel *k)
     return fits;
 }
 
-/* The dim of the tensor that runs along axis 0 alone, OI_NO_ID when there is none. */
+/* The dim of the tensor that axis 0 alone indexes, or OI_NO_ID. */
 static uint32_t row_dim(const oi_unit *u, const oi_skernel *k, const oi_snest *n, const oi_sop *op)
 {
     const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
@@ -51,8 +51,8 @@ static uint32_t row_dim(const oi_unit *u, const oi_skernel *k, const oi_snest *n
     return OI_NO_ID;
 }
 
-/* Whether the kernel touches the tensor only within the row of the present iteration; *dim is the
- * dim that says which row, the same everywhere. */
+/* Whether the kernel accesses the tensor only within the row of the current iteration; *dim is the
+ * row dim, the same in all accesses. */
 static bool stays_in_row(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t *dim)
 {
     for (size_t m = 0; m < k->nests.n; m++)
@@ -80,7 +80,7 @@ static bool mentions(const oi_skernel *k, uint32_t tensor, bool writes_only)
     return false;
 }
 
-/* Everything that one of the two writes and the other touches goes row by row. */
+/* Whether every tensor that one writes and the other accesses is accessed row by row. */
 static bool may_join(const joining *j, const oi_skernel *a, const oi_skernel *b)
 {
     bool linked = false;
@@ -101,7 +101,7 @@ static bool may_join(const joining *j, const oi_skernel *a, const oi_skernel *b)
 
 /* -- rows of a product -- */
 
-/* The first instruction of the list that goes to the tensor. */
+/* The first instruction of the list that accesses the tensor. */
 static const oi_sop *access_to(const oi_skernel *k, const oi_sops *ops, uint32_t tensor)
 {
     for (size_t i = 0; i < ops->n; i++)
@@ -110,8 +110,8 @@ static const oi_sop *access_to(const oi_skernel *k, const oi_sops *ops, uint32_t
     return NULL;
 }
 
-/* Of a product A and the one nest B that reads what it makes: the longest axis that both run along
- * comes first in both. */
+/* For a product A and the single nest B that reads its result: the longest axis that both have
+ * becomes the first in both. */
 static void align_rows(joining *j, oi_skernel *a, oi_skernel *b)
 {
     if (a->nests.n != 1 || b->nests.n != 1 || a->nests.at[0].kind != OI_NEST_CONTRACT)
@@ -177,7 +177,7 @@ static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
             *OI_PUSH(j->u->arena, &to->nodes) = from->nodes.at[i];
 }
 
-/* More than half of what is worth sharing is work for several threads. */
+/* Less work than half of what is worth several threads. */
 static bool is_small(const oi_unit *u, const oi_snest *n)
 {
     uint64_t all = 1;
@@ -187,7 +187,7 @@ static bool is_small(const oi_unit *u, const oi_snest *n)
            n->kind != OI_NEST_CONTRACT;
 }
 
-/* A reduction to one number and what is done with it, one after the other: the norm of one row. */
+/* A reduction to one number and its consumer, one after the other: the norm of a single row. */
 static bool is_one_row(const oi_unit *u, const oi_skernel *a, const oi_skernel *b)
 {
     bool fits = a->nests.n && b->nests.n == 1 && a->nests.at[0].kind == OI_NEST_REDUCE &&
@@ -223,9 +223,9 @@ static bool may_follow(const joining *j, const oi_skernel *a, const oi_skernel *
            (!most || a->nodes.n + b->nodes.n <= most) && is_one_row(j->u, a, b);
 }
 
-#define REACH 4 /* statements between two kernels that may still join */
+#define REACH 4 /* statements between two kernels that may still be joined */
 
-/* Joins a kernel near behind statement i to it. */
+/* Joins a kernel shortly after statement i to it. */
 static bool join_next(joining *j, oi_stmts *list, size_t i)
 {
     oi_skernel *a = &j->u->kernels.at[list->at[i].kernel];

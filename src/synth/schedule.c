@@ -1,16 +1,17 @@
-/* schedule.c: how the loops of a nest run.
- * needs:  kernels as they will be
+/* schedule.c: chooses the loop order of every nest.
+ * needs:  kernels in their final form
  * keeps:  kernels, their instructions
- * makes:  oi_snest.order: partial sums that fill vector registers, accumulators side by side;
- *         conditions that are asked before a sum is made; rows of long chains abreast
+ * makes:  oi_snest.order: partial sums that fill vector registers, register tiles; predicates that
+ *         are tested before a sum is computed; unroll-and-jam for rows of long chains
  *
- * Sums of floats regroup only in ways that are fixed here, so results do not depend on who runs
- * them. A product whose last reduced axis is contiguous in everything it reads is a dot product
- * with `lanes` partial sums where the target has vectors; one whose last output axis is contiguous
- * keeps a strip of accumulators and adds scaled rows. The order of a reduction is declared in the
- * op's row (oi_snest.lanes) and followed: its sums have the bits of the simulator. One exception:
- * declared partial sums along elements that do not follow each other run as a strip, unless the
- * program rounds floats to a few bits, which makes a last bit a large one. */
+ * Float sums are regrouped only by rules that are fixed here, so results do not depend on the
+ * number of threads. If the last reduced axis is contiguous in every operand, a product is a dot
+ * product with `lanes` partial sums, provided that the target has vectors. If the last output axis
+ * is contiguous, the product keeps a register tile of accumulators and adds scaled rows. An op's
+ * row may declare the order of its reduction (oi_snest.lanes); then the order is followed, and its
+ * sums have the simulator's bits. There is one exception: declared partial sums over elements that
+ * are not contiguous use a tile. It does not apply if the program rounds floats to a few bits,
+ * where a difference in the last bit may become a large one. */
 #include "synth/compose.h"
 
 #define LANES 16 /* two registers of eight floats */
@@ -18,7 +19,8 @@
 
 #define UNKNOWN INT64_MIN
 
-/* How far a load moves in memory when the axis takes a step; UNKNOWN: only the run knows. */
+/* Distance in memory between two steps of the axis for this load. UNKNOWN: known only at run time.
+ */
 static int64_t stride_of(const oi_unit *u, const oi_skernel *k, const oi_sop *op, uint32_t axis)
 {
     const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
@@ -41,8 +43,8 @@ static bool is_number(const oi_snest *n, uint32_t axis)
 
 /* -- elements that share a byte -- */
 
-/* How many elements of the load share a byte; 1 where that does not matter, 0 where the load's
- * place in its byte is not known from the last axis alone. */
+/* How many elements of the load share a byte. 1: it does not matter; 0: the place inside the byte
+ * does not follow from the last axis alone. */
 static int64_t shares_byte(const oi_unit *u, const oi_skernel *k, const oi_snest *n,
                            const oi_sop *op)
 {
@@ -60,8 +62,8 @@ static int64_t shares_byte(const oi_unit *u, const oi_skernel *k, const oi_snest
     return number.step[last] == 1 && number.base % each == 0 ? each : 0;
 }
 
-/* The last axis in groups of a byte's elements, which are then spelled one after the other: each
- * has its own fixed place in the byte, and loops over bytes vectorise. */
+/* Splits the last axis into groups of one byte's elements and unrolls a group. Then each element
+ * has a constant place in its byte, and loops over bytes vectorise. */
 static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     int64_t each = 1;
@@ -85,11 +87,11 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- sums -- */
 
-/* Which loops of a sum run through memory that lies side by side. */
+/* Which loops of a sum run through contiguous memory. */
 typedef struct strides {
-    bool along;    /* its last reduced axis, in all that it reads */
-    bool across;   /* its last output axis */
-    bool is_plain; /* no read hangs on data, and none leaves its tensor */
+    bool along;    /* the last reduced axis, in all operands */
+    bool across;   /* the last output axis */
+    bool is_plain; /* no load depends on data or is out of bounds */
 } strides;
 
 static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest *n, uint32_t out,
@@ -105,14 +107,15 @@ static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest 
         int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : -1;
         s.along &= along == 0 || along == each;
         s.across &= across == 0 || across == 1 || across == each ||
-                    (across == 2 && u->can.vectors); /* every second of two vectors is one */
+                    (across == 2 && u->can.vectors); /* stride 2: every second element of two
+                                                        vectors */
     }
     s.along &= s.is_plain;
     s.across &= s.is_plain && out > k->n_shared && n->axes[out - 1].extent >= 8;
     return s;
 }
 
-/* How many partial sums there are along the last axis, which is long enough. */
+/* The number of partial sums along the last axis, if it is long enough. */
 static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const strides *s)
 {
     if (n->lanes)
@@ -131,7 +134,7 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         out++;
     if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
         return;
-    if (loops <= out) /* all of the sum is spelled */
+    if (loops <= out) /* the whole sum is unrolled */
         return;
     const uint32_t last = loops - 1;
     const bool is_long = is_number(n, last) && n->axes[last].extent >= 2 * LANES;
@@ -144,10 +147,10 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         n->order.tile = n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
 }
 
-/* Products of 16 bits: as many of them are added up in that as surely fit. */
+/* 16-bit products: how many of them can be summed in 16 bits without overflow. */
 static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    if (!n->order.tile || !n->most || n->n_axes + 1 >= OI_NEST_AXES) /* a strip has axes */
+    if (!n->order.tile || !n->most || n->n_axes + 1 >= OI_NEST_AXES) /* a tile adds axes */
         return;
     const uint32_t last = n->n_axes - 1 - n->order.unrolls_last;
     const int64_t each = n->order.unrolls_last ? n->axes[n->n_axes - 1].extent : 1;
@@ -165,11 +168,9 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- maps -- */
 
-#define LONG                                                                            \
-    24 /* steps of an element, from which waiting for each takes longer than doing them \
-        */
+#define LONG 24 /* steps per element: from here on latency costs more than throughput */
 
-/* Rows of a map that are long chains run abreast, where vectors can be filled along a row. */
+/* Unroll-and-jam for rows of a map with long dependency chains, if a row fills vectors. */
 static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     bool can = n->kind == OI_NEST_MAP && !n->is_serial && !n->order.unrolls_last &&
@@ -195,16 +196,17 @@ static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
     }
     if (!can)
         return;
-    n->order.jam = OI_MAX_JAM * least / 32; /* narrow elements: a vector of them is several */
+    n->order.jam = OI_MAX_JAM * least / 32; /* narrow elements: one vector of them is several
+                                               registers */
     if (n->axes[last - 1].extent % n->order.jam != 0)
         n->order.jam = OI_MAX_JAM / 2;
 }
 
 /* -- sums that nobody looks at -- */
 
-#define LEAST_SAVED 16 /* elements of a sum that is worth asking for */
+#define LEAST_SAVED 16 /* shortest sum that is worth a test */
 
-/* By instruction of post: whether it hangs on the sum. */
+/* By instruction of post: whether it depends on the sum. */
 static void find_users(const oi_snest *n, bool *hangs)
 {
     const uint32_t base = (uint32_t)n->pre.n;
@@ -216,7 +218,7 @@ static void find_users(const oi_snest *n, bool *hangs)
     }
 }
 
-/* The one argument that hangs on the sum; OI_NO_ID: there is none, or more. */
+/* The only argument that depends on the sum; OI_NO_ID: none, or several. */
 static uint32_t next_user(const oi_snest *n, const oi_sop *op, const bool *hangs)
 {
     uint32_t found = OI_NO_ID;
@@ -230,8 +232,9 @@ static uint32_t next_user(const oi_snest *n, const oi_sop *op, const bool *hangs
     return found;
 }
 
-/* where(shown, sum, -inf), as masks do: what it asks comes first, and where the answer is no, the
- * sum is not made. From the store back to the sum, as long as it is the only way. */
+/* Predicates: for where(shown, sum, -inf), as masks use it, the condition is tested first, and the
+ * sum is computed only if it holds. Walks from the store back to the sum, as long as that is the
+ * only path. */
 static void ask_first(oi_unit *u, oi_snest *n)
 {
     bool *hangs = oi_arena_alloc(u->arena, n->post.n + 1);
@@ -270,7 +273,7 @@ static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     }
 }
 
-/* All that is ordered where an element is a lane of the device: what the op's row declares. */
+/* Targets with an invocation per element follow only the declared order. */
 static void follow_declared(oi_unit *u)
 {
     for (size_t k = 0; k < u->kernels.n; k++)

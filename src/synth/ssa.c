@@ -1,9 +1,9 @@
-/* ssa.c: one tensor per value. A variable that a list of statements writes several times gets a
- * tensor of its own for every value but the last, so that later passes see producers and readers.
- * So does the last where no list reads a value that another one left.
+/* ssa.c: gives every value its own tensor. If a list of statements writes a variable several times,
+ * each value but the last gets its own tensor, so that later passes see one producer per tensor.
+ * The last value gets one, too, unless some list reads a value that another list wrote.
  * needs:  statements as lowered
- * keeps:  order, kernels, what every tensor that outlives its list holds at the end
- * makes:  tensors with one writer; values that live shorter */
+ * keeps:  order, kernels, the final contents of every tensor that outlives its list
+ * makes:  tensors with one writer; shorter lifetimes */
 #include "synth/pass.h"
 
 #include <stdlib.h>
@@ -14,14 +14,14 @@ typedef struct renaming {
 
 /* -- references -- */
 
-/* Of a statement and of those inside it. */
+/* Visits the mentions of a statement and its body. */
 static void each_mention(oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *fn, void *ctx)
 {
     oi_stmt_mentions(u, graph, s, fn, ctx);
     oi_stmts_mentions(u, graph, &s->body, fn, ctx);
 }
 
-/* Where a list mentions a tensor, bodies included. */
+/* A statement that mentions a tensor, itself or in its body. */
 typedef struct sighting {
     uint32_t tensor, at;
     bool writes;
@@ -30,7 +30,7 @@ typedef struct sighting {
 typedef struct sightings {
     oi_unit *u;
     OI_VEC(sighting) all; /* by tensor, then by statement */
-    OI_VEC(size_t) calls; /* statements behind which a value may be seen or changed elsewhere */
+    OI_VEC(size_t) calls; /* statements after which other code may read or change a value */
     uint32_t at;
 } sightings;
 
@@ -66,7 +66,7 @@ static void find_sightings(uint32_t graph, const oi_stmts *list, sightings *x)
         qsort(x->all.at, x->all.n, sizeof *x->all.at, compare_sightings);
 }
 
-/* The first sighting of the tensor behind the statement. */
+/* The first mention of the tensor after the statement. */
 static size_t sighting_behind(const sightings *x, uint32_t tensor, size_t at)
 {
     size_t low = 0, high = x->all.n;
@@ -94,8 +94,8 @@ static bool has_call_between(const sightings *x, size_t first, size_t last)
     return low < x->calls.n && x->calls.at[low] < last;
 }
 
-/* Whether the kernel looks at the value that was there before; what it reads after it wrote all of
- * it (scatter with a reduction) is its own. */
+/* Whether the kernel reads the previous value. What it reads after it has written everything
+ * (scatter with a reduction) is its own value. */
 static bool reads_old(const oi_skernel *k, uint32_t tensor)
 {
     const oi_sops *ops;
@@ -106,8 +106,8 @@ static bool reads_old(const oi_skernel *k, uint32_t tensor)
     return oi_kernel_reads(k, tensor);
 }
 
-/* Whether the statement gives the tensor a whole new value; *reads when it also looks at the old.
- */
+/* Whether the statement replaces the whole value of the tensor; *reads if it also reads the
+ * previous one. */
 static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
 {
     *reads = false;
@@ -128,8 +128,7 @@ static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
     return writes;
 }
 
-/* Values that codes, attributes and branches read go by the variable, not by ports; so do lengths.
- */
+/* Codes, attributes and branches, and lengths, refer to the variable and not to a port. */
 static bool is_read_by_name(const oi_tensor *t)
 {
     return !t->var || t->rank == 0 || t->run_dims;
@@ -138,9 +137,9 @@ static bool is_read_by_name(const oi_tensor *t)
 /* -- values that stay in their list -- */
 
 typedef struct crossing {
-    uint32_t *written; /* by tensor: the list that wrote all of it last, counted from 1 */
-    uint32_t *values;  /* by tensor: how often it is written */
-    bool *crosses;     /* by tensor: some list may read what it did not write */
+    uint32_t *written; /* by tensor: the last list that wrote all of it, counted from 1 */
+    uint32_t *values;  /* by tensor: number of writes */
+    bool *crosses;     /* by tensor: some list may read a value that another list wrote */
     uint32_t list, n_lists;
 } crossing;
 
@@ -156,7 +155,7 @@ static void look_for_crossing(void *ctx, const oi_mention *m)
         x->crosses[m->tensor] |= x->written[m->tensor] != x->list;
 }
 
-/* Behind a call it is another list: the block may have written anything. */
+/* A call ends a list: the called block may have written anything. */
 static void cross_list(oi_unit *u, uint32_t graph, oi_stmts *list, crossing *x)
 {
     uint32_t own = ++x->n_lists;
@@ -171,7 +170,7 @@ static void cross_list(oi_unit *u, uint32_t graph, oi_stmts *list, crossing *x)
     }
 }
 
-/* By tensor: its last value is to keep its name, because lists share it or it is the only one. */
+/* By tensor: its last value keeps the tensor, because lists share it or it is the only one. */
 static const bool *find_crossing(oi_unit *u, uint32_t graph)
 {
     crossing x = {.written = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *x.written),
@@ -193,7 +192,7 @@ static void rename_port(void *ctx, const oi_mention *m)
         m->port->tensor = r->to;
 }
 
-/* The operands of the call that a kernel stands for. */
+/* Renames the operands of the call that a kernel implements. */
 static void rename_operands(oi_skernel *k, bool written, uint32_t from, uint32_t to)
 {
     const size_t n = !k->query ? 0 : written ? k->query->n_out : k->query->n_in;
@@ -211,8 +210,8 @@ static void rename_reads(oi_unit *u, oi_stmt *s, const renaming *r)
         rename_reads(u, &s->body.at[i], r);
 }
 
-/* A kernel that reads the old value and writes the new one in place gets a port for each: its loads
- * then go to `reads`, its stores to `writes`. */
+/* A kernel that updates a tensor in place gets a port for the old value and one for the new: its
+ * loads go to `reads`, its stores to `writes`. */
 static void split_ports(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t reads, uint32_t writes)
 {
     rename_operands(k, false, tensor, reads);
@@ -239,7 +238,7 @@ static void split_ports(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t rea
     }
 }
 
-/* Without reads there is only the writing port. */
+/* Without reads, only the writing port changes. */
 static void move_writes(oi_skernel *k, uint32_t tensor, uint32_t to)
 {
     rename_operands(k, true, tensor, to);
@@ -259,12 +258,11 @@ static uint32_t fresh_tensor(oi_unit *u, uint32_t graph, uint32_t of)
     return oi_unit_add_tensor(u, &t);
 }
 
-/* A value: a statement makes it, those up to `last` read it; that one, if there is one, replaces
- * it. */
+/* A value: statement `first` writes it, those up to `last` read it. `last` may also replace it. */
 typedef struct value {
     uint32_t tensor;
     size_t first, last;
-    size_t from, to; /* sightings behind the first, before the last */
+    size_t from, to; /* mentions after the first, before the last */
     bool last_reads, is_plain;
 } value;
 
@@ -273,7 +271,7 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, const sight
 {
     renaming r = {v->tensor, fresh_tensor(u, graph, v->tensor)};
     oi_stmt *w = &list->at[v->first];
-    if (w->kind == OI_STMT_KERNEL) { /* what it reads is an earlier value */
+    if (w->kind == OI_STMT_KERNEL) { /* it reads the previous value */
         oi_skernel *k = &u->kernels.at[w->kernel];
         if (reads_old(k, v->tensor))
             split_ports(u, k, v->tensor, v->tensor, r.to);
@@ -293,8 +291,8 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, const sight
         split_ports(u, &u->kernels.at[list->at[v->last].kernel], v->tensor, r.to, v->tensor);
 }
 
-/* Where the value that the statement gives the tensor ends, and whether something before hides a
- * use: branches, yields, inner writes. */
+/* The end of the value that the statement writes, and whether branches, yields or writes inside
+ * bodies may hide a use before it. */
 static value value_of(oi_unit *u, const oi_stmts *list, const sightings *x, size_t at,
                       uint32_t tensor)
 {
@@ -313,7 +311,7 @@ static value value_of(oi_unit *u, const oi_stmts *list, const sightings *x, size
     return v;
 }
 
-/* crosses: of the tensors that the graph began with. */
+/* crosses: by tensor that the graph had at the start. */
 static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list, const bool *crosses)
 {
     sightings x = {.u = u};

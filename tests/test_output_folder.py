@@ -53,6 +53,15 @@ def test_stale_files_go_and_others_stay(openinfer, tmp_path, graph):
     assert sorted([*listed, ".openinfer"]) == sorted(both)
 
 
+@pytest.mark.parametrize("option", ["-o=", "--output="])
+def test_a_folder_without_a_name_is_refused(openinfer, tmp_path, graph, option):
+    """As from `-o "$OUT"` where OUT is not set: the root of the file system was taken."""
+    before = sorted(os.listdir("/"))
+    words = ["-o", ""] if option == "-o=" else [option]
+    result = openinfer("synth", graph, *words, cwd=tmp_path, code=3)
+    assert "its name is empty" in result.stderr and sorted(os.listdir("/")) == before
+
+
 def test_missing_parents(openinfer, tmp_path, graph):
     openinfer("synth", graph, "-o", tmp_path / "a/b/c/")
     assert (tmp_path / "a/b/c/g.c").exists()

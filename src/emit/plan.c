@@ -405,6 +405,8 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
     w->dir = dir;
     w->diag = diag;
     p->unit.diag = diag;
+    if (!*dir) /* a script's variable that is not set; "" and a name would be a file of / */
+        return oi_diag_env(diag, "output folder", "its name is empty");
     OI_TRY(oi_weights_hash(&p->unit, &w->hash));
     OI_TRY(hash_graphs(w));
     OI_TRY(oi_device_to_json(p->unit.device, &w->device, diag));

@@ -33,13 +33,15 @@ def ordinary():
 
 
 def blocks():
-    """A chain of calls out of a loop, each block using the loop's index."""
-    n = LINES // 4
+    """Chains of calls out of a loop, as long as they may be, to a block that uses the loop's index."""
+    n, longest = LINES // 4, 990
     chain = "".join(
-        f"block b{i} {{\n    op add(y, y) >> y;\n    branch b{i + 1};\n    return;\n}}\n" for i in range(n)
+        f"block b{i} {{\n    op add(y, y) >> y;\n    branch b{n if i % longest == longest - 1 else i + 1};\n    return;\n}}\n"
+        for i in range(n)
     )
     last = f"block b{n} {{ op matmul(y, W[l]) >> y; return; }}\n"
-    return graph(["loop layers (l in 0..4) {", "branch b0;", "}"], more=chain + last)
+    calls = [f"branch b{i};" for i in range(0, n, longest)]
+    return graph(["loop layers (l in 0..4) {", *calls, "}"], more=chain + last)
 
 
 def lending():

@@ -150,6 +150,32 @@ static void order_calls(oi_checker *c)
         c->order = (oi_ids){.at = done, .n = n, .cap = n};
 }
 
+/* E037 too: later stages recurse over calls, and emitted programs call as deep. One message: what
+ * such a block calls is too deep as well. */
+static void call_depth(const oi_checker *c)
+{
+    uint32_t *depth = oi_arena_alloc(c->a, (c->g->blocks.n + 1) * sizeof *depth);
+    for (size_t i = 0; i < c->order.n && !oi_check_stop(c); i++) {
+        const oi_call_edges *calls = &c->blocks[c->order.at[i]].calls;
+        for (size_t k = 0; k < calls->n; k++) {
+            const oi_call_edge *e = &calls->at[k];
+            uint32_t now = depth[c->order.at[i]] + 1;
+            for (uint32_t loop = e->branch->parent; loop != OI_NO_ID;
+                 loop = c->g->nodes.at[loop].parent)
+                now++;
+            if (now > OI_MAX_CALL_DEPTH) {
+                oi_diag_error(c->d, oi_check_at(c, e->branch, e->branch->span), "E037",
+                              "block '%s' is called %u levels deep, at most %u are allowed",
+                              c->g->blocks.at[e->to].name.text, now, OI_MAX_CALL_DEPTH);
+                oi_diag_hint(c->d, "each block on the way and each loop around a branch counts");
+                return;
+            }
+            if (now > depth[e->to])
+                depth[e->to] = now;
+        }
+    }
+}
+
 /* -- what runs -- */
 
 static void reach(const oi_checker *c, oi_ids *work)
@@ -333,5 +359,6 @@ void oi_check_blocks(oi_checker *c)
         }
     }
     order_calls(c);
+    call_depth(c);
     dead_blocks(c);
 }

@@ -13,6 +13,7 @@
  * JSON is read to depth 256. */
 #define OI_MAX_EXPR_DEPTH 200u
 #define OI_MAX_LOOP_DEPTH 48u
+#define OI_MAX_CALL_DEPTH 1000u /* of blocks, and of loops around their calls */
 
 /* A name with its position. */
 typedef struct oi_name {

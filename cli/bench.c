@@ -12,7 +12,8 @@ static cli_list targets, without, size_list;
 static const char *skip[CLI_MAX_PASSES + 1];
 static cli_inputs inputs = {.are_steady = true};
 static cli_job job;
-static uint64_t steps = UINT64_MAX;   /* not said: 50, or what tuning takes */
+static uint64_t steps = UINT64_MAX; /* not said: 50, or what tuning takes */
+static uint64_t max_output;
 static uint64_t threads = UINT64_MAX; /* not said: as the device has it */
 static bool json, kernels;
 
@@ -26,6 +27,8 @@ static const cli_option options[] = {
     OPT_COUNT("steps", 0, "N", &steps, "how many steps to measure; default 50"),
     OPT_COUNT("threads", 0, "N", &threads,
               "of the programs and of the simulator; default: the device's cpu.threads, 1 for sim"),
+    OPT_SIZE("max-output", 0, "SIZE", &max_output,
+             "refuse to write a larger program; default: 64G, and never more than is free"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
     OPT_LIST("without", 0, "PASS", &without,
@@ -61,14 +64,16 @@ static row summarise(const char *name, double *times)
 
 static oi_verify_options wanted(void)
 {
-    return (oi_verify_options){
-        .synth = {.sizes = job.sizes.at, .n_sizes = job.sizes.n, .skip = skip},
-        .steps = steps,
-        .sim_threads = threads == UINT64_MAX ? 0 : (uint32_t)threads,
-        .fill = cli_inputs_fill,
-        .fill_ctx = &inputs,
-        .cc = cc,
-        .flags = flags};
+    return (oi_verify_options){.synth = {.sizes = job.sizes.at,
+                                         .n_sizes = job.sizes.n,
+                                         .max_output = max_output,
+                                         .skip = skip},
+                               .steps = steps,
+                               .sim_threads = threads == UINT64_MAX ? 0 : (uint32_t)threads,
+                               .fill = cli_inputs_fill,
+                               .fill_ctx = &inputs,
+                               .cc = cc,
+                               .flags = flags};
 }
 
 static oi_status load_device(const char *target, oi_device **out)

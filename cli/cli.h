@@ -246,7 +246,7 @@ typedef struct cli_session {
     const char *model_path, *device, *target;
     cli_list sets, sizes;
     cli_sizes given; /* what sizes say */
-    uint64_t threads, memory_limit;
+    uint64_t threads, memory_limit, max_nodes;
     bool strict, deterministic;
     oi_sim_options options; /* set trace and timer before opening */
     oi_graph *graph;
@@ -273,6 +273,8 @@ typedef struct cli_session {
         OPT_COUNT("threads", 0, "N", &(s).threads, "worker threads; results do not depend on it"), \
         OPT_SIZE("memory-limit", 0, "SIZE", &(s).memory_limit,                                     \
                  "most bytes of model tensors resident at once, e.g. 64M"),                        \
+        OPT_COUNT("max-nodes", 0, "N", &(s).max_nodes,                                             \
+                  "fail when more nodes than this would run, over all steps; default: no limit"),  \
         OPT_FLAG("deterministic", 0, &(s).deterministic,                                           \
                  "derive the node uuids and write times as 0, so that traces repeat"),             \
         OPT_FLAG("strict", 0, &(s).strict,                                                         \

@@ -27,6 +27,7 @@ static oi_status make_sim(cli_session *s)
     s->options.n_sizes = s->given.n;
     s->options.strict = s->strict;
     s->options.memory_limit = s->memory_limit;
+    s->options.max_nodes = s->max_nodes;
     s->options.threads = (uint32_t)s->threads;
     s->options.parallel_consumers = s->threads > 1;
     status = oi_sim_new(s->model, s->graph, &s->options, &s->sim, s->diag);

@@ -5,6 +5,7 @@
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after, *host_lang;
 static cli_list without, size_list;
+static uint64_t max_output;
 static bool certify, per_node, partition_all, device_only, host_only, force, as_json;
 
 static const cli_option options[] = {
@@ -22,6 +23,8 @@ static const cli_option options[] = {
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_FLAG("partition-all", 0, &partition_all, "threads share every kernel, however small"),
     OPT_FLAG("force", 0, &force, "replace files in DIR that are of no earlier run"),
+    OPT_SIZE("max-output", 0, "SIZE", &max_output,
+             "refuse to write a larger program; default: 64G, and never more than is free"),
     OPT_FLAG("device-only", 0, &device_only,
              "only what runs on the device itself: the shaders of a Vulkan device"),
     OPT_FLAG("host-only", 0, &host_only,
@@ -111,6 +114,7 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                           .per_node = per_node,
                           .partition_all = partition_all,
                           .overwrite = force,
+                          .max_output = max_output,
                           .skip = skip,
                           .dump_after = dump_after,
                           .weights = !weights                        ? OI_EMBED_AUTO

@@ -7,7 +7,7 @@ static const char *model_path, *target, *keep, *cc, *flags;
 static cli_list without, size_list;
 static cli_inputs inputs;
 static cli_job job;
-static uint64_t steps = 8;
+static uint64_t steps = 8, max_output;
 static bool per_node, in_turn, partition_all, as_json;
 
 static const cli_option options[] = {
@@ -23,6 +23,8 @@ static const cli_option options[] = {
              "several graphs: all in turn, N steps each; else each once, then the last"),
     OPT_LIST("without", 0, "PASS", &without,
              "leave a pass of the synthesizer out; results stay the same"),
+    OPT_SIZE("max-output", 0, "SIZE", &max_output,
+             "refuse to write a larger program; default: 64G, and never more than is free"),
     OPT_TEXT("keep", 0, "DIR", &keep, "keep the program in this folder"),
     OPT_TEXT("cc", 0, "COMPILER", &cc, "build with this compiler; default: the target's"),
     OPT_TEXT("cflags", 0, "FLAGS", &flags, "its flags, instead of the optimising ones"),
@@ -41,6 +43,7 @@ static oi_status compare(cli_args args, oi_verify_report **report)
                                      .n_sizes = job.sizes.n,
                                      .per_node = per_node,
                                      .partition_all = partition_all,
+                                     .max_output = max_output,
                                      .skip = skip},
                            .steps = steps,
                            .in_turn = in_turn,

@@ -43,7 +43,8 @@ class _Options(ctypes.Structure):
     _fields_ = [("device", ctypes.c_int), ("strict", ctypes.c_bool), ("trace", ctypes.c_bool),
                 ("trace_values", ctypes.c_bool), ("timer", ctypes.c_bool), ("threads", ctypes.c_uint32),
                 ("parallel_consumers", ctypes.c_bool), ("memory_limit", ctypes.c_uint64),
-                ("sizes", ctypes.POINTER(_Size)), ("n_sizes", ctypes.c_size_t), ("precision", ctypes.c_int)]
+                ("sizes", ctypes.POINTER(_Size)), ("n_sizes", ctypes.c_size_t), ("precision", ctypes.c_int),
+                ("max_nodes", ctypes.c_uint64)]
 
 
 class _Stats(ctypes.Structure):

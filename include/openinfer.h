@@ -617,6 +617,9 @@ typedef struct oi_sim_options {
      * know act="bf16" are computed so where their first input is f32 and has 16 rows or more; OI_NONE
      * and others: as written */
     oi_dtype precision;
+    /* Nodes that an executor may run, over all its steps; 0 = no limit. The one after that fails
+     * its step with E063: for graphs that nobody vouches for */
+    uint64_t max_nodes;
 } oi_sim_options;
 
 /* Checks the graph against the model first. model may be NULL for a graph that needs none, options
@@ -1097,6 +1100,7 @@ typedef struct oi_synth_options {
     const char *const *skip; /* passes that are left out, NULL-ended; NULL: none */
     const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */
     bool overwrite;          /* also files that are of no earlier run: oi_plan_emit */
+    uint64_t max_output;     /* oi_plan_emit refuses a program of more bytes, E064; 0: 64 GiB */
 } oi_synth_options;
 
 /* One program of one or more graphs that share their persistent variables, for one device. The

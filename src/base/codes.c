@@ -99,7 +99,9 @@ static const oi_explained codes[] = {
      "volatile { x: f32; }\nblock entry { yield x; await x; branch c; return; }\n"
      "block c { await x; op neg(x) >> x; yield x; }",
      CHECK, ""},
-    {"E037", "blocks that call each other in a circle", "There is no recursion.",
+    {"E037", "blocks that call each other in a circle, or too deep",
+     "There is no recursion. A block may be called from a block that is called, and so on, 1000 "
+     "levels deep; a loop around a branch is a level too.",
      "block entry { branch a; return; }\nblock a { branch b; return; }\nblock b { branch a; "
      "return; "
      "}",
@@ -179,6 +181,18 @@ static const oi_explained codes[] = {
      "(@fixed or @cap), and everything must fit the device's memory.",
      "dynamic { x: f32[4]; }\npersistent { T(i): f32[4] @table; n: i32; }\n"
      "block entry { cache.write x >> T[n]; cache.increment n; return; }",
+     SYNTH, ""},
+    {"E063", "a run that executes more nodes than allowed",
+     "--max-nodes bounds how many nodes a run may execute, over all steps and all rounds of loops. "
+     "The step that would execute more fails and changes nothing.",
+     "volatile { x: f32; }\n"
+     "block entry { loop l (i in 0..1000000000) { op exp(x) >> x; } return x; }",
+     RUN " --max-nodes 1000", ""},
+    {"E064", "a program that takes more bytes than allowed",
+     "--max-output bounds the files of a synthesized program (64G unless it is given). Weights "
+     "take the most: constants that @init fills have their full size there.",
+     "constant { w: f32[250000000000] @init(1.5); }\ndynamic { i: i64[1]; }\n"
+     "block entry { assign y: f32[1]; op gather(w, i, axis=0) >> y; return y; }",
      SYNTH, ""},
     {"E070", "a lent variable is used", "Between yield and await entry leaves it alone.",
      "volatile { x: f32; y: f32; }\nblock entry { yield x; op neg(x) >> y; await x; return; }\n"

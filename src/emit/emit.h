@@ -202,6 +202,12 @@ void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *ou
 
 void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
 
+/* -- room.c: how much a program may write -- */
+
+uint64_t oi_room_weights(const oi_unit *u); /* bytes of the file of the weights, at most */
+/* E064 when bytes are more than `most` (0: 64 GiB), a failure when the file system has less. */
+oi_status oi_room_check(oi_unit *u, const char *dir, uint64_t bytes, uint64_t most);
+
 /* -- weights.c -- */
 
 #define OI_WEIGHTS_VERSION 1u /* of the format */

@@ -17,6 +17,7 @@ struct oi_plan {
     oi_program **programs;
     size_t n_programs;
     bool overwrites;
+    uint64_t max_output;
 };
 
 void oi_plan_free(oi_plan *p)
@@ -204,6 +205,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .skip = o->skip,
                             .dump_after = o->dump_after};
         p->overwrites = o->overwrite;
+        p->max_output = o->max_output;
         oi_unit_begin(&p->unit);
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }
@@ -238,6 +240,7 @@ typedef struct writing {
     char *old;      /* names of the files of an earlier run; NULL: there was none */
     oi_buf names;   /* of the files of this one */
     oi_diag *diag;
+    oi_status status; /* of find_room */
 } writing;
 
 static void add_text(writing *w, const char *name, oi_buf *text)
@@ -399,6 +402,25 @@ static oi_status hash_graphs(writing *w)
     return OI_OK;
 }
 
+static void check_room(void *ctx)
+{
+    writing *w = ctx;
+    uint64_t bytes = has_weights(w) ? oi_room_weights(&w->plan->unit) : 0;
+    for (size_t i = 0; i < w->files.n; i++)
+        if (__builtin_add_overflow(bytes, w->files.at[i].size, &bytes))
+            bytes = UINT64_MAX;
+    w->status = oi_room_check(&w->plan->unit, w->dir, bytes, w->plan->max_output);
+}
+
+/* Asked twice: before the weights are read for their hash, which takes as long as writing them, and
+ * when all texts are known. */
+static oi_status find_room(writing *w)
+{
+    return oi_arena_guard(w->plan->unit.arena, check_room, w) == OI_OK
+               ? w->status
+               : oi_diag_env(w->diag, w->dir, "out of memory");
+}
+
 static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
 {
     w->plan = p;
@@ -407,12 +429,15 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
     p->unit.diag = diag;
     if (!*dir) /* a script's variable that is not set; "" and a name would be a file of / */
         return oi_diag_env(diag, "output folder", "its name is empty");
+    OI_TRY(find_room(w));
     OI_TRY(oi_weights_hash(&p->unit, &w->hash));
     OI_TRY(hash_graphs(w));
     OI_TRY(oi_device_to_json(p->unit.device, &w->device, diag));
     oi_status status = oi_arena_guard(p->unit.arena, spell, w) == OI_OK
                            ? p->unit.status
                            : oi_diag_env(diag, dir, "out of memory");
+    if (status == OI_OK)
+        status = find_room(w);
     for (size_t i = 0; status == OI_OK && i < w->files.n; i++)
         oi_buf_printf(&w->names, "%s\n", w->files.at[i].name);
     if (status == OI_OK && has_weights(w))

@@ -203,11 +203,30 @@ static void test_large_unsigned(void **state)
     rig_close(&r);
 }
 
+/* The budget ends a step like any other failure: nothing persistent changes, and it stays spent. */
+static void test_budget(void **state)
+{
+    (void)state;
+    rig r;
+    rig_open(&r, NULL,
+             "persistent { n: i32; }\nblock entry {\n"
+             "  cache.increment n;\n  assign v: i32; cache.read n >> v; return v; }",
+             &(oi_sim_options){.max_nodes = 6});
+    rig_step(&r);
+    rig_refuse(&r, "E063", 4);
+    rig_refuse(&r, "E063", 3);
+    oi_view v;
+    assert_int_equal(oi_fetch(r.exec, "n", &v, r.diag), OI_OK);
+    assert_int_equal(*(const int32_t *)v.data, 1);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_large_unsigned),
+        cmocka_unit_test(test_budget),
         cmocka_unit_test(test_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

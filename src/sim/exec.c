@@ -185,6 +185,16 @@ static oi_status run_node(oi_ctx *c, const oi_pnode *n, bool *suspended)
     }
 }
 
+/* The budget of a graph that nobody vouches for. Consumers on threads of their own share it. */
+static oi_status count_node(oi_ctx *c, const oi_pnode *n)
+{
+    const uint64_t most = c->exec->sim->options.max_nodes;
+    if (most == 0 || atomic_fetch_add(&c->exec->n_nodes, 1) < most)
+        return OI_OK;
+    return oi_ctx_fail(c, n->source->span, "E063", "the run would execute more than %llu node%s",
+                       (unsigned long long)most, most == 1 ? "" : "s");
+}
+
 oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
 {
     const oi_pnode *n = next_node(c);
@@ -198,12 +208,16 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
     bool timed = o->timer;
     uint64_t start = timed ? oi_now_ns() : 0;
     c->node = n;
-    oi_status status = run_node(c, n, &suspended);
+    oi_status status = count_node(c, n);
+    if (status == OI_OK)
+        status = run_node(c, n, &suspended);
     if (c->n_pins)
         oi_mem_release(c);
     if (status != OI_OK)
         return status;
     if (suspended) { /* it will be this node's turn again */
+        if (o->max_nodes)
+            atomic_fetch_sub(&c->exec->n_nodes, 1);
         c->frames[c->n_frames - 1].at--;
         return OI_OK;
     }

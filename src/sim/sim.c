@@ -238,6 +238,7 @@ oi_status oi_exec_new_shared(oi_sim *s, oi_exec *beside, oi_exec **out, oi_diag 
     e->sim = s;
     atomic_fetch_add(&s->users, 1);
     e->epoch = 1;
+    atomic_init(&e->n_nodes, 0);
     e->start_ns = oi_now_ns();
     pthread_mutex_init(&e->trace_lock, NULL);
     pthread_mutex_init(&e->lock, NULL);

@@ -309,15 +309,16 @@ struct oi_exec {
     oi_sim *sim;
     oi_group *group;
     oi_ctx *entry;
-    oi_ctx **consumers;   /* in declaration order */
-    oi_state **states;    /* by variable; NULL for others */
-    uint64_t *rounds;     /* by variable: how often it was lent */
-    uint64_t *lent_at;    /* by variable: entry's order when it was lent last */
-    bool has_lent;        /* something was lent in this step */
-    bool is_parallel;     /* consumers have threads in this step */
-    pthread_mutex_t lock; /* in parallel: what is lent, and who waits for it */
-    uint64_t epoch;       /* of the current or last step; 1 before the first */
-    uint64_t n_steps;     /* finished */
+    oi_ctx **consumers;           /* in declaration order */
+    oi_state **states;            /* by variable; NULL for others */
+    uint64_t *rounds;             /* by variable: how often it was lent */
+    uint64_t *lent_at;            /* by variable: entry's order when it was lent last */
+    bool has_lent;                /* something was lent in this step */
+    bool is_parallel;             /* consumers have threads in this step */
+    pthread_mutex_t lock;         /* in parallel: what is lent, and who waits for it */
+    uint64_t epoch;               /* of the current or last step; 1 before the first */
+    uint64_t n_steps;             /* finished */
+    atomic_uint_fast64_t n_nodes; /* begun, when options.max_nodes counts them */
     bool in_step;
     bool at_end;     /* oi_next has run the last node, the next call says so */
     oi_ctx *running; /* whose node ran last, while in a step */

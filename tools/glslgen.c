@@ -6,13 +6,13 @@
  * The meaning of a helper is written once, in C. This reads the small part of C that the helpers
  * keep to (no pointers, no memory) and spells what GLSL does not do by itself: conversions, types
  * of literals, truths that are not numbers. Items that leave that part are left out, unless
- * OWN.glsl has them; a shader that would need one is refused when it is printed (src/emit/glsl).
+ * OWN.glsl has them; a shader that would need one is refused when it is printed (src/emit/vulkan).
  *
  * Positions are ints in a shader, so helpers about positions are taken for 32 bits; conversions
  * from 64-bit integers also get a 32-bit form, for devices that have no others. */
 #include "glslgen.h"
 
-#include "../src/emit/glsl/words.h"
+#include "../src/emit/vulkan/words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -545,9 +545,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: glslgen OUT.c OWN.glsl < scalar.h after the preprocessor\n");
         return 2;
     }
-    fputs("/* generated from src/kernel/scalar.h and src/emit/glsl/own.glsl by tools/glslgen.c, do "
-          "not edit */\n#include \"emit/glsl/glsl.h\"\n\nconst oi_helper oi_glsl_helpers[] = {\n",
-          out);
+    fputs(
+        "/* generated from src/kernel/scalar.h and src/emit/vulkan/own.glsl by tools/glslgen.c, do "
+        "not edit */\n#include \"emit/vulkan/glsl.h\"\n\nconst oi_helper oi_glsl_helpers[] = {\n",
+        out);
     own_items(&x, out, own);
     translate_all(&x, out, source);
     fputs("    {NULL, NULL, NULL},\n};\n", out);

@@ -22,8 +22,6 @@ struct oi_emitted {
 /* The file takes over the text. */
 void oi_emit_file(oi_unit *u, oi_emitted *files, const char *name, oi_buf *text);
 
-extern const oi_target oi_target_c, oi_target_vulkan, oi_target_null;
-
 /* -- out.c: text with indentation -- */
 
 typedef struct oi_out {

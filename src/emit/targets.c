@@ -1,7 +1,19 @@
-/* targets.c: the targets there are. A new one is a folder beside this file and a line here. */
+/* targets.c: the targets there are. A new one is a folder beside this file and a line in this list.
+ */
 #include "emit/emit.h"
 
-const oi_target *const oi_targets[] = {&oi_target_c, &oi_target_vulkan, &oi_target_null, NULL};
+/* The folder NAME defines oi_target_NAME. */
+#define TARGETS(X) \
+    X(c)           \
+    X(vulkan)      \
+    X(null)
+
+#define DECLARE(name) extern const oi_target oi_target_##name;
+#define ADDRESS(name) &oi_target_##name,
+
+TARGETS(DECLARE)
+
+const oi_target *const oi_targets[] = {TARGETS(ADDRESS) NULL};
 
 const oi_target *oi_target_of(const oi_device_info *device)
 {

@@ -6,7 +6,7 @@
  * matters is one invocation. Tensors are storage buffers bound at their port's number, numbers that
  * the run knows are push constants, and a failure is the greatest E-number that any invocation put
  * into one word behind the ports. */
-#include "emit/glsl/glsl.h"
+#include "emit/vulkan/glsl.h"
 #include "emit/nest.h"
 
 #include <inttypes.h>

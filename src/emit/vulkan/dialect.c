@@ -4,7 +4,7 @@
  * ints and uints that are cut back after every step that may leave their range, so no shader needs
  * more than int64 and fp64 of a device, and those only when a tensor is that wide. Truths are bool.
  */
-#include "emit/glsl/glsl.h"
+#include "emit/vulkan/glsl.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* target.c: what compute shaders can do: one kernel after the other, each invocation an element. */
 #include "device/cost.h"
-#include "emit/glsl/glsl.h"
+#include "emit/vulkan/glsl.h"
 
 static bool takes(const oi_device_info *d)
 {

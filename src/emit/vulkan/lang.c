@@ -4,9 +4,9 @@
  * packed types always, elements share words of 32 bits, least significant first as on every device
  * that Vulkan runs on. Invocations that write neighbours then change one word: each clears and sets
  * its own bits atomically, so that none is lost. */
-#include "emit/glsl/glsl.h"
+#include "emit/vulkan/glsl.h"
 
-#include "emit/glsl/words.h"
+#include "emit/vulkan/words.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -16,6 +16,8 @@ typedef struct chat_why {
 } chat_why;
 /* Writes the reason and returns false. */
 bool chat_fail(chat_why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether all that was printed could be written. */
+bool chat_flush(chat_why *why);
 
 /* A list that grows; `failed` is set, and nothing more is added, when memory is out. */
 typedef struct chat_bytes {

@@ -1,6 +1,7 @@
 /* main.c: oi-chat, a conversation with a language model in the terminal. */
 #include "chat.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
@@ -14,5 +15,11 @@ int main(int argc, char **argv)
         code = chat_talk(&options);
     }
     chat_tokens_free(&options.tokens);
+    chat_why why;
+    if (!chat_flush(&why)) {
+        if (code == 0)
+            fprintf(stderr, "oi-chat: %s\n", why.text);
+        code = OI_ERR_ENV;
+    }
     return code;
 }

@@ -98,7 +98,7 @@ static bool plain(talk *t, const char *prompt, chat_tokens *out)
 /* -- answers -- */
 
 /* Prints whole characters and keeps the beginning of an unfinished one. */
-static void print_text(chat_bytes *pending, bool at_end)
+static bool print_text(chat_bytes *pending, bool at_end, chat_why *why)
 {
     size_t whole = at_end ? pending->n : chat_utf8_whole(pending->at, pending->n);
     for (size_t at = 0, size; at < whole; at += size) {
@@ -106,10 +106,10 @@ static void print_text(chat_bytes *pending, bool at_end)
         uint32_t c = chat_utf8_next(pending->at + at, whole - at, &size);
         fwrite(text, 1, chat_utf8_put(c, text), stdout);
     }
-    fflush(stdout);
     if (whole) /* nothing yet may also be nowhere */
         memmove(pending->at, pending->at + whole, pending->n - whole);
     pending->n -= whole;
+    return chat_flush(why);
 }
 
 /* Reads what of `tokens` the model has not seen; it must begin with what it has. */
@@ -152,16 +152,16 @@ static bool say(talk *t, const float *logits, chat_tokens *said, chat_bytes *tex
         if (!o->print_tokens) {
             chat_decode(t->vocab, token, o->ignore_end, &pending);
             chat_decode(t->vocab, token, o->ignore_end, text);
-            print_text(&pending, false);
+            ok = print_text(&pending, false, &t->why);
         }
-        if (said->n == o->count || chat_engine_room(t->engine) == 0)
+        if (!ok || said->n == o->count || chat_engine_room(t->engine) == 0)
             break;
         ok = chat_engine_feed(t->engine, &token, 1, &logits, &t->why);
         chat_tokens_add(&t->seen, token);
     }
     p->n_said = said->n;
     p->said_s = now() - start;
-    print_text(&pending, true);
+    ok = ok && print_text(&pending, true, &t->why);
     bool failed = said->failed || pending.failed || text->failed || t->seen.failed;
     chat_bytes_free(&pending);
     return ok && (!failed || chat_fail(&t->why, "out of memory"));
@@ -192,8 +192,8 @@ static bool answer(talk *t, const chat_tokens *tokens, chat_bytes *text)
             print_tokens(said.at, said.n);
         else
             putchar('\n');
-        fflush(stdout);
         print_pace(t, &p);
+        ok = chat_flush(&t->why);
     }
     chat_tokens_free(&said);
     return ok;

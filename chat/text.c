@@ -1,7 +1,9 @@
 /* text.c: lists that grow, and reasons. */
 #include "chat.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 bool chat_fail(chat_why *why, const char *format, ...)
 {
@@ -10,6 +12,15 @@ bool chat_fail(chat_why *why, const char *format, ...)
     vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
     return false;
+}
+
+bool chat_flush(chat_why *why)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    return chat_fail(why, "cannot write standard output%s%s", errno ? ": " : "",
+                     errno ? strerror(errno) : "");
 }
 
 /* Room for n more items of `size` bytes behind *count; false when memory is out. */

@@ -614,6 +614,22 @@ def test_what_can_go_wrong_with_a_folder(toy, tmp_path):
     assert "decode.oi" in chat(tmp_path, "--prompt", "a", code=1).stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("words, stdin", [
+    (("--tokens", "1,2,3", "--print-tokens", "--count", 5), ""),
+    (("--prompt", "a", "--count", 1000000), ""),  # it stops at the first token
+    (("--count", 1000000), "hello\n" * 100),
+    (("--prompt", "a", "--tokenize"), ""),
+    (("--help",), ""),
+])  # fmt: skip
+def test_output_that_cannot_be_written(folder, words, stdin):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run([CHAT, "--model", folder, "--engine", "sim", "--quiet", *map(str, words)], input=stdin, stdout=full,
+                             stderr=subprocess.PIPE, text=True, timeout=20)  # fmt: skip
+    assert run.returncode == 3
+    assert run.stderr == "oi-chat: cannot write standard output: No space left on device\n"
+
+
 def test_help_names_every_option():
     run = subprocess.run([CHAT, "--help"], capture_output=True, text=True)
     assert run.returncode == 0

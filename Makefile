@@ -11,7 +11,7 @@ PYTHON = $$(ls build/venv/bin/python 2>/dev/null || echo python3)
 # openinfer.h and commands.h are tables that people lay out
 C_FILES = $(shell find src cli chat tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
 
-.PHONY: all demo demo-llm models models-test test test-long bench fuzz synthfuzz coverage sanitize install setup format format-check clean help
+.PHONY: all demo onnx-test demo-llm models models-test test test-long bench fuzz synthfuzz coverage sanitize install setup format format-check clean help
 
 all: ## build build/bin/openinfer and the libraries
 	@tools/build.sh default
@@ -86,6 +86,11 @@ format-check: ## fail when a C file is not laid out as .clang-format says
 
 clean: ## remove everything that was built, the Python environment included
 	@rm -rf build build-*
+
+onnx-test: ## import every node test of the onnx package and simulate it (WORDS: parts of names)
+	@tools/setup.sh test
+	@tools/build.sh default
+	@PYTHONPATH=python/src OPENINFER_BUILD=$(CURDIR)/build $(PYTHON) tests/onnx_nodes/backend.py $(WORDS)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

@@ -12,6 +12,7 @@ from typing import List, Optional
 COMMANDS = {
     "verify": ("verify_oinf", "validate a package and print what it holds"),
     "convert": ("convert", "write the weights of other formats as one package"),
+    "import": ("importer", "turn an ONNX model into a package and a graph text"),
     "from-dataclass": ("dataclass_to_oinf", "write a dataclass instance as a package"),
 }
 ALIASES = {module: name for name, (module, _) in COMMANDS.items()}

@@ -13,7 +13,7 @@ import io
 import mmap
 import os
 import stat
-from typing import Union
+from typing import BinaryIO, Union
 
 from .types import BytesLike, OinfError
 
@@ -55,6 +55,10 @@ class FileSource(Source):
         self.name = os.fspath(path)
         self._file = open_regular(path)
         self.size = os.fstat(self._file.fileno()).st_size
+
+    @property
+    def file(self) -> BinaryIO:
+        return self._file
 
     def read(self, offset: int, nbytes: int) -> BytesLike:
         parts = []

@@ -314,7 +314,7 @@ class _Reader:
         if location not in self.folders:
             if len(self.folders) >= 64:
                 raise self.error("data in more than 64 other files", at)
-            self.folders[location] = _open_inside(self.source.name, location, lambda reason: self.error(f"{what}: {reason}", at))
+            self.folders[location] = open_inside(self.source.name, location, lambda reason: self.error(f"{what}: {reason}", at))
         return self.folders[location]
 
     def check_outside(self) -> None:
@@ -322,7 +322,7 @@ class _Reader:
             check_ranges([t for t in self.tensors if self.outside.get(t.name) == location], self.source.name)
 
 
-def _open_inside(model: str, location: str, error: Callable[[str], OinfError]) -> FileSource:
+def open_inside(model: str, location: str, error: Callable[[str], OinfError]) -> FileSource:
     """A plain file below the model's folder, whatever links say."""
     named = f"external data {shown(location)!r}"
     parts = location.split("/")

@@ -7,8 +7,8 @@ static const char *model_path, *target, *keep, *cc, *flags;
 static cli_list without, size_list;
 static cli_inputs inputs;
 static cli_job job;
-static uint64_t steps = 8, max_output;
-static bool per_node, in_turn, partition_all, as_json;
+static uint64_t steps = 8, node_seconds = 60, max_output;
+static bool per_node, no_per_node, in_turn, partition_all, as_json;
 
 static const cli_option options[] = {
     OPT_MODEL(&model_path),
@@ -17,7 +17,11 @@ static const cli_option options[] = {
     OPT_LIST("set", 0, "NAME=VALUE", &inputs.sets,
              "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),
     OPT_COUNT("steps", 0, "N", &steps, "how many steps; default 8"),
-    OPT_FLAG("per-node", 0, &per_node, "judge every node, each on the simulator's inputs"),
+    OPT_FLAG("per-node", 0, &per_node,
+             "judge every node, each on the simulator's inputs, and only that"),
+    OPT_FLAG("no-per-node", 0, &no_per_node,
+             "only the whole program; default: then every node where that does not take long"),
+    OPT_COUNT("node-seconds", 0, "N", &node_seconds, "what is not long, as estimated; default 60"),
     OPT_FLAG("partition-all", 0, &partition_all, "threads share every kernel, however small"),
     OPT_FLAG("in-turn", 0, &in_turn,
              "several graphs: all in turn, N steps each; else each once, then the last"),
@@ -45,6 +49,7 @@ static oi_status compare(cli_args args, oi_verify_report **report)
                                      .partition_all = partition_all,
                                      .max_output = max_output,
                                      .skip = skip},
+                           .node_seconds = no_per_node ? 0 : (double)node_seconds,
                            .steps = steps,
                            .in_turn = in_turn,
                            .fill = cli_inputs_fill,
@@ -81,31 +86,50 @@ static void show_lowered(const oi_verify_report *report)
     putchar('\n');
 }
 
+/* Nodes that nobody has judged do not go without saying. */
+static void show_nodes(const oi_verify_report *report)
+{
+    double seconds;
+    const char *why;
+    if (oi_verify_nodes(report, &seconds, &why) || no_per_node || *oi_verify_failure(report))
+        return;
+    if (*why)
+        printf("node by node: left out, the device cannot: %s\n", why);
+    else
+        printf("node by node: left out, it would take about %.0f s; --per-node does it\n", seconds);
+}
+
+static void show_row(const oi_verify_row *r, const char *name)
+{
+    printf("%-8s %-28s %-5s %8llu  ", r->what, name, oi_dtype_name(r->dtype),
+           (unsigned long long)r->n_compared);
+    if (r->worst == 0 && r->agrees) {
+        puts("0");
+        return;
+    }
+    printf("%-10.3g %-10.3g %-10.3g step %llu, element %llu%s\n", r->worst, r->relative, r->allowed,
+           (unsigned long long)r->step, (unsigned long long)r->element,
+           r->agrees ? "" : "  DIFFERS");
+}
+
 static void show(const oi_verify_report *report, size_t n_graphs)
 {
     oi_verify_row r;
     uint64_t failed = 0, done = oi_verify_steps(report, &failed);
-    printf("%-8s %-28s %-5s %8s  %-12s %s\n", "what", "value", "dtype", "compared", "worst error",
-           "allowed");
+    printf("%-8s %-28s %-5s %8s  %-10s %-10s %s\n", "what", "value", "dtype", "compared", "error",
+           "relative", "allowed");
     for (size_t i = 0; oi_verify_row_at(report, i, &r); i++) {
         char name[160];
         snprintf(name, sizeof name, "%s%s%s", n_graphs > 1 ? r.graph : "", n_graphs > 1 ? "/" : "",
                  r.name);
-        printf("%-8s %-28s %-5s %8llu  ", r.what, name, oi_dtype_name(r.dtype),
-               (unsigned long long)r.n_compared);
-        if (r.worst == 0 && r.agrees)
-            printf("%-12s", "0");
-        else
-            printf("%-12.3g %-10.3g step %llu, element %llu%s", r.worst, r.allowed,
-                   (unsigned long long)r.step, (unsigned long long)r.element,
-                   r.agrees ? "" : "  DIFFERS");
-        putchar('\n');
+        show_row(&r, name);
     }
     printf("%llu steps compared", (unsigned long long)done);
     if (failed)
         printf(", %llu of them ended with the same error", (unsigned long long)failed);
     const char *difference = oi_verify_failure(report);
     printf(": %s%s\n", *difference ? "DIFFERENT: " : "they agree", difference);
+    show_nodes(report);
     show_lowered(report);
 }
 
@@ -135,7 +159,10 @@ static void put_row(const oi_verify_row *r)
            oi_dtype_name(r->dtype), r->agrees ? "true" : "false", (unsigned long long)r->n_compared,
            (unsigned long long)r->step, (unsigned long long)r->element);
     put_number("worst", r->worst);
+    put_number("relative", r->relative);
     put_number("allowed", r->allowed);
+    put_number("atol", r->atol);
+    put_number("rtol", r->rtol);
     put_number("wanted", r->wanted);
     put_number("found", r->found);
 }
@@ -149,6 +176,13 @@ static void show_json(const oi_verify_report *report)
     oi_verify_get_lowered(report, &l);
     printf("{\n  \"agrees\": %s,\n  ", *difference ? "false" : "true");
     put_text("difference", difference);
+    double seconds;
+    const char *why;
+    printf(",\n  \"per_node\": {\"judged\": %s, ",
+           oi_verify_nodes(report, &seconds, &why) ? "true" : "false");
+    put_text("why_not", why);
+    put_number("seconds", seconds);
+    putchar('}');
     printf(",\n  \"steps\": %llu,\n  \"failed_alike\": %llu,\n  \"lowered\": {\"ops\": %llu, ",
            (unsigned long long)done, (unsigned long long)failed, (unsigned long long)l.n_ops);
     put_text("output", l.name ? l.name : "");
@@ -167,6 +201,10 @@ static void show_json(const oi_verify_report *report)
 static oi_status run(cli_args args)
 {
     oi_verify_report *report = NULL;
+    if (per_node && no_per_node)
+        return cli_usage_error("--per-node and --no-per-node exclude each other");
+    if (node_seconds == 0)
+        return cli_usage_error("--node-seconds: at least 1; --no-per-node leaves nodes out");
     if (steps == 0)
         return cli_usage_error("--steps: at least 1");
     oi_status status = compare(args, &report);
@@ -182,7 +220,7 @@ static const char *const examples[] = {
     "openinfer verify minimal.oi --model minimal.oinf --target cpu_avx2",
     "eight steps in the simulator and in C, compared value by value",
     "openinfer verify minimal.oi --model minimal.oinf --per-node --keep out",
-    "every node on the simulator's inputs; the program stays in out",
+    "only every node on the simulator's inputs; the program stays in out",
     NULL,
 };
 
@@ -190,10 +228,13 @@ const cli_command CMD_verify = {
     .description =
         "Simulates a graph, synthesizes it for a device, builds that with the device's own "
         "compiler, runs it, and compares every output and everything persistent, sizes included, "
-        "after every step. Integers that no float had a say in must be equal bit for bit; floats "
-        "may "
-        "differ by a thousandth of the greatest value. With --per-node each node is judged by the "
-        "tolerance of the op catalog, on the simulator's inputs. A step that fails must fail with "
+        "after every step. Then it does so node by node, each on the simulator's inputs, where "
+        "that "
+        "is estimated to take less than a minute, and says so where it is not done. Integers that "
+        "no "
+        "float had a say in must be equal bit for bit; every float may differ by the tolerance of "
+        "its op in the catalog, in the whole program by those of the nodes on its way, absolutely "
+        "and relatively. A step that fails must fail with "
         "the same error and change nothing that lasts.\n\n"
         "Exit 1: they differ; the first difference and the node are named. Exit 3: a compiler or "
         "an "

@@ -350,6 +350,9 @@ OI_API bool oi_ops_get(size_t op, oi_ops_info *out); /* these are false past the
 OI_API bool oi_ops_input(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_output(size_t op, size_t i, oi_ops_port *out);
 OI_API bool oi_ops_attr_at(size_t op, size_t i, oi_ops_attr *out);
+/* How far a backend's result of type t may be from the simulator's on the same inputs: by
+ * atol + rtol * |value|, where `reduced` elements were summed. Both 0: equal. */
+OI_API void oi_ops_tolerance(size_t op, oi_dtype t, uint64_t reduced, double *atol, double *rtol);
 OI_API const char *oi_ops_flag(size_t op, size_t i); /* the i-th flag of an op, or NULL */
 /* A composite's body, variant by variant: `when` is "" where it always applies. NULL past the end. */
 OI_API const char *const *oi_ops_body(size_t op, size_t variant, const char **when);
@@ -1201,7 +1204,10 @@ typedef oi_status (*oi_fill_fn)(void *ctx, const oi_var_info *var, uint64_t step
                                 uint64_t size, oi_diag *diag);
 
 typedef struct oi_verify_options {
-    oi_synth_options synth; /* per_node: judge every node, each on the simulator's inputs */
+    oi_synth_options synth; /* per_node: judge every node, each on the simulator's inputs, and only
+                             * that */
+    double node_seconds;    /* else: the whole program, and then every node where that is estimated
+                             * to take no longer than this; 0: not */
     uint64_t steps;         /* 0: 8. Every graph once, then the last of them */
     bool in_turn;           /* instead: all graphs in turn, so many steps each */
     oi_fill_fn fill;        /* NULL: random floats in -1..1, new ones in every step; else zeros */
@@ -1217,8 +1223,10 @@ typedef struct oi_verify_row {
     const char *what; /* "output", "state", "node" */
     const char *name;
     oi_dtype dtype;
-    double worst;            /* the greatest difference */
-    double allowed;          /* there */
+    double worst;      /* the difference that is the greatest share of what is allowed */
+    double relative;   /* it, as a share of the wanted value; infinite where that is 0 */
+    double allowed;    /* there: atol + rtol * |wanted| */
+    double atol, rtol; /* of the value; 0 where only equal will do */
     double wanted, found;
     uint64_t step, element;
     uint64_t n_compared;
@@ -1236,6 +1244,9 @@ OI_API bool oi_verify_row_at(const oi_verify_report *r, size_t i, oi_verify_row 
 OI_API const char *oi_verify_failure(const oi_verify_report *r); /* the first difference, or "" */
 /* Steps compared; how many of them failed, in both the same way. failed may be NULL. */
 OI_API uint64_t oi_verify_steps(const oi_verify_report *r, uint64_t *failed);
+/* Whether every node was judged. False: it was not; seconds is what it was estimated to take, and
+ * why is "" where that was too long or nobody asked, else what is in the way. */
+OI_API bool oi_verify_nodes(const oi_verify_report *r, double *seconds, const char **why);
 /* What preferences.default_precision of the device has changed. Both sides of the comparison are
  * the changed program; this is how far its outputs are from those of the graph as written. */
 typedef struct oi_verify_lowered {

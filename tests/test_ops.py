@@ -197,6 +197,8 @@ MISTAKES = {
     "op 'relu': unknown class 'mop'": lambda reg, rows: rows["relu"].update({"class": "mop"}),
     "op 'relu': \"order\" is for class \"reduce\"": lambda reg, rows: rows["relu"].update(order="serial"),
     "op 'sum_axis': unknown order 'lanes'": lambda reg, rows: rows["sum_axis"].update(order="lanes"),
+    "op 'relu': unknown tolerance 'some'": lambda reg, rows: rows["relu"].update(tolerance="some"),
+    "tolerances: 'f16' is a number between 0 and 1": lambda reg, rows: reg["tolerances"].update(f16=2),
     "op 'sum_axis': unknown order 'any 4'": lambda reg, rows: rows["sum_axis"].update(order="any 4"),
     "op 'sum_axis': order 'lanes 12': lanes are 2, 4, 8": lambda reg, rows: rows["sum_axis"].update(order="lanes 12"),
     "op 'sort': class \"custom\" wants \"kernel\"": lambda reg, rows: rows["sort"].pop("kernel"),

@@ -8,6 +8,7 @@ allocation; weights that do not belong are refused; a run that fails leaves noth
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -146,6 +147,62 @@ exec gcc "$@"
     script.chmod(0o755)
     result = openinfer("verify", *example("mlp_regression"), "--cc", script, code=1)
     assert "node by node" in result.stderr and "relu" in result.stderr, result.stderr
+
+
+BESIDE = """
+dynamic { x: f32[8]; y: f32[8]; }
+volatile { z: f32[8]; }
+block entry { op mul(x, y) >> z; op add(z, x) >> z; return z; }
+"""
+
+
+@pytest.mark.parametrize("change, is_found", [("*= 1.1f", True), ("= -s->z[5]", True), ("*= 1.000001f", False)])
+def test_verify_finds_a_small_wrong_value_beside_a_huge_one(openinfer, tmp_path, change, is_found):
+    """Every element has a tolerance of its own: a tenth of 0.002 shows beside 1e12, a last bit is no difference."""
+    graph = tmp_path / "beside.oi"
+    graph.write_text(BESIDE)
+    result = openinfer("verify", graph, "--set", "x=1e6,0.5,0.25,1,-0.5,0.001,0.3,0.7", "--set", "y=1e6,1,1,1,1,1,1,1", "--steps",
+                       "1", "--cc", tampering(tmp_path, "beside", f"s->z[5] {change};"), code=int(is_found))  # fmt: skip
+    if is_found:
+        assert "output z: element 5" in result.stderr and "0.002" in result.stderr, result.stderr
+    else:
+        row = [line for line in result.stdout.splitlines() if line.startswith("output")][0].split()
+        assert 0 < float(row[4]) < float(row[6]) < 1e-4 and 5e-7 < float(row[5]) < 2e-6, row  # absolute, allowed; relative
+
+
+def test_verify_judges_nodes_without_being_asked(openinfer, tmp_path):
+    graph = tmp_path / "beside.oi"
+    graph.write_text(BESIDE)
+    words = ["verify", graph, "--steps", "2", "--cflags", "-O0"]
+    both = openinfer(*words, nodes="auto").stdout
+    assert "output   z " in both and "entry:0 mul >> z" in both and "2 steps compared: they agree" in both
+    whole = openinfer(*words, "--no-per-node").stdout
+    assert "output   z " in whole and "entry:0" not in whole and "node by node" not in whole
+    openinfer("verify", graph, "--per-node", "--no-per-node", code=2)
+    openinfer(*words, "--node-seconds", "0", code=2)
+
+    slow = tmp_path / "slow"
+    slow.write_text('#!/bin/sh\ncase "$*" in *beside.c) sleep 1;; esac\nexec gcc "$@"\n')
+    slow.chmod(0o755)
+    left = openinfer(*words, "--cc", slow, "--node-seconds", "1", nodes="auto").stdout
+    assert "entry:0" not in left and re.search(r"^node by node: left out, it would take about \d s; --per-node does it$", left, re.M)
+    said = json.loads(openinfer(*words, "--json", nodes="auto").stdout)
+    assert said["per_node"]["judged"] and {row["what"] for row in said["rows"]} == {"output", "node"}
+
+
+def test_verify_finds_a_wrong_node_that_the_program_hides(openinfer, tmp_path):
+    """The program's kernels are right; the code of a single node is not. Only the second run has it."""
+    graph = tmp_path / "beside.oi"
+    graph.write_text(BESIDE)
+    script = tmp_path / "cc"
+    script.write_text("""#!/bin/sh
+case "$*" in *" beside.c") sed -i '/kernel_mul_z(/,/^}/s/x.i. [*]/1.01f * &/' beside.c;; esac
+exec gcc "$@"
+""")
+    script.chmod(0o755)
+    openinfer("verify", graph, "--cc", script)
+    result = openinfer("verify", graph, "--cc", script, nodes="auto", code=1)
+    assert "node entry:0 mul" in result.stderr, result.stderr
 
 
 FAILS_LATER = """

@@ -278,6 +278,19 @@ static void put_order(FILE *f, json *row)
     fprintf(f, ", .lanes = %u", lanes);
 }
 
+/* How far a backend may be from the definition; the class says it where the row does not. */
+static void put_tolerance(FILE *f, json *row)
+{
+    const char *cls = gen_get_string(row, "class", true),
+               *word = gen_get_string(row, "tolerance", false);
+    if (!*word)
+        word = strcmp(cls, "move") == 0 ? "exact" : strcmp(cls, "map") == 0 ? "element" : "reduced";
+    if (!gen_has_word(gen.vocab.tolerances, word))
+        gen_complain("unknown tolerance '%s'", word);
+    fputs(", .tolerance = OI_TOLERANCE_", f);
+    gen_put_upper(f, word);
+}
+
 /* A file of src/kernel/custom: what does an op of class custom; a composite may have one that is
  * faster than its body. */
 static const char *kernel_of(json *row)
@@ -297,10 +310,10 @@ static const char *kernel_of(json *row)
 /* The row's arrays go to `arrays`, the row itself to `table`. */
 static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
 {
-    static const char *const known[] = {"name",   "aliases", "class",    "inputs", "outputs",
-                                        "dtypes", "out",     "shape",    "attrs",  "flags",
-                                        "onnx",   "doc",     "notes",    "loops",  "body",
-                                        "kernel", "order",   "known_as", NULL};
+    static const char *const known[] = {"name",   "aliases", "class",    "inputs",    "outputs",
+                                        "dtypes", "out",     "shape",    "attrs",     "flags",
+                                        "onnx",   "doc",     "notes",    "loops",     "body",
+                                        "kernel", "order",   "known_as", "tolerance", NULL};
     gen_check_row_keys(row, known);
     add_name(gen.where_op, id);
     json *aliases = gen_get(row, "aliases", json_type_array, false);
@@ -327,6 +340,7 @@ static void put_op(FILE *arrays, FILE *table, json *ops, json *row, size_t id)
     fprintf(table, ", .dtypes_text = \"%s\", .dtypes = 0x%08" PRIx32 "u", dtypes,
             gen_dtype_set(dtypes, false, NULL));
     put_order(table, row);
+    put_tolerance(table, row);
     put_flags(table, row);
     kernel_of(row);
     if (n_attrs)
@@ -417,6 +431,23 @@ static void put_words(FILE *f, const char *array, json *words)
     fputs(strcmp(array, "oi_op_flag_words") == 0 ? "    {NULL, NULL},\n};\n" : "};\n", f);
 }
 
+/* Of each float type what a result may differ by, absolutely and relatively. */
+static void put_tolerances(FILE *f, json *numbers)
+{
+    fputs("\nconst double oi_dtype_tolerance[OI_DTYPE_COUNT] = {\n", f);
+    json_object_object_foreach(numbers, name, number)
+    {
+        oi_dtype t;
+        char text[16];
+        const double v = json_object_get_double(number);
+        gen_dtype_set(name, true, &t);
+        if (!(v > 0 && v < 1))
+            gen_complain("tolerances: '%s' is a number between 0 and 1", name);
+        fprintf(f, "    [%s] = %.17g,\n", gen_dtype_constant(t, text), v);
+    }
+    fputs("};\n", f);
+}
+
 static void put_dtype_words(FILE *f)
 {
     fputs("\nconst oi_dtype_word oi_dtype_words[] = {\n", f);
@@ -434,8 +465,8 @@ static void put_dtype_words(FILE *f)
 
 static bool read_vocabulary(json *root)
 {
-    static const char *const known[] = {"class", "dtypes", "kinds", "shape", "loops",
-                                        "flags", "parts",  "order", NULL};
+    static const char *const known[] = {"class", "dtypes", "kinds", "shape",     "loops",
+                                        "flags", "parts",  "order", "tolerance", NULL};
     json *v = gen_get(root, "vocabulary", json_type_object, true);
     if (!v)
         return false;
@@ -446,10 +477,12 @@ static bool read_vocabulary(json *root)
     gen.vocab.shapes = gen_get(v, "shape", json_type_object, true);
     gen.vocab.loops = gen_get(v, "loops", json_type_object, true);
     gen.vocab.orders = gen_get(v, "order", json_type_object, true);
+    gen.vocab.tolerances = gen_get(v, "tolerance", json_type_object, true);
     gen.vocab.flags = gen_get(v, "flags", json_type_object, true);
     gen.vocab.parts = gen_get(v, "parts", json_type_object, true);
     if (!gen.vocab.classes || !gen.vocab.dtypes || !gen.vocab.kinds || !gen.vocab.shapes ||
-        !gen.vocab.loops || !gen.vocab.flags || !gen.vocab.parts || !gen.vocab.orders)
+        !gen.vocab.loops || !gen.vocab.flags || !gen.vocab.parts || !gen.vocab.orders ||
+        !gen.vocab.tolerances)
         return false;
     json_object_object_foreach(gen.vocab.kinds, kind, doc)
     {
@@ -493,6 +526,7 @@ static void put_header(FILE *h, json *ops)
     put_enum(h, "oi_shape_rule", "OI_SHAPE_", gen.vocab.shapes);
     put_enum(h, "oi_loops", "OI_LOOPS_", gen.vocab.loops);
     put_enum(h, "oi_reduce_order", "OI_REDUCE_", gen.vocab.orders);
+    put_enum(h, "oi_tolerance", "OI_TOLERANCE_", gen.vocab.tolerances);
     put_enum(h, "oi_op_part", "OI_PART_", gen.vocab.parts);
     fputs("\n#define OI_ATTR_KIND_COUNT OI_ATTR_COUNT\n\n", h);
     unsigned bit = 0;
@@ -509,7 +543,7 @@ static void put_header(FILE *h, json *ops)
     fputs("\n#endif\n", h);
 }
 
-static void put_source(FILE *c, json *ops)
+static void put_source(FILE *c, json *ops, json *tolerances)
 {
     fprintf(c, "%s#include \"base/ops.h\"\n\n#include <math.h>\n\n", banner);
     put_ops(c, ops);
@@ -519,6 +553,7 @@ static void put_source(FILE *c, json *ops)
     put_words(c, "oi_shape_rule_words", gen.vocab.shapes);
     put_words(c, "oi_op_flag_words", gen.vocab.flags);
     put_dtype_words(c);
+    put_tolerances(c, tolerances);
 }
 
 static bool write_file(const char *dir, const char *name, const char *text)
@@ -537,17 +572,18 @@ static bool write_file(const char *dir, const char *name, const char *text)
 
 static bool generate(json *root, const char *dir)
 {
-    static const char *const known[] = {"$doc", "vocabulary", "attrs", "ops", NULL};
+    static const char *const known[] = {"$doc", "vocabulary", "tolerances", "attrs", "ops", NULL};
     gen_check_keys(root, known);
-    json *ops = gen_get(root, "ops", json_type_array, true);
+    json *ops = gen_get(root, "ops", json_type_array, true),
+         *tolerances = gen_get(root, "tolerances", json_type_object, true);
     gen.shared_attrs = gen_get(root, "attrs", json_type_object, true);
-    if (!ops || !gen.shared_attrs || !read_vocabulary(root))
+    if (!ops || !tolerances || !gen.shared_attrs || !read_vocabulary(root))
         return false;
     char *header = NULL, *source = NULL;
     size_t n_header = 0, n_source = 0;
     FILE *c = open_memstream(&source, &n_source), *h = open_memstream(&header, &n_header);
     if (c)
-        put_source(c, ops);
+        put_source(c, ops, tolerances);
     if (h && gen.n_errors == 0) /* the rows are known to be sound only now */
         put_header(h, ops);
     bool ok = c && h;

@@ -14,7 +14,7 @@ typedef struct generator {
     const char *where_op, *where_part;
     unsigned n_errors;
     struct {
-        json *classes, *dtypes, *kinds, *shapes, *loops, *flags, *parts, *orders;
+        json *classes, *dtypes, *kinds, *shapes, *loops, *flags, *parts, *orders, *tolerances;
     } vocab;
     json *shared_attrs;
 } generator;

@@ -89,10 +89,11 @@ typedef struct oi_op {
     oi_dtypes dtypes; /* of the inputs that share one dtype */
     const char *dtypes_text;
     oi_shape_rule shape_rule;
-    oi_loops loops;        /* how it becomes nests: src/kernel/nest.h */
-    oi_reduce_order order; /* in which a reduction combines */
-    uint32_t lanes;        /* OI_REDUCE_LANES: N */
-    uint32_t flags;        /* OI_OP_FLAG_* */
+    oi_loops loops;         /* how it becomes nests: src/kernel/nest.h */
+    oi_reduce_order order;  /* in which a reduction combines */
+    uint32_t lanes;         /* OI_REDUCE_LANES: N */
+    oi_tolerance tolerance; /* of a backend, beside the definition */
+    uint32_t flags;         /* OI_OP_FLAG_* */
     const oi_op_attr *attrs;
     uint32_t n_attrs;
     const char *onnx;              /* "Add-14", several separated by a space, or "" */
@@ -142,6 +143,7 @@ typedef struct oi_op_key { /* names and aliases, sorted by name for binary searc
     uint16_t op;
 } oi_op_key;
 
+extern const double oi_dtype_tolerance[OI_DTYPE_COUNT]; /* 0: bits are equal */
 extern const oi_op oi_op_table[OI_OP_COUNT];
 extern const oi_op_key oi_op_keys[];
 extern const size_t oi_op_key_count;

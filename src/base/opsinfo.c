@@ -2,6 +2,8 @@
 #include "base/base.h"
 #include "base/ops.h"
 
+#include <math.h>
+
 static const char *text_of(const char *s)
 {
     return s ? s : "";
@@ -91,6 +93,17 @@ bool oi_ops_get(size_t index, oi_ops_info *out)
         .n_attrs = op->n_attrs,
     };
     return true;
+}
+
+void oi_ops_tolerance(size_t index, oi_dtype t, uint64_t reduced, double *atol, double *rtol)
+{
+    const oi_op *op = oi_op_at(index);
+    *atol = *rtol = 0;
+    if (!op || (unsigned)t >= OI_DTYPE_COUNT || op->tolerance == OI_TOLERANCE_EXACT)
+        return;
+    *atol = *rtol = oi_dtype_tolerance[t];
+    if (op->tolerance == OI_TOLERANCE_REDUCED && (t == OI_F32 || t == OI_F64) && reduced > 1)
+        *rtol *= sqrt((double)reduced);
 }
 
 bool oi_ops_input(size_t index, size_t i, oi_ops_port *out)

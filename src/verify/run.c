@@ -61,7 +61,10 @@ static void note(stepping *s, const char *what, const char *name, oi_dtype dtype
     bool worse = f.worst > r->worst || (r->agrees && !f.agrees);
     if (worse && (r->agrees || !f.agrees)) {
         r->worst = f.worst;
+        r->relative = f.relative;
         r->allowed = f.allowed;
+        r->atol = f.atol;
+        r->rtol = f.rtol;
         r->wanted = f.wanted;
         r->found = f.found;
         r->element = f.element;
@@ -69,8 +72,11 @@ static void note(stepping *s, const char *what, const char *name, oi_dtype dtype
     }
     r->agrees = r->agrees && f.agrees;
     if (!f.agrees)
-        fail(s, "%s %s: element %llu is %.9g, the simulator has %.9g (%.3g apart, %.3g allowed)",
-             what, name, (unsigned long long)f.element, f.found, f.wanted, f.worst, f.allowed);
+        fail(s,
+             "%s %s: element %llu is %.9g, the simulator has %.9g (%.3g apart, %.3g of it; %.3g + "
+             "%.3g of it = %.3g allowed)",
+             what, name, (unsigned long long)f.element, f.found, f.wanted, f.worst, f.relative,
+             f.atol, f.rtol, f.allowed);
 }
 
 /* -- the simulator -- */
@@ -90,18 +96,77 @@ static bool is_from_floats(const oi_verify_graph *g, size_t var)
            (oi_dtype_is_float(info.dtype) || g->from_floats[var]);
 }
 
-/* What a node reads has a say in what it writes. */
-static void follow_floats(const oi_verify_graph *g, const oi_event *e)
+/* The length that was summed over, from above: the greatest dim, or how much smaller the result is.
+ */
+static uint64_t reduced_length(const oi_verify_graph *g, const oi_event *e, uint64_t n_out)
+{
+    uint64_t k = 1;
+    char name[256];
+    for (size_t i = 0; i < e->n_params; i++) {
+        oi_var_info v;
+        size_t var = var_of(g->sim, e->params[i], name);
+        uint64_t n = 1;
+        if (var == SIZE_MAX || !oi_sim_var(g->sim, var, &v))
+            continue;
+        for (uint32_t d = 0; d < v.rank && v.dims[d] != UINT64_MAX; d++) {
+            k = v.dims[d] > k ? v.dims[d] : k;
+            n *= v.dims[d];
+        }
+        if (n_out && n / n_out > k)
+            k = n / n_out;
+    }
+    return k;
+}
+
+static uint64_t n_elements(const oi_var_info *v)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < v->rank && v->dims[d] != UINT64_MAX; d++)
+        n *= v->dims[d];
+    return n;
+}
+
+/* A table holds what was written earlier, too, by any graph that shares it. */
+static void note_drift(oi_trial *t, oi_verify_graph *g, size_t var, const oi_var_info *info,
+                       oi_drift drift)
+{
+    if (info->kind != OI_PERSISTENT) {
+        g->drift[var] = drift;
+        return;
+    }
+    for (size_t i = 0; i < t->n_graphs; i++) {
+        size_t at = oi_sim_find_var(t->graphs[i].sim, info->name);
+        if (at != SIZE_MAX)
+            t->graphs[i].drift[at] = oi_drift_join(t->graphs[i].drift[at], drift);
+    }
+}
+
+/* What a node reads has a say in what it writes, and in how far that may be off. */
+static void follow_floats(oi_verify_graph *g, const oi_event *e, oi_trial *t)
 {
     char name[256];
+    oi_drift drift = {0};
     bool any = false;
-    for (size_t i = 0; i < e->n_params; i++)
-        any |= is_from_floats(g, var_of(g->sim, e->params[i], name));
-    for (size_t i = 0; any && i < e->n_output; i++) {
-        size_t var = var_of(g->sim, e->output[i], name);
+    for (size_t i = 0; i < e->n_params; i++) {
+        size_t var = var_of(g->sim, e->params[i], name);
+        any |= is_from_floats(g, var);
         if (var != SIZE_MAX)
-            g->from_floats[var] = 1;
+            drift = oi_drift_join(drift, g->drift[var]);
     }
+    for (size_t i = 0; i < e->n_output; i++) {
+        oi_var_info info;
+        size_t var = var_of(g->sim, e->output[i], name);
+        if (var == SIZE_MAX || !oi_sim_var(g->sim, var, &info))
+            continue;
+        uint64_t n = n_elements(&info), bytes = 0;
+        g->from_floats[var] |= any;
+        if (oi_dtype_bytes(info.dtype, n, &bytes))
+            t->n_node_bytes += bytes;
+        uint64_t reduced = *e->op ? reduced_length(g, e, n) : 1;
+        note_drift(t, g, var, &info,
+                   *e->op ? oi_drift_after(drift, info.dtype, e->op, reduced) : drift);
+    }
+    t->n_nodes++;
 }
 
 static int error_code(const oi_diag *d)
@@ -118,7 +183,7 @@ static bool advance(stepping *s)
     if (s->is_over)
         return false;
     if (oi_next(s->g->exec, &s->event, s->t->step_diag)) {
-        follow_floats(s->g, &s->event);
+        follow_floats(s->g, &s->event, s->t);
         return true;
     }
     s->is_over = true;
@@ -134,28 +199,6 @@ static bool is_compared(const oi_event *e)
 }
 
 /* -- node by node -- */
-
-/* The length that was summed over, from above: the greatest dim, or how much smaller the result is.
- */
-static uint64_t reduced_length(const stepping *s, uint64_t n_out)
-{
-    uint64_t k = 1;
-    char name[256];
-    for (size_t i = 0; i < s->event.n_params; i++) {
-        oi_var_info v;
-        size_t var = var_of(s->g->sim, s->event.params[i], name);
-        uint64_t n = 1;
-        if (var == SIZE_MAX || !oi_sim_var(s->g->sim, var, &v))
-            continue;
-        for (uint32_t d = 0; d < v.rank && v.dims[d] != UINT64_MAX; d++) {
-            k = v.dims[d] > k ? v.dims[d] : k;
-            n *= v.dims[d];
-        }
-        if (n_out && n / n_out > k)
-            k = n / n_out;
-    }
-    return k;
-}
 
 static const char *node_text(const stepping *s)
 {
@@ -189,7 +232,8 @@ static bool judge_node(stepping *s)
     if (v.size_bytes != r->size)
         return fail(s, "%s: %llu bytes, the simulator has %llu", node_text(s),
                     (unsigned long long)r->size, (unsigned long long)v.size_bytes);
-    oi_rule rule = oi_rule_node(v.dtype, s->event.op, reduced_length(s, v.n_elements));
+    oi_rule rule =
+        oi_rule_node(v.dtype, s->event.op, reduced_length(s->g, &s->event, v.n_elements));
     note(s, "node", node_text(s), v.dtype,
          oi_judge(rule, v.dtype, v.data, r->data, v.n_elements, NULL, NULL));
     return oi_child_write(&s->t->child, v.data, (size_t)v.size_bytes) ||
@@ -231,7 +275,8 @@ static bool take_output(stepping *s)
         return fail(s, "output %s: %llu bytes, the simulator has %llu", r->name,
                     (unsigned long long)r->size, (unsigned long long)v.size_bytes);
     size_t var = oi_sim_find_var(s->g->sim, r->name);
-    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(s->g, var), s->g->is_coarse);
+    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(s->g, var), s->g->is_coarse,
+                                var == SIZE_MAX ? (oi_drift){0} : s->g->drift[var]);
     note(s, "output", r->name, v.dtype,
          oi_judge(rule, v.dtype, v.data, r->data, v.n_elements, NULL, NULL));
     return true;
@@ -287,7 +332,7 @@ static bool take_state(stepping *s)
             return fail(s, "state %s: its size along axis %u is %lld, the simulator has %llu",
                         r->name, i, (long long)r->used[i], (unsigned long long)v.dims[i]);
     size_t var = oi_sim_find_var(g->sim, r->name);
-    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(g, var), g->is_coarse);
+    oi_rule rule = oi_rule_free(v.dtype, is_from_floats(g, var), g->is_coarse, g->drift[var]);
     note(s, "state", r->name, v.dtype,
          oi_judge(rule, v.dtype, v.data, r->data, v.n_elements, place_in_room, r));
     return true;

@@ -44,15 +44,24 @@ oi_status oi_child_lost(oi_child *c, char *how, size_t cap, oi_diag *d);
 typedef struct oi_rule {
     bool is_exact;
     double slack;      /* integers that come from floats: this much */
-    double atol, rtol; /* per element; both 0: `whole` of the greatest element */
-    double whole;
+    double atol, rtol; /* per element: atol + rtol * |it| */
+    bool is_scaled;    /* atol is for values of about 1; and rtol also holds for typical elements */
 } oi_rule;
 
+/* What the tolerances of the nodes before it let a value differ by, when a program runs freely. */
+typedef struct oi_drift {
+    double rtol, atol; /* along the longest path; the greatest */
+    double limit;      /* rtol counts no further */
+} oi_drift;
+
 oi_rule oi_rule_node(oi_dtype t, const char *op, uint64_t reduced);
-oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_coarse);
+oi_drift oi_drift_after(oi_drift in, oi_dtype t, const char *op, uint64_t reduced);
+oi_drift oi_drift_join(oi_drift a, oi_drift b);
+oi_rule oi_rule_free(oi_dtype t, bool from_floats, bool is_coarse, oi_drift drift);
 
 typedef struct oi_finding {
-    double worst, allowed, wanted, found; /* where the difference is greatest beside what may be */
+    /* where the difference is greatest beside what may be */
+    double worst, relative, allowed, atol, rtol, wanted, found;
     uint64_t element;
     bool agrees;
 } oi_finding;
@@ -72,6 +81,7 @@ typedef struct oi_verify_graph {
     oi_sim *written_sim; /* without the device's precision, where that has changed something */
     oi_exec *written;
     uint8_t *from_floats; /* by variable: a float had a say in it */
+    oi_drift *drift;      /* by variable, as far as the program has come */
     void **inputs;        /* by variable: what it gets, or NULL */
     bool is_coarse;
 } oi_verify_graph;
@@ -89,10 +99,11 @@ typedef struct oi_trial {
     oi_map row_of; /* "graph/kind/name" */
     oi_verify_lowered lowered;
     bool per_node;
-    oi_diag *diag;              /* the caller's */
-    oi_diag *step_diag;         /* what the simulator says about a failing step */
-    char *failure;              /* the first divergence, or NULL */
-    uint64_t n_steps, n_failed; /* done; of these with an error, the same in both */
+    oi_diag *diag;                  /* the caller's */
+    oi_diag *step_diag;             /* what the simulator says about a failing step */
+    char *failure;                  /* the first divergence, or NULL */
+    uint64_t n_nodes, n_node_bytes; /* computed, and of their results, estimated */
+    uint64_t n_steps, n_failed;     /* done; of these with an error, the same in both */
 } oi_trial;
 
 /* OI_OK also when they differ: then `failure` is set. */
@@ -108,7 +119,8 @@ typedef struct oi_work {
     oi_trial trial;
     oi_tool tool;
     char folder[4096]; /* "" until it is made */
-    bool is_temporary;
+    bool is_temporary, is_synthesized;
+    double run_seconds; /* of the last run: built, stepped, compared */
     oi_plan *plan;
     oi_status status;
     oi_diag *diag;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* -- what goes in when the caller does not say -- */
@@ -39,6 +40,7 @@ static void set_inputs(oi_work *w, oi_verify_graph *g)
     oi_var_info v;
     size_t n = oi_sim_n_vars(g->sim);
     g->from_floats = oi_arena_alloc(w->trial.arena, n + 1);
+    g->drift = oi_arena_alloc(w->trial.arena, (n + 1) * sizeof *g->drift);
     g->inputs = oi_arena_alloc(w->trial.arena, (n + 1) * sizeof *g->inputs);
     for (size_t i = 0; oi_sim_var(g->sim, i, &v); i++) {
         uint64_t count = 1, bytes = 0;
@@ -129,6 +131,7 @@ oi_status oi_work_program(oi_work *w)
     OI_TRY(oi_tool_find(w->device, w->options.cc, &w->tool, w->diag));
     o.per_node = w->trial.per_node;
     OI_TRY(oi_synthesize(w->device, w->model, w->graphs, w->trial.n_graphs, &o, &w->plan, w->diag));
+    w->is_synthesized = true;
     OI_TRY(make_folder(w));
     OI_TRY(oi_plan_emit(w->plan, w->folder, w->diag));
     return oi_tool_build(&w->tool, w->folder, w->options.flags, w->diag);
@@ -177,6 +180,13 @@ static void run_guarded(void *ctx)
     g->w->status = g->fn(g->w);
 }
 
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn)(oi_work *w))
 {
     w->trial = (oi_trial){.arena = arena,
@@ -186,6 +196,8 @@ oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn
                           .per_node = per_node,
                           .diag = w->diag,
                           .step_diag = oi_diag_new()};
+    const double began = seconds();
+    w->is_synthesized = false;
     w->status = OI_ERR_ENV;
     if (!w->trial.step_diag || oi_arena_guard(arena, run_guarded, &(guarded){w, fn}) != OI_OK)
         w->status = oi_diag_env(w->diag, "verify", "out of memory");
@@ -197,5 +209,6 @@ oi_status oi_work_run(oi_work *w, oi_arena *arena, bool per_node, oi_status (*fn
     if (w->is_temporary)
         oi_folder_remove(w->folder);
     w->is_temporary = false;
+    w->run_seconds = seconds() - began;
     return w->status;
 }

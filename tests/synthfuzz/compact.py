@@ -548,7 +548,7 @@ class Trial:
             made = [self.one(seed * 1_000_000 + first + i) for i in range(min(batch, count - first))]
             inputs = max((i for _, i in made), key=len)
             way = [["cpu_scalar", "-O0"], ["cpu_avx2", "-O1"]][first // batch % 2]
-            more = ["--per-node"] if way[0] == "cpu_avx2" else []
+            more = ["--per-node"] if way[0] == "cpu_avx2" else ["--no-per-node"]
             self.call("verify", *[p for p, _ in made], "--model", self.model, "--target", way[0], "--cflags", way[1],
                       "--steps", STEPS, "--in-turn", *inputs, *more)  # fmt: skip
             print(f"{min(first + batch, count)} agree", file=sys.stderr)

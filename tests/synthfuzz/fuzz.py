@@ -69,7 +69,8 @@ class Fuzz:
         target, flags, more = way
         sets = [w for name, value in inputs.items() for w in ("--set", f"{name}={value}")]
         words = [*paths, "--model", model, "--target", target, "--cflags", flags, "--steps", steps, "--in-turn"]
-        result = self.call("verify", *words, *more, *sets)
+        nodes = [] if "--per-node" in more else ["--no-per-node"]
+        result = self.call("verify", *words, *more, *nodes, *sets)
         if result.returncode < 0:
             result.stderr += f"openinfer was ended by signal {-result.returncode}\n"
         return result

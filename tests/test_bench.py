@@ -207,7 +207,7 @@ def test_what_threads_share_runs_once(openinfer, tmp_path):
     assert found["runs"] == 1
     plan = tmp_path / "plan"
     openinfer("synth", graph, "--target", "cpu_avx2", "-o", plan)
-    assert "next_chunk(s, part" in (plan / "g.c").read_text()
+    assert "next_chunk(s, worker" in (plan / "g.c").read_text()
 
 
 def test_lengths_of_the_run_are_marked(openinfer, tmp_path):

@@ -151,7 +151,7 @@ def test_programs(openinfer, tmp_path, name):
 def test_programs_for_microcontrollers(openinfer, tmp_path, name):
     out, own, _ = synth(openinfer, tmp_path, TEXT, name=name, target="cortex_m4")
     assert own == f"program_{name}"
-    assert {f"{own}.c", f"{own}.h", "hal.c", "start.c", "freestanding.c"} <= {p.name for p in out.iterdir()}
+    assert {f"{own}.c", f"{own}.h", "hal.h", "start.c", "freestanding.c"} <= {p.name for p in out.iterdir()}
 
 
 def test_names_of_the_emitted_files(openinfer, tmp_path):

@@ -302,6 +302,14 @@ def test_what_no_iteration_changes_is_computed_before_the_loop(openinfer, tmp_pa
     assert "// sin" in behind  # what it reads changes
 
 
+def test_a_result_made_apart_is_folded_as_itself(openinfer, tmp_path):
+    """reverse reads all of what it overwrites, so its result is made apart: fold must not take one for the other."""
+    path = tmp_path / "apart.oi"
+    path.write_text("constant { w: f32[2, 4, 24] @init(0.5); }\n"
+                    "block entry { assign t: f32[2, 4, 24]; op neg(w) >> t; op reverse(t, axes=[1, -1]) >> t; return t; }\n")
+    assert "they agree" in openinfer("verify", path, "--target", "cpu_scalar").stdout
+
+
 def test_a_variable_written_twice_is_folded(openinfer, tmp_path):
     """Every value of the chain depends on the model alone; only what meets the input is computed in a step."""
     path = tmp_path / "twice.oi"

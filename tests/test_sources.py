@@ -16,9 +16,9 @@ HALF = GRAPH.replace("add(x, x)", "mul(x, x)")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """m.oinf embeds GRAPH and, as #half, HALF; plain.oinf holds the same without graphs."""
+    """mm.oinf embeds GRAPH and, as #half, HALF; plain.oinf holds the same without graphs."""
     path = tmp_path_factory.mktemp("sources")
-    for name, graphs in ("m", {"oi.graph": GRAPH, "oi.graph.half": HALF}), ("plain", {}):
+    for name, graphs in ("mm", {"oi.graph": GRAPH, "oi.graph.half": HALF}), ("plain", {}):
         with PackageWriter(path / f"{name}.oinf") as w:
             w.add_sizevar("B", 2)
             w.add_sizevar("D", 3)
@@ -44,30 +44,30 @@ WAYS = {
 @pytest.mark.parametrize("command", WAYS)
 def test_a_package_with_a_graph_is_its_own_model(openinfer, folder, tmp_path, command):
     words = [str(tmp_path / "out") if w == "OUT" else w for w in WAYS[command]]
-    openinfer(command, folder / "m.oinf", *words)
-    openinfer(command, f"{folder}/m.oinf#half", *words)
-    missing = openinfer(command, f"{folder}/m.oinf#no", *words, code=1).stderr
+    openinfer(command, folder / "mm.oinf", *words)
+    openinfer(command, f"{folder}/mm.oinf#half", *words)
+    missing = openinfer(command, f"{folder}/mm.oinf#no", *words, code=1).stderr
     assert "no graph 'no' in this package" in missing
 
 
 @pytest.mark.parametrize("command", WAYS)
 def test_sizes(openinfer, folder, tmp_path, command):
     words = [str(tmp_path / "out") if w == "OUT" else w for w in WAYS[command]]
-    openinfer(command, folder / "m.oinf", *words, "--size", "B=5")
-    said = openinfer(command, folder / "m.oinf", *words, "--size", "Bb=5", code=1).stderr
+    openinfer(command, folder / "mm.oinf", *words, "--size", "B=5")
+    said = openinfer(command, folder / "mm.oinf", *words, "--size", "Bb=5", code=1).stderr
     assert "E011" in said and "the size 'Bb'" in said
     # a tensor of the model has its own shape
-    said = openinfer(command, folder / "m.oinf", *words, "--size", "D=5", code=1).stderr
+    said = openinfer(command, folder / "mm.oinf", *words, "--size", "D=5", code=1).stderr
     assert "E013" in said and "(D = 5)" in said
-    assert "not a whole number" in openinfer(command, folder / "m.oinf", *words, "--size", "B=-1", code=2).stderr
-    assert "write NAME=N" in openinfer(command, folder / "m.oinf", *words, "--size", "B", code=2).stderr
+    assert "not a whole number" in openinfer(command, folder / "mm.oinf", *words, "--size", "B=-1", code=2).stderr
+    assert "write NAME=N" in openinfer(command, folder / "mm.oinf", *words, "--size", "B", code=2).stderr
 
 
 def test_sizes_are_used(openinfer, folder, tmp_path):
-    run = openinfer("run", folder / "m.oinf", "--set", "x=1", "--size", "B=5").stdout
+    run = openinfer("run", folder / "mm.oinf", "--set", "x=1", "--size", "B=5").stdout
     assert run == "y: f32[5] = { 2, 2, 2, 2, 2 }\n"
-    openinfer("synth", folder / "m.oinf", "-o", tmp_path / "out", "--size", "B=5")
-    assert "float y[5]" in (tmp_path / "out" / "m.h").read_text() + (tmp_path / "out" / "m.c").read_text()
+    openinfer("synth", folder / "mm.oinf", "-o", tmp_path / "out", "--size", "B=5")
+    assert "float y[5]" in (tmp_path / "out" / "mm.h").read_text() + (tmp_path / "out" / "mm.c").read_text()
     # no model: a size that the graph names is known, others are not
     (tmp_path / "g.oi").write_text(GRAPH)
     openinfer("run", tmp_path / "g.oi", "--set", "x=1", "--size", "B=5", "--size", "D=1")
@@ -82,12 +82,12 @@ def test_a_hint_names_the_size_that_was_meant(openinfer, folder):
 
 
 def test_graphs_from_several_packages_need_a_model(openinfer, folder, tmp_path):
-    words = folder / "m.oinf", folder / "plain.oinf#x", "-o", tmp_path / "out"
+    words = folder / "mm.oinf", folder / "plain.oinf#x", "-o", tmp_path / "out"
     assert "--model" in openinfer("synth", *words, code=2).stderr
 
 
 def test_run_json(openinfer, folder):
-    out = openinfer("run", folder / "m.oinf", "--set", "x=0.1,inf", "--steps", "2", "--fetch", "y,w", "--json").stdout
+    out = openinfer("run", folder / "mm.oinf", "--set", "x=0.1,inf", "--steps", "2", "--fetch", "y,w", "--json").stdout
     value = json.loads(out)
     assert [s["step"] for s in value["steps"]] == [0, 1]
     assert value["steps"][1]["values"] == [
@@ -95,21 +95,21 @@ def test_run_json(openinfer, folder):
         {"dims": [3], "dtype": "f32", "name": "w", "values": [1, 2, 3]},
     ]
     # a run that fails still prints JSON
-    failed = openinfer("run", folder / "m.oinf", "--set", "x=1", "--fetch", "nothing", "--json", code=1)
+    failed = openinfer("run", folder / "mm.oinf", "--set", "x=1", "--fetch", "nothing", "--json", code=1)
     assert json.loads(failed.stdout)["steps"][0]["values"] == []
 
 
 def test_synth_and_verify_json(openinfer, folder, tmp_path):
-    made = json.loads(openinfer("synth", folder / "m.oinf", folder / "half.oi", "-o", tmp_path / "o", "--json").stdout)
-    assert (made["name"], made["target"], [g["name"] for g in made["graphs"]]) == ("m", "cpu_scalar", ["m", "half"])
+    made = json.loads(openinfer("synth", folder / "mm.oinf", folder / "half.oi", "-o", tmp_path / "o", "--json").stdout)
+    assert (made["name"], made["target"], [g["name"] for g in made["graphs"]]) == ("mm", "cpu_scalar", ["mm", "half"])
     assert all(k["name"] and k["bytes"] > 0 for k in made["kernels"])
-    value = json.loads(openinfer("verify", folder / "m.oinf", "--set", "x=1", "--json").stdout)
+    value = json.loads(openinfer("verify", folder / "mm.oinf", "--set", "x=1", "--json").stdout)
     assert (value["agrees"], value["steps"], value["difference"]) == (True, 8, "")
     assert [(r["what"], r["name"], r["agrees"]) for r in value["rows"]] == [("output", "y", True)]
 
 
 def test_bench_threads(openinfer, folder, tmp_path):
-    words = folder / "m.oinf", "--set", "x=1", "--steps", "10"
+    words = folder / "mm.oinf", "--set", "x=1", "--steps", "10"
     value = json.loads(openinfer("bench", *words, "--threads", "2", "--against", "sim", "--json").stdout)
     assert [r["name"] for r in value["rows"]] == ["cpu_scalar", "sim"]
     assert "1 to 65536" in openinfer("bench", *words, "--threads", "0", code=2).stderr
@@ -136,7 +136,7 @@ def test_check_reads_standard_input(openinfer, folder):
     assert bad.stderr.startswith("<stdin>:3:6: error[E057]")
     as_json = openinfer("graph", folder / "g.oi", "--to", "json").stdout
     openinfer("check", "-", stdin=as_json)
-    package = openinfer("check", "-", stdin=(folder / "m.oinf").read_bytes(), text=False, code=1)
+    package = openinfer("check", "-", stdin=(folder / "mm.oinf").read_bytes(), text=False, code=1)
     assert b"name its file" in package.stderr
 
 
@@ -162,7 +162,7 @@ def test_inspect_several_and_standard_input(openinfer, folder):
     assert openinfer("inspect", "-", stdin=data, text=False).stdout.decode() == one
     both = openinfer("inspect", folder / "plain.oinf", "-", stdin=data, text=False).stdout.decode()
     assert both == f"== {folder / 'plain.oinf'}\n\n{one}\n== <stdin>\n\n{one}"
-    objects = openinfer("inspect", "--json", folder / "plain.oinf", folder / "m.oinf").stdout
+    objects = openinfer("inspect", "--json", folder / "plain.oinf", folder / "mm.oinf").stdout
     first, end = json.JSONDecoder().raw_decode(objects)
     assert first["sizevars"] == {"B": 2, "D": 3} and "oi.graph.half" in json.loads(objects[end:])["metadata"]
     assert "no.oinf" in openinfer("inspect", folder / "no.oinf", folder / "plain.oinf", code=3).stderr
@@ -172,7 +172,7 @@ def test_inspect_several_and_standard_input(openinfer, folder):
 
 
 def test_tensors_that_no_graph_uses(openinfer, tmp_path):
-    with PackageWriter(tmp_path / "m.oinf") as w:
+    with PackageWriter(tmp_path / "mm.oinf") as w:
         w.add_sizevar("L", 2)
         for name in ("a", "b", *(f"W.{i}" for i in range(4)), *(f"V.{i}" for i in range(3))):
             w.add_tensor(name, TensorSpec([1.0], dtype="f32"))
@@ -184,12 +184,12 @@ def test_tensors_that_no_graph_uses(openinfer, tmp_path):
     )
     (tmp_path / "one.oi").write_text(one)
     (tmp_path / "two.oi").write_text(one.replace("W[l]", "V[n]").replace("q: f32", "b: f32").replace("@ref", "").replace('("a")', "").replace("q)", "b)"))
-    out = openinfer("check", "one.oi", "--model", "m.oinf", cwd=tmp_path).stdout.splitlines()
-    assert out[1] == "m.oinf: 6 of 9 tensors are not used: V.0, V.1, V.2, W.2, W.3, b"
+    out = openinfer("check", "one.oi", "--model", "mm.oinf", cwd=tmp_path).stdout.splitlines()
+    assert out[1] == "mm.oinf: 6 of 9 tensors are not used: V.0, V.1, V.2, W.2, W.3, b"
     # an entry that only the run knows may be any; several graphs use what each of them uses
-    out = openinfer("check", "one.oi", "two.oi", "--model", "m.oinf", cwd=tmp_path).stdout.splitlines()
-    assert out[2] == "m.oinf: 2 of 9 tensors are not used: W.2, W.3"
-    value = json.loads(openinfer("check", "one.oi", "two.oi", "--model", "m.oinf", "--json", cwd=tmp_path).stdout)
+    out = openinfer("check", "one.oi", "two.oi", "--model", "mm.oinf", cwd=tmp_path).stdout.splitlines()
+    assert out[2] == "mm.oinf: 2 of 9 tensors are not used: W.2, W.3"
+    value = json.loads(openinfer("check", "one.oi", "two.oi", "--model", "mm.oinf", "--json", cwd=tmp_path).stdout)
     assert value["unused"] == ["W.2", "W.3"]
     assert "unused" not in json.loads(openinfer("check", "one.oi", "--json", cwd=tmp_path).stdout)
     with PackageWriter(tmp_path / "many.oinf") as w:

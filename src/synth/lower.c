@@ -429,6 +429,9 @@ static void split_overlap(lowering *x, uint32_t kernel)
         src.is_written = true;
         *OI_PUSH(u->arena, &k->ports) = src;
         k->ports.at[i].is_written = false;
+        for (size_t o = 0; k->query && o < k->query->n_out; o++) /* the call's result, too */
+            if (k->out_tensors[o] == dst.tensor)
+                k->out_tensors[o] = src.tensor;
         for (size_t n = 0; n < k->nests.n; n++)
             for (int post = 0; post < 2; post++) {
                 oi_sops *ops = post ? &k->nests.at[n].post : &k->nests.at[n].pre;

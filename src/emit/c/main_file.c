@@ -71,13 +71,14 @@ static void put_state(oi_cprog *c, oi_out *o)
     oi_out_line(o, "%s", "");
 }
 
+static const char get_text[] = "/* Inputs, all of them. */\n"
+                               "static void \1get(void *to, size_t size)\n"
+                               "{\n"
+                               "    if (hal_read(to, size) != 1)\n"
+                               "        hal_stop(2, \"the input is cut short\");\n"
+                               "}\n\n";
+
 static const char put_text[] =
-    "/* Inputs, all of them. */\n"
-    "static void \1get(void *to, size_t size)\n"
-    "{\n"
-    "    if (hal_read(to, size) != 1)\n"
-    "        hal_stop(2, \"the input is cut short\");\n"
-    "}\n\n"
     "static void \1give(const void *from, size_t size)\n"
     "{\n"
     "    if (!hal_write(from, size))\n"
@@ -115,6 +116,16 @@ static const char check_text[] =
     "    if (size)\n"
     "        \1get(data, size);\n"
     "}\n\n";
+
+/* More than which graph comes next. */
+static bool reads_input(oi_cprog *c)
+{
+    bool reads = c->u->per_node || oi_c_is_freestanding(c);
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        for (size_t i = 0; i < c->u->graphs.at[g].inputs.n; i++)
+            reads |= c->u->tensors.at[c->u->graphs.at[g].inputs.at[i]].size_bytes > 0;
+    return reads;
+}
 
 /* A function that reads a graph's number and its inputs; and one that steps it. */
 static void put_choice(oi_cprog *c, oi_out *o)
@@ -396,6 +407,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
                     oi_escaped(c->arena, oi_put_c_string, section));
     oi_out_line(&o, "static %s \1program;", c->name);
     oi_out_line(&o, "%s", "");
+    if (reads_input(c))
+        oi_out_text(&o, get_text);
     oi_out_text(&o, put_text);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
         put_read(c, &o, &c->u->graphs.at[c->graph]);

@@ -138,6 +138,27 @@ def test_external_data_is_read(tmp_path):
         assert p.tensors["enc.fc.weight"].tolist()[1][0] == 16.0
 
 
+def test_gelu_and_silu_are_recognised(tmp_path):
+    c = {"r": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5)}
+    path = save(tmp_path / "m.onnx", [
+        helper.make_node("Div", ["x", "r"], ["a"]), helper.make_node("Erf", ["a"], ["b"]),
+        helper.make_node("Add", ["b", "one"], ["c"]), helper.make_node("Mul", ["x", "c"], ["d"]),
+        helper.make_node("Mul", ["d", "half"], ["e"]), helper.make_node("Sigmoid", ["e"], ["f"]),
+        helper.make_node("Mul", ["e", "f"], ["y"]),
+        helper.make_node("Sigmoid", ["y"], ["s"]), helper.make_node("Mul", ["y", "s"], ["z"]),
+    ], [info("x", [4])], [info("y", [4]), info("s", [4]), info("z", [4])], {k: np.asarray(v) for k, v in c.items()})  # fmt: skip
+    assert main([path, "-o", str(tmp_path / "out"), "-q"]) == 0
+    ops = [line.split("(")[0].split()[1] for line in (tmp_path / "out/m.oi").read_text().splitlines() if line.startswith("  op ")]
+    assert ops == ["gelu", "silu", "sigmoid", "mul"]  # the second sigmoid is an output, so it stays
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path, capsys):
+    data = Path(small(tmp_path / "m.onnx")).read_bytes()
+    (tmp_path / "m.onnx").write_bytes(data.replace(b"/enc/fc/MatMul_output_0", b"/enc/fc/MatMul_output_\xff"))
+    assert main([str(tmp_path / "m.onnx"), "--check"]) == 1
+    assert "not UTF-8" in capsys.readouterr().err
+
+
 def test_broken_files_give_one_error(tmp_path, capsys):
     """Bytes changed, cut and doubled: exit 0 or 1 with one message, never an exception."""
     data = Path(small(tmp_path / "m.onnx")).read_bytes()

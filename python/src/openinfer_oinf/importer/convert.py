@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from ..types import OinfError
 from .lowering import Lowering, Problem
+from .patterns import recognise
 from .reading import constant_of, functions_of, inputs_of, opsets_of, read_model
 from .rules import all_rules
 from .text import Program
@@ -67,7 +68,7 @@ def finish(model: Any, lowering: Lowering, inputs: List[Value], path: str) -> Im
                 raise OinfError(f"output '{info.name}' comes from no node", path)
             outputs.append(output_of(info.name, lowering, inputs, outputs))
             program.output_names.append(info.name)
-        program.statements = needed(lowering.statements, outputs)
+        program.statements = recognise(needed(lowering.statements, outputs), outputs)
     return Imported(program, lowering, lowering.problems)
 
 

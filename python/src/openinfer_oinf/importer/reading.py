@@ -25,7 +25,21 @@ def read_model(path: str) -> Any:
         raise OinfError(f"not an ONNX model: {' '.join(str(e).split())}", path) from None
     if not model.HasField("graph") or not model.opset_import:
         raise OinfError("not an ONNX model: it has no graph or no opset", path)
+    check_names(model.graph, path, 0)
     return model
+
+
+def check_names(graph: Any, path: str, depth: int) -> None:
+    """protobuf hands out bytes for a name that is not UTF-8."""
+    names = [x.name for x in (*graph.input, *graph.output, *graph.initializer)]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output, *(a.name for a in node.attribute)]
+        for a in node.attribute:
+            if a.HasField("g") and depth < MAX_RANK:
+                check_names(a.g, path, depth + 1)
+    for name in names:
+        if not isinstance(name, str):
+            raise OinfError(f"not an ONNX model: the name {name[:40]!r} is not UTF-8", path)
 
 
 def opsets_of(model: Any) -> Dict[str, int]:

@@ -74,6 +74,7 @@ class Statement:
     origin: int
     scope: str = ""
     origins: List[int] = field(default_factory=list)
+    gone: List["Statement"] = field(default_factory=list)  # what a recognised pattern replaces
 
 
 def dtype_of_onnx(number: int, what: str) -> str:

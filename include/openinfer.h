@@ -467,6 +467,11 @@ OI_API oi_status oi_graph_parse(const char *text, size_t n, const char *name, oi
 /* The same for a text that begins at `first_line` of a larger file. */
 OI_API oi_status oi_graph_parse_at(const char *text, size_t n, const char *name,
                                    uint32_t first_line, oi_graph **out, oi_diag *diag);
+/* The arguments of OI_GRAPH, which stands in that line of a C file. They come without their line breaks
+ * and comments: diagnostics point into the file when it can be read and has this text there, otherwise
+ * at the call, with a column of the text. */
+OI_API oi_status oi_graph_parse_embedded(const char *text, const char *file, uint32_t line,
+                                         oi_graph **out, oi_diag *diag);
 /* Graph JSON; runs every static check that needs no source text. */
 OI_API oi_status oi_graph_from_json(const char *text, size_t n, const char *name, oi_graph **out,
                                     oi_diag *diag);
@@ -525,14 +530,14 @@ OI_API oi_graph_counts oi_graph_count(const oi_graph *g);
 
 /* A graph inside a C program:
  *     oi_graph *g = OI_GRAPH( dynamic { x: f32[B]; } block entry { return x; } );
- * Text that is wrong stops the program with the diagnostics; lines count from the macro's. */
+ * Text that is wrong stops the program with the diagnostics (oi_graph_parse_embedded says where). */
 #define OI_GRAPH(...) oi_graph_embedded(#__VA_ARGS__, __FILE__, __LINE__)
 
 static inline oi_graph *oi_graph_embedded(const char *text, const char *file, int line)
 {
     oi_graph *g = NULL;
     oi_diag *d = oi_diag_new();
-    if (oi_graph_parse_at(text, strlen(text), file, (uint32_t)line, &g, d) != OI_OK) {
+    if (oi_graph_parse_embedded(text, file, (uint32_t)line, &g, d) != OI_OK) {
         oi_diag_print(d, stderr, false);
         exit(EXIT_FAILURE);
     }

@@ -100,7 +100,8 @@ typedef struct oi_source {
     const char *name; /* as shown in diagnostics */
     const char *text;
     size_t size;
-    uint32_t first_line;    /* 1, or the line of the call for OI_GRAPH */
+    uint32_t first_line;    /* 1, or where the text begins in a larger file */
+    bool is_embedded;       /* the arguments of a call of OI_GRAPH on that line, see embedded.c */
     OI_VEC(uint32_t) lines; /* byte offset of each line start */
     struct oi_source_memo
         *memo; /* the last position asked for, so that one long line stays cheap */
@@ -120,6 +121,19 @@ size_t oi_utf8_decode(const char *text, size_t n, uint32_t *out); /* bytes used,
 size_t oi_utf8_encode(uint32_t code_point, char out[4]); /* bytes written, 0 if not a scalar */
 /* Bytes of the text's longest start of at most `max` bytes that cuts no code point: for %.*s. */
 int oi_utf8_fit(const char *text, int max);
+
+/* -- embedded.c: OI_GRAPH -- */
+
+typedef struct oi_call_place {
+    oi_span span;  /* in the C file */
+    oi_bytes line; /* the first line of the span, in `file` */
+    char *file;    /* all of it */
+} oi_call_place;
+
+/* Finds a span of an embedded text in its C file. False, with nothing to free, when the file cannot
+ * be read or has no such call. */
+bool oi_call_find(oi_call_place *e, const oi_source *s, oi_span span);
+void oi_call_free(oi_call_place *e);
 
 /* -- diag.c -- */
 

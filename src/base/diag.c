@@ -113,6 +113,7 @@ typedef struct add_args {
     oi_place at;
     const char *code, *fmt;
     va_list *args;
+    const oi_call_place *call; /* where the place is in a C file; NULL: the source knows */
     bool is_known; /* a warning that was given before, by another check of the same graph */
 } add_args;
 
@@ -162,11 +163,14 @@ static void add_message(void *ctx)
     if (!m.line && x->at.pointer)
         m.pointer = oi_arena_text(a, x->at.pointer, strlen(x->at.pointer));
     if (m.line && src) {
-        oi_bytes line = oi_source_line(src, m.line);
+        oi_bytes line = x->call ? x->call->line : oi_source_line(src, m.line);
         if (line.ptr)
             m.source = copy_line(x->d, file, m.line, line);
     }
     m.text = oi_arena_vprintf(a, x->fmt, *x->args);
+    if (m.line && src && src->is_embedded && !x->call)
+        m.text = oi_arena_printf(a, "%s (column %u of the text of OI_GRAPH in line %u)", m.text,
+                                 m.col, m.line);
     x->is_known = x->severity == OI_WARNING && is_known(x->d, &m);
     if (!x->is_known)
         *OI_PUSH(a, &x->d->messages) = m;
@@ -177,9 +181,16 @@ static void add(oi_diag *d, oi_severity severity, oi_place at, const char *code,
 {
     va_list copy;
     va_copy(copy, args);
-    add_args x = {d, severity, at, code, fmt, &copy, false};
+    add_args x = {d, severity, at, code, fmt, &copy, NULL, false};
+    oi_call_place call = {.file = NULL};
+    if (at.source && at.source->is_embedded && at.span.line &&
+        oi_call_find(&call, at.source, at.span)) {
+        x.at.span = call.span;
+        x.call = &call;
+    }
     d->dropped_last = oi_arena_guard(d->arena, add_message, &x) != OI_OK || x.is_known;
     d->warnings -= x.is_known;
+    oi_call_free(&call);
     va_end(copy);
 }
 

@@ -32,12 +32,12 @@ static oi_status lower_graph(oi_graph *g, const oi_graph_options *options, oi_di
     return status == OI_OK && oi_diag_errors(diag) > before ? OI_ERR_INPUT : status;
 }
 
-/* Errors must be seen to decide, so a caller without a diag gets one of ours for the time. */
-static oi_status read_with(const char *text, size_t n, const char *name, const oi_graph_options *o,
-                           oi_graph **out, oi_diag *diag)
+static oi_status read_graph(const char *text, size_t n, const char *name, const oi_graph_options *o,
+                            bool is_embedded, oi_graph **out, oi_diag *diag)
 {
     oi_graph *g;
-    OI_TRY(oi_dsl_read(text, n, name, o->first_line ? o->first_line : 1, &g, diag));
+    const uint32_t line = o->first_line ? o->first_line : 1;
+    OI_TRY(oi_dsl_read(text, n, name, line, is_embedded, &g, diag));
     oi_status status = g->compact ? lower_graph(g, o, diag) : OI_OK;
     if (status == OI_OK)
         *out = g;
@@ -46,16 +46,30 @@ static oi_status read_with(const char *text, size_t n, const char *name, const o
     return status;
 }
 
+/* Errors must be seen to decide, so a caller without a diag gets one of ours for the time. */
+static oi_status read_with(const char *text, size_t n, const char *name, const oi_graph_options *o,
+                           bool is_embedded, oi_graph **out, oi_diag *diag)
+{
+    oi_diag *own = diag ? NULL : oi_diag_new();
+    if (!diag && !own)
+        return OI_ERR_ENV;
+    oi_status status = read_graph(text, n, name, o, is_embedded, out, diag ? diag : own);
+    oi_diag_free(own);
+    return status;
+}
+
 oi_status oi_graph_parse_with(const char *text, size_t n, const char *name,
                               const oi_graph_options *options, oi_graph **out, oi_diag *diag)
 {
     static const oi_graph_options none;
-    oi_diag *own = diag ? NULL : oi_diag_new();
-    if (!diag && !own)
-        return OI_ERR_ENV;
-    oi_status status = read_with(text, n, name, options ? options : &none, out, diag ? diag : own);
-    oi_diag_free(own);
-    return status;
+    return read_with(text, n, name, options ? options : &none, false, out, diag);
+}
+
+oi_status oi_graph_parse_embedded(const char *text, const char *file, uint32_t line, oi_graph **out,
+                                  oi_diag *diag)
+{
+    const oi_graph_options options = {.first_line = line};
+    return read_with(text, strlen(text), file, &options, true, out, diag);
 }
 
 oi_status oi_graph_parse_at(const char *text, size_t n, const char *name, uint32_t first_line,

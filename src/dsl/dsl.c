@@ -6,6 +6,7 @@ typedef struct parse_job {
     const char *text, *name;
     size_t n;
     uint32_t first_line;
+    bool is_embedded;
     oi_diag *diag;
     bool is_compact;
 } parse_job;
@@ -16,6 +17,7 @@ static void start(parse_job *j)
     const char *name = oi_arena_text(a, j->name, strlen(j->name));
     oi_source_init(a, &j->g->source, name, oi_arena_text(a, j->text, j->n), j->n);
     j->g->source.first_line = j->first_line;
+    j->g->source.is_embedded = j->is_embedded;
     j->g->origin = name;
 }
 
@@ -62,12 +64,17 @@ static oi_status run(parse_job *j, oi_graph **out)
 }
 
 oi_status oi_dsl_read(const char *text, size_t n, const char *name, uint32_t first_line,
-                      oi_graph **out, oi_diag *diag)
+                      bool is_embedded, oi_graph **out, oi_diag *diag)
 {
     oi_diag *own = diag ? NULL : oi_diag_new(); /* errors must be seen to decide */
     if (!diag && !own)
         return OI_ERR_ENV;
-    parse_job j = {NULL, text, name ? name : "graph", n, first_line, diag ? diag : own, false};
+    parse_job j = {.text = text,
+                   .name = name ? name : "graph",
+                   .n = n,
+                   .first_line = first_line,
+                   .is_embedded = is_embedded,
+                   .diag = diag ? diag : own};
     oi_status status = run(&j, out);
     oi_diag_free(own);
     return status;

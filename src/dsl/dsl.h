@@ -6,9 +6,10 @@
 
 /* -- dsl.c -- */
 
-/* Text of either form -> a graph; of the compact form only g->compact is filled. */
+/* Text of either form -> a graph; of the compact form only g->compact is filled. is_embedded: the
+ * text is what OI_GRAPH makes of its arguments, in C file `name`. */
 oi_status oi_dsl_read(const char *text, size_t n, const char *name, uint32_t first_line,
-                      oi_graph **out, oi_diag *diag);
+                      bool is_embedded, oi_graph **out, oi_diag *diag);
 
 /* -- parse.c -- */
 

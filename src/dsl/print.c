@@ -424,7 +424,7 @@ oi_status oi_graph_to_text(const oi_graph *g, char **out, oi_diag *diag)
 oi_status oi_graph_format(const char *text, size_t n, const char *name, char **out, oi_diag *diag)
 {
     oi_graph *g;
-    OI_TRY(oi_dsl_read(text, n, name, 1, &g, diag));
+    OI_TRY(oi_dsl_read(text, n, name, 1, false, &g, diag));
     oi_status status = print_items(g, g->items.at, g->items.n, true, out);
     oi_graph_free(g);
     return status;

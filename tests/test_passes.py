@@ -332,6 +332,23 @@ block entry {
     openinfer("verify", path, "--target", "cpu_scalar", "--set", "x=random:1:-1:1")
 
 
+@pytest.mark.parametrize("op", ["cumprod(t, axis=1)", "cumsum(t, axis=1, reverse=true)", "reverse(t, axes=[1])"])
+def test_an_op_over_its_own_operand_is_folded(openinfer, tmp_path, op):
+    """Its result is made in a tensor apart and copied: that tensor is what folding computes."""
+    path = tmp_path / "over.oi"
+    path.write_text(f"""constant {{ w: u64[2, 3, 7] @init(2); }}
+block entry {{
+  assign t: u64[1, 3, 1];
+  op mean_axis(w, axes=[0, -1], keepdims=true) >> t;
+  op {op} >> t;
+  return t;
+}}
+""")
+    run = openinfer("synth", path, "-o", tmp_path / "out", "--target", "cpu_scalar", "--dump-after", "fold")
+    assert len(re.findall(r"^ *k\d+_\w+\(", run.stdout, re.M)) == 1, "the copy to what is returned"
+    openinfer("verify", path, "--target", "cpu_scalar", "--cflags", "-O0")
+
+
 def test_reads_that_lend(openinfer, tmp_path):
     path = tmp_path / "lent.oi"
     path.write_text(GRAPHS["lent"])

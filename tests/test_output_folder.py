@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import BIN
+from conftest import BIN, REPO
 
 TEXT = "dynamic { x: f32[4]; }\nvolatile { y: f32[4]; }\nblock entry {\n  op neg(x) >> y;\n  return;\n}\n"
 
@@ -92,3 +92,53 @@ def test_no_signal_when_files_are_limited(tmp_path, graph, size):
     run = subprocess.run([BIN, "synth", graph, "-o", out], capture_output=True, text=True, preexec_fn=limit)
     assert run.returncode == 3 and "cannot write" in run.stderr, run
     assert sorted(os.listdir(tmp_path)) == ["g.oi"]
+
+
+@pytest.fixture
+def killed_at(tmp_path_factory):
+    """killed_at(N, WORDS): runs openinfer and kills it right before its N-th change of a folder. Whether it came to that."""
+    library = tmp_path_factory.mktemp("kill_at") / "kill_at.so"
+    words = ["cc", "-shared", "-fPIC", "-Wall", "-Werror", REPO / "tests/preload/kill_at.c", "-ldl", "-o", library]
+    subprocess.run(words, check=True)
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+
+    def run(n, *words):
+        env = {**os.environ, "LD_PRELOAD": str(library), "KILL_AT": str(n), "ASAN_OPTIONS": asan}
+        code = subprocess.run([BIN, *words], env=env, capture_output=True).returncode
+        assert code in (0, -signal.SIGKILL)
+        return code != 0
+
+    return run
+
+
+@pytest.mark.parametrize("before", ["nothing", "another program"])
+def test_killed_while_files_are_moved(openinfer, killed_at, tmp_path, graph, before):
+    """Every file is whole, the old one or the new one, and what others wrote stays. The next run knows all of ours,
+    and leaves what a run into a new folder leaves."""
+    first = ["synth", graph, "--name", "first", "--target", "cpu_avx2"]
+    second = ["synth", graph, "--name", "second", "--target", "cortex_m4"]
+    openinfer(*first, "-o", tmp_path / "first")
+    openinfer(*second, "-o", tmp_path / "second")
+    old, new = contents(tmp_path / "first"), contents(tmp_path / "second")
+    is_first = before == "nothing"
+    n, is_killed = 0, True
+    while is_killed:
+        n += 1
+        folder = tmp_path / f"run{n}"
+        folder.mkdir()
+        out = folder / "out"
+        if not is_first:
+            openinfer(*first, "-o", out)
+            (out / "notes.txt").write_text("mine")
+        is_killed = killed_at(n, *second, "-o", out)
+        found = contents(out) if out.exists() else {}
+        assert found.pop("notes.txt", None) == (None if is_first else b"mine")
+        manifest = found.pop(".openinfer", b"")
+        assert all(text in (old.get(name), new.get(name)) for name, text in found.items()), n
+        assert set(found) <= set(manifest.decode().split()), "the manifest names all that is ours"
+        openinfer(*second, "-o", out)
+        found = contents(out)
+        found.pop("notes.txt", None)
+        assert found == new, n
+        assert os.listdir(folder) == ["out"], "nothing is left beside the output"
+    assert n > len(new), "it was killed between any two files"

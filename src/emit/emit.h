@@ -85,6 +85,10 @@ oi_status oi_manifest_read(const char *dir, char **list, oi_diag *d);
 oi_status oi_manifest_check(const char *dir, const char *old, const char *list, oi_diag *d);
 /* The names of both lists; old may be NULL. */
 oi_status oi_manifest_write(const char *dir, const char *old, const char *list, oi_diag *d);
+/* Writes it in another folder of this file system and moves it to dir: a process that is killed
+ * leaves no temporary file there. */
+oi_status oi_manifest_replace(const char *dir, const char *beside, const char *old,
+                              const char *list, oi_diag *d);
 void oi_manifest_remove(const char *dir, const char *old, const char *list); /* old ones */
 oi_status oi_folder_make_parents(const char *dir, oi_diag *d);
 

@@ -85,6 +85,16 @@ oi_status oi_manifest_write(const char *dir, const char *old, const char *list, 
     return status;
 }
 
+oi_status oi_manifest_replace(const char *dir, const char *beside, const char *old,
+                              const char *list, oi_diag *d)
+{
+    char from[4096], to[4096];
+    OI_TRY(oi_manifest_write(beside, old, list, d));
+    if (!join(from, sizeof from, beside, MANIFEST, d) || !join(to, sizeof to, dir, MANIFEST, d))
+        return OI_ERR_ENV;
+    return rename(from, to) == 0 ? OI_OK : oi_diag_env(d, to, "cannot write: %s", strerror(errno));
+}
+
 void oi_manifest_remove(const char *dir, const char *old, const char *list)
 {
     char path[4096], name[4096];

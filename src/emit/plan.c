@@ -310,7 +310,7 @@ static oi_status move_into_place(writing *w, const char *from)
     char a[4096], b[4096];
     if (rename(from, w->dir) == 0)
         return OI_OK;
-    OI_TRY(oi_manifest_write(w->dir, w->old, w->names.text, w->diag));
+    OI_TRY(oi_manifest_replace(w->dir, from, w->old, w->names.text, w->diag));
     for (size_t i = 0; i < w->files.n + has_weights(w); i++) {
         const char *name = i < w->files.n ? w->files.at[i].name : weights_name(w);
         if (snprintf(a, sizeof a, "%s/%s", from, name) >= (int)sizeof a ||
@@ -320,7 +320,7 @@ static oi_status move_into_place(writing *w, const char *from)
             return oi_diag_env(w->diag, b, "cannot write: %s", strerror(errno));
     }
     oi_manifest_remove(w->dir, w->old, w->names.text);
-    OI_TRY(oi_manifest_write(w->dir, NULL, w->names.text, w->diag));
+    OI_TRY(oi_manifest_replace(w->dir, from, NULL, w->names.text, w->diag));
     oi_folder_remove(from);
     return OI_OK;
 }

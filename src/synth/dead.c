@@ -34,7 +34,8 @@ static bool sweep(oi_unit *u, uint32_t graph, oi_tally *uses, oi_stmts *list)
         }
     }
     list->n -= n;
-    memmove(list->at, &list->at[n], list->n * sizeof *list->at);
+    if (list->n) /* an empty list has no memory */
+        memmove(list->at, &list->at[n], list->n * sizeof *list->at);
     return any;
 }
 

@@ -8,6 +8,9 @@ import sys
 import pytest
 from conftest import REPO
 
+sys.path.insert(0, str(REPO / "python/src"))
+from openinfer_oinf import PackageWriter  # noqa: E402
+
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 
 KEYWORDS = """int register _Static_assert _Bool _Complex _Alignas _Generic __func__ __FILE__ __LINE__ __GNUC__ asm typeof
@@ -125,6 +128,29 @@ def test_indices_blocks_and_tables(openinfer, tmp_path):
         lines += [f"block {n} {{ op mul(y, given) >> y; return; }}", f"block {n}_b {{ op neg(y) >> y; return; }}"]
     out, name, _ = synth(openinfer, tmp_path, "\n".join(lines))
     check_program(out, name)
+
+
+@pytest.mark.parametrize("target", ["cpu_avx2", "cortex_m4"])
+def test_sizes_of_the_model(openinfer, tmp_path, target):
+    """In dims, limits of loops, attributes and tables; half of them come from the package, half from the command line."""
+    lines = ["dynamic { n: i64; }", "volatile {"]
+    lines += [f"  x_{i}: f32[{n}, 3];\n  out_{i}: f32[{n}];" for i, n in enumerate(NAMES)]
+    lines += ["}", "persistent {", *[f"  K_{i}(r, {n}): f32[3] @table @cap(r={n}, {n}=2);" for i, n in enumerate(NAMES[:9])]]
+    lines += ["}", "block entry {"]
+    for i, n in enumerate(NAMES):
+        lines += [f"  op sum_axis(x_{i}, axes=[{n} - 3]) >> out_{i};"]
+        lines += [f"  loop l{i} (at in 0..{n}) {{ op add(out_{i}, x_{i}[at, 0]) >> out_{i}; }}"]
+    with PackageWriter(tmp_path / "m.oinf") as package:
+        for n in NAMES[::2]:
+            package.add_sizevar(n, 4)
+    sizes = [word for n in NAMES[1::2] for word in ("--size", f"{n}=4")]
+    text = "\n".join([*lines, "  return;", "}"]) + "\n"
+    out, name, said = synth(openinfer, tmp_path, text, "--model", tmp_path / "m.oinf", *sizes, target=target)
+    assert "is called" not in said, "a size is a number in what is written: no name of it can collide"
+    if target == "cpu_avx2":
+        check_program(out, name)
+    else:
+        check_c("gcc", out / f"{name}.c", "-ffreestanding")
 
 
 TEXT = "dynamic { x: f32[4]; }\nvolatile { y: f32[4]; }\npersistent { k: f32[4]; }\nblock entry {\n  assign t: f32[4];\n" \

@@ -473,12 +473,39 @@ def test_big_endian_compilers_are_refused(openinfer, example, tmp_path):
     assert done.returncode and "weights and packed elements are little-endian" in done.stderr
 
 
-def test_c99_is_refused(openinfer, example, tmp_path):
-    """Emitted programs are C11: a device whose compiler has only C99 is told so."""
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_device_with_c99(openinfer, example, tmp_path, compiler):
+    """All that is emitted for one thread is C99, and its Makefile says so."""
+    tool_is_here(compiler)
     device = tmp_path / "old.json"
     device.write_text('{"extends": "cpu_scalar", "cpu": {"c_standard": "c99"}}')
-    result = openinfer("synth", *example("linear")[:3], "--target", device, "-o", tmp_path / "out", code=1)
-    assert "E060" in result.stderr and "c99" in result.stderr and not (tmp_path / "out").exists()
+    strict = tmp_path / "strict"
+    strict.write_text(f'#!/bin/sh\ncase " $* " in *" -std=c99 "*) ;; *.c*) exit 9 ;; esac\nexec {compiler} -Werror "$@"\n')
+    strict.chmod(0o755)
+    openinfer("synth", *example("linear")[:3], "--target", device, "-o", tmp_path / "out")
+    subprocess.run(["make", "-s", f"CC={strict}"], cwd=tmp_path / "out", check=True)
+    openinfer("verify", *example("linear"), "--target", device, "--cc", strict)
+
+
+def test_c99_for_a_microcontroller(openinfer, example, tmp_path):
+    device = tmp_path / "old.json"
+    device.write_text('{"extends": "cortex_m4", "cpu": {"c_standard": "c99"}}')
+    openinfer("synth", *example("linear")[:3], "--target", device, "-o", tmp_path / "out")
+    assert "-std=c99" in (tmp_path / "out/Makefile").read_text()
+    for path in ("linear.c", "main.c", "hal.c", "freestanding.c"):
+        words = ["gcc", "-std=c99", "-m32", "-ffreestanding", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", path]
+        subprocess.run(words, cwd=tmp_path / "out", check=True)
+
+
+def test_threads_need_c11(openinfer, tmp_path):
+    """They share steps with the atomics of C11."""
+    device = tmp_path / "old.json"
+    device.write_text('{"extends": "cpu_scalar", "cpu": {"c_standard": "c99"}}')
+    graph = tmp_path / "large.oi"
+    graph.write_text("dynamic { x: f32[2000, 2000]; }\nvolatile { y: f32[2000, 2000]; }\nblock entry { op exp(x) >> y; return; }\n")
+    result = openinfer("synth", graph, "--target", device, "--threads", "4", "-o", tmp_path / "out", code=1)
+    assert "E060" in result.stderr and "--threads 1" in result.stderr and not (tmp_path / "out").exists()
+    openinfer("synth", graph, "--target", device, "--threads", "1", "-o", tmp_path / "out")
 
 
 def test_verify_leaves_nothing(openinfer, example, tmp_path):

@@ -465,8 +465,10 @@ oi_status oi_plan_emit_host(oi_plan *p, oi_host_lang lang, const char *dir, oi_d
     writing w = {.is_device = false};
     if (!p->target->emit)
         return refuse_api(p->unit.target, p->target->emit_why, diag);
-    if (p->unit.target->cpu.c_standard == OI_C99)
-        return refuse_api(p->unit.target, "emitted programs are C11, and its cpu.c_standard is c99",
+    if (p->unit.target->cpu.c_standard == OI_C99 && oi_unit_is_parallel(&p->unit))
+        return refuse_api(p->unit.target,
+                          "threads share this program's steps with the atomics of C11, and "
+                          "cpu.c_standard is c99: synthesize it with --threads 1",
                           diag);
     return emit(&w, p, dir, diag);
 }

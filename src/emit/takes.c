@@ -13,7 +13,7 @@ oi_synth_kind oi_synth_writes(const oi_device *d)
         return OI_SYNTH_NOTHING;
     if (info->api == OI_DEVICE_NULL)
         return OI_SYNTH_LISTING;
-    if (target->emit && info->cpu.c_standard != OI_C99)
+    if (target->emit)
         return OI_SYNTH_PROGRAM;
     return target->emit_device ? OI_SYNTH_SHADERS : OI_SYNTH_NOTHING;
 }

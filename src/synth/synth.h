@@ -447,6 +447,7 @@ const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique *
 void oi_unit_note_name(oi_unit *u, const char *was, const char *is);
 uint64_t oi_unit_align(const oi_unit *u);               /* alignment of tensors in all spaces */
 uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n); /* rounded up to that alignment */
+bool oi_unit_is_parallel(const oi_unit *u); /* some graph's steps are run by several threads */
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t); /* its name too */
 void oi_tensor_measure(oi_tensor *t);                        /* computes sizes from dims */
 uint64_t oi_tensor_bytes(const oi_tensor *t);                /* all entries */

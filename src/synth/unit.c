@@ -326,3 +326,11 @@ uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own)
     uint32_t known = find_weights(u, v, p->model);
     return known != OI_NO_ID ? known : add_weights(u, graph, p, v, v->name);
 }
+
+bool oi_unit_is_parallel(const oi_unit *u)
+{
+    for (size_t g = 0; g < u->graphs.n; g++)
+        if (u->graphs.at[g].blocks[u->graphs.at[g].program->entry].is_parallel)
+            return true;
+    return false;
+}

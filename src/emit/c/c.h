@@ -123,7 +123,8 @@ typedef struct oi_csync {
 } oi_csync;
 
 oi_csync oi_c_sync(const oi_cprog *c);
-bool oi_c_is_shared(const oi_cprog *c); /* some graph's steps are run by several threads */
+const char *oi_c_std_name(const oi_cprog *c); /* for -std= */
+bool oi_c_is_shared(const oi_cprog *c);       /* some graph's steps are run by several threads */
 void oi_c_blocks(oi_cprog *c);
 uint64_t oi_c_times(uint64_t times, const oi_pnode *loop); /* of its body */
 const char *oi_c_block_name(oi_cprog *c, uint32_t block);

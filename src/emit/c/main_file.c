@@ -456,7 +456,7 @@ static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
     const bool is_shared = oi_c_is_shared(c);
     oi_out_line(&o, "# CFLAGS may be anything: the program is right under all of them.");
     oi_out_line(&o, "CFLAGS ?= -O3");
-    oi_out_line(&o, "FLAGS = -std=c11 -Wall -Wextra -pedantic " SPEED);
+    oi_out_line(&o, "FLAGS = -std=%s -Wall -Wextra -pedantic " SPEED, oi_c_std_name(c));
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "SOURCES = %s", sources);
     oi_out_line(&o, "OBJECTS = $(patsubst %%.c,%%.o,$(SOURCES:.cpp=.o))");

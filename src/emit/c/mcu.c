@@ -200,7 +200,8 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     oi_out_line(&o, "CPU =%s%s%s%s", k->flags ? " " : "", k->flags ? k->flags : "",
                 fpu && *fpu ? " " : "", fpu ? fpu : "");
     oi_out_line(&o, "CFLAGS ?= -O2");
-    oi_out_line(&o, "FLAGS = $(CPU) -std=c11 -Wall -Wextra -pedantic -ffreestanding \\");
+    oi_out_line(&o, "FLAGS = $(CPU) -std=%s -Wall -Wextra -pedantic -ffreestanding \\",
+                oi_c_std_name(c));
     oi_out_line(&o, "  -fno-math-errno -ffunction-sections -fdata-sections -fstack-usage");
     oi_out_line(&o, "# the program itself, for any project: make lib%s.a", n);
     oi_out_line(&o, "OBJECTS = %s.o weights.o freestanding.o", n);

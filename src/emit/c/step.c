@@ -678,10 +678,13 @@ oi_csync oi_c_sync(const oi_cprog *c)
 
 bool oi_c_is_shared(const oi_cprog *c)
 {
-    bool any = false;
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        any |= c->u->graphs.at[g].blocks[c->u->graphs.at[g].program->entry].is_parallel;
-    return any;
+    return oi_unit_is_parallel(c->u);
+}
+
+/* The emitted text is C99 but for the threads' atomics, see oi_plan_emit_host. */
+const char *oi_c_std_name(const oi_cprog *c)
+{
+    return c->u->target->cpu.c_standard == OI_C99 ? "c99" : "c11";
 }
 
 const char *oi_c_block_name(oi_cprog *c, uint32_t block)

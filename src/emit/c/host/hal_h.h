@@ -9,8 +9,12 @@
 #ifdef __cplusplus
 extern "C" {
 #define HAL_NORETURN [[noreturn]]
-#else
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define HAL_NORETURN _Noreturn
+#elif defined(__GNUC__)
+#define HAL_NORETURN __attribute__((noreturn))
+#else
+#define HAL_NORETURN
 #endif
 
 /* The whole file, read only, aligned to 64 bytes; NULL when it cannot be read. */

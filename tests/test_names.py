@@ -134,12 +134,12 @@ def test_indices_blocks_and_tables(openinfer, tmp_path):
 def test_sizes_of_the_model(openinfer, tmp_path, target):
     """In dims, limits of loops, attributes and tables; half of them come from the package, half from the command line."""
     lines = ["dynamic { n: i64; }", "volatile {"]
-    lines += [f"  x_{i}: f32[{n}, 3];\n  out_{i}: f32[{n}];" for i, n in enumerate(NAMES)]
+    lines += [f"  x_{i}: f32[{n}, 3] @init(1);\n  out_{i}: f32[3];" for i, n in enumerate(NAMES)]
     lines += ["}", "persistent {", *[f"  K_{i}(r, {n}): f32[3] @table @cap(r={n}, {n}=2);" for i, n in enumerate(NAMES[:9])]]
     lines += ["}", "block entry {"]
     for i, n in enumerate(NAMES):
-        lines += [f"  op sum_axis(x_{i}, axes=[{n} - 3]) >> out_{i};"]
-        lines += [f"  loop l{i} (at in 0..{n}) {{ op add(out_{i}, x_{i}[at, 0]) >> out_{i}; }}"]
+        lines += [f"  op sum_axis(x_{i}, axes=[{n} - 4]) >> out_{i};"]
+        lines += [f"  loop l{i} (at in 0..{n}) {{ op relu(out_{i}) >> out_{i}; }}"]
     with PackageWriter(tmp_path / "m.oinf") as package:
         for n in NAMES[::2]:
             package.add_sizevar(n, 4)

@@ -468,7 +468,7 @@ oi_status oi_plan_emit_host(oi_plan *p, oi_host_lang lang, const char *dir, oi_d
     if (p->unit.target->cpu.c_standard == OI_C99 && oi_unit_is_parallel(&p->unit))
         return refuse_api(p->unit.target,
                           "threads share this program's steps with the atomics of C11, and "
-                          "cpu.c_standard is c99: synthesize it with --threads 1",
+                          "cpu.c_standard is c99: set cpu.threads to 1",
                           diag);
     return emit(&w, p, dir, diag);
 }

@@ -386,15 +386,17 @@ static void spans_come_back(void **state)
 static void source_is_a_claim(void **state)
 {
     (void)state;
-    const char *text = with(VAR, BARRIER, ", \"source\": \"elsewhere/safe.oi\"");
+    char *text = with(VAR, BARRIER, ", \"source\": \"elsewhere/safe.oi\"");
     oi_graph *g = NULL;
     assert_int_equal(oi_graph_from_json(text, strlen(text), "mine.json", &g, NULL), OI_OK);
     assert_string_equal(g->origin, "mine.json (from elsewhere/safe.oi)");
     oi_graph_free(g);
+    free(text);
     text = with(VAR, BARRIER, ", \"source\": \"mine.json\"");
     assert_int_equal(oi_graph_from_json(text, strlen(text), "mine.json", &g, NULL), OI_OK);
     assert_string_equal(g->origin, "mine.json");
     oi_graph_free(g);
+    free(text);
 }
 
 static void duplicates_cannot_be_written(void **state)

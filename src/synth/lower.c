@@ -396,14 +396,6 @@ static bool is_found(const oi_snest *n, size_t op)
     return false;
 }
 
-/* The call that a kernel stands for writes `to` instead of `from`. */
-static void redirect_call(oi_skernel *k, uint32_t from, uint32_t to)
-{
-    for (size_t i = 0; k->query && i < k->query->n_out; i++)
-        if (k->out_tensors[i] == from)
-            k->out_tensors[i] = to;
-}
-
 /* A tensor that is read and written otherwise: the result is made apart and copied. */
 static void split_overlap(lowering *x, uint32_t kernel)
 {
@@ -436,7 +428,6 @@ static void split_overlap(lowering *x, uint32_t kernel)
         uint32_t fresh = (uint32_t)k->ports.n;
         src.is_written = true;
         *OI_PUSH(u->arena, &k->ports) = src;
-        redirect_call(k, dst.tensor, src.tensor);
         k->ports.at[i].is_written = false;
         for (size_t o = 0; k->query && o < k->query->n_out; o++) /* the call's result, too */
             if (k->out_tensors[o] == dst.tensor)

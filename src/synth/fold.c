@@ -146,17 +146,16 @@ static bool runs_surely(const oi_pnode *loop)
 
 static void fold_list(folding *f, oi_stmts *list)
 {
+    size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *s = &list->at[i];
         if (s->kind == OI_STMT_LOOP && runs_surely(s->node))
             fold_list(f, &s->body);
-        if (s->kind != OI_STMT_KERNEL)
-            continue;
-        const oi_skernel *k = &f->u->kernels.at[s->kernel];
-        if (!is_foldable(f, k) || !is_first(f, k, s->kernel) || !run(f, k))
-            continue;
-        oi_stmts_remove(list, i--);
+        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &f->u->kernels.at[s->kernel] : NULL;
+        if (!k || !is_foldable(f, k) || !is_first(f, k, s->kernel) || !run(f, k))
+            list->at[n++] = *s;
     }
+    list->n = n;
 }
 
 oi_status oi_pass_fold(oi_unit *u)

@@ -225,7 +225,8 @@ static bool may_follow(const joining *j, const oi_skernel *a, const oi_skernel *
 
 #define REACH 4 /* statements between two kernels that may still be joined */
 
-/* Joins a kernel shortly after statement i to it. */
+/* Joins a kernel shortly after statement i to it. Statement i + 1 is then the one that was i: the
+ * few statements up to the other kernel move, not the many behind it. */
 static bool join_next(joining *j, oi_stmts *list, size_t i)
 {
     oi_skernel *a = &j->u->kernels.at[list->at[i].kernel];
@@ -241,7 +242,7 @@ static bool join_next(joining *j, oi_stmts *list, size_t i)
         take_ports(j, a, b);
         a->n_shared = shares;
         b->is_used = false;
-        oi_stmts_remove(list, k);
+        memmove(&list->at[i + 1], &list->at[i], (k - i) * sizeof *list->at);
         return true;
     }
     return false;
@@ -252,9 +253,13 @@ static void join_list(joining *j, oi_stmts *list)
     for (size_t i = 0; i < list->n; i++)
         if (list->at[i].kind == OI_STMT_LOOP)
             join_list(j, &list->at[i].body);
-    for (size_t i = 0; i < list->n; i++)
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++) {
         while (list->at[i].kind == OI_STMT_KERNEL && join_next(j, list, i))
-            ;
+            i++;
+        list->at[n++] = list->at[i];
+    }
+    list->n = n;
 }
 
 /* -- tensors that only such a kernel uses shrink to a row -- */

@@ -544,7 +544,7 @@ block entry {{
         run = openinfer("verify", *common, *without, *words)
         assert "they agree" in run.stdout
         if not {"layout", "rows"} & set(without):  # no bit differs: sums keep their order
-            assert re.search(r"output +y +f32 +3 +0 ", run.stdout)
+            assert re.search(r"output +y +f32 +3 +0\s", run.stdout)
     for name, without, wanted in ("side_by_side", [], (strips, parts)), ("apart", ["--without", "layout"], ({}, {})):
         openinfer("synth", *common, *without, "-o", tmp_path / name)
         code = (tmp_path / name / "rows.c").read_text()

@@ -355,7 +355,7 @@ def test_reads_that_lend(openinfer, tmp_path):
     run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "view")
     assert "// view     all: f32[5, 4]" in run.stdout
     assert "// view     some: f32[3, 4]" in run.stdout
-    assert "// view: two is copied: it does not lie in one piece" in run.stdout
+    assert "// view: two is copied: it is not contiguous" in run.stdout
     assert "// view: old is copied: the variable changes before its last reader" in run.stdout
 
 

@@ -188,7 +188,7 @@ def test_parts_of_chains(openinfer, tmp_path):
         plan = same_bytes(openinfer, tmp_path, graphs, device, ["--cflags", "-O1" if first else "-O2"])
         taken += len(turns(plan))
         source = next((tmp_path / "rows").glob("g*.c")).read_text()
-        assert "oi_later(made[0]" in source and "/* of each thread */" in source
+        assert "oi_later(made[0]" in source and "/* private to each thread */" in source
         shutil.rmtree(tmp_path / "rows")
         shutil.rmtree(tmp_path / "whole")
     assert taken >= 20, "hardly any chain was done in turns"

@@ -298,7 +298,7 @@ def test_what_each_thread_does_for_itself(words, tmp_path):
     """A norm before a product: nobody waits in between; only before x is read by all, and before it is written."""
     build(words("layers"), tmp_path / "out", RACES)
     source = (tmp_path / "out/judged.c").read_text()
-    assert "float h[384]; /* of each thread */" in source
+    assert "float h[384]; /* private to each thread */" in source
     layer = source[source.index("/* loop layers */") :]
     assert layer[: layer.index("\n    }\n")].count("barrier(s, worker") == 2
     text = inputs(tmp_path / "out", 3)

@@ -1,9 +1,9 @@
-/* fit.c: whether the device can hold the program; where the memory goes when it cannot. */
+/* fit.c: checks that the device can hold the program, and reports where the memory goes if not. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
 
-#define N_LARGEST 5 /* tensors named in a refusal: enough to see the culprit */
+#define N_LARGEST 5 /* tensors named in a refusal: enough to see the cause */
 
 static bool is_ram(const oi_tensor *t)
 {
@@ -11,7 +11,7 @@ static bool is_ram(const oi_tensor *t)
            t->space == OI_SPACE_STATE || t->space == OI_SPACE_ARENA;
 }
 
-/* The largest tensors of the full memory, first the largest; how many. */
+/* The largest tensors of the exceeded memory, in descending order; returns how many. */
 static size_t find_largest(const oi_unit *u, bool ram, uint32_t *out)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* formula.c: numbers that hang on lengths, as expressions. Only operators that all C-like languages
- * share, and one helper. */
+/* formula.c: prints numbers that depend on lengths as expressions, with operators that all C-like
+ * languages share and one helper. */
 #include "emit/emit.h"
 
 #include <inttypes.h>

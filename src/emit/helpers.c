@@ -1,4 +1,4 @@
-/* helpers.c: which helper functions a text needs. */
+/* helpers.c: finds the helper functions that a text needs. */
 #include "emit/emit.h"
 
 #include "recipe/recipe.h"
@@ -8,7 +8,7 @@ bool oi_is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Behind the comment, the string or the single character that begins at p. */
+/* Returns the position after the comment, string or single character at p. */
 static const char *skip(const char *p)
 {
     const char quote = *p;
@@ -40,12 +40,12 @@ typedef struct needs {
     oi_map ids; /* name -> place in the table */
     uint8_t *is_needed;
     oi_buf *out;
-    bool needs_isa; /* some of them are made of special instructions */
+    bool needs_isa; /* some of them use special instructions */
 } needs;
 
 static void scan(needs *n, const char *text);
 
-/* What it calls goes before it. */
+/* Its callees come first. */
 static void add(needs *n, uint32_t id)
 {
     const oi_helper *h = &n->table[id];
@@ -74,7 +74,7 @@ static void scan(needs *n, const char *text)
     }
 }
 
-/* Of rows of one name, that of the most special folder counts; of equals the last. */
+/* Of rows with one name, the most specific folder wins; of equals, the last. */
 static void choose(needs *n, const oi_device_info *target, uint32_t id)
 {
     const oi_helper *h = &n->table[id];

@@ -1,5 +1,5 @@
-/* instr.c: instructions of a nest as text: what is loaded, computed and stored, and what becomes of
- * a sum. */
+/* instr.c: prints the instructions of a nest: loads, arithmetic and stores, and what follows a sum.
+ */
 #include "emit/nest.h"
 #include "synth/scalar.h"
 
@@ -12,7 +12,7 @@ static const char *literal(const oi_printing *x, oi_dtype t, uint64_t bits)
     return x->p->lang->literal(x->p->arena, t, bits);
 }
 
-/* What a stored element is held in while nobody computes with it: a truth may be any byte. */
+/* The type that holds a stored element while nothing computes with it: a bool may be any byte. */
 static oi_dtype raw_form(oi_dtype t)
 {
     return t == OI_BOOL ? OI_U8 : t;
@@ -74,7 +74,7 @@ static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
     }
 }
 
-/* The text of an expression; its definitions are printed as lines before. */
+/* The text of an expression; lines that define its parts are printed first. */
 static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi_dtype want)
 {
     oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
@@ -91,7 +91,7 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
             return "#error \"too long\"";
         if (i == m->n_lets)
             return out.at;
-        /* definitions of two expressions may bear one name */
+        /* two expressions may use one name for different definitions */
         const char *own = oi_arena_text(x->p->arena, m->lets[i].text, m->lets[i].len);
         const char *name = new_name(x, own);
         oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, m->nodes[node].type), name,
@@ -102,7 +102,7 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
     return "0";
 }
 
-/* A value of type t in its form, given as stored. */
+/* Converts a value of type t from its stored form to its compute type. */
 static const char *widen(oi_printing *x, oi_dtype t, const char *bits)
 {
     x->widened = oi_form_of(t) == t ? NULL : bits;
@@ -111,7 +111,7 @@ static const char *widen(oi_printing *x, oi_dtype t, const char *bits)
                       : bits;
 }
 
-/* What the op `cast` makes of a value when it neither saturates nor rounds but as it must. */
+/* The op `cast` for a value that is known to neither saturate nor need a rounding mode. */
 static const char *convert_text(oi_printing *x, const oi_sop *op)
 {
     static const oi_op_value no = {.tag = OI_VALUE_BOOL},
@@ -120,7 +120,8 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
     oi_arena *a = x->p->arena;
     if (op->fits)
         return oi_arena_printf(a, "(%s)%s", oi_instr_type(x, op->type), v);
-    if (oi_form_of(op->from) != op->from) /* narrower than what it is held in: round first */
+    if (oi_form_of(op->from) != op->from) /* the stored type is narrower than the compute type:
+                                             round first */
         v = widen(x, op->from,
                   oi_arena_printf(a, "oi_near_%s_f32(%s)", oi_dtype_name(op->from), v));
     if (op->from == op->type || oi_form_source(op->from) == oi_form_source(op->type))
@@ -135,7 +136,7 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
     return widen(x, to, expression(x, oi_scalar_part(&call, OI_PART_EXPR, source, to), &b, to));
 }
 
-/* A cast to a float that the value is held in already: f16 to f32. */
+/* A cast to a float type that the value is held in already: f16 to f32. */
 static bool is_held_so(const oi_printing *x, const oi_sop *op)
 {
     return op->part == OI_PART_EXPR && op->call->op->id == OI_OP_CAST && op->args[0] != OI_NO_ID &&
@@ -174,7 +175,7 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
     if (op->part == OI_PART_EXPR && op->place != OI_NO_ID)
         bind_name(&b, "i", OI_I64, x->values[op->place]);
     bind_attrs(x, &b, c);
-    if (of == OI_NONE && op->part == OI_PART_EXPR) /* no input is mentioned */
+    if (of == OI_NONE && op->part == OI_PART_EXPR) /* no input is used */
         of = is_cast ? oi_form_source(c->in0) : oi_form_of(c->in0);
     const char *text = expression(x, oi_scalar_part(c, op->part, of ? of : want, want), &b, want);
     return is_cast ? widen(x, op->type, text) : text;
@@ -184,7 +185,7 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
 
 static bool is_leaf(const char *text)
 {
-    if (*text == '-') /* behind another minus it would decrement */
+    if (*text == '-') /* after another minus it would be a decrement */
         return false;
     for (; *text; text++)
         if (*text == ' ' || *text == '(' || *text == '?')
@@ -192,7 +193,7 @@ static bool is_leaf(const char *text)
     return true;
 }
 
-/* Values that are used more than once, or are not plain, get a name. */
+/* Values that are used more than once, or are not simple, get a name. */
 static void name_value(oi_printing *x, uint32_t id, oi_dtype form, const char *text, bool must)
 {
     x->forms[id] = form;
@@ -219,8 +220,8 @@ static const char *load_text(const oi_printing *x, const oi_sop *op)
     return oi_buf_to_arena(&text, x->p->arena);
 }
 
-/* An index found in data: negative counts from the end; out of range is an error, or outside. An
- * unsigned one beyond any length must not turn negative. */
+/* An index that is data. A negative one counts from the end. Out of range it is an error, or counts
+ * as out of bounds. An unsigned one that exceeds every length must not turn negative. */
 static void print_index(oi_printing *x, uint32_t id, const oi_sop *op)
 {
     bool is_wide = op->type == OI_I64 || op->type == OI_U32 || op->length > INT32_MAX;
@@ -257,7 +258,7 @@ static void print_load(oi_printing *x, uint32_t id, const oi_sop *op)
     name_value(x, id, form, t, true);
 }
 
-/* `bits` is the value as it is stored, where it was just widened from that; or NULL. */
+/* `bits` is the value in its stored form if it was just widened from there, or NULL. */
 static void print_store(oi_printing *x, const oi_sop *op, const char *bits)
 {
     oi_buf text = {0};
@@ -268,12 +269,12 @@ static void print_store(oi_printing *x, const oi_sop *op, const char *bits)
     uint32_t rank = x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
     const char *guard = "";
     for (uint32_t d = 0; !op->is_flat && d < rank; d++)
-        if (op->at[d].index != OI_NEST_NONE && op->at[d].may_leave) /* a place that is not there */
+        if (op->at[d].index != OI_NEST_NONE && op->at[d].may_leave) /* the place does not exist */
             guard = oi_arena_printf(x->p->arena, "if (%s >= 0) ", x->values[op->at[d].index]);
     oi_out_line(x->p->out, "%s%s;", guard, oi_buf_to_arena(&text, x->p->arena));
 }
 
-/* A coordinate as a number to compute with. */
+/* A coordinate as a value. */
 static void print_place(oi_printing *x, uint32_t id, const oi_sop *op)
 {
     const char *name = new_name(x, "v");
@@ -303,7 +304,7 @@ void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const cha
             x->forms[id] = op->is_raw ? raw_form(op->type) : oi_form_of(op->type);
             x->values[id] =
                 op->is_raw ? raw_text(x, op->type, op->fill) : literal(x, op->type, op->fill);
-            if (x->values[id][0] == '-') /* behind another minus it would decrement */
+            if (x->values[id][0] == '-') /* after another minus it would be a decrement */
                 x->values[id] = oi_arena_printf(x->p->arena, "(%s)", x->values[id]);
             break;
         case OI_SOP_EVAL:
@@ -329,14 +330,14 @@ void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const cha
 
 /* -- sums -- */
 
-/* acc after one more element, both of a form. */
+/* acc combined with one more element; both have the form `form`. */
 void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element)
 {
     const oi_scall *c = x->n->reduce;
     binding b = {.n = 0};
     bind_name(&b, "acc", form, acc);
     bind_name(&b, "x", form, element);
-    if (x->n->kind == OI_NEST_CONTRACT) /* a product; elsewhere p may be an attribute */
+    if (x->n->kind == OI_NEST_CONTRACT) /* a product; in other reductions p may be an attribute */
         bind_name(&b, "p", form, element);
     bind_attrs(x, &b, c);
     if (x->n->finds_position) {
@@ -363,7 +364,7 @@ const char *oi_instr_init(oi_printing *x)
     return expression(x, oi_scalar_part(x->n->reduce, OI_PART_INIT, form, form), &b, form);
 }
 
-/* Whether the end of the reduction asks over how many elements it went. */
+/* Whether the end of the reduction uses the number of elements. */
 bool oi_instr_counts(const oi_printing *x)
 {
     const oi_snest *n = x->n;

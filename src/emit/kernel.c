@@ -1,10 +1,10 @@
-/* kernel.c: what kernels of all languages have in common: names of their tensors, and the lines of
- * the graph they come from. */
+/* kernel.c: what kernels share in all languages: names of their tensors, and the lines of the graph
+ * that they implement. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
 
-/* Whether the kernel's loops count by this letter, or use it otherwise. */
+/* Whether the letter is a loop counter of the kernel or has another use in it. */
 static bool is_counter(const oi_skernel *k, char letter)
 {
     const char *of = strchr(OI_AXIS_LETTERS, letter);
@@ -14,7 +14,7 @@ static bool is_counter(const oi_skernel *k, char letter)
     return is;
 }
 
-/* What the functions themselves call something. */
+/* Names that the functions use themselves. */
 static bool is_taken(const oi_skernel *k, const char *name)
 {
     static const char *const words[] = {"acc",  "best",    "first", "from",  "lane", "last", "next",
@@ -66,13 +66,13 @@ static size_t comment_after(const oi_graph *g, size_t at)
     return low;
 }
 
-/* A line of the graph as one may quote it in a comment: without its own ones, nor blanks around. */
+/* A line of the graph for use in a comment: without its own comments, and trimmed. */
 static char *line_text(oi_arena *a, const oi_graph *g, oi_bytes line)
 {
     const char *text = g->source.text;
     size_t at = (size_t)((const char *)line.ptr - text), end = at + line.size, n = 0;
     char *out = oi_arena_alloc(a, line.size + 1);
-    bool begins = true; /* blanks here would stand beside others, or before everything */
+    bool begins = true; /* a blank here would follow another one, or begin the line */
     for (size_t c = comment_after(g, at); at < end; at++) {
         while (c < g->comments.n && at >= g->comments.at[c].end)
             c++;

@@ -1,5 +1,5 @@
-/* manifest.c: which files of an output folder are ours. The file .openinfer names them, a line
- * each. Only those are replaced, and removed when a later run does not write them. */
+/* manifest.c: records which files of an output folder are ours. The file .openinfer names them, one
+ * per line. Only those are replaced, or removed when a later run does not write them. */
 #include "emit/emit.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static bool join(char *out, size_t cap, const char *dir, const char *name, oi_di
     return false;
 }
 
-/* A list from outside cannot name what lies elsewhere. */
+/* A list that comes from outside cannot name files in other folders. */
 static bool is_file_name(const char *name, size_t n)
 {
     return n && !memchr(name, '/', n) && !(n <= 2 && name[0] == '.' && name[n - 1] == '.');

@@ -1,5 +1,5 @@
-/* nest.c: a loop nest as text in a C-like language. The loops and the arithmetic come from the
- * nest; the language says how types, elements and helpers are spelled. */
+/* nest.c: prints a loop nest in a C-like language. Loops and arithmetic come from the nest; the
+ * language prints types, elements and helpers. */
 #include "emit/nest.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@ static bool is_split(const oi_printing *x, uint32_t axis)
     return x->p->partition && x->p->partition->axis == axis;
 }
 
-/* The positions first ... last - 1 of two axes that are counted through. */
+/* Loops over positions first ... last - 1, counted through two axes. */
 static void open_pair(oi_printing *x, uint32_t a)
 {
     const bool is_inner = a != x->p->partition->axis;
@@ -79,7 +79,7 @@ static void print_combine(oi_printing *x, const char *acc, const char *element)
     oi_instr_combine(x, oi_form_of(x->n->acc), acc, element);
 }
 
-/* An iteration's instructions, and what they do to acc; once for every place that is spelled. */
+/* The instructions of one iteration and their combination with acc; once per unrolled place. */
 static void print_elements(oi_printing *x, const char *acc)
 {
     const oi_dtype form = x->n->order.parts ? OI_I16 : oi_form_of(x->n->acc);
@@ -104,7 +104,7 @@ static bool counts_padding(const oi_printing *x)
     return false;
 }
 
-/* Where an iteration counts although it may lie outside. */
+/* When an iteration counts although a load may be out of bounds. */
 static const char *counted_text(const oi_printing *x)
 {
     oi_buf out = {0};
@@ -125,7 +125,7 @@ static const char *counted_text(const oi_printing *x)
     return oi_buf_to_arena(&out, x->p->arena);
 }
 
-/* Over how many elements the reduced axes go. */
+/* How many elements the reduced axes visit. */
 static const char *count_text(const oi_printing *x, uint32_t n_out)
 {
     int64_t all = 1;
@@ -144,7 +144,7 @@ static void print_count(oi_printing *x, uint32_t n_out)
         oi_out_line(x->p->out, "const %s n = %s;", x->p->lang->index, count_text(x, n_out));
 }
 
-/* Marks what an instruction is made of. */
+/* Marks the instructions that an instruction depends on. */
 static void mark_early(oi_printing *x, const oi_sop *op)
 {
     const uint32_t rank = !op->at                                   ? 0
@@ -160,7 +160,7 @@ static void mark_early(oi_printing *x, const oi_sop *op)
             x->early[op->at[d].index] = true;
 }
 
-/* What must hold for the sum to be looked at: asked before it is made. */
+/* Tests the predicates without which the sum is not used, before it is computed. */
 static void open_asked(oi_printing *x)
 {
     const oi_snest *n = x->n;
@@ -281,7 +281,7 @@ static void open_strip(oi_printing *x, const char *loop, const char *j, bool is_
         oi_out_line(x->p->out, "const %s %s = at + l;", x->p->lang->index, j);
 }
 
-/* The loops of the sums side by side: all at once, or in parts of 16 bits. */
+/* The loops of a tile's sums: all at once, or in blocks of 16-bit sums. */
 static void print_strip_sum(oi_printing *x, uint32_t n_out, const char *loop, const char *j,
                             const char *acc)
 {
@@ -309,7 +309,7 @@ static void print_strip_sum(oi_printing *x, uint32_t n_out, const char *loop, co
     close_loops(x, n_out, first);
 }
 
-/* Accumulators side by side along the last output axis. */
+/* A register tile: accumulators along the last output axis. */
 static void print_strip(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
@@ -344,8 +344,8 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     close_loops(x, 0, row);
 }
 
-/* Some rows of a map at once, loads first and stores last: then compilers can put steps of one row
- * between those of another, each of which waits for the one before. */
+/* Unroll-and-jam: several rows of a map in one iteration, loads first and stores last. Then the
+ * compiler can interleave the rows, which hides the latency of each row's dependency chain. */
 static void print_abreast(oi_printing *x)
 {
     static const unsigned turns[] = {1u << OI_SOP_LOAD | 1u << OI_SOP_CONST,

@@ -1,4 +1,4 @@
-/* nest.h: what the files that print a nest share. */
+/* nest.h: shared by the files that print a nest. */
 #ifndef OI_EMIT_NEST_H
 #define OI_EMIT_NEST_H
 
@@ -8,21 +8,22 @@
 typedef struct oi_printing {
     const oi_nest_printer *p;
     const oi_snest *n;
-    const char **values; /* by instruction: how its value is spelled */
+    const char **values; /* by instruction: the text of its value */
     oi_dtype *forms;     /* by instruction: the type it is held in */
-    const char *widened; /* the last value, which the next store takes, as it is stored; or NULL */
+    const char
+        *widened; /* the last value in its stored form, which the next store takes; or NULL */
     oi_dtype widened_type;
     unsigned n_names;
-    bool names_all; /* what is loaded, too: a store may come before its use */
-    int64_t round;  /* place along the last axis, where that is spelled */
-    uint32_t row;   /* behind the first of those abreast */
-    unsigned only;  /* not 0: bit by kind of instruction, those are printed */
-    bool *early;    /* by instruction: it is printed before the sum is made; NULL: none is */
-    bool is_early;  /* those are printed now */
-    /* rows of rings that have a name, where they are the same for all loops inside */
+    bool names_all; /* loads get names, too, because a store may come before their use */
+    int64_t round;  /* place along the last axis, if it is unrolled */
+    uint32_t row;   /* unroll-and-jam: which row, except for the first */
+    unsigned only;  /* not 0: bit mask of the kinds of instructions to print */
+    bool *early;    /* by instruction: it is printed before the sum, for a predicate; NULL: none */
+    bool is_early;  /* those are being printed */
+    /* named rows of line buffers, which do not change in inner loops */
     struct {
         const char *text, *name;
-        uint32_t axis; /* inside its loop */
+        uint32_t axis; /* inside the loop over it */
     } rows[8];
     uint32_t n_rows;
 } oi_printing;
@@ -38,22 +39,23 @@ const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d);
 const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f);
 const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op);
 const char *oi_place_element(const oi_printing *x, const oi_sop *op); /* counted in elements */
-/* In groups of `each` elements, and which one of its group it is; NULL when that varies. */
+/* In groups of `each` elements, and the place in the group; NULL if that varies. */
 const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each, int64_t *part);
-const char *oi_place_inside(const oi_printing *x, const oi_sop *op); /* it exists; NULL: surely */
-/* Inside the loop over the axis, or outside of those from that one on: rows of rings get a name, or
- * lose it. */
+const char *oi_place_inside(const oi_printing *x, const oi_sop *op); /* condition for the element to
+                                                                        exist; NULL: always true */
+/* Called inside the loop over the axis: names rows of line buffers; called outside, removes the
+ * names. */
 void oi_place_name_rows(oi_printing *x, uint32_t axis);
 void oi_place_forget_rows(oi_printing *x, uint32_t axis);
 
 /* -- instr.c -- */
 
 const char *oi_instr_type(const oi_printing *x, oi_dtype t); /* "float": of a variable */
-/* Instructions, whose values are counted from `base`; `acc` is how a sum is spelled. */
+/* Prints instructions whose values are numbered from `base`; `acc` is the text of a sum. */
 void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const char *acc);
-const char *oi_instr_init(oi_printing *x); /* what a sum begins with */
-/* acc after one more element, both of a form. */
+const char *oi_instr_init(oi_printing *x); /* initial value of a sum */
+/* acc combined with one more element; both have the form `form`. */
 void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element);
-bool oi_instr_counts(const oi_printing *x); /* its end asks over how many elements it went */
+bool oi_instr_counts(const oi_printing *x); /* its end uses the number of elements */
 
 #endif

@@ -1,4 +1,5 @@
-/* place.c: where elements lie, as text: coordinates, offsets, and whether an element exists. */
+/* place.c: prints where elements are: coordinates, offsets, and conditions that an element exists.
+ */
 #include "emit/nest.h"
 
 #include <inttypes.h>
@@ -13,12 +14,12 @@ const char *oi_place_axis(const oi_printing *x, uint32_t a)
     return oi_arena_printf(x->p->arena, "i%u", a);
 }
 
-/* "i * 8 + j - 3": the sum of steps over the axes, with what data adds. */
+/* "i * 8 + j - 3": the sum of steps over the axes, plus data. */
 typedef struct sum {
     oi_buf text;
 } sum;
 
-/* A number, or the name of what the run finds. */
+/* A constant, or the name of a run-time number. */
 const char *oi_place_number(const oi_printing *x, int64_t value, oi_fn fn)
 {
     return fn ? x->p->fns[fn] : oi_arena_printf(x->p->arena, "%" PRId64, value);
@@ -71,7 +72,7 @@ static bool is_spelled(const oi_snest *n, uint32_t a)
     return n->order.unrolls_last && a + 1 == n->n_axes;
 }
 
-/* Whether the nest loops over the axis: one of length 1 has no counter. */
+/* Whether the nest has a loop for the axis: one of length 1 has no counter. */
 bool oi_place_has_loop(const oi_snest *n, uint32_t a)
 {
     return !is_spelled(n, a) && (n->axes[a].extent != 1 || (n->extents && n->extents[a]));
@@ -119,7 +120,7 @@ const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op)
     return &x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor];
 }
 
-/* "(i * 4 + j) * x_n2 + k": where strides hang on lengths. */
+/* "(i * 4 + j) * x_n2 + k": strides depend on lengths. */
 static const char *dense_text(const oi_printing *x, const oi_sop *op)
 {
     const char *text = "0";
@@ -135,7 +136,7 @@ static const char *dense_text(const oi_printing *x, const oi_sop *op)
     return text;
 }
 
-/* A position in a ring of n. */
+/* A position in a line buffer of n rows. */
 static const char *wrapped(const oi_printing *x, const char *at, int64_t n)
 {
     const oi_lang *l = x->p->lang;
@@ -145,7 +146,7 @@ static const char *wrapped(const oi_printing *x, const char *at, int64_t n)
                            at, n);
 }
 
-/* The row of a ring that the load or store goes to. */
+/* The line buffer row of a load or store. */
 static const char *ring_row(const oi_printing *x, const oi_sop *op)
 {
     const oi_tensor *t = oi_place_tensor(x, op);
@@ -189,7 +190,7 @@ void oi_place_forget_rows(oi_printing *x, uint32_t axis)
         x->n_rows--;
 }
 
-/* What finishes sums counts places of the result: of a ring, those of the rows that are kept. */
+/* An epilogue counts places of the result; in a line buffer, places of the rows it holds. */
 static const char *ring_text(const oi_printing *x, const oi_sop *op)
 {
     const oi_tensor *t = oi_place_tensor(x, op);
@@ -208,7 +209,7 @@ static const char *ring_text(const oi_printing *x, const oi_sop *op)
     return sum_text(x, &s);
 }
 
-/* "oi_q_place(at0, j, 18, 32, 272, 8)": out of weights in another order. */
+/* "oi_q_place(at0, j, 18, 32, 272, 8)": an element of packed weights. */
 static const char *packed_text(const oi_printing *x, const oi_sop *op, const oi_tensor *t)
 {
     const int64_t *sizes = t->view->places[t->view_input].sizes;
@@ -235,7 +236,7 @@ const char *oi_place_element(const oi_printing *x, const oi_sop *op)
     return oi_place_group(x, op, 1, NULL);
 }
 
-/* Whether the element's group of `each` is a sum over the axes alone. */
+/* Whether the element's group of `each` is a linear function of the axes alone. */
 static bool has_groups(const oi_printing *x, const oi_sop *op, int64_t each, const int64_t *steps)
 {
     for (uint32_t a = 0; a < x->n->n_axes; a++)
@@ -247,7 +248,7 @@ static bool has_groups(const oi_printing *x, const oi_sop *op, int64_t each, con
     return true;
 }
 
-/* The axes' parts of an offset, those with the longest steps first. */
+/* The axes' terms of an offset, largest steps first. */
 static void add_axes(const oi_printing *x, sum *s, const int64_t *steps, int64_t each)
 {
     uint32_t order[OI_NEST_AXES], n = 0;
@@ -301,7 +302,7 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
     return sum_text(x, &s);
 }
 
-/* "a >= 0 && a < 5 && ...": the element exists; NULL: always. */
+/* "a >= 0 && a < 5 && ...": the condition that the element exists; NULL: always true. */
 const char *oi_place_inside(const oi_printing *x, const oi_sop *op)
 {
     const oi_tensor *t = oi_place_tensor(x, op);

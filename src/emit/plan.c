@@ -1,4 +1,4 @@
-/* plan.c: the public face of the synthesizer: from graphs and a device to a folder of source. */
+/* plan.c: the public API of the synthesizer: from graphs and a device to a folder of source. */
 #include "emit/emit.h"
 #include "kernel/digest.h"
 #include "plan/check.h"
@@ -90,10 +90,11 @@ bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out)
 typedef struct making {
     oi_plan *plan;
     const oi_synth_graph *graphs;
-    const char **names; /* of the graphs, in the program */
+    const char **names; /* names of the graphs in the program */
 } making;
 
-/* What was planned is right, says a checker that knows nothing of the passes; what it will need. */
+/* A checker that is independent of the passes verifies the plan; then the target computes what it
+ * needs. */
 static void certify(oi_plan *p)
 {
     oi_unit *u = &p->unit;
@@ -110,7 +111,7 @@ static void certify(oi_plan *p)
 
 typedef const char *name_fn(oi_unit *u, const char *wanted);
 
-/* What the text is called as an identifier that the target allows. */
+/* The text as an identifier that the target allows. */
 static const char *name_for(oi_unit *u, name_fn *fn, const char *wanted)
 {
     const char *name = oi_unit_identifier(u, *wanted ? wanted : "model"), *own = name;
@@ -125,7 +126,7 @@ static void name_program(making *m)
     oi_unit *u = &m->plan->unit;
     const oi_target *t = m->plan->target;
     u->name = name_for(u, t->program_name, u->name);
-    u->names = (oi_map){.arena = u->arena}; /* graphs and tensors are apart from it */
+    u->names = (oi_map){.arena = u->arena}; /* graphs and tensors have separate name spaces */
     m->names = oi_arena_alloc(u->arena, (m->plan->n_programs + 1) * sizeof *m->names);
     for (size_t i = 0; i < m->plan->n_programs; i++)
         m->names[i] = name_for(u, t->graph_name, m->graphs[i].name ? m->graphs[i].name : "graph");
@@ -236,9 +237,9 @@ typedef struct writing {
     char *device; /* normalised */
     uint64_t hash;
     oi_emitted files;
-    bool is_device; /* only what runs on the device, without the weights */
-    char *old;      /* names of the files of an earlier run; NULL: there was none */
-    oi_buf names;   /* of the files of this one */
+    bool is_device; /* only what runs on the device, without weights */
+    char *old;      /* names of the files of an earlier run, or NULL */
+    oi_buf names;   /* names of the files of this run */
     oi_diag *diag;
     oi_status status; /* of find_room */
 } writing;
@@ -303,8 +304,9 @@ static oi_status write_into(writing *w, const char *dir)
     return oi_file_write_with(path, put_weights, w, w->diag);
 }
 
-/* Files of an earlier run are replaced one by one; others in the folder stay. The manifest names
- * old and new files meanwhile: whenever this ends, the next run knows what is ours. */
+/* Replaces files of an earlier run one by one; others in the folder stay. Meanwhile the manifest
+ * names old and new files, so that after an interruption the next run knows which files are ours.
+ */
 static oi_status move_into_place(writing *w, const char *from)
 {
     char a[4096], b[4096];
@@ -325,7 +327,7 @@ static oi_status move_into_place(writing *w, const char *from)
     return OI_OK;
 }
 
-/* DIR.openinfer-HOST-PID-XXXXXX: who writes there. */
+/* DIR.openinfer-HOST-PID-XXXXXX names the writer. */
 static bool name_prefix(const char *dir, char *out, size_t cap)
 {
     char host[64] = "";
@@ -337,8 +339,8 @@ static bool name_prefix(const char *dir, char *out, size_t cap)
     return snprintf(out, cap, "%.*s.openinfer-%s-", (int)n, dir, host) < (int)cap;
 }
 
-/* A run that was killed left its folder beside the output: the next one on this machine takes it
- * away, once no process has that number. */
+/* A killed run leaves its temporary folder beside the output. The next run on this machine removes
+ * it if no process has that id. */
 static void remove_stale(const char *prefix)
 {
     char parent[4096], path[4096];
@@ -386,7 +388,7 @@ static oi_status write_folder(writing *w)
     return status;
 }
 
-/* The graphs as text, without where they come from and how they were laid out. */
+/* Hashes the graphs as text, without paths and layout. */
 static oi_status hash_graphs(writing *w)
 {
     oi_unit *u = &w->plan->unit;

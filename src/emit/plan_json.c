@@ -1,5 +1,5 @@
-/* plan_json.c: plan.json: what was decided, for other programs: memory map, kernels, statements and
- * the certificate. Keys are sorted and nothing depends on where or when it was written. */
+/* plan_json.c: writes plan.json, the plan for other programs: memory map, kernels, statements and
+ * the certificate. Keys are sorted, and nothing depends on time or place. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static void put_cost(oi_jsonw *w, const oi_cost *c)
 
 static const char *space_name(oi_space s)
 {
-    switch (s) { /* without a default: the compiler names what is missing */
+    switch (s) { /* no default: the compiler reports missing cases */
     case OI_SPACE_NONE: return "none";
     case OI_SPACE_WEIGHTS: return "weights";
     case OI_SPACE_INPUT: return "input";
@@ -75,7 +75,7 @@ static void put_tensor(oi_jsonw *w, const oi_tensor *t)
         put_u64(w, "offset", t->offset);
     if (t->ring)
         put_dims(w, "ring", (const int64_t[]){t->ring - 1, t->rows},
-                 2); /* which dim, of how many */
+                 2); /* which dim, and of how many */
     put_str(w, "space", space_name(t->space));
     if (t->n_table) {
         put_u64(w, "stride_bytes", t->stride_bytes);
@@ -283,7 +283,7 @@ static void put_notes(oi_jsonw *w, const oi_unit *u)
     oi_jsonw_close(w, ']');
 }
 
-/* Only where there is something to say: which ops the device's preference has changed. */
+/* Only if the device's precision changed some ops. */
 static void put_precision(oi_jsonw *w, const oi_unit *u)
 {
     if (!oi_unit_n_lowered(u))

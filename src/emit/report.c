@@ -1,6 +1,6 @@
-/* report.c: report.html: the plan for people: memory over the step, kernels beside the lines they
- * come from, why something was not joined, and the certificate. One page that needs no other file,
- * and like everything emitted the same bytes for the same input. */
+/* report.c: writes report.html, the plan for people: memory over the step, kernels beside the lines
+ * they implement, why passes did not apply, and the certificate. It is one self-contained page, and
+ * deterministic like everything emitted. */
 #include "emit/report.h"
 
 #include "device/device.h"
@@ -247,7 +247,7 @@ static void put_notes(oi_unit *u, oi_buf *out)
     oi_buf_puts(out, "</table></div></details>");
 }
 
-/* -- what lasts: state and weights, the largest first -- */
+/* -- state and weights, the largest first -- */
 
 static void put_tensors(oi_unit *u, oi_space space, const char *title, oi_buf *out)
 {
@@ -257,7 +257,7 @@ static void put_tensors(oi_unit *u, oi_space space, const char *title, oi_buf *o
     for (uint32_t i = 0; i < u->tensors.n; i++) {
         if (u->tensors.at[i].space != space)
             continue;
-        size_t at = n++; /* put where it belongs: there are some hundreds at most */
+        size_t at = n++; /* insertion sort: there are some hundreds at most */
         uint64_t bytes = oi_tensor_bytes(&u->tensors.at[i]);
         for (; at && oi_tensor_bytes(&u->tensors.at[ids[at - 1]]) < bytes; at--)
             ids[at] = ids[at - 1];

@@ -1,4 +1,4 @@
-/* report.h: what the files that write report.html share. */
+/* report.h: shared by the files that write report.html. */
 #ifndef OI_EMIT_REPORT_H
 #define OI_EMIT_REPORT_H
 
@@ -11,7 +11,7 @@ const char *oi_report_count(oi_arena *a, uint64_t n);
 
 /* -- report_map.c: pictures -- */
 
-/* Who lies where in the working memory, over the statements of a step. */
+/* Draws the tensors in working memory over the statements of a step. */
 void oi_report_map(oi_unit *u, uint32_t graph, oi_buf *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* report_map.c: the working memory as a picture: to the right the statements of a step in the order
- * they run, upwards the bytes, a block for every tensor from its first use to its last. */
+/* report_map.c: draws the working memory: statements of a step from left to right in execution
+ * order, bytes upwards, and a block per tensor from its first use to its last. */
 #include "emit/report.h"
 #include "synth/live.h"
 
@@ -11,7 +11,7 @@ typedef struct map {
     oi_unit *u;
     oi_buf *out;
     uint32_t n_positions;
-    uint64_t top; /* bytes at the upper edge */
+    uint64_t top; /* byte offset of the upper edge */
 } map;
 
 static double across(const map *m, uint32_t position)
@@ -38,7 +38,7 @@ static void put_block(const map *m, const oi_lifetime *l)
     oi_buf_printf(m->out, ": %s at %" PRIu64 ", statements %u to %u</title></rect>",
                   oi_report_bytes(m->u->arena, bytes), t->offset, l->first, l->last);
     size_t len = strlen(t->name);
-    if (h < 11 || w < (double)len * 6.2 + 8) /* no room for its name */
+    if (h < 11 || w < (double)len * 6.2 + 8) /* too small for its name */
         return;
     oi_buf_printf(m->out, "<text class=\"name\" x=\"%.2f\" y=\"%.2f\">", x + w / 2,
                   y + h / 2 + 3.5);

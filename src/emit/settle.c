@@ -1,15 +1,15 @@
-/* settle.c: names of the graph in the text of a function.
+/* settle.c: makes names of the graph final in the text of a function.
  *
- * Emitters print a name that comes from the graph with a mark before it (OI_FROM_GRAPH), and their
- * own words plainly. When the text of a function is complete, settling removes the marks: a marked
- * name that is also one of the function's own words (a counter, a type, something it calls), or
- * that the language forbids, gets x_ in front. So no list of own words can be incomplete. */
+ * Emitters print a name from the graph with a mark before it (OI_FROM_GRAPH), and their own words
+ * without. When the text of a function is complete, settling removes the marks. A marked name gets
+ * the prefix x_ if it equals one of the function's own words (a counter, a type, something it
+ * calls) or is forbidden in the language. So no list of own words can be incomplete. */
 #include "emit/emit.h"
 
 typedef struct word {
-    uint32_t own, marked; /* the last round that saw it so */
-    uint32_t taken;       /* the last round in which some name settled for it */
-    uint32_t settled;     /* the last round in which it settled, and what for */
+    uint32_t own, marked; /* the last round in which it occurred so */
+    uint32_t taken;       /* the last round in which it became some name's final form */
+    uint32_t settled;     /* the last round in which it was settled, and its final form */
     const char *as;
 } word;
 
@@ -18,7 +18,7 @@ struct oi_settler {
     bool (*is_forbidden)(const char *name);
     oi_map ids; /* word -> place in `words` */
     OI_VEC(word) words;
-    uint32_t round; /* counts calls: nothing is cleared between them */
+    uint32_t round; /* number of calls: nothing is cleared between them */
 };
 
 oi_settler *oi_settler_new(oi_arena *a, bool (*is_forbidden)(const char *name))
@@ -79,7 +79,7 @@ static size_t word_size(const char *p, const char *end)
     return (size_t)(q - p);
 }
 
-/* A number as C reads it, its suffix and exponent included: 0x1p-3f. */
+/* The length of a number as C reads it, with suffix and exponent: 0x1p-3f. */
 static size_t number_size(const char *p, const char *end)
 {
     const char *q = p;
@@ -94,7 +94,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* `from`: where the text begins, to look back. */
+/* `from`: the beginning of the text, for looking back. */
 static token next_token(const char *from, const char *p, const char *end)
 {
     if (*p == '/' && p + 1 < end && p[1] == '*')
@@ -147,7 +147,7 @@ static const char *settle_name(oi_settler *s, const char *text, size_t n)
     return name;
 }
 
-/* Comments name things, too. */
+/* Comments contain names, too. */
 static void put_settled(oi_settler *s, const token *t, oi_buf *out)
 {
     const char *end = t->at + t->n, *p = t->at;

@@ -1,5 +1,5 @@
-/* takes.c: what this version writes for a device: programs, shaders or nothing; and which ops that
- * code computes, read off the same texts and tables from which it is printed. */
+/* takes.c: what this version emits for a device (programs, shaders or nothing), and which ops that
+ * code computes. It reads the same texts and tables from which code is printed. */
 #include "emit/emit.h"
 
 #include "base/ops.h"
@@ -20,8 +20,8 @@ oi_synth_kind oi_synth_writes(const oi_device *d)
 
 /* -- functions ----------------------------------------------------------------------------------
  *
- * Most are our own text. Those of f64 call a C library, which a freestanding program has not, and
- * which GLSL has not as exactly as we want it. Bodies of C text are no shaders. */
+ * Most are our own text. Those of f64 call a C library. A freestanding program has none, and GLSL's
+ * are not exact enough. Bodies of C text are no shaders. */
 
 typedef struct question {
     oi_arena *arena;
@@ -39,7 +39,7 @@ static bool is_helper(const char *name)
     return false;
 }
 
-/* A helper, and all that it calls. */
+/* A helper and all its callees. */
 static bool has_helper(question *q, const char *name)
 {
     if (q->target->api == OI_DEVICE_VULKAN)
@@ -51,14 +51,14 @@ static bool has_helper(question *q, const char *name)
     return !oi_c_missing(oi_buf_to_arena(&all, q->arena), &n);
 }
 
-/* A function as the catalog's expressions name it; one without helper is an operator. */
+/* A function as the catalog's expressions name it; one without a helper is an operator. */
 static bool has_function(question *q, const char *word, size_t n)
 {
     const char *name = oi_arena_printf(q->arena, "oi_%.*s_f64", (int)n, word);
     return !is_helper(name) || has_helper(q, name);
 }
 
-/* The op itself, then what it is composed of. */
+/* The op itself, then the ops that it is composed of. */
 static bool has_all(question *q, const oi_op *op)
 {
     const oi_custom *own = oi_custom_of(op);
@@ -85,7 +85,7 @@ static void answer(void *ctx)
     q->can = has_all(q, oi_op_at(q->op));
 }
 
-/* Numbers of 64 bits are a feature of a device that runs shaders. */
+/* 64-bit numbers are an optional feature of devices that run shaders. */
 static bool has_type(const oi_device *d, oi_dtype t)
 {
     if (t == OI_F64)

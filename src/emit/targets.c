@@ -1,5 +1,4 @@
-/* targets.c: the targets there are. A new one is a folder beside this file and a line in this list.
- */
+/* targets.c: the list of targets. A new target is a folder beside this file and a line here. */
 #include "emit/emit.h"
 
 /* The folder NAME defines oi_target_NAME. */

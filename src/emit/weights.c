@@ -74,7 +74,7 @@ static oi_status put_filled(sink *s, const oi_tensor *t)
 
 /* -- packed weights -- */
 
-/* What a packing reads: an entry of a tensor, borrowed from the model or made here. */
+/* An operand of a packing: an entry of a tensor, borrowed from the model or made here. */
 typedef struct part {
     const oi_tensor *t;
     const char *name;
@@ -89,7 +89,7 @@ static oi_status take(sink *s, const oi_tensor *t, uint64_t entry, part *out)
     if (t->sources && t->sources[entry] != OI_NO_SOURCE) {
         const char *name = t->model->tensors[t->sources[entry]].name;
         OI_TRY(oi_model_tensor(t->model, name, &view, s->u->diag));
-        out->name = name; /* lent: give it back */
+        out->name = name; /* borrowed: release it */
         out->data = view.data;
     } else if (!t->bytes) {
         out->data = out->own = malloc((size_t)t->size_bytes + 8);

@@ -1,4 +1,4 @@
-/* bytes.c: which products of bytes the bodies of bytes.h take, and how. */
+/* bytes.c: which byte products the bodies of bytes.h implement, and how. */
 #include "recipe/pack.h"
 #include "recipe/recipe.h"
 

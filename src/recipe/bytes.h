@@ -1,12 +1,12 @@
-/* bytes.h: products of bytes with vectors: convolution and matmul into sums of 32 bits.
+/* bytes.h: byte products with vectors: convolution and matmul with 32-bit sums.
  *
- * Numbers are widened to 16 bits, less their zero point, when they are laid out, and weights when
- * they are packed: a step multiplies pairs of them and adds both products, exactly, whatever the
- * bytes are. Lanes are filters. What a filter meets at a place of the result are runs of numbers,
- * place by place all channels, so that six places of any rows and columns meet 2 OI_VF filters at a
- * time, and neither strides nor the length of a row matter. Where every filter has a channel of its
- * own, lanes are places and the pairs are of two rows. Sums are turned into rows of places in
- * scratch and handed to `finish`, row by row: the compiler makes vectors of it. */
+ * Repacking x and packing the weights subtracts the zero point and widens to 16 bits. A step
+ * multiplies pairs and adds both products, exactly, for all bytes. Lanes are filters. The operands
+ * of a filter at a place of the result are contiguous runs: place by place, all channels. So the
+ * register tile is six places, of any rows and columns, by 2 OI_VF filters, and neither strides nor
+ * row lengths matter. In depthwise convolution lanes are places and the pairs are of two rows. Sums
+ * are transposed to rows of places in scratch and passed to the epilogue `finish`, row by row, so
+ * that the compiler vectorises it. */
 #ifndef OI_RECIPE_BYTES_H
 #define OI_RECIPE_BYTES_H
 

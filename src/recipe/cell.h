@@ -1,8 +1,8 @@
 /* cell.h: one step of recurrent cells, in one pass.
  *
- * Weights lie in panels of 2 OI_VF positions of the state: those of W and then those of R for one
- * gate, then the next gate's. All gates of some positions are summed and what they make of the
- * state follows at once; nobody waits for other positions. */
+ * Weights are in panels of 2 OI_VF positions of the state: those of W and then those of R for one
+ * gate, then the next gate's. All gates of some positions are summed, and the new state follows at
+ * once; no barrier is needed between positions. */
 #ifndef OI_RECIPE_CELL_H
 #define OI_RECIPE_CELL_H
 

@@ -1,4 +1,4 @@
-/* conv.c: which convolutions the bodies of conv.h take, and how. */
+/* conv.c: which convolutions the bodies of conv.h implement, and how. */
 #include "device/cost.h"
 #include "recipe/recipe.h"
 

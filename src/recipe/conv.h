@@ -1,20 +1,21 @@
 /* conv.h: convolution of x (batches, channels, height, width).
  *
- * Where a row of the result is long, lanes are places of it. The rows of x under a window are laid
- * out with their padding, and with the numbers a stride apart side by side, so that every place of
- * the window is a plain load; six filters meet 2 OI_VF places at a time, or four 3 OI_VF, or one
- * filter six vectors of places where it has a channel of its own. Windows of one place need no such
- * copy. These may be asked for some rows of the result only: row ... row_end - 1, where row r of x
- * lies at r % kept and row r of the result at r % out_kept; a sum is the same whoever asks. Where
- * vectors would not be full of places, lanes are filters, and as many places as registers hold sums
- * of meet a panel of 2 OI_VF; where there are few places, windows become rows of a matrix product
- * (gemm.h). What comes out is kept within least ... most. */
+ * Long result rows: lanes are places of a row. The rows of x under a window are copied with their
+ * padding, with elements a stride apart made contiguous, so that every place of the window is a
+ * plain load. The register tile is six filters by 2 OI_VF places, or four by 3 OI_VF; for depthwise
+ * convolution it is one filter by six vectors of places. Windows of one place need no copy. These
+ * bodies can compute a range of rows, row ... row_end - 1, where row r of x is at r % kept and row
+ * r of the result at r % out_kept; a sum does not depend on the range.
+ *
+ * Short result rows would not fill vectors. Then lanes are filters: a register tile of places is
+ * multiplied with a panel of 2 OI_VF filters. If there are few places, windows become rows of a
+ * matrix product (gemm.h). Results are clamped to least ... most. */
 #ifndef OI_RECIPE_CONV_H
 #define OI_RECIPE_CONV_H
 
 #include "recipe/gemm.h"
 
-/* out[i] = row[i * stride + shift], or 0 outside of its n numbers; row NULL: all are. */
+/* out[i] = row[i * stride + shift], or 0 outside its n numbers; row NULL: all zeros. */
 static inline void oi_conv_row(const float *restrict row, int64_t n, int64_t stride, int64_t shift,
                                float *restrict out, int64_t count)
 {
@@ -26,7 +27,7 @@ static inline void oi_conv_row(const float *restrict row, int64_t n, int64_t str
         out[i] = 0;
     if (stride == 1 && from < to)
         memcpy(out + from, row + from + shift, (size_t)(to - from) * sizeof *out);
-    for (int64_t i = from; stride == 2 && i < to; i++) /* in vectors, since 2 is a literal */
+    for (int64_t i = from; stride == 2 && i < to; i++) /* vectorised, because 2 is a literal */
         out[i] = row[i * 2 + shift];
     for (int64_t i = from; stride > 2 && i < to; i++)
         out[i] = row[i * stride + shift];
@@ -133,8 +134,8 @@ static inline __attribute__((always_inline)) void oi_conv_twelve(
         sums[i] = s[i];
 }
 
-/* A sum with its bias, within least ... most, which `bounds` has in memory: registers are for sums.
- * What is not a number stays so. */
+/* Adds the bias to a sum and clamps it to least ... most; `bounds` has these in memory, because
+ * registers are for sums. NaN stays NaN. */
 static inline __attribute__((always_inline)) oi_vf oi_conv_end(oi_vf sum, oi_vf bias, float least,
                                                                float most, const float bounds[2])
 {
@@ -170,7 +171,7 @@ static inline __attribute__((always_inline)) void oi_conv_tile(
     __asm__ volatile(""
                      : "+m"(bounds)
                      :
-                     : "memory"); /* biases and bounds are read now, not before */
+                     : "memory"); /* biases and bounds are loaded here, not earlier */
     for (int64_t r = 0; r < tall && at + r < last; r++) {
         const oi_vf b = oi_vf_set(has_bias ? bias[at + r] : 0);
         float *to = out + (at + r) * plane;

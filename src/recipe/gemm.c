@@ -1,4 +1,4 @@
-/* gemm.c: which products of matrices the bodies of gemm.h and half.h take, and the panels of their
+/* gemm.c: which matrix products the bodies of gemm.h and half.h implement, and the panels of their
  * weights. */
 #include "device/cost.h"
 #include "recipe/recipe.h"

@@ -1,12 +1,12 @@
-/* gemm.h: products of matrices, out = a . b (+ bias).
+/* gemm.h: GEMM, out = a . b (+ bias).
  *
- * b lies in panels of 2 OI_VF columns, a panel row by row; columns beyond the last are 0. A weight
- * is packed so when the program is made, any other b by the way, OI_GEMM_WIDTH columns and at most
- * OI_GEMM_DEPTH rows at a time. Such a part of a panel stays in the first cache while one six of
- * rows of a after the other meets it, with twelve vectors of sums in registers; rows of a that lie
- * far apart are laid side by side when the first panel meets them. Sums run along k in order, part
- * by part, whoever computes them. With 32 registers two panels are met at once: the numbers of a
- * are loaded half as often. */
+ * b is packed in panels of 2 OI_VF columns, row by row; columns beyond the last are 0. A weight is
+ * packed at synthesis time. Any other b is packed on the fly, OI_GEMM_WIDTH columns and at most
+ * OI_GEMM_DEPTH rows at a time. Such a block of a panel stays in the L1 cache while tiles of six
+ * rows of a are multiplied with it; a register tile is twelve vectors of sums. Rows of a that are
+ * far apart in memory are copied side by side at the first panel. Sums run along k in order, block
+ * by block, in every thread. With 32 registers two panels are processed at once, which halves the
+ * loads of a. */
 #ifndef OI_RECIPE_GEMM_H
 #define OI_RECIPE_GEMM_H
 
@@ -20,7 +20,7 @@ enum {
     OI_GEMM_IS_WIDE = OI_VF == 16
 };
 
-/* s += six numbers of a, `a_row` apart, times a row of a panel; row r is s[2 r] and s[2 r + 1]. */
+/* s += six elements of a, `a_row` apart, times a row of a panel; row r is s[2 r] and s[2 r + 1]. */
 static inline __attribute__((always_inline)) void oi_gemm_step(const float *restrict a,
                                                                int64_t a_row,
                                                                const float *restrict b, oi_vf s[12])
@@ -71,7 +71,8 @@ static inline __attribute__((always_inline)) void oi_gemm_six(const float *restr
         sums[i] = s[i];
 }
 
-/* One row of a times a panel: four sums at a time, as each waits for the one before it. */
+/* One row of a times a panel, with four independent sums, because each addition waits for the
+ * previous one. */
 static inline __attribute__((always_inline)) void oi_gemm_one(const float *restrict a, int64_t a_k,
                                                               const float *restrict b, int64_t k,
                                                               oi_vf sums[2])
@@ -105,7 +106,7 @@ static inline __attribute__((always_inline)) void oi_gemm_one(const float *restr
     sums[1] = oi_vf_add(oi_vf_add(s[1], s[3]), oi_vf_add(s[5], s[7]));
 }
 
-/* A row of results: added to those of the parts of k before, or to the bias, or stored. */
+/* A row of results: added to those of the previous blocks of k, or to the bias, or stored. */
 static inline void oi_gemm_put(float *restrict out, oi_vf left, oi_vf right,
                                const float *restrict bias, int64_t is_more, int64_t columns)
 {
@@ -159,7 +160,8 @@ static inline void oi_gemm_pack_one(const float *restrict b, int64_t b_k, int64_
             *panel++ = c < columns ? b[i * b_k + c * b_n] : 0;
 }
 
-/* Panels of b; eight at once where its rows are whole: each row is on a page of its own. */
+/* Packs panels of b; eight at once if the rows are complete, because each row is on a page of its
+ * own. */
 static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_n, int64_t k,
                                 int64_t columns, float *restrict panels)
 {
@@ -176,8 +178,8 @@ static inline void oi_gemm_pack(const float *restrict b, int64_t b_k, int64_t b_
                          columns - j < 2 * OI_VF ? columns - j : 2 * OI_VF, panels + j * k);
 }
 
-/* A part of some rows of a, one after the other: rows that are far apart would share the same
- * places of the first cache. */
+/* Copies a block of rows of a to be contiguous. Rows that are far apart would map to the same sets
+ * of the L1 cache. */
 static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_t a_k, int64_t rows,
                                   int64_t k, float *restrict part)
 {
@@ -195,12 +197,12 @@ static inline void oi_gemm_gather(const float *restrict a, int64_t a_row, int64_
             part[i * OI_GEMM_DEPTH + j] = a[i * a_row + j * a_k];
 }
 
-/* What comes nearer while six rows meet a panel, little by little: lines that are asked for all at
- * once are waited for. */
+/* What to prefetch while six rows are multiplied with a panel: a few lines at a time, because a
+ * burst of prefetches stalls. */
 typedef struct oi_gemm_soon {
-    const float *panel; /* the next panel, so many floats further ... */
-    int64_t step;       /* ... for every two of k */
-    const float *rows;  /* those of a that will be met next; NULL: they are near */
+    const float *panel; /* the next panel, at this distance in floats ... */
+    int64_t step;       /* ... for every two steps of k */
+    const float *rows;  /* the next rows of a; NULL: they are in cache */
     int64_t row_step;
 } oi_gemm_soon;
 
@@ -216,7 +218,7 @@ static inline __attribute__((always_inline)) void oi_gemm_both(
     }
 }
 
-/* Six rows of results, of which the first `done` are not touched. */
+/* Six rows of results, of which the first `done` are left unchanged. */
 static inline __attribute__((always_inline)) void oi_gemm_put_six(const oi_vf s[12],
                                                                   const float *restrict bias,
                                                                   float *restrict out, int64_t n,
@@ -228,7 +230,7 @@ static inline __attribute__((always_inline)) void oi_gemm_put_six(const oi_vf s[
             oi_gemm_put(out + r * n, s[2 * r], s[2 * r + 1], bias, is_more, 2 * OI_VF);
         return;
     }
-    oi_vf kept[12]; /* s itself stays in registers: nothing finds its way in it by a variable */
+    oi_vf kept[12]; /* s stays in registers: no variable index reaches it */
     for (int64_t i = 0; i < 12; i++)
         kept[i] = s[i];
     for (int64_t r = done; r < 6; r++)
@@ -236,8 +238,8 @@ static inline __attribute__((always_inline)) void oi_gemm_put_six(const oi_vf s[
                     columns < 2 * OI_VF ? columns : 2 * OI_VF);
 }
 
-/* Six rows of a and a part of k times a panel, or two; the first `done` rows of the result are not
- * touched. */
+/* Six rows of a and a block of k times one panel or two; the first `done` rows of the result are
+ * left unchanged. */
 static inline __attribute__((always_inline)) void oi_gemm_tile(
     const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, int64_t apart,
     int64_t is_wide, oi_gemm_soon soon, const float *restrict bias, float *restrict out, int64_t n,
@@ -258,12 +260,13 @@ static inline __attribute__((always_inline)) void oi_gemm_tile(
         oi_prefetch(soon.panel);
         oi_gemm_both(a, a_row, a_k, b, 0, 0, i, i + 2, s, t);
     }
-    for (int64_t i = 0; !soon.rows && is_wide && i < most; i++) { /* two would not fit registers */
+    for (int64_t i = 0; !soon.rows && is_wide && i < most; i++) { /* two panels would not fit the
+                                                                     registers */
         oi_prefetch(soon.panel + i % 2 * apart);
         soon.panel += i % 2 * soon.step;
         oi_gemm_both(a, a_row, a_k, b, apart, 1, i, i + 1, s, t);
     }
-    for (int64_t r = 0; r < 6; r++) /* not earlier: the rest of k would drive it out again */
+    for (int64_t r = 0; r < 6; r++) /* not earlier: the rest of k would evict it */
         for (int64_t c = 0; c < width; c += 2 * OI_VF) {
             oi_prefetch(out + r * n + c);
             oi_prefetch(out + r * n + c + 2 * OI_VF - 1);
@@ -275,8 +278,8 @@ static inline __attribute__((always_inline)) void oi_gemm_tile(
                         columns - 2 * OI_VF, done);
 }
 
-/* Rows 0 ... rows - 1 of a and a part of k times a panel, or two, six at a time; the last six may
- * begin with rows that are done already. By the way what follows the panel comes nearer. */
+/* Rows 0 ... rows - 1 of a and a block of k times one panel or two, six rows at a time. The last
+ * six may overlap rows that are done already. Prefetches what follows the panel. */
 static inline __attribute__((always_inline)) void oi_gemm_panel(
     const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b, int64_t apart,
     int64_t is_wide, const float *restrict bias, float *restrict out, int64_t rows, int64_t n,
@@ -291,14 +294,15 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
     }
 }
 
-/* The same for rows that are far apart: they are laid into `part` just before they are met, and
- * while some are met the next ones come nearer. */
+/* The same for rows that are far apart: they are copied into `part` just before use, and the next
+ * ones are prefetched meanwhile. */
 static inline __attribute__((always_inline)) void oi_gemm_far(
     const float *restrict a, int64_t a_row, int64_t a_k, float *restrict part,
     const float *restrict b, const float *restrict bias, float *restrict out, int64_t rows,
     int64_t n, int64_t k, int64_t is_more, int64_t columns)
 {
-    const int64_t some = a_k == 1 ? 6 : 3 * OI_VF; /* sixes, and vectors to be turned */
+    const int64_t some =
+        a_k == 1 ? 6 : 3 * OI_VF; /* six at a time; vectors of them are transposed */
     for (int64_t i = 0; i < rows; i += 6) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
         const oi_gemm_soon soon = {b, 0, a_k == 1 ? a + (i + 6) * a_row : NULL, a_row};
@@ -384,9 +388,9 @@ static inline __attribute__((always_inline)) void oi_gemv_packed_two(
     }
 }
 
-/* out (m, n), its columns first ... last - 1. a is (m, k) with the given steps, m at least 6; b is
- * packed, or has the given steps along k and n and is packed into `room`, which also takes the rows
- * of a that are far apart. `rows` rows of a are met at a time, and `depth` of k. */
+/* out (m, n), columns first ... last - 1. a is (m, k) with the given strides, m at least 6. b is
+ * packed, or has the given strides along k and n and is packed into `room`, which also holds the
+ * rows of a that are far apart. Blocks are `rows` rows of a and `depth` of k. */
 static inline __attribute__((always_inline)) void oi_gemm(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, float *restrict room, int64_t m, int64_t n, int64_t k, int64_t a_row,
@@ -403,7 +407,7 @@ static inline __attribute__((always_inline)) void oi_gemm(
             if (!is_packed)
                 oi_gemm_pack(b + i0 * b_k + j0 * b_n, b_k, b_n, deep, j1 - j0, room);
             for (int64_t r = 0; r < m; r += rows) {
-                /* a rest of less than six rows goes along */
+                /* a remainder of less than six rows joins the last block */
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
                 const float *own = a + r * a_row + i0 * a_k;
                 for (int64_t j = j0, wide = 0; j < j1; j += wide) {
@@ -433,7 +437,7 @@ static inline __attribute__((always_inline)) void oi_gemm(
         }
 }
 
-/* out (m, n) = a . b for a packed b, the columns first ... last - 1. */
+/* out (m, n) = a . b for a packed b, columns first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_gemm_weights(
     const float *restrict a, const void *restrict packed, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t rows, int64_t depth, int64_t first, int64_t last)
@@ -458,8 +462,8 @@ static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
         oi_gemm(a, b, bias, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
 }
 
-/* The same for a b that is no weight. Too few columns do not pay for laying rows of a side by side:
- * threads that take pieces in turn have such. */
+/* The same for a b that is no weight. With few columns, as in dynamic chunks, copying rows of a
+ * does not pay. */
 static inline __attribute__((always_inline)) void oi_gemm_two(
     const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,

@@ -1,15 +1,16 @@
-/* gemv.h: a few rows times a matrix as it lies, out = a . b: every number of b is met once by each
- * row, so that it is read in the order of memory and packed nowhere. A b whose rows run along n is
- * a sum of scaled rows, k in order; one that runs along k is a row of dot products, whose parts are
- * added side by side. Four rows of b at a time: memory streams in from as many places. */
+/* gemv.h: GEMV and products of few rows with an unpacked matrix, out = a . b. Every element of b is
+ * read once, in memory order, and used for all rows. If the rows of b are contiguous along n, the
+ * result is a sum of scaled rows, k in order. If its columns are contiguous along k, the result is
+ * a row of dot products with vector partial sums. Four rows of b are read at a time, so that memory
+ * delivers four streams. */
 #ifndef OI_RECIPE_GEMV_H
 #define OI_RECIPE_GEMV_H
 
 #include "recipe/vec.h"
 
-enum { OI_FEW_WIDTH = 2048 }; /* columns whose sums stay in the first cache */
+enum { OI_FEW_WIDTH = 2048 }; /* columns whose sums stay in the L1 cache */
 
-/* sums += the products of x with each of four rows of n numbers. */
+/* sums += the dot products of x with four rows of n numbers. */
 static inline __attribute__((always_inline)) void oi_gemv_dots(const float *restrict x,
                                                                const float *const row[4], int64_t n,
                                                                float *restrict sums)
@@ -39,7 +40,7 @@ static inline __attribute__((always_inline)) void oi_gemv_dots(const float *rest
         sums[r] += whole[r];
 }
 
-/* sums (n) += four rows, each times its number of x. */
+/* sums (n) += four rows, each scaled by its element of x. */
 static inline __attribute__((always_inline)) void oi_gemv_add(const float *restrict x,
                                                               const float *const row[4], int64_t n,
                                                               float *restrict sums)
@@ -73,7 +74,7 @@ static inline __attribute__((always_inline)) void oi_gemv_add_one(float x,
         sums[i] += x * row[i];
 }
 
-/* Columns first ... last - 1 for a b whose rows, b_k apart, run along n. */
+/* Columns first ... last - 1; the rows of b are b_k apart and contiguous along n. */
 static inline __attribute__((always_inline)) void oi_gemv_sums(
     const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t first, int64_t last)
@@ -99,8 +100,8 @@ static inline __attribute__((always_inline)) void oi_gemv_sums(
     }
 }
 
-/* The same for one whose columns, b_n apart, run along k, as the rows of a do. Beyond the last
- * column it is the last again, for nobody. */
+/* The same for a b whose columns are b_n apart and contiguous along k, like the rows of a. Beyond
+ * the last column the last one is computed again and dropped. */
 static inline __attribute__((always_inline)) void oi_gemv_products(
     const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t b_n, int64_t first, int64_t last)
@@ -118,8 +119,8 @@ static inline __attribute__((always_inline)) void oi_gemv_products(
     }
 }
 
-/* out (m, n) = a . b, the columns first ... last - 1. a is (m, k) and b (k, n) with these steps,
- * b_n 1, or b_k and a_k. */
+/* out (m, n) = a . b, columns first ... last - 1. a is (m, k) and b is (k, n) with these strides;
+ * either b_n is 1, or b_k and a_k are. */
 static inline __attribute__((always_inline)) void oi_gemv(
     const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n, int64_t first, int64_t last)

@@ -1,8 +1,9 @@
-/* half.h: products with weights of 16 bits, f16 or bf16.
+/* half.h: products with 16-bit weights, f16 or bf16.
  *
- * Weights lie in the panels of gemm.h, but stay halves: what is read from memory is what counts.
- * For few rows they become floats in registers, for more a few panels at a time, which then stay
- * near. Sums are floats; an a or a result of halves is converted once. */
+ * Weights are in the panels of gemm.h and keep 16 bits, because memory bandwidth is the bottleneck.
+ * With few rows (GEMV) they are converted to floats in registers; with more rows, a few panels at a
+ * time, which then stay in cache. Sums are floats. An a or a result of 16 bits is converted once.
+ */
 #ifndef OI_RECIPE_HALF_H
 #define OI_RECIPE_HALF_H
 
@@ -27,7 +28,8 @@ static inline void oi_half_widen(const uint16_t *restrict from, int64_t n, int64
         to[i] = form == OI_HALF_F16 ? oi_f32_of_f16(from[i]) : oi_f32_of_bf16(from[i]);
 }
 
-/* One row of a times a panel: four sums at a time, as each waits for the one before it. */
+/* One row of a times a panel, with four independent sums, because each addition waits for the
+ * previous one. */
 static inline __attribute__((always_inline)) void oi_half_one(const float *restrict a, int64_t a_k,
                                                               const uint16_t *restrict b, int64_t k,
                                                               int64_t form, oi_vf sums[2])
@@ -87,7 +89,7 @@ static inline __attribute__((always_inline)) void oi_half_tiles(
                 oi_half_widen(b + j * k + 2 * OI_VF * i0, 2 * OI_VF * deep, form,
                               room + (j - j0) * deep);
             for (int64_t r = 0; r < m; r += rows) {
-                /* a rest of less than six rows goes along */
+                /* a remainder of less than six rows joins the last block */
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
                 for (int64_t j = j0; j < j1; j += 2 * OI_VF)
                     oi_gemm_panel(a + r * a_row + i0 * a_k, a_row, a_k, room + (j - j0) * deep,

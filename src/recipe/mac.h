@@ -1,9 +1,9 @@
-/* mac.h: products of bytes for processors without vectors: convolution and matmul of i8 into i32.
+/* mac.h: byte products for processors without vectors: convolution and matmul of i8 into i32.
  *
- * Numbers are widened once to 16 bits and laid out so that what a filter meets is one run of them:
- * place by place all channels. Two filters meet two places at a time, four numbers each; their
- * bytes are packed in the order that unpacks cheapest. Every sum is handed to `finish`, which does
- * what the graph does with it: sums never lie in memory. */
+ * Inputs are widened once to 16 bits and repacked so that the operands of a filter are contiguous:
+ * place by place, all channels. The register tile is two filters by two places, four elements each;
+ * the filters' bytes are packed in the order that is cheapest to unpack. Every sum is passed to the
+ * epilogue `finish`, so sums are never stored. */
 #ifndef OI_RECIPE_MAC_H
 #define OI_RECIPE_MAC_H
 

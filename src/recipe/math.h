@@ -1,4 +1,4 @@
-/* math.h: functions of vectors: the very steps of kernel/math.h, so with the same bits. */
+/* math.h: vector functions with the same steps as kernel/math.h, hence the same bits. */
 #ifndef OI_RECIPE_MATH_H
 #define OI_RECIPE_MATH_H
 

@@ -1,8 +1,8 @@
 /* mean.h: means of rows of floats.
  *
- * A lane is a row: OI_VF rows are turned, OI_VF numbers of each at a time, and their sums run in
- * order of the index as the definition's do, to the same bits. Every add waits for the one before,
- * so that many rows take as long as one. */
+ * A lane is a row: OI_VF rows are transposed, OI_VF elements of each at a time. Their sums run in
+ * index order like the definition's, to the same bits. Every addition waits for the previous one,
+ * so a vector of rows takes as long as one row. */
 #ifndef OI_RECIPE_MEAN_H
 #define OI_RECIPE_MEAN_H
 

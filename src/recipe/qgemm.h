@@ -1,4 +1,4 @@
-/* qgemm.h: where there are no instructions for many rows of x at once. */
+/* qgemm.h: fallback for targets without instructions for many rows of x at once. */
 #ifndef OI_RECIPE_QGEMM_H
 #define OI_RECIPE_QGEMM_H
 

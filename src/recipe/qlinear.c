@@ -1,5 +1,5 @@
-/* qlinear.c: which calls of qlinear the bodies of qlinear.h take, and the order of their weights.
- */
+/* qlinear.c: which calls of qlinear the bodies of qlinear.h implement, and the order of their
+ * weights. */
 #include "device/cost.h"
 #include "recipe/recipe.h"
 

@@ -1,15 +1,16 @@
 /* qlinear.h: y = x . (scale * w + offset)^T + b, where w is small integers in blocks along k and x
- * is rounded to 8 bits in the same blocks (act="q8"), or taken as it is.
+ * is quantised to 8 bits in the same blocks (act="q8"), or used as it is.
  *
- * w lies in tiles of OI_VF rows, a tile in blocks along k, and a block is
+ * w is packed in tiles of OI_VF rows, a tile in blocks along k, and a block is
  *
  *     its integers: four along k of every row, then the next four ...; in nibbles a vector holds
  *                   eight along k of every row, the first four in the lower halves
  *     its scales:   one of every row, f16 or f32; then its offsets, where there are any
  *
- * so that a vector meets the same four numbers of x in every lane, no sum crosses lanes, and the
- * weights are read once from front to end. Behind the tiles: b, f32, where there is one. Stored is
- * w - zero, which makes nibbles of 0 ... 15 of i4 and bytes of -128 ... 127 of u8. */
+ * So a vector is multiplied with the same four elements of x in every lane, no sum crosses lanes,
+ * and the weights are streamed once from front to end. After the tiles: b, f32, if there is one.
+ * The stored value is w - zero, which turns i4 into nibbles 0 ... 15 and u8 into bytes -128 ...
+ * 127. */
 #ifndef OI_RECIPE_QLINEAR_H
 #define OI_RECIPE_QLINEAR_H
 

@@ -1,6 +1,6 @@
-/* run.c: bodies in the simulator. A call is planned as for a program that has this machine's
- * instructions, and every number of the plan is handed to the body when it runs. Nothing is packed
- * in advance: who wants weights in an order of its own is for programs. */
+/* run.c: runs tuned bodies in the simulator. A call is planned as for a program with this machine's
+ * instruction sets, and the numbers of the plan are passed to the body at run time. Nothing is
+ * packed in advance: recipes that need packed weights are for programs only. */
 #include "recipe/recipe.h"
 #include "recipe/run.h"
 

@@ -1,4 +1,4 @@
-/* sdpa.c: which calls of sdpa the bodies of sdpa.h take. */
+/* sdpa.c: which calls of sdpa the bodies of sdpa.h implement. */
 #include "device/cost.h"
 #include "recipe/recipe.h"
 

@@ -1,4 +1,4 @@
-/* sdpa.h: attention over keys and values, as they lie in a cache: only what kv_len shows is read.
+/* sdpa.h: attention over keys and values in their cache layout; only the first kv_len are read.
  *
  * A row is one query of one head. Some rows at a time have all their scores in scratch:
  *
@@ -8,15 +8,15 @@
  *     sums     weights times values, tile by tile; a vector holds OI_VF features of the result and
  *              every sum runs along the keys in order
  *
- * A vector of scores holds those of one row and OI_VF keys where few rows share a head of keys
- * (sdpa_decode.h), and those of OI_VF rows and one key where many do (sdpa_prefill.h).
+ * With few rows per head of keys, a vector holds scores of one row and OI_VF keys (sdpa_decode.h);
+ * with many, scores of OI_VF rows and one key (sdpa_prefill.h).
  *
- * With is_exact every step is rounded as in the op's definition, products and sums apart: the
- * result is the simulator's, bit by bit. Without, a product and its sum are rounded once, and
- * weights of few rows are added up side by side. Either way a row is the same whoever computes it
- * beside whichever others. Keys that a row does not see are left out: they would add 0.
+ * With is_exact every step is rounded as in the op's definition, products and sums separately: the
+ * result has the simulator's bits. Without it, a product and its sum are rounded once (FMA), and
+ * weights of few rows are summed in vector lanes. Either way a row does not depend on the thread or
+ * on the rows beside it. Masked keys are skipped: they would add 0.
  *
- * With act="bf16" rows always lie side by side, and their sums are made in steps (sdpa_bf16.h). */
+ * With act="bf16" the prefill layout is always used, and sums are made in steps (sdpa_bf16.h). */
 #ifndef OI_RECIPE_SDPA_H
 #define OI_RECIPE_SDPA_H
 

@@ -1,4 +1,4 @@
-/* sdpa_common.h: what attention for few rows and for many have in common (see sdpa.h). */
+/* sdpa_common.h: shared by attention for decode (few rows) and prefill (many rows); see sdpa.h. */
 #ifndef OI_RECIPE_SDPA_COMMON_H
 #define OI_RECIPE_SDPA_COMMON_H
 

@@ -1,8 +1,7 @@
-/* sdpa_decode.h: attention for few rows that share a head of keys, as in a decoding step (see
- * sdpa.h).
+/* sdpa_decode.h: attention for few rows per head of keys, as in a decode step (see sdpa.h).
  *
- * Rows of scores lie one after the other: a vector holds those of OI_VF keys for one row. A tile of
- * keys is laid out feature by feature for it, once for all rows that share its head. */
+ * A vector holds the scores of one row for OI_VF keys. For that, a tile of keys is transposed,
+ * feature by feature, once for all rows that share its head. */
 #ifndef OI_RECIPE_SDPA_DECODE_H
 #define OI_RECIPE_SDPA_DECODE_H
 

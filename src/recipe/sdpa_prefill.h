@@ -1,8 +1,8 @@
-/* sdpa_prefill.h: attention for many rows that share a head of keys (see sdpa.h).
+/* sdpa_prefill.h: attention for many rows per head of keys, as in prefill (see sdpa.h).
  *
- * Rows lie side by side: a vector holds the scores of OI_VF rows for one key. So q is laid out
- * feature by feature, once for all keys, and nothing between scores and sums ever goes across a
- * vector: the largest score, powers, their sum in the order of the keys, divisions. */
+ * A vector holds the scores of OI_VF rows for one key. So q is transposed, feature by feature, once
+ * for all keys, and nothing between scores and sums crosses lanes: maximum, exponentials, their sum
+ * in key order, divisions. */
 #ifndef OI_RECIPE_SDPA_PREFILL_H
 #define OI_RECIPE_SDPA_PREFILL_H
 

@@ -1,5 +1,5 @@
-/* vec.h: the vectors of the folder that the compiler's flags ask for. Which folder builds on which
- * is in table.c: what one has not is the one's below it. */
+/* vec.h: the vectors of the folder that the compiler flags select. table.c says which folder builds
+ * on which: names that a folder lacks come from the folder below it. */
 #ifndef OI_RECIPE_FOLDER_H
 #define OI_RECIPE_FOLDER_H
 

@@ -1,9 +1,9 @@
-/* build.c: a bound graph becomes statements over tensors. Loops, branches and blocks stay as they
- * are written; ops become kernels (lower.c). */
+/* build.c: lowers a bound graph to statements over tensors. Loops, branches and blocks keep their
+ * form; ops become kernels (lower.c). */
 #include "synth/consumers.h"
 #include "synth/lengths.h"
 
-/* A consumer's write that others must not see before entry's await. */
+/* A consumer's write that nothing else may see before entry's await. */
 typedef struct hidden {
     uint32_t consumer, var, shared, own; /* tensors */
 } hidden;
@@ -54,7 +54,7 @@ static void add_cache(building *b, const oi_pnode *n, oi_stmts *out)
     *OI_PUSH(b->u->arena, out) = s;
 }
 
-/* Per-node runs: the host looks at what the node has written. */
+/* Per-node runs: the host reads the node's result. */
 static void add_check(building *b, const oi_pnode *n, oi_stmts *out)
 {
     bool moves = n->kind == OI_NODE_TRANSFER || n->kind == OI_NODE_CACHE_READ;
@@ -91,7 +91,7 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
         case OI_NODE_CACHE_DECREMENT:
         case OI_NODE_CACHE_RESET: add_cache(b, n, out); break;
         case OI_NODE_ASSIGN:
-        case OI_NODE_DEP: break; /* storage, and an order that statements keep anyway */
+        case OI_NODE_DEP: break; /* has storage, and a place in the order that statements keep */
         default: *OI_PUSH(b->u->arena, out) = (oi_stmt){.kind = kinds[n->kind], .node = n}; break;
         }
         if (n->kind == OI_NODE_AWAIT)
@@ -102,7 +102,7 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
 
 /* -- consumers -- */
 
-/* A private tensor for every write of a consumer that others must not see yet. */
+/* Makes a private tensor for every write of a consumer that nothing else may see yet. */
 static void hide_writes(building *b)
 {
     oi_unit *u = b->u;
@@ -139,7 +139,7 @@ static void copy_hidden(building *b, const oi_pnode *n, const hidden *h, bool pu
     oi_lower_copy(b->u, b->graph, n, from, to, out);
 }
 
-/* Entry's await shows what the consumers that waited for it have written. */
+/* Entry's await publishes what the consumers it waited for have written. */
 static void publish(building *b, const oi_pnode *n, oi_stmts *out)
 {
     for (size_t i = 0; n->source->block == b->p->entry && i < b->hidden.n; i++) {
@@ -153,7 +153,8 @@ static void publish(building *b, const oi_pnode *n, oi_stmts *out)
     }
 }
 
-/* The consumer whose code the block is: itself, or what it calls. OI_NO_ID: entry's. */
+/* The consumer to which the block's code belongs: its own block, or one it calls. OI_NO_ID: entry.
+ */
 static uint32_t owner_of(building *b, uint32_t block)
 {
     for (uint32_t k = 0; k < b->p->n_consumers; k++) {
@@ -206,7 +207,8 @@ static bool is_returned(const oi_program *p, uint32_t var)
     return false;
 }
 
-/* What the host reads: what entry returns, else every declared variable that the graph writes. */
+/* What the host reads: the values that entry returns, or else every declared variable that the
+ * graph writes. */
 static void set_ports(building *b)
 {
     oi_sgraph *g = &b->u->graphs.at[b->graph];
@@ -231,8 +233,8 @@ static void set_ports(building *b)
     }
 }
 
-/* What goes with a variable in the program is named after it, so nothing else is: its lengths of
- * the moment, and of memory that grows its sizes and which entries there are. */
+/* Names derived from a variable are reserved: its current lengths, and for growing memory its sizes
+ * and existing entries. */
 static void reserve_companions(oi_unit *u, const oi_program *p)
 {
     for (uint32_t i = 0; i < p->n_vars; i++) {
@@ -262,7 +264,7 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *bound, const char *nam
     *OI_PUSH(a, &u->graphs) = g;
     reserve_companions(u, p);
     for (uint32_t i = 0; i < p->n_vars; i++) {
-        /* inputs and state are the program's face, used or not */
+        /* inputs and state are part of the program's interface even if unused */
         bool shows = p->vars[i].kind == OI_SYM_DYNAMIC || p->vars[i].kind == OI_SYM_PERSISTENT;
         g.tensor_of[i] = OI_NO_ID;
         if (b.uses.is_used[i] || shows)

@@ -1,5 +1,5 @@
-/* check.c: what must hold between passes. A violation is a mistake of ours, found before it is
- * printed. */
+/* check.c: invariants that must hold between passes. A violation is our own bug, found before
+ * anything is printed. */
 #include "synth/pipeline.h"
 
 typedef struct checking {

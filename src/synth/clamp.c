@@ -1,10 +1,10 @@
-/* clamp.c: a relu or clamp of what a tuned body made is done by the body.
- * needs:  recipes; maps where their ops stand (before inline.c)
- * keeps:  results: a number is the same, and what is none stays so
- * makes:  bodies with bounds; tensors that no longer exist */
+/* clamp.c: fuses a relu or clamp into the tuned body that computes its operand.
+ * needs:  recipes; maps as separate kernels (before inline.c)
+ * keeps:  results, NaN included
+ * makes:  bodies with bounds; fewer tensors */
 #include "synth/pair.h"
 
-/* What R keeps its input within; false: it does something else. */
+/* The limits to which R clamps its input; false: it does something else. */
 static bool is_bound(const oi_skernel *r, double *least, double *most)
 {
     const oi_kernel_query *q = r->query;
@@ -22,7 +22,7 @@ static bool is_bound(const oi_skernel *r, double *least, double *most)
     return *least <= *most;
 }
 
-/* R's bounds become those of the body, which writes R's result. */
+/* R's limits become the body's, which then writes R's result. */
 static const char *join(oi_pair *x)
 {
     double least, most;

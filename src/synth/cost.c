@@ -1,12 +1,11 @@
-/* cost.c: what a step costs on paper.
+/* cost.c: estimates the cost of a step.
  * needs:  statements, kernels
  * keeps:  everything
- * makes:  multiply-accumulates, bytes moved and the time it should take, by kernel and by graph
+ * makes:  multiply-accumulates, bytes moved and estimated time, by kernel and by graph
  *
- * A kernel moves every element it touches once: what a machine with a large enough cache would do.
- * Of two branches the dearer counts; a loop that only the run can count is counted once and the
- * sum marked as open; a length that only the run knows counts as its greatest, and is marked too.
- */
+ * A kernel moves every element that it accesses once, as with a large enough cache. Of two branches
+ * the more expensive counts. A loop with a run-time trip count is counted once, and the sum is
+ * marked as open. A run-time length counts as its maximum, and is marked, too. */
 #include "kernel/meaning.h"
 #include "device/cost.h"
 #include "synth/pass.h"
@@ -38,7 +37,7 @@ static void touch(uint64_t *touched, const oi_sops *ops, uint64_t iterations)
             touched[ops->at[i].port] = plus(touched[ops->at[i].port], iterations);
 }
 
-#define FUNCTION 24 /* plain instructions that one such as exp is */
+#define FUNCTION 24 /* plain instructions that one such as exp costs */
 
 /* Arithmetic of one element. */
 uint64_t oi_sops_steps(const oi_sops *ops)
@@ -56,7 +55,8 @@ uint64_t oi_sops_steps(const oi_sops *ops)
     return n;
 }
 
-/* Sums in index order wait for each addition; several at once, or elements apart, fill vectors. */
+/* Sums in index order wait for each addition; several independent sums, or independent elements,
+ * fill vectors. */
 static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_work_size *w)
 {
     uint64_t all = 1, outputs = 1;
@@ -76,7 +76,7 @@ static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_wor
     *sort = plus(*sort, ops);
 }
 
-/* Where a tensor is found: weights are read once a step, the rest was touched not long ago. */
+/* The memory level of a tensor: weights are read once a step; other data was used recently. */
 static oi_level level_of(const oi_unit *u, const oi_machine *m, const oi_tensor *t)
 {
     return oi_cost_level(m, t->ring                        ? t->size_bytes
@@ -198,7 +198,7 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
             all = sum(all, c->u->kernels.at[s->kernel].cost);
         else if (s->kind == OI_STMT_LOOP)
             all = sum(all, of_loop(c, s));
-        else if (s->kind == OI_STMT_PIPELINE) /* every row is made once */
+        else if (s->kind == OI_STMT_PIPELINE) /* every row is computed once */
             all = sum(all, of_stmts(c, &s->body));
         else if (s->kind == OI_STMT_BRANCH)
             all = sum(all, of_branch(c, s->node));

@@ -207,9 +207,7 @@ static bool share(sharing *x, size_t first, size_t second)
     return true;
 }
 
-#define REACH                                                                                   \
-    400 /* statements to search back; equal calls further apart are rare, and their value would \
-           live long */
+#define REACH 400 /* statements to search back; further apart equal calls are rare */
 
 static void share_list(sharing *x, oi_stmts *list)
 {

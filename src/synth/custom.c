@@ -1,6 +1,6 @@
-/* custom.c: ops that are no loops of their own: the steps that src/kernel/custom/ records for them
- * become kernels. What is known now is a table in the weights; a length that only the data says is
- * found by a body of text and set behind it. */
+/* custom.c: lowers ops that are not loop nests: the steps that src/kernel/custom/ records for them
+ * become kernels. Constant results become tables in the weights. A length that depends on the data
+ * is computed by a C body and set after it. */
 #include "kernel/custom.h"
 
 #include "synth/lengths.h"

@@ -1,6 +1,6 @@
-/* dead.c: kernels whose results nobody looks at go.
+/* dead.c: dead code elimination: removes kernels whose results nothing reads.
  * needs:  statements
- * keeps:  everything that the host, the state, a branch or an index sees
+ * keeps:  everything that the host, the state, a branch or an index reads
  * makes:  fewer statements */
 #include "synth/pass.h"
 
@@ -18,7 +18,7 @@ static bool is_dead(const oi_unit *u, const oi_tally *uses, const oi_stmt *stmt)
     return dead;
 }
 
-/* From behind: what only a dead kernel read is dead when its producer's turn comes. */
+/* Backwards, so that producers of a dead kernel's operands become dead in turn. */
 static bool sweep(oi_unit *u, uint32_t graph, oi_tally *uses, oi_stmts *list)
 {
     bool any = false;

@@ -1,6 +1,6 @@
-/* dynamic.c: the numbers of a nest that change with lengths, as formulas of the kernel. Every
- * number is looked at over all samples (lengths.c): it is constant, a length of an operand, or
- * follows the lengths of the call's inputs by a line, a product or a sum. */
+/* dynamic.c: formulas for the numbers of a nest that depend on run-time lengths. Every number is
+ * examined over all samples (lengths.c): it is constant, a length of an operand, or a line, product
+ * or sum of the lengths of the call's inputs. */
 #include "synth/fit.h"
 #include "synth/lengths.h"
 

@@ -79,16 +79,16 @@ static const char *why_not(taking *t)
         t->n->is_scan || t->n->combines_out || t->n->extents)
         return "more than a reduction";
     if (!find_factors(t))
-        return "its factors are computed";
+        return "its factors are not plain loads";
     for (size_t i = 0; i < t->n->post.n; i++) {
         const oi_sop *op = &t->n->post.at[i];
         if (op->kind == OI_SOP_INDEX || op->kind == OI_SOP_COUNT ||
             (op->at && !oi_sop_is_affine(t->u, k, op)) ||
             (oi_sop_is_access(op) && op->port == t->w))
-            return "its end is not plain";
+            return "its epilogue is not affine";
         for (uint32_t a = 0; a < op->n_args; a++)
             if (op->args[a] != OI_NO_ID && op->args[a] < t->n->pre.n)
-                return "its end looks at a factor";
+                return "its epilogue reads a factor";
     }
     return NULL;
 }
@@ -205,7 +205,7 @@ static void take(oi_unit *u, oi_skernel *k)
     oi_snest *epilogue = find_positions(&t) ? make_epilogue(&t) : NULL;
     if (!epilogue) {
         oi_unit_note(u, "epilogue", k->graph, k->nodes.at[0], "%s: %s", k->name,
-                     "its end runs over places in another way");
+                     "its epilogue is not linear in the position");
         return;
     }
     t.plan->macs = n_products(t.n);

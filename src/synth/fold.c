@@ -1,10 +1,10 @@
-/* fold.c: what depends on the model alone is computed now, with the simulator's own kernels.
+/* fold.c: constant folding with the simulator's own kernels.
  * needs:  kernels as lowered, with their calls; a tensor per value (ssa.c)
- * keeps:  results, bit for bit where the target computes like the simulator
- * makes:  weights that hold the values; kernels that are gone
+ * keeps:  results, bit for bit if the target computes like the simulator
+ * makes:  weights that hold the values; fewer kernels
  *
- * Tables of angles, biases joined at run time, masks. Weights themselves are not expanded: a result
- * larger than both 64 KiB and all it is made of stays a computation. */
+ * Folds tables of angles, bias sums, masks. Weights are not expanded: a result larger than both 64
+ * KiB and its operands together remains a computation. */
 #include "oinf/oinf.h"
 #include "synth/pass.h"
 
@@ -80,7 +80,7 @@ static bool run(folding *f, const oi_skernel *k)
     oi_kernel_io io = {.in = in, .out = out};
     io.scratch = (void *)(((uintptr_t)scratch + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN);
     if (!oi_kernel_call(q, c, &io, &fault))
-        return false; /* the program will say so when it runs */
+        return false; /* the program reports the error when it runs */
     for (size_t i = 0; i < q->n_out; i++) {
         oi_tensor *t = &f->u->tensors.at[k->out_tensors[i]];
         t->space = OI_SPACE_WEIGHTS;
@@ -92,7 +92,7 @@ static bool run(folding *f, const oi_skernel *k)
     return true;
 }
 
-/* Whether something may look at a tensor before the kernel that writes it has run. */
+/* Whether something may read a tensor before the kernel that writes it. */
 typedef struct looking {
     folding *f;
     uint32_t tensor, kernel;
@@ -122,7 +122,7 @@ static void look_at(looking *x, const oi_stmts *list)
     }
 }
 
-/* Otherwise others see what the tensor held before: its first value. */
+/* Otherwise other readers see the tensor's initial value. */
 static bool is_first(folding *f, const oi_skernel *k, uint32_t kernel)
 {
     const oi_sgraph *g = &f->u->graphs.at[f->graph];

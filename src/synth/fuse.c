@@ -1,12 +1,12 @@
-/* fuse.c: a map over what a kernel made goes into that kernel, after the loops of its element.
- * needs:  maps already in the loads behind them (inline.c)
- * keeps:  results, order of everything that is seen; barriers, branches, per-node checks
- * makes:  kernels of several nodes; tensors that no longer exist
+/* fuse.c: fuses a map into the kernel that produces its operand, after that kernel's reduction.
+ * needs:  maps already fused into later loads (inline.c)
+ * keeps:  results, order of all visible effects; barriers, branches, per-node checks
+ * makes:  kernels of several nodes; fewer tensors
  *
- * Every pair that stays apart leaves a note that says why. */
+ * Every pair that is not fused leaves a note with the reason. */
 #include "synth/pair.h"
 
-#define MAX_SOPS 64 /* per nest: beyond it a reader loses track, and registers run out */
+#define MAX_SOPS 64 /* per nest: more is unreadable and spills registers */
 
 static unsigned n_stores(const oi_skernel *k)
 {
@@ -28,7 +28,7 @@ static const oi_sop *final_store(const oi_pair *x)
     return last && last->kind == OI_SOP_STORE && oi_pair_is_on(x, x->p, last) ? last : NULL;
 }
 
-/* All loads of the tensor agree on where R's axes stand. */
+/* All loads of the tensor must agree on the positions of R's axes. */
 static bool follows(const oi_pair *x, const oi_sop *store, oi_axis_map *map)
 {
     const oi_snest *last = &x->r->nests.at[0];
@@ -46,7 +46,7 @@ static bool follows(const oi_pair *x, const oi_sop *store, oi_axis_map *map)
     return any;
 }
 
-/* Coordinates with data in them do not move along. */
+/* Coordinates that contain data do not move. */
 static bool moves_along(const oi_pair *x, const oi_axis_map *map)
 {
     const oi_snest *last = &x->r->nests.at[0];

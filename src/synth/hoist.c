@@ -1,15 +1,15 @@
-/* hoist.c: what every iteration of a loop would compute alike is computed before it.
+/* hoist.c: loop-invariant code motion.
  * needs:  one tensor per value (ssa.c); kernels as lowered
- * keeps:  results, order of everything that is seen: what moves has no effect but its result
- * makes:  kernels before loops; values that live through them
+ * keeps:  results, order of all visible effects: what moves has no effect but its result
+ * makes:  kernels before loops; values that live through the loops
  *
- * Only what is dear moves, with all that it is made of: a value that costs an addition is made
- * anew where it is read (inline.c) sooner than it is fetched. The angles of a rotary embedding are
- * of this kind: they hang on positions, not on the layer. */
+ * Only expensive values move, together with everything they are computed from. A value that costs
+ * an addition is recomputed by its reader (inline.c), which is cheaper than a load. The angles of a
+ * rotary embedding are an example: they depend on positions, not on the layer. */
 #include "device/cost.h"
 #include "synth/compose.h"
 
-#define DEAR 16 /* additions that an element must be worth */
+#define DEAR 16 /* additions per element from which a value is expensive */
 
 typedef struct hoisting {
     oi_unit *u;
@@ -17,7 +17,7 @@ typedef struct hoisting {
     const oi_stmts *body;
     oi_tally *uses;     /* by tensor, in the graph */
     uint32_t *maker;    /* by tensor: the statement of the body that writes it, or OI_NO_ID */
-    bool *same, *moves; /* by statement of the body: alike in all iterations; goes out */
+    bool *same, *moves; /* by statement of the body: loop-invariant, so it moves out */
 } hoisting;
 
 /* -- what a loop changes -- */
@@ -57,7 +57,7 @@ static void count(void *ctx, const oi_mention *m)
     c->n += m->tensor == c->tensor;
 }
 
-/* Nobody sees the result but statements of the body behind the one that makes it. */
+/* Only later statements of the body read the result. */
 static bool is_seen_below(const hoisting *h, size_t at, uint32_t tensor)
 {
     const oi_tensor *t = &h->u->tensors.at[tensor];
@@ -91,7 +91,7 @@ static bool is_same(const hoisting *h, size_t at)
     return is;
 }
 
-/* An element is worth a place in memory. */
+/* Whether an element is worth its place in memory. */
 static bool is_dear(const oi_skernel *k)
 {
     uint64_t work = 0;
@@ -128,7 +128,7 @@ static bool find_moves(hoisting *h)
 
 /* -- moving -- */
 
-/* Only work: nothing that calls, waits or leaves. */
+/* Computes only: no call, barrier or exit. */
 static bool is_plain(const oi_stmts *list)
 {
     bool is = true;
@@ -141,7 +141,7 @@ static bool is_plain(const oi_stmts *list)
     return is;
 }
 
-/* The statements that go out, in their order, then the list with the loop in it. */
+/* First the statements that move, in their order, then the loop and the rest. */
 static size_t move_out(hoisting *h, oi_stmts *list, size_t loop)
 {
     oi_stmts before = {0}, rest = {0}, all = {0};
@@ -178,7 +178,7 @@ static void hoist_list(hoisting *h, oi_stmts *list)
 oi_status oi_pass_hoist(oi_unit *u)
 {
     hoisting h = {.u = u};
-    if (u->per_node || u->can.goal == OI_GOAL_MEMORY) /* values that live longer take memory */
+    if (u->per_node || u->can.goal == OI_GOAL_MEMORY) /* longer lifetimes need memory */
         return OI_OK;
     h.maker = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *h.maker);
     for (h.graph = 0; h.graph < u->graphs.n; h.graph++) {

@@ -1,23 +1,23 @@
-/* inline.c: what a map computes goes into the loads of those who read it.
+/* inline.c: fuses maps into the loads of their consumers.
  * needs:  one tensor per value (ssa.c)
- * keeps:  results, order of everything that is seen; barriers, branches, per-node checks
- * makes:  kernels that read further up; kernels and tensors that are gone
+ * keeps:  results, order of all visible effects; barriers, branches, per-node checks
+ * makes:  kernels that read earlier tensors; fewer kernels and tensors
  *
- * A load of tensor T becomes the loads and instructions of the kernel that made T, its axes
- * replaced by the coordinates that are read at. The row-major number of the element ties the two
- * together, so reshapes compose too; where its digits are no sums over the reader's axes, an axis
- * of the reader is cut in two if that helps. Moves (reshape, transpose, slice, expand ...) always
- * go, arithmetic when doing it again costs no more than the memory it saves: all readers take it,
- * or none does and a note says why.
+ * A load of tensor T becomes the loads and instructions of T's producer, with its axes replaced by
+ * the coordinates of the load. The row-major index of the element connects the two, so reshapes
+ * compose, too. If a digit of the index is not linear in the consumer's axes, one of these axes is
+ * split if that helps. Moves (reshape, transpose, slice, expand ...) are always fused. Arithmetic
+ * is fused if repeating it costs no more than the memory traffic it saves; either all consumers
+ * take it, or none does and a note says why.
  *
- * First of all, contents that are one number everywhere, or count up, become numbers in the
- * instructions; and loops of one round go. */
+ * Before that, contents that are one constant, or that count up, become constants in the
+ * instructions, and loops of length 1 are removed. */
 #include "kernel/meaning.h"
 #include "device/cost.h"
 #include "synth/compose.h"
 #include "synth/where.h"
 
-#define MAX_SOPS 64 /* per nest: beyond it a reader loses track, and registers run out */
+#define MAX_SOPS 64 /* per nest: more is unreadable and spills registers */
 
 typedef struct inlining {
     oi_unit *u;
@@ -25,7 +25,7 @@ typedef struct inlining {
     oi_stmts *list;
     oi_where *where; /* of the list */
     oi_tally *uses;  /* by tensor */
-    /* the present producer */
+    /* the current producer */
     size_t at;
     const oi_skernel *p;
     const oi_snest *inner;
@@ -36,7 +36,7 @@ typedef struct inlining {
 
 /* -- contents that need no memory -- */
 
-#define MOST_READ 65536 /* elements that are looked at */
+#define MOST_READ 65536 /* elements that are examined */
 
 /* Element c of the tensor is base + sum of step[d] * c[d]. */
 static bool counts_up(const oi_tensor *t, const void *data, int64_t *base, int64_t *step)
@@ -133,7 +133,7 @@ static void spell_numbers(oi_unit *u, oi_skernel *k, oi_snest *n)
     n->element = n->kind == OI_NEST_MAP ? 0 : ids[n->element];
 }
 
-/* Ports that no instruction names any more. */
+/* Drops ports that no instruction uses any more. */
 static void drop_idle_ports(oi_unit *u, oi_skernel *k)
 {
     bool *used = oi_arena_alloc(u->arena, k->ports.n + 1);
@@ -205,7 +205,7 @@ static bool is_worth(const inlining *x, uint64_t reads)
     expense e = expense_of(x);
     if (x->is_move || reads <= n)
         return true;
-    if (e.from_weights && e.work <= 6) /* else it would be done anew in every step */
+    if (e.from_weights && e.work <= 6) /* else it would be repeated in every step */
         return true;
     uint64_t saves = t->size_bytes > oi_cost_kept(x->u->target) ? 12 : 2,
              again = (reads + n - 1) / n - 1;
@@ -219,7 +219,7 @@ static bool reads_tensor(const inlining *x, const oi_skernel *r, const oi_sop *o
     return oi_sop_is_access(op) && r->ports.at[op->port].tensor == x->tensor;
 }
 
-/* The one axis that a coordinate is, OI_NO_ID for one that stays 0. */
+/* The one axis that a coordinate equals, OI_NO_ID for one that stays 0. */
 static bool plain_axis(const oi_snest *n, const oi_nest_coord *c, uint32_t *axis)
 {
     *axis = OI_NO_ID;
@@ -240,7 +240,7 @@ static bool is_plain(const oi_nest_coord *c)
     return c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE && !c->may_leave;
 }
 
-/* Coordinates that bend, leave, come from data or follow lengths of the run go dim by dim. */
+/* Coordinates with bends, borders, data or run-time lengths are mapped dim by dim. */
 static bool map_dims(const inlining *x, const oi_sop *op, oi_axis_map *map)
 {
     if (op->is_flat || x->store->is_flat)
@@ -260,7 +260,7 @@ static bool map_dims(const inlining *x, const oi_sop *op, oi_axis_map *map)
     return true;
 }
 
-/* Where the producer's axes stand when this load takes them in. */
+/* The positions of the producer's axes when this load is replaced. */
 static bool map_load(const inlining *x, const oi_skernel *r, const oi_snest *n, const oi_sop *op,
                      oi_axis_map *map, oi_split *want)
 {
@@ -278,7 +278,7 @@ static bool map_load(const inlining *x, const oi_skernel *r, const oi_snest *n, 
     return oi_radix_digits(n, &read, &radix, map->of, want);
 }
 
-/* Every border that the reader watches is still one: the moved load has the same dim there. */
+/* Every border that the consumer checks must stay one: the moved load has the same dim there. */
 static bool keeps_borders(const inlining *x, const oi_sop *op)
 {
     const oi_sop *load = &x->inner->pre.at[0];
@@ -311,17 +311,17 @@ static const char *why_not_load(const inlining *x, const oi_snest *n, const oi_s
     if (op->kind == OI_SOP_STORE)
         return "the reader also writes it";
     if (n->finds_element)
-        return "the reader tells places in it";
+        return "the reader uses positions in it";
     if (op->kind == OI_SOP_INDEX)
-        return x->is_move && !leaves ? NULL : "the reader takes it as positions";
+        return x->is_move && !leaves ? NULL : "the reader uses it as an index";
     if (leaves && (n->skips || op->may_leave || op->guard))
-        return "both pad";
+        return "both have padding";
     if ((op->may_leave || op->guard) && (is_open || !keeps_borders(x, op)))
         return "the reader pads it";
     return NULL;
 }
 
-/* Cuts the nest's axes where that makes the loads sums. */
+/* Splits the nest's axes if that makes the loads linear. */
 static const char *fit_nest(inlining *x, oi_skernel *r, oi_snest *n, uint64_t *reads,
                             unsigned *loads)
 {
@@ -344,7 +344,7 @@ static const char *fit_nest(inlining *x, oi_skernel *r, oi_snest *n, uint64_t *r
             bool fixed = want.axis == OI_NO_ID || n->n_axes + 1 >= OI_NEST_AXES || n->is_scan ||
                          n->is_serial || n->finds_position;
             if (fixed)
-                return "the reader's places in it are no sums";
+                return "the reader's coordinates are not linear";
             oi_nest_split_axis(x->u, r, n, &want);
         }
         *reads += post ? outer : all;
@@ -383,7 +383,7 @@ static bool composes(const inlining *x, const oi_skernel *r, const oi_snest *n, 
     return true;
 }
 
-/* A kernel that also writes what it still reads elsewhere would spoil it. */
+/* A kernel that also writes what it still reads elsewhere would overwrite it too early. */
 static bool overwrites(const oi_skernel *p, const oi_skernel *r)
 {
     for (size_t i = 0; i < r->ports.n; i++)
@@ -406,8 +406,8 @@ static const oi_skernel *maker_of(const inlining *x, uint32_t tensor)
     return NULL;
 }
 
-/* Whether a product or reduction whose result goes into P alone could have taken P in, but would
- * have to stay before R: P is better there. */
+/* Whether a product or reduction whose result only P reads could have taken P in, but would have to
+ * stay before R: then P is better there. */
 static bool has_better_place(const inlining *x, const oi_skernel *r)
 {
     for (size_t p = 0; p < x->p->ports.n; p++) {
@@ -426,7 +426,7 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
     uint64_t most = u->target->preferences.max_kernel_ops;
     unsigned loads = 0;
     if (x->p->is_dynamic && !r->is_dynamic)
-        return "a length that only the run knows";
+        return "a run-time length";
     if (most && x->p->nodes.n + r->nodes.n > most)
         return oi_arena_printf(u->arena, "max_kernel_ops is %llu", (unsigned long long)most);
     if (overwrites(x->p, r))
@@ -434,7 +434,7 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
     if (has_better_place(x, r))
         return "the second overwrites what the one before the first reads";
     if (!oi_where_may_pass(x->where, x->at, x->at + 1, at, true))
-        return "something between them is in the way";
+        return "a statement between them depends on it";
     for (size_t m = 0; m < r->nests.n; m++) {
         oi_snest *n = &r->nests.at[m];
         unsigned own = 0;
@@ -442,18 +442,18 @@ static const char *why_not_reader(inlining *x, size_t at, uint64_t *reads)
         for (uint32_t i = 0; !no && i < n->pre.n + n->post.n; i++) {
             const oi_sop *op = i < n->pre.n ? &n->pre.at[i] : &n->post.at[i - n->pre.n];
             if (reads_tensor(x, r, op) && !composes(x, r, n, op))
-                no = "the reader picks elements by data";
+                no = "the reader indexes it by data";
         }
         if (no)
             return no;
         loads += own;
     }
-    return loads ? NULL : "the reader is no loop nest";
+    return loads ? NULL : "the reader is not a loop nest";
 }
 
 /* -- doing it -- */
 
-/* The producer's instructions in place of a load; the number of what they give. */
+/* Copies the producer's instructions in place of a load; returns the number of their result. */
 static uint32_t put_producer(inlining *x, oi_skernel *r, oi_snest *n, const oi_sop *op,
                              oi_sops *out, uint32_t base)
 {
@@ -556,8 +556,8 @@ static size_t next_reader(const inlining *x, size_t from)
     return j;
 }
 
-/* The sums of a reduction become narrower: better there (fuse.c) than wide ones in memory until
- * the readers come. */
+/* The sums of a reduction become narrower: better in its kernel (fuse.c) than wide sums in memory.
+ */
 static bool narrows_sums(const inlining *x)
 {
     const oi_tensor *t = &x->u->tensors.at[x->tensor];
@@ -578,7 +578,7 @@ static bool narrows_sums(const inlining *x)
     return false;
 }
 
-/* What is left where it was made: how long it is. */
+/* What remains in the old place: the lengths. */
 static void leave_lengths(inlining *x)
 {
     oi_tensor *t = &x->u->tensors.at[x->tensor];
@@ -628,11 +628,11 @@ static void try_producer(inlining *x, size_t i)
                          x->u->kernels.at[x->list->at[j].kernel].name, no);
     }
     if (!no && narrows_sums(x)) {
-        no = "it narrows sums where they are made";
+        no = "it narrows sums; better in their kernel";
         oi_unit_note(x->u, "inline", x->graph, x->list->at[i].node, "%s: %s", x->p->name, no);
     }
     if (!no && !is_worth(x, reads)) {
-        no = "its readers would do it again too often";
+        no = "its readers would repeat it too often";
         oi_unit_note(x->u, "inline", x->graph, x->list->at[i].node, "%s: %s", x->p->name, no);
     }
     if (!no)

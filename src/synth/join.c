@@ -1,8 +1,8 @@
-/* join.c: maps of one kernel that loop alike over the same input become one.
+/* join.c: joins maps of one kernel with equal loops over the same input.
  *
- * rope makes the even and the odd elements of a row from both. In one loop they are loaded once,
- * neighbours are stored together, and, as all of an iteration's loads come before its stores, the
- * result may lie where the input does. */
+ * rope computes the even and the odd elements of a row from both. One loop loads them once and
+ * stores neighbours together. Because all loads of an iteration come before its stores, the result
+ * may overwrite the input. */
 #include "synth/compose.h"
 
 static bool is_plain(const oi_unit *u, const oi_skernel *k, const oi_snest *n)

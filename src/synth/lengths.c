@@ -1,7 +1,7 @@
-/* lengths.c: a call is asked what it makes of lengths. Shape rules and lowerings stay functions of
- * numbers: they are run on samples, and what comes out says which lengths must be equal, which are
- * right at all, and (dynamic.c) by which formulas the others follow. So one mechanism serves every
- * op, and what it cannot explain is refused before anything is written. */
+/* lengths.c: finds out what run-time lengths mean to a call. Shape rules and lowerings stay
+ * functions of numbers. They are run on samples; the results say which lengths must be equal, which
+ * are valid, and (dynamic.c) by which formulas other numbers follow. So one mechanism serves every
+ * op, and a call that it cannot explain is refused before anything is written. */
 #include "synth/lengths.h"
 
 #define SCAN 300 /* lengths up to here are all tried */

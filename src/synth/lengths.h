@@ -1,4 +1,4 @@
-/* lengths.h: calls some of whose lengths only the run knows. */
+/* lengths.h: calls with run-time lengths. */
 #ifndef OI_LENGTHS_H
 #define OI_LENGTHS_H
 

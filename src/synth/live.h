@@ -14,7 +14,7 @@ typedef struct oi_lifetimes {
     OI_VEC(oi_lifetime) list;
     uint32_t n_positions;
     uint32_t *kernel_at; /* by kernel: its position, or OI_NO_ID where it has none or several */
-    uint32_t *turns_at;  /* by kernel that begins turns: theirs; else 0 */
+    uint32_t *turns_at;  /* by kernel that begins a row pipeline: its length; else 0 */
 } oi_lifetimes;
 
 /* Of every tensor of the graph in the arena or among the outputs that some statement uses. */

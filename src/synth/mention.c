@@ -1,4 +1,5 @@
-/* mention.c: what statements refer to: the one walk over ports, codes and numbers. */
+/* mention.c: visits everything that statements refer to: the one walk over ports, codes and
+ * numbers. */
 #include "synth/pass.h"
 
 typedef struct telling {

@@ -1,4 +1,4 @@
-/* names.c: kernels are called by what they do and what comes out, once that is settled. */
+/* names.c: names kernels by what they compute and what their result is, after all passes. */
 #include "synth/pass.h"
 
 /* "matmul_add": the first and the last op; a kernel that only moves is a copy. */

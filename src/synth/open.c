@@ -1,5 +1,5 @@
-/* open.c: calls with lengths that only the run knows: what they write is made apart where it must
- * be, and lengths are checked first. */
+/* open.c: calls with run-time lengths: results get temporaries where needed, and lengths are
+ * checked first. */
 #include "synth/lengths.h"
 
 static bool is_input(const oi_lowered *call, uint32_t tensor)

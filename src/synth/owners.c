@@ -1,5 +1,5 @@
-/* owners.c: a block that entry and a consumer call, or two consumers, becomes one for each: behind
- * the same names each consumer may have tensors of its own. */
+/* owners.c: copies a block that entry and a consumer, or two consumers, call, because each consumer
+ * may have its own tensors behind the same names. */
 #include "synth/consumers.h"
 
 typedef struct splitting {

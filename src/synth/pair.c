@@ -1,4 +1,4 @@
-/* pair.c: finds kernels whose result has one reader, and puts the two in one place. */
+/* pair.c: finds kernels whose result has one consumer, and joins the two. */
 #include "synth/pair.h"
 
 bool oi_pair_is_on(const oi_pair *x, const oi_skernel *k, const oi_sop *op)
@@ -40,15 +40,15 @@ const char *oi_pair_retarget(oi_pair *x, const oi_sop *load, const oi_sop *store
     return NULL;
 }
 
-/* Nobody but the two kernels sees it: made by lowering or renaming, or a variable of the graph that
- * no code, attribute, branch or host reads. */
+/* Only the two kernels use it: a temporary, or a variable of the graph that no code, attribute,
+ * branch or host reads. */
 static bool is_private(const oi_pair *x, uint32_t tensor)
 {
     const oi_tensor *t = &x->u->tensors.at[tensor];
     return t->space == OI_SPACE_ARENA && x->uses[tensor].all == 2 && (t->rank > 0 || !t->var);
 }
 
-/* A kernel that also writes what it still reads elsewhere would spoil it. */
+/* A kernel that also writes what it still reads elsewhere would overwrite it too early. */
 static bool overwrites(const oi_skernel *p, const oi_skernel *r)
 {
     for (size_t i = 0; i < r->ports.n; i++)
@@ -92,8 +92,8 @@ static const char *join_pair(oi_pair *x, size_t from, size_t at, bool *stays, oi
     return join(x);
 }
 
-/* Joins the reader at `at` with the kernel that made the tensor, where P stands if R can go there,
- * else where R does. Gives that place; SIZE_MAX: they stay apart. */
+/* Joins the consumer at `at` with the producer of the tensor: at P's place if R can move there,
+ * else at R's. Returns that place; SIZE_MAX: not joined. */
 static size_t try_pair(oi_pair *x, size_t at, uint32_t tensor, const char *pass, oi_pair_fn *join)
 {
     oi_unit *u = x->u;

@@ -1,4 +1,4 @@
-/* pair.h: a kernel and the only reader of what it makes. Private to the passes that join them. */
+/* pair.h: a kernel and the only consumer of its result. Private to the passes that join them. */
 #ifndef OI_PAIR_H
 #define OI_PAIR_H
 
@@ -13,22 +13,22 @@ typedef struct oi_pair {
     const oi_tally *uses; /* by tensor */
     oi_skernel *p;
     const oi_skernel *r;
-    uint32_t tensor; /* what lies between them: nobody else sees it */
+    uint32_t tensor; /* the tensor between them: no other use */
 } oi_pair;
 
 bool oi_pair_is_on(const oi_pair *x, const oi_skernel *k, const oi_sop *op); /* the tensor */
-/* R's axes where P's nest n stands at `store`, by the load of R. */
+/* R's axes where P's nest n stands at `store`, from the load of R. */
 bool oi_pair_map_axes(const oi_pair *x, const oi_snest *n, const oi_sop *store, const oi_sop *load,
                       oi_axis_map *out);
 
-/* NULL: P does R's work too from now on. Else why not; "" when there is nothing to say. */
-/* P, a tuned body, writes what R stores of it instead: elements one after the other, so that R must
- * keep their order. Why not, or NULL. */
+/* NULL: joined, P now does R's work. Else the reason; "" if there is nothing to report. */
+/* P, a tuned body, writes R's result directly; R must keep the order of elements. Returns the
+ * reason if not, or NULL. */
 const char *oi_pair_retarget(oi_pair *x, const oi_sop *load, const oi_sop *store);
 
 typedef const char *oi_pair_fn(oi_pair *x);
 
-/* Tries all pairs of the unit; what stays apart is noted for the pass. */
+/* Tries all pairs of the unit; pairs that are not joined are noted for the pass. */
 oi_status oi_pairs_join(oi_unit *u, const char *pass, oi_pair_fn *join);
 
 #endif

@@ -585,7 +585,7 @@ static void cut_graph(planning *p, uint64_t most)
 static const char *why_never(const oi_unit *u)
 {
     if (u->per_node)
-        return "every node is looked at by itself";
+        return "nodes are compared one by one";
     return u->can.row_pipelines ? NULL : "the target has no row pipelines";
 }
 

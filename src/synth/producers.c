@@ -86,7 +86,7 @@ static void find_nest(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_prod
     const oi_snest *n = &k->nests.at[0];
     if (k->nests.n != 1 || k->n_shared || n->is_serial || n->is_scan || n->combines_out ||
         n->extents) {
-        m->why = "it is more than a nest of loops";
+        m->why = "it is not a single loop nest";
         return;
     }
     const oi_sop *store = only_store(n);
@@ -94,7 +94,7 @@ static void find_nest(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_prod
     if (!store || store->is_flat || store->fns || dim + 1 >= out->rank ||
         !find_axis(n, store, out->rank, dim, &m->axis) || !is_loop(n, m->axis) ||
         n->axes[m->axis].extent != rows_of(out, dim)) {
-        m->why = "it does not go over its result by rows";
+        m->why = "its loops do not produce the result row by row";
         return;
     }
     for (int post = 0; post < 2; post++)
@@ -175,7 +175,7 @@ static void find_body(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_prod
     if (!k->taken || p->row_dim != dim || dim == 0 ||
         (k->epilogue ? !store || !is_plain(out, k->epilogue, store, dim)
                      : !is_written_by(u, k, dim))) {
-        m->why = "its body makes all rows at once";
+        m->why = "its tuned body computes all rows at once";
         return;
     }
     m->rows = rows_of(out, dim);
@@ -202,18 +202,18 @@ void oi_row_producer_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
         if (t->space == OI_SPACE_LOCAL || t->space == OI_SPACE_VIEW)
-            m->why = "it has rows of its own";
+            m->why = "it has private rows";
         if (!k->ports.at[i].is_written)
             continue;
         m->out = k->ports.at[i].tensor;
         n_out++;
         if (k->ports.at[i].n_entry || t->n_table || t->run_dims || oi_dtype_bits(t->dtype) < 8)
-            m->why = "its result is no plain tensor";
+            m->why = "its result is not a plain tensor";
     }
     if (n_out != 1)
         m->why = "it has more than one result";
     if (k->is_dynamic || k->can_fail || k->scalars.n || k->lengths.n)
-        m->why = "it takes numbers of the run, or may fail";
+        m->why = "it depends on run-time numbers, or may fail";
     if (m->why)
         return;
     m->rows = dim < u->tensors.at[m->out].rank ? rows_of(&u->tensors.at[m->out], dim) : 0;
@@ -222,7 +222,7 @@ void oi_row_producer_find(oi_unit *u, const oi_skernel *k, uint32_t dim, oi_row_
     else if (k->nests.n)
         find_nest(u, k, dim, m);
     else
-        m->why = "it is no nest of loops";
+        m->why = "it is not a loop nest";
 }
 
 /* -- schedules -- */
@@ -343,9 +343,9 @@ static const char *check_read(const oi_unit *u, const oi_pipeline *t, uint32_t b
         if (row == end)
             continue;
         if (r->step == 0 || (highest < rows ? highest : rows - 1) >= made)
-            return "a row is read before it is made";
+            return "a row is read before it is computed";
         if (not_below_0(row * r->step + r->from) < made - kept)
-            return "a row is read that is not kept any more";
+            return "a row is read that the line buffer no longer holds";
     }
     return NULL;
 }
@@ -358,7 +358,7 @@ const char *oi_pipeline_check(const oi_unit *u, const oi_pipeline *t)
         wrong = t->producers[of].why;
         if (out && !out->ring &&
             oi_row_schedule_made(&t->schedules[of], t->count) != t->producers[of].rows)
-            wrong = "a row is never made";
+            wrong = "a row is never computed";
         for (uint32_t by = 0; by < t->n && !wrong; by++) {
             const oi_row_read *r = read_by(&t->producers[by], t->producers[of].out);
             wrong = r ? check_read(u, t, by, of, r) : NULL;

@@ -1,5 +1,5 @@
-/* range.c: between which numbers the values of kernels lie: intervals, from what weights hold, what
- * types can and what instructions do. */
+/* range.c: interval analysis of kernel values, from the contents of weights, the ranges of types
+ * and the instructions. */
 #include "synth/range.h"
 #include "synth/scalar.h"
 

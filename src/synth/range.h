@@ -1,5 +1,4 @@
-/* range.h: between which numbers the values of kernels lie. Private to the passes that make
- * numbers smaller. */
+/* range.h: intervals of kernel values. Private to the passes that narrow types. */
 #ifndef OI_RANGE_H
 #define OI_RANGE_H
 

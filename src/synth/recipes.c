@@ -1,7 +1,7 @@
-/* recipes.c: calls that a tuned body takes, instead of nests.
- * needs:  a call with its ports, before it is lowered or taken apart
+/* recipes.c: picks tuned bodies for calls, instead of nests.
+ * needs:  a call with its ports, before it is lowered
  * keeps:  results within the tolerance of the op; failures
- * makes:  a kernel that names the recipe; packed weights, shared by equal calls */
+ * makes:  kernels with a recipe; packed weights, shared by equal calls */
 #include "program/composite.h"
 #include "synth/compose.h"
 #include "synth/lower.h"
@@ -38,7 +38,7 @@ static const char *packing_key(oi_arena *a, const oi_packing *p, const uint32_t 
     return oi_buf_to_arena(&b, a);
 }
 
-/* An entry exists where all that it is made of does. */
+/* An entry exists if all its sources do. */
 static const size_t *entries(oi_unit *u, const oi_tensor *t, const oi_packing *p,
                              const uint32_t *from)
 {
@@ -141,7 +141,7 @@ static bool is_read(const oi_lowered *call, uint32_t tensor)
     return false;
 }
 
-/* Where the outputs are made: one that is an input too is made apart, to be copied. */
+/* The ports of the outputs; an output that is also an input gets a temporary that is copied. */
 static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool is_in_place)
 {
     oi_port *to = oi_arena_alloc(u->arena, (call->q->n_out + 1) * sizeof *to);
@@ -162,7 +162,7 @@ static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool
     return to;
 }
 
-/* The op rounds its inputs to few bits, or makes integers or truths of floats. */
+/* The op rounds its inputs to few bits, or makes integers or bools of floats. */
 static bool rounds(const oi_program *p, const oi_pnode *n)
 {
     bool has_float = false, has_other = false;
@@ -223,7 +223,7 @@ static void note_results(oi_unit *u, const oi_stmt *s)
     }
 }
 
-/* Looks at the statements that have come since the last time. */
+/* Examines the statements that were added since the last time. */
 static void look_at_recent(oi_unit *u, const oi_stmts *before)
 {
     oi_recent *r = &u->recent;
@@ -231,7 +231,7 @@ static void look_at_recent(oi_unit *u, const oi_stmts *before)
     const size_t known = r->list == before->at && r->n <= before->n ? r->n : 0;
     while (begin > known && before->at[begin - 1].kind == OI_STMT_KERNEL)
         begin--;
-    if (begin > known || known == 0) /* something else came, or another list */
+    if (begin > known || known == 0) /* other statements came, or another list */
         r->era++;
     for (size_t i = begin; i < before->n; i++)
         note_results(u, &before->at[i]);
@@ -239,8 +239,8 @@ static void look_at_recent(oi_unit *u, const oi_stmts *before)
     r->n = before->n;
 }
 
-/* The conversion that made the tensor from a weight of 16 bits, when nothing but kernels ran since;
- * NULL: none did. */
+/* The conversion that made the tensor from a 16-bit weight, if only kernels ran since; else NULL.
+ */
 static const oi_skernel *conversion(oi_unit *u, uint32_t tensor)
 {
     const oi_recent *r = &u->recent;
@@ -255,8 +255,8 @@ static const oi_skernel *conversion(oi_unit *u, uint32_t tensor)
     return fits ? k : NULL;
 }
 
-/* The call with weights as they were before that; false: there are none. What was converted for it
- * alone is then dead. */
+/* The call with its weights before that conversion; false: there are none. A conversion for this
+ * call alone is then dead. */
 static bool unconverted(oi_unit *u, const oi_lowered *call, const oi_stmts *before, oi_lowered *out)
 {
     const oi_kernel_query *q = call->q;
@@ -296,7 +296,7 @@ static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
     return (uint32_t)k->ports.n - 1;
 }
 
-/* How the arrays are made of the input: rows are what is shared out. */
+/* How the prologue computes its arrays: its rows are partitioned. */
 static oi_recipe_plan *ready_plan(oi_unit *u, const oi_prologue *r)
 {
     oi_recipe_plan *p = oi_arena_alloc(u->arena, sizeof *p);
@@ -318,7 +318,7 @@ static oi_recipe_plan *ready_plan(oi_unit *u, const oi_prologue *r)
     return p;
 }
 
-/* Calls that want the same are found later (cse.c): each has its own kernel for now. */
+/* Equal prologues are merged later (cse.c); for now each call has its own kernel. */
 static void make_ready(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                        const oi_prologue *r, oi_port *arrays, oi_stmts *out)
 {
@@ -387,7 +387,7 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
         call = &before;
     else if (!oi_recipe_of(u, call, &recipe, plan))
         return false;
-    if (plan->epilogue[1]) /* epilogue.c will take it */
+    if (plan->epilogue[1]) /* epilogue.c will pick it */
         return false;
     if (!call->is_counted && !oi_lower_checks(u, graph, n, call, out))
         return false;
@@ -418,9 +418,8 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
 
 /* -- lengths that only the run knows -- */
 
-/* The dim of k and v that is time, when it is the only one whose length only the run knows and all
- * before it are 1: then elements lie as they would with the greatest length. OI_NO_ID: it is not.
- */
+/* The time dim of k and v, if it is the only dim with a run-time length and all before it are 1:
+ * then elements lie as with the maximum length. Else OI_NO_ID. */
 static uint32_t open_time(const oi_unit *u, const oi_lowered *call)
 {
     const oi_kernel_query *q = call->q;

@@ -1,9 +1,9 @@
-/* rounding.c: a map's result that a tuned body wants rounded is stored so at once.
+/* rounding.c: stores a map's result in the rounded form that a tuned body wants.
  *
- * What is made ready for products as bf16 is a plain cast of each element. Where the input is a
- * map's and nobody else looks at it, the cast becomes a map, too, which inline.c then joins with
- * the first: nothing goes through memory as floats, and threads that share columns need not meet
- * to share rows. Elsewhere the tuned body has instructions for it. */
+ * A bf16 prologue is a plain cast of each element. If its input is a map's result without other
+ * readers, the cast becomes a map, too, and inline.c joins the two. Then nothing passes through
+ * memory as floats, and threads that partition columns need no barrier to partition rows. Otherwise
+ * the tuned body has instructions for it. */
 #include "synth/compose.h"
 
 /* The statement before `at` that alone makes the tensor, if that is a map. */

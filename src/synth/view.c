@@ -101,7 +101,7 @@ static void view_list(viewing *l, oi_stmts *list)
         if (t->space != OI_SPACE_ARENA || t->rank == 0 || t->n_table || s->b.n_entry ||
             l->uses[l->to].writes != 1 || l->uses[l->to].all < 2)
             continue;
-        const char *no = is_one_piece(l, s) ? why_not(l, i) : "it does not lie in one piece";
+        const char *no = is_one_piece(l, s) ? why_not(l, i) : "it is not contiguous";
         if (no) {
             oi_unit_note(l->u, "view", l->graph, s->node, "%s is copied: %s", t->name, no);
             continue;

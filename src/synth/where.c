@@ -1,7 +1,7 @@
-/* where.c: places of tensors in a list of statements, by tensor, each in order.
+/* where.c: finds statements of a list by tensor, in order.
  *
- * Joining two statements adds places to the one that stays; the other's are left where they are and
- * are skipped, run by run, since `alive` leads to the next statement that is still there. */
+ * Joining two statements adds entries to the one that stays. The other's entries remain and are
+ * skipped: `alive` leads to the next existing statement. */
 #include "synth/where.h"
 
 /* -- places -- */

@@ -1,9 +1,9 @@
-/* async.c: yield and await without threads: a consumer runs, in declaration order, at the yield
- * that makes it ready, so it sees the snapshot; what it writes and others may see meanwhile is
- * private and published at the await (build.c made those tensors). */
+/* async.c: yield and await without threads. A consumer runs, in declaration order, at the yield
+ * that makes it ready, so it sees the snapshot. Values that it writes and others may read meanwhile
+ * are private; the await publishes them (build.c made these tensors). */
 #include "emit/c/c.h"
 
-/* A graph's own struct of flags: their names meet no variable's. */
+/* The flags of a graph have their own struct, so their names do not clash with variables. */
 static const char *flags(oi_cprog *c)
 {
     return c->u->graphs.n > 1
@@ -55,7 +55,7 @@ void oi_c_yield(oi_cprog *c, const oi_pnode *n)
     c->fails = true;
     for (uint32_t i = 0; i < n->as.list.n; i++) {
         oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
-        oi_out_line(&c->out, "    return 71; /* E071: already lent */");
+        oi_out_line(&c->out, "    return 71; /* E071: already yielded */");
         oi_out_line(&c->out, "%s = 1;", lent(c, n->as.list.vars[i]));
     }
     for (uint32_t k = 0; k < p->n_consumers; k++)
@@ -70,10 +70,10 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
 {
     const oi_program *p = oi_c_program(c);
     if (n->source->block != p->entry)
-        return; /* a consumer starts when all is lent */
+        return; /* a consumer starts when everything it waits for has been yielded */
     for (uint32_t i = 0; i < n->as.list.n; i++) {
         oi_out_line(&c->out, "if (!%s)", lent(c, n->as.list.vars[i]));
-        oi_out_line(&c->out, "    return 73; /* E073: not lent */");
+        oi_out_line(&c->out, "    return 73; /* E073: not yielded */");
     }
     for (uint32_t k = 0; k < p->n_consumers; k++) {
         const oi_pblock *b = &p->blocks[p->consumers[k]];
@@ -83,7 +83,8 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
         if (!waits)
             continue;
         oi_out_line(&c->out, "if (!%s)", ran(c, p->consumers[k]));
-        oi_out_line(&c->out, "    return 76; /* E076: it waits for what nobody lends */");
+        oi_out_line(&c->out,
+                    "    return 76; /* E076: it waits for a variable that is never yielded */");
         oi_out_line(&c->out, "%s = 0;", ran(c, p->consumers[k]));
     }
     for (uint32_t i = 0; i < n->as.list.n; i++)
@@ -113,11 +114,11 @@ void oi_c_async_members(oi_cprog *c, oi_out *o)
     for (uint32_t k = 0; k < p->n_consumers; k++)
         oi_out_line(o, "uint8_t ran_%s;", p->blocks[p->consumers[k]].source->name.text);
     oi_out_close(
-        o, oi_arena_printf(c->arena, " %s; /* who waits for what within a step */", flags(c)));
+        o, oi_arena_printf(c->arena, " %s; /* progress of yield and await in a step */", flags(c)));
     oi_c_count(c, 1, n);
 }
 
-/* A step that failed may have left things lent. */
+/* After a failed step, no variable stays yielded. */
 void oi_c_async_reset(oi_cprog *c)
 {
     const oi_program *p = oi_c_program(c);

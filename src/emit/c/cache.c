@@ -1,6 +1,6 @@
-/* cache.c: cache.read, write, increment, decrement and reset on persistent memory. Storage has the
- * greatest sizes, so growing only counts; what lies beyond the current sizes holds the initial
- * value. Selections are walked row by row: the longest run that is contiguous is copied at once. */
+/* cache.c: prints cache.read, write, increment, decrement and reset on persistent memory. Storage
+ * has the maximum sizes, so growing only changes counters; cells beyond the current sizes hold the
+ * initial value. Selections are processed run by run: a contiguous run is copied at once. */
 #include "emit/c/c.h"
 
 #include <inttypes.h>
@@ -13,12 +13,13 @@ typedef struct access {
     const oi_paccess *a;
     bool writes, resets;
     const char *size[2 * OI_MAX_RANK];  /* current sizes */
-    const char *own[OI_MAX_RANK];       /* what own index names mean */
+    const char *own[OI_MAX_RANK];       /* meaning of the names in its own index expressions */
     const char *start[2 * OI_MAX_RANK]; /* of the selection */
     const char *count[2 * OI_MAX_RANK];
-    int64_t fixed_start[2 * OI_MAX_RANK], fixed_count[2 * OI_MAX_RANK]; /* -1: at run time */
+    int64_t fixed_start[2 * OI_MAX_RANK], fixed_count[2 * OI_MAX_RANK]; /* -1: known only at run
+                                                                           time */
     bool keeps[2 * OI_MAX_RANK];  /* the axis stays in the result */
-    bool inside[2 * OI_MAX_RANK]; /* an index that surely lies in the storage */
+    bool inside[2 * OI_MAX_RANK]; /* the index is known to be inside the storage */
     bool grows_whole;
 } access;
 
@@ -34,7 +35,7 @@ static void fail_if(access *x, int code, const char *what, const char *fmt, ...)
     x->c->fails = true;
 }
 
-/* Before n bytes change that a failed step must take back; `runs` times per access, at most. */
+/* Logs n bytes before they change, for a rollback; at most `runs` times per access. */
 static void note(access *x, uint64_t runs, uint64_t most_bytes, const char *at, const char *n)
 {
     uint64_t each = (most_bytes + 7) / 8 * 8 + 16, all;
@@ -81,7 +82,7 @@ static void set_sizes(access *x)
     }
 }
 
-/* A selector's number: a literal, or a variable of its own. */
+/* The number of a selector: a literal, or a local variable. */
 static const char *local(access *x, const char *stem, uint32_t axis, const oi_code *code,
                          int64_t *fixed)
 {
@@ -102,7 +103,7 @@ static void check_end(access *x, uint32_t axis, const char *end, int64_t fixed_e
         limit = number(x, x->v->most[axis]);
         fixed_limit = x->v->most[axis];
     } else if (growable && table) {
-        return; /* reads beyond give initial values */
+        return; /* reads beyond the sizes give the initial value */
     }
     if ((fixed_end >= 0 && fixed_limit >= 0 && fixed_end <= fixed_limit) || strcmp(end, limit) == 0)
         return;
@@ -144,7 +145,7 @@ static void select_slice(access *x, uint32_t i, const oi_psel *sel)
                                          : oi_arena_printf(x->c->arena, "(%s - %s)", to, from);
 }
 
-/* Where the selection ends. */
+/* The end of the selection. */
 static const char *end_text(const access *x, uint32_t i)
 {
     return x->fixed_start[i] == 0
@@ -181,7 +182,7 @@ static void select_axis(access *x, uint32_t i, const oi_psel *sel)
     x->fixed_count[i] = is_counted(x, i) ? -1 : x->v->most[i];
 }
 
-/* Every auto axis scalar: the selectors say how far the tensor has grown. */
+/* All auto axes are scalars: the selectors say how far the tensor has grown. */
 static void grow_auto(access *x)
 {
     const oi_pvar *var = x->t->var;
@@ -213,7 +214,7 @@ static void make_selection(access *x)
     }
 }
 
-/* A length that the run finds: a read sets it, a write has to find it right. */
+/* A run-time length: a read sets it, a write checks it. */
 static void check_length(access *x, uint32_t axis, uint32_t d)
 {
     const char *length = oi_c_length(x->c, x->s->b.tensor, d);
@@ -225,11 +226,12 @@ static void check_length(access *x, uint32_t axis, uint32_t d)
                  x->fixed_start[axis] + x->fixed_count[axis] <= x->v->most[axis];
     if (!known && is_counted(x, axis) && strcmp(x->count[axis], x->size[axis]) != 0)
         fail_if(x, 47, "past the bound", "%s > %" PRId64, end_text(x, axis), x->v->most[axis]);
-    const char *first = x->s->is_parallel ? "if (worker == 0) " : ""; /* all find the place */
+    const char *first = x->s->is_parallel ? "if (worker == 0) " : ""; /* every thread locates the
+                                                                         view */
     oi_out_line(&x->c->out, "%s%s = %s;", first, length, x->count[axis]);
 }
 
-/* The other side has the selection's shape. */
+/* Checks that the other operand has the selection's shape. */
 static void check_shape(access *x, const oi_tensor *other)
 {
     uint32_t d = 0;
@@ -257,7 +259,7 @@ static bool reaches_beyond(const access *x, uint32_t i)
     return is_counted(x, i) && i < x->v->n_table && !x->inside[i];
 }
 
-/* The axis from which on a selection is one run. */
+/* The axis from which on the selection is contiguous. */
 static uint32_t run_axis(const access *x)
 {
     uint32_t q = x->v->rank;
@@ -272,7 +274,7 @@ static uint32_t run_axis(const access *x)
     return oi_dtype_bits(x->t->dtype) < 8 ? x->v->rank : q;
 }
 
-/* The position along an axis before the run: a loop's, or the only one. */
+/* The position along an axis before that: a loop counter, or the only position. */
 static const char *position(access *x, uint32_t axis)
 {
     return x->fixed_count[axis] == 1 ? x->start[axis] : oi_arena_printf(x->c->arena, "i%u", axis);
@@ -383,7 +385,7 @@ static void read_run(access *x, const char *at, const char *n, const char *beyon
     oi_out_line(o, "to += %s;", n);
 }
 
-/* The contents of a run, noted before they change. */
+/* Writes the contents of a run after logging them. */
 static void note_run(access *x, const char *at, const char *n)
 {
     uint32_t q = run_axis(x);
@@ -406,7 +408,7 @@ static void note_run(access *x, const char *at, const char *n)
 
 static void write_run(access *x, const char *at, const char *n, const char *beyond)
 {
-    (void)beyond; /* writes were checked */
+    (void)beyond; /* writes were checked before */
     note_run(x, at, n);
     if (oi_dtype_bits(x->t->dtype) < 8) {
         const char *t = oi_dtype_name(x->t->dtype);
@@ -441,7 +443,7 @@ static void reset_run(access *x, const char *at, const char *n, const char *beyo
 
 /* -- which entries exist -- */
 
-/* The number of the entry that the loops are at. */
+/* The index of the entry at the loops' positions. */
 static const char *entry_text(access *x, const bool *has_loop)
 {
     oi_buf at = {0};
@@ -459,7 +461,7 @@ static void mark(access *x, int value)
     if (!x->v->has_marks)
         return;
     bool has_loop[2 * OI_MAX_RANK];
-    for (uint32_t i = 0; i < x->v->n_table; i++) { /* writes were checked */
+    for (uint32_t i = 0; i < x->v->n_table; i++) { /* writes were checked before */
         has_loop[i] = x->fixed_count[i] != 1 || !(x->writes || x->inside[i]);
         if (has_loop[i])
             oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s && i%u < %" PRId64 "; i%u++)",
@@ -480,7 +482,7 @@ static void mark(access *x, int value)
             oi_out_close(&x->c->out, "");
 }
 
-/* Growable sizes from the entries that are left. */
+/* Computes growable sizes from the remaining entries. */
 static void measure(access *x)
 {
     if (!x->v->has_marks)
@@ -508,7 +510,7 @@ static void measure(access *x)
 
 /* -- the operations -- */
 
-/* A pointer to where the selection lies: it is one piece. */
+/* A pointer to the selection, which is contiguous: a view. */
 static void lend_cache(access *x)
 {
     const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
@@ -520,7 +522,7 @@ static void lend_cache(access *x)
     o->depth--;
     const char *checks = oi_arena_text(x->c->arena, o->buf.text + before, o->buf.n - before);
     o->buf.n = before;
-    uint32_t q = 0; /* all before it is a single entry */
+    uint32_t q = 0; /* every axis before it selects a single entry */
     while (q < x->v->rank && x->fixed_count[q] == 1)
         q++;
     const char *place = place_text(x, offset_text(x, q));
@@ -547,7 +549,7 @@ static void read_cache(access *x)
     walk(x, read_run);
 }
 
-/* What holds where the selection has elements: "" always, "0" never. */
+/* The condition that the selection is not empty: "" always, "0" never. */
 static const char *any_text(access *x)
 {
     oi_buf b = {0};
@@ -561,7 +563,7 @@ static const char *any_text(access *x)
     return never ? "0" : text;
 }
 
-/* A write marks the entries it wrote, and the sizes reach as far. */
+/* A write marks its entries as existing and extends the sizes to them. */
 static void grow_written(access *x)
 {
     mark(x, 1);
@@ -586,7 +588,7 @@ static void write_cache(access *x)
     if (oi_dtype_bits(from->dtype) < 8)
         oi_out_line(&x->c->out, "int64_t e = 0;");
     walk(x, write_run);
-    const char *any = any_text(x); /* without elements nothing is written: nothing grows */
+    const char *any = any_text(x); /* an empty write does not grow anything */
     if (strcmp(any, "0") == 0 || (!x->v->grows && !x->v->has_marks))
         return;
     if (*any)
@@ -599,7 +601,7 @@ static void write_cache(access *x)
 static void reset_cache(access *x)
 {
     note_sizes(x);
-    if (oi_access_is_whole(x->a)) { /* all that is stored, and the first sizes */
+    if (oi_access_is_whole(x->a)) { /* everything stored, and the initial sizes */
         for (uint32_t i = 0; i < x->v->rank; i++) {
             x->start[i] = "0";
             x->fixed_start[i] = 0;

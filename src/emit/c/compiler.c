@@ -1,6 +1,5 @@
-/* compiler.c: what emitted C tells its compiler itself, so that it needs no flags: the instruction
- * sets of its functions, and that products and sums are rounded one by one. What only a flag can
- * give ends in an #error that names the flag. */
+/* compiler.c: pragmas and checks that replace compiler flags: instruction sets, and no contraction
+ * of products and sums. If only a flag can set something, an #error names the flag. */
 #include "emit/c/c.h"
 
 #include "device/device.h"
@@ -9,11 +8,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Instruction sets that compilers must be asked for. */
+/* Instruction sets that compilers enable only on request. */
 typedef struct instructions {
     oi_isa isa;
-    const char *target; /* as the attribute spells them */
-    const char *flag; /* where a compiler cannot take the attribute, `lacks` of the preprocessor */
+    const char *target; /* as the target attribute names them */
+    const char *flag; /* for compilers without the attribute: the flag; `lacks` is the preprocessor
+                         condition */
     const char *lacks;
 } instructions;
 
@@ -27,7 +27,7 @@ static const instructions table[] = {
     {OI_ISA_AVX512BF16, "avx512bf16", NULL, NULL},
     {OI_ISA_AMX_INT8, "amx-tile,amx-int8", NULL, NULL},
     {OI_ISA_AMX_BF16, "amx-tile,amx-bf16", NULL, NULL},
-    /* arm_neon.h of clang before 16 has only what the command line allows */
+    /* arm_neon.h of clang before 16 declares only what the command line enables */
     {OI_ISA_DOTPROD, "arch=armv8.2-a+dotprod", "-march=armv8.2-a+dotprod",
      "defined(__clang__) && __clang_major__ < 16 && !defined(__ARM_FEATURE_DOTPROD)"},
 };
@@ -71,7 +71,7 @@ static void put_error(oi_out *o, const char *when, const char *says)
     oi_out_line(o, "#endif");
 }
 
-/* The processor itself: no attribute makes another of it. */
+/* The processor itself: no attribute can change it. */
 static void put_processor(oi_cprog *c, oi_out *o)
 {
     const oi_device_info *t = c->u->target;
@@ -109,13 +109,13 @@ void oi_c_put_compiler_checks(oi_cprog *c, oi_out *o)
     oi_out_line(o, "%s", "");
 }
 
-/* GCC joins products and sums unless it is told not to, and keeps comparisons out of vectors for
- * the sake of flags that nobody reads. */
+/* GCC contracts products and sums by default. It also does not vectorise comparisons, to preserve
+ * floating-point exception flags, which the program never reads. */
 void oi_c_put_compiler(oi_cprog *c, oi_out *o)
 {
     const char *target = targets(c);
-    oi_out_line(o, "/* The instruction sets of the functions below. Products and sums are rounded "
-                   "one by one. */");
+    oi_out_line(o, "/* Instruction sets of the functions below. Products and sums are not "
+                   "contracted. */");
     oi_out_line(o, "#if defined(__GNUC__) && !defined(__clang__)");
     oi_out_line(o, "#pragma GCC push_options");
     if (target)
@@ -146,13 +146,12 @@ void oi_c_put_compiler_end(oi_cprog *c, oi_out *o)
 
 /* -- memory that is used again -- */
 
-/* Types that a compiler tells apart when it asks what may lie at one place; bytes it takes for any.
- */
+/* Types that compilers distinguish in alias analysis; bytes alias everything. */
 typedef enum kind { BYTES, BITS16, BITS32, BITS64, F32, F64, KINDS } kind;
 
 static kind kind_of(oi_dtype t)
 {
-    const bool is_number = oi_dtype_is_float(t) && oi_form_of(t) == t; /* not just its bits */
+    const bool is_number = oi_dtype_is_float(t) && oi_form_of(t) == t; /* not copied as bits */
     switch (oi_dtype_bits(t)) {
     case 16: return BITS16;
     case 32: return is_number ? F32 : BITS32;
@@ -175,8 +174,9 @@ static bool is_beyond(const uint64_t *edge, kind own, uint64_t place)
     return false;
 }
 
-/* Tensors whose memory holds values of another kind at another time: one sweep up looks at those
- * that begin before, one down at those that begin behind. Edges are counted so that 0 is none. */
+/* Finds tensors whose memory holds values of another kind at another time: one sweep upwards over
+ * those that begin earlier, one downwards over those that begin later. Edges are numbered from 1; 0
+ * is none. */
 void oi_c_find_reuse(oi_cprog *c)
 {
     const oi_unit *u = c->u;
@@ -225,10 +225,9 @@ void oi_c_put_reuse_function(oi_cprog *c, const char *code)
 {
     if (!oi_text_has_word(code, "oi_reuse"))
         return;
-    oi_out_line(&c->out, "/* Working memory takes values of another type from here on. Compilers "
-                         "order reads and writes");
-    oi_out_line(&c->out, " * by types: none of those before may sink below, none of those after "
-                         "rise above. */");
+    oi_out_line(&c->out, "/* From here on, working memory holds values of another type. Compilers "
+                         "reorder accesses");
+    oi_out_line(&c->out, " * of different types; this compiler barrier stops them. */");
     oi_out_line(&c->out, "static inline void oi_reuse(const void *arena)");
     oi_out_brace(&c->out);
     oi_out_line(&c->out, "__asm__ volatile(\"\" : : \"r\"(arena) : \"memory\");");

@@ -23,15 +23,15 @@ static void put_certificate(oi_cprog *c, oi_out *o)
     oi_out_line(o, "/* Certificate");
     oi_out_line(o, " *   struct %s: %" PRIu64 " bytes, of which", c->name, k->struct_bytes);
     oi_out_line(o, " *     inputs and outputs      %" PRIu64, k->io_bytes);
-    oi_out_line(o, " *     what lasts              %" PRIu64, k->state_bytes);
+    oi_out_line(o, " *     persistent state        %" PRIu64, k->state_bytes);
     oi_out_line(o, " *     working memory          %" PRIu64, k->arena_bytes);
-    oi_out_line(o, " *     to take a step back     %" PRIu64, k->undo_bytes);
+    oi_out_line(o, " *     rollback of a step      %" PRIu64, k->undo_bytes);
     if (k->stack_bytes)
         oi_out_line(o, " *   stack, reserved: %" PRIu64 " bytes; RAM in all: %" PRIu64,
                     k->stack_bytes, k->ram_bytes);
     if (k->is_measured)
         oi_out_line(o,
-                    " *   stack, as the compiler gives it: %" PRIu64 " bytes for a call, %" PRIu64
+                    " *   stack, measured by the compiler: %" PRIu64 " bytes for a call, %" PRIu64
                     " with main",
                     k->measured.call_stack_bytes, k->measured.program_stack_bytes);
     oi_out_line(o, " *   weights, read only: %" PRIu64 " bytes", k->weights_bytes);
@@ -45,10 +45,11 @@ static void put_certificate(oi_cprog *c, oi_out *o)
                     several ? " of " : "", several ? c->u->graphs.at[g].name : "",
                     cost->is_open ? "at least " : "", cost->macs, cost->bytes);
     }
-    oi_out_line(
-        o, " * Nothing is allocated. All that changes is in the caller's struct %s: use as many",
-        c->name);
-    oi_out_line(o, " * of them side by side as you like. */");
+    oi_out_line(o,
+                " * Nothing is allocated. Everything that changes is in the caller's struct %s, so "
+                "any number",
+                c->name);
+    oi_out_line(o, " * of instances can be used side by side. */");
 }
 
 static void put_name_rule(oi_cprog *c, oi_out *o)
@@ -61,8 +62,7 @@ static void put_name_rule(oi_cprog *c, oi_out *o)
         " * C++, a macro of a standard header, or begins with oi_. What begins with oi_, OI_ or "
         "%s_",
         c->name);
-    oi_out_line(o, " * is this program's own.%s",
-                c->u->renamed.n ? " Called otherwise here:" : " */");
+    oi_out_line(o, " * is this program's own.%s", c->u->renamed.n ? " Renamed here:" : " */");
     for (size_t i = 0; i < c->u->renamed.n; i++)
         oi_out_line(o, " *   %s is %s%s",
                     oi_escaped(c->arena, oi_put_c_comment, c->u->renamed.at[i].was),
@@ -84,7 +84,7 @@ static bool has_arena(const oi_unit *u)
     return false;
 }
 
-/* The program's struct; its layout is counted along. */
+/* Prints the program's struct and computes its layout. */
 static void put_struct(oi_cprog *c, oi_out *o)
 {
     uint64_t pointer = oi_c_pointer_bytes(c);
@@ -94,7 +94,7 @@ static void put_struct(oi_cprog *c, oi_out *o)
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++)
         oi_c_async_members(c, o);
     if (c->u->per_node) {
-        oi_out_line(o, "/* called after every node with what it wrote */");
+        oi_out_line(o, "/* called after every node with its result */");
         oi_out_line(o, "void (*oi_check)(void *ctx, const char *node, void *data, size_t size);");
         oi_out_line(o, "void *oi_check_ctx;");
         oi_c_count(c, pointer, 2 * pointer);
@@ -108,9 +108,8 @@ static void put_struct(oi_cprog *c, oi_out *o)
     oi_out_line(o, "const unsigned char *oi_weights;");
     oi_c_count(c, pointer, pointer);
     if (oi_c_is_shared(c)) {
-        oi_out_line(o,
-                    "struct team *oi_team; /* threads that share the steps (team.h): set it after "
-                    "init; NULL: none */");
+        oi_out_line(o, "struct team *oi_team; /* threads that run a step together (team.h): set it "
+                       "after init; NULL: one thread */");
         oi_c_count(c, pointer, pointer);
     }
     uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
@@ -186,10 +185,10 @@ static void put_header(oi_cprog *c, oi_emitted *files)
 
 /* -- NAME.c -- */
 
-#define FEW_ROWS 8 /* products by byte of the weights: with more, reading is not what lasts */
+#define FEW_ROWS 8 /* products per byte of weights: above this, reads are not the bottleneck */
 
-/* Weights that do not stay in the second caches, by a step that mostly reads them, where the device
- * says so. */
+/* Shared-cache warm-up: for weights that do not fit the second-level caches, in steps that mostly
+ * read weights, if the device asks for it. */
 static int are_read_together(const oi_cprog *c)
 {
     const oi_device_info *t = c->u->target;
@@ -198,7 +197,7 @@ static int are_read_together(const oi_cprog *c)
            c->u->graphs.at[c->graph].cost.macs < FEW_ROWS * bytes;
 }
 
-/* What a thread of the team runs. */
+/* The function that a thread of the team runs. */
 static void put_part(oi_cprog *c)
 {
     const oi_sgraph *g = &c->u->graphs.at[c->graph];
@@ -217,14 +216,15 @@ static void put_part(oi_cprog *c)
     oi_out_line(&c->out, "%s", "");
 }
 
-/* The functions by which workers wait for each other, as far as the program calls them. */
+/* The synchronisation functions that the program calls. */
 static void put_sync(oi_cprog *c)
 {
     const oi_csync sync = oi_c_sync(c);
     if (sync.barrier) {
-        oi_out_line(&c->out, "/* No thread goes on before all have come; what the first one failed "
-                             "with, they all");
-        oi_out_line(&c->out, " * know. Whoever waits asks for what lies at `next`. */");
+        oi_out_line(&c->out,
+                    "/* A barrier: no thread returns before all have called it. Returns the "
+                    "error of worker 0.");
+        oi_out_line(&c->out, " * A waiting thread prefetches from `next`. */");
         oi_out_line(&c->out,
                     "static int oi_barrier(%s *s, int worker, int failed, const void *next)",
                     c->name);
@@ -235,7 +235,7 @@ static void put_sync(oi_cprog *c)
         oi_out_line(&c->out, "%s", "");
     }
     if (sync.chunks) {
-        oi_out_line(&c->out, "/* The next piece of what all do before they meet; 0: there is none. "
+        oi_out_line(&c->out, "/* The next dynamic chunk before the next barrier; 0: there is none. "
                              "*/");
         oi_out_line(&c->out, "static int oi_next_chunk(%s *s, int worker, team_chunk *p)", c->name);
         oi_out_brace(&c->out);
@@ -246,8 +246,9 @@ static void put_sync(oi_cprog *c)
         oi_out_line(&c->out, "%s", "");
     }
     if (sync.first_enters) {
-        oi_out_line(&c->out, "/* As meet, but once all have come the first goes on alone, and then "
-                             "lets the others go. */");
+        oi_out_line(&c->out,
+                    "/* A barrier in two steps: worker 0 returns 1 once all have arrived, and "
+                    "runs alone until oi_release. */");
         oi_out_line(&c->out,
                     "static int oi_first_enters(%s *s, int worker, int *failed, const void *next)",
                     c->name);
@@ -320,7 +321,7 @@ static void put_holes(oi_cprog *c, const char *code)
         oi_buf list = {0};
         for (uint64_t e = 0; e < t->n_entries; e++)
             oi_buf_printf(&list, "%s%d", e ? ", " : "", t->sources[e] != OI_NO_SOURCE);
-        oi_out_line(&c->out, "/* which entries of %s the model has */", t->name);
+        oi_out_line(&c->out, "/* which entries of %s exist in the model */", t->name);
         oi_out_line(&c->out, "static const uint8_t oi_has_%s[] = {%s};", t->name,
                     oi_buf_to_arena(&list, c->arena));
         oi_out_line(&c->out, "%s", "");
@@ -333,7 +334,7 @@ static void put_section(oi_out *o, const char *title)
     oi_out_line(o, "%s", "");
 }
 
-/* Kernels, steps, and before them what they use of this file's own. */
+/* Kernels and steps, and before them the functions of this file that they use. */
 static void put_code(oi_cprog *c)
 {
     put_section(&c->out, "kernels: each line of the graph stands above what does it");
@@ -348,7 +349,7 @@ static void put_code(oi_cprog *c)
         put_step(c);
     }
     c->graph = 0;
-    put_section(&c->out, "what lasts from step to step");
+    put_section(&c->out, "persistent state");
     oi_c_state(c);
     const char *code = oi_buf_to_arena(&c->out.buf, c->arena);
     c->out = (oi_out){0};
@@ -360,7 +361,7 @@ static void put_code(oi_cprog *c)
     oi_buf_putc(&c->out.buf, '\0');
 }
 
-/* GCC mixes steps of independent chains only where it is told to. */
+/* GCC interleaves independent chains only with these options. */
 static void put_mixed(const oi_cprog *c, oi_out *o)
 {
     bool any = false;
@@ -368,7 +369,8 @@ static void put_mixed(const oi_cprog *c, oi_out *o)
         any |= c->u->kernels.at[i].is_used && oi_c_is_mixed(&c->u->kernels.at[i]);
     if (!any)
         return;
-    oi_out_line(o, "/* of kernels whose rows run abreast: their steps are mixed */");
+    oi_out_line(
+        o, "/* for kernels with unroll-and-jam: instructions of several rows are interleaved */");
     oi_out_line(o, "#if defined(__GNUC__) && !defined(__clang__)");
     oi_out_line(
         o, "#define OI_MIXED __attribute__((optimize(\"schedule-insns\", \"sched-pressure\")))");
@@ -405,7 +407,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     }
     oi_out_line(&o, "%s", "");
     oi_c_put_compiler(c, &o);
-    oi_out_line(&o, "/* the certificate holds */");
+    oi_out_line(&o, "/* the struct is no larger than the certificate says */");
     oi_out_line(&o, "typedef char %s_certified[sizeof(%s) <= %" PRIu64 " ? 1 : -1];", c->name,
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
@@ -417,7 +419,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_text(&o, c->out.buf.text);
     oi_c_put_compiler_end(c, &o);
     oi_buf_putc(&o.buf, '\0');
-    o.buf.n--; /* the end is only for looking */
+    o.buf.n--; /* the terminating zero was only for reading */
     if (oi_c_is_freestanding(c))
         oi_c_check_library(c, o.buf.text);
     oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.c", c->name), &o);

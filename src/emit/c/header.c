@@ -1,10 +1,10 @@
-/* header.c: what a caller reads in NAME.h: sizes as macros, errors as numbers with names, and what
- * each function promises. */
+/* header.c: what a caller reads in NAME.h: sizes as macros, error numbers with names, and the
+ * contract of each function. */
 #include "emit/c/c.h"
 
 #include <inttypes.h>
 
-static const char align_text[] = "/* Alignment, as each language spells it. */\n"
+static const char align_text[] = "/* Alignment in each language. */\n"
                                  "#ifndef OI_ALIGNED\n"
                                  "#if defined(__cplusplus)\n"
                                  "#define OI_ALIGNED(n) alignas(n)\n"
@@ -36,10 +36,11 @@ static void put_sizes(oi_cprog *c, oi_out *o)
     const uint64_t align = c->layout.align ? c->layout.align : 1;
     oi_out_line(o, "/* Memory, in bytes. */");
     put_size(c, o, "STRUCT_BYTES", k->struct_bytes,
-             oi_arena_printf(c->arena, "struct %s, at most: all that a program changes", c->name));
-    put_size(c, o, "STRUCT_ALIGN", align, "where it may lie: a multiple of this");
-    put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read only");
-    put_size(c, o, "WEIGHTS_ALIGN", oi_unit_align(c->u), "where they may lie");
+             oi_arena_printf(c->arena, "struct %s, at most: everything that a program changes",
+                             c->name));
+    put_size(c, o, "STRUCT_ALIGN", align, "alignment of the struct");
+    put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read-only");
+    put_size(c, o, "WEIGHTS_ALIGN", oi_unit_align(c->u), "alignment of the weights");
     oi_out_line(
         o,
         "#define %s_SAVED_BYTES (40 + sizeof(((struct %s *)0)->oi_state_data)) /* a saved state */",
@@ -48,7 +49,7 @@ static void put_sizes(oi_cprog *c, oi_out *o)
         put_size(c, o, "STACK_BYTES", k->stack_bytes, "stack that the device file reserves");
     if (k->is_measured)
         put_size(c, o, "CALL_STACK_BYTES", k->measured.call_stack_bytes,
-                 "stack of a call, as the compiler gives it");
+                 "stack of a call, measured by the compiler");
     if (k->is_measured && k->measured.flash_bytes)
         put_size(c, o, "FLASH_BYTES", k->measured.flash_bytes, "code and weights");
     oi_out_line(o, "%s", "");
@@ -58,7 +59,7 @@ static void put_sizes(oi_cprog *c, oi_out *o)
 
 static const struct {
     const char *name;
-    int number; /* of a step: that of the language, E044 is 44 */
+    int number; /* returned by a step: the number of the language's error, 44 for E044 */
     const char *meaning;
 } errors[] = {
     {"OK", 0, "done"},
@@ -85,9 +86,10 @@ static const struct {
 
 static void put_errors(oi_cprog *c, oi_out *o)
 {
-    oi_out_line(o, "/* What the functions below return: of init, check_weights and load a negative "
-                   "number when");
-    oi_out_line(o, " * they refuse, of a step the number of the error: 44 is E044. */");
+    oi_out_line(o,
+                "/* Results of the functions below. init, check_weights and load return a negative "
+                "number if");
+    oi_out_line(o, " * they refuse. A step returns the number of the error: 44 is E044. */");
     oi_out_open(o, "enum");
     for (size_t i = 0; i < OI_COUNT(errors); i++)
         oi_out_line(o, "%s_%s = %d, /* %s */", c->name, errors[i].name, errors[i].number,
@@ -99,27 +101,29 @@ static void put_errors(oi_cprog *c, oi_out *o)
 /* -- functions -- */
 
 static const char init_text[] =
-    "/* Prepares *s for its first step, whatever it held: clears it and takes the weights, which\n"
-    " * must stay where they are and as they are while *s is used. Checks their address, size and\n"
-    " * head, not every byte: NAME_check_weights does. On an error *s is as before. */\n"
+    "/* Prepares *s for its first step, whatever it contained. *s keeps a pointer to the weights,\n"
+    " * which must not move or change while *s is used. Checks their address, size and header, "
+    "but\n"
+    " * not every byte; NAME_check_weights does that. On an error *s is unchanged. */\n"
     "int NAME_init(NAME *s, const void *weights, size_t size);\n\n"
-    "/* Whether every byte of the weights is what it was when they were written: call it once "
-    "where\n"
+    "/* Checks that no byte of the weights has changed since they were written. Call it once if\n"
     " * they come from a file, a network or flash. Reads all of them. */\n"
     "int NAME_check_weights(const void *weights, size_t size);\n\n";
 
 static const char step_text[] =
-    "/* One step: reads the inputs in *s, writes the outputs there. On an error the outputs mean\n"
-    " * nothing, and what lasts is as it was before the step. */\n";
+    "/* One step: reads the inputs in *s and writes the outputs in *s. On an error the outputs "
+    "are\n"
+    " * undefined, and the persistent state is as before the step. */\n";
 
 static const char state_text[] =
-    "\n/* What lasts from step to step goes back to its beginning, as after NAME_init. */\n"
+    "\n/* Resets the persistent state to its initial values, as after NAME_init. */\n"
     "void NAME_reset(NAME *s);\n\n"
-    "/* Writes what lasts as NAME_SAVED_BYTES bytes, which need no alignment. */\n"
+    "/* Copies the persistent state into NAME_SAVED_BYTES bytes, which need no alignment. */\n"
     "void NAME_save(const NAME *s, void *to);\n\n"
-    "/* Goes on from what NAME_save wrote, after NAME_init. Refuses bytes of another program and\n"
-    " * damaged ones, and sizes that no step leaves; contents of tensors may be anything. On an\n"
-    " * error *s is as before. */\n"
+    "/* Restores a state that NAME_save wrote; call NAME_init first. Refuses bytes that are "
+    "damaged\n"
+    " * or come from another program, and sizes that no step produces. Values of tensors are not\n"
+    " * checked. On an error *s is unchanged. */\n"
     "int NAME_load(NAME *s, const void *from, size_t size);\n";
 
 void oi_c_put_functions(oi_cprog *c, oi_out *o)

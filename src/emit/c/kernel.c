@@ -1,10 +1,11 @@
-/* kernel.c: a kernel as a C function, and calls of it. */
+/* kernel.c: prints a kernel as a C function, and calls of it. */
 #include "emit/c/c.h"
 #include "emit/nest.h"
 
 #include <inttypes.h>
 
-/* Tensors of one kernel are alive together, so they lie apart; entries of one table may be one. */
+/* Tensors of one kernel are live together, so they do not overlap; two entries of one table may be
+ * the same. */
 static bool lie_apart(const oi_skernel *k)
 {
     for (size_t i = 0; i < k->ports.n; i++)
@@ -34,7 +35,7 @@ static const oi_lang *lang_of(const oi_cprog *c)
     return oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c;
 }
 
-/* Whether the kernel's text mentions the number: lengths may only serve its caller. */
+/* Whether the kernel's text uses the scalar: some lengths serve only the caller. */
 static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
 {
     bool *used = oi_arena_alloc(c->arena, k->scalars.n + 1);
@@ -136,7 +137,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
 static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     const oi_recipe_plan *p = k->plan;
-    uint32_t n_more = 0; /* parameters than arguments */
+    uint32_t n_more = 0; /* more parameters than arguments */
     oi_buf list = {0};
     if (k->epilogue) {
         oi_buf ports = {0};
@@ -162,7 +163,7 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
                                          oi_buf_to_arena(&list, c->arena)));
 }
 
-/* The worker of a kernel that one thread does. */
+/* The range of a kernel that is not partitioned. */
 static void put_share(oi_cprog *c, const oi_skernel *k)
 {
     const oi_partition *p = &k->partition;
@@ -178,7 +179,7 @@ static void put_share(oi_cprog *c, const oi_skernel *k)
                 p->extent, p->unit);
 }
 
-/* Whether the nest's text has variables outside of all loops. */
+/* Whether the nest's text has variables outside all loops. */
 static bool has_locals(const oi_skernel *k, const oi_snest *n)
 {
     for (uint32_t a = k->n_shared; a < n->n_axes && !n->axes[a].is_reduced; a++)
@@ -226,7 +227,7 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
     oi_out_text(&c->out, body);
 }
 
-/* What becomes of a sum that the kernel's body made, at three positions of the result. */
+/* The epilogue: a function of a sum at three positions of the result. */
 static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     oi_nest_printer p = {.arena = c->arena,
@@ -265,7 +266,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     c->graph = k->graph;
     const char **names = oi_c_port_names(c, k);
     oi_kernel_put_source(&c->out, c->arena, c->u, k);
-    if (k->recipe && (k->plan->doc || k->call)) /* its loops stand elsewhere: say what for */
+    if (k->recipe && (k->plan->doc || k->call)) /* its loops are elsewhere, so say what it does */
         oi_out_line(&c->out, "/* %s */", k->plan->doc ? k->plan->doc : k->call->op->doc);
     if (k->epilogue)
         put_finish(c, k, names);
@@ -331,8 +332,8 @@ void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)
     }
 }
 
-/* Said to be rare: a compiler that takes every such return for as good as likely finds the end of a
- * long step not worth vectors. */
+/* Marked as unlikely. Otherwise a compiler that considers these returns likely does not vectorise
+ * the end of a long step. */
 void oi_c_put_failed(oi_cprog *c)
 {
     c->leaves = true;
@@ -354,7 +355,7 @@ const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
         const char *text =
             "%s + oi_partition_begin(%" PRId64 ", %" PRId64 ", worker, %s) * %" PRId64;
         const char *workers =
-            k->is_chunked ? "2 * workers" : "workers"; /* the first piece: team.h */
+            k->is_chunked ? "2 * workers" : "workers"; /* the first chunk: team.h */
         return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->partition.extent,
                                         k->partition.unit, workers, k->plan->streams)
                       : "NULL";

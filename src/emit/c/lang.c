@@ -1,5 +1,4 @@
-/* lang.c: how C spells elements, numbers and failures. Packed types and narrow floats go through
- * the helpers. */
+/* lang.c: C for elements, numbers and failures. Packed types and narrow floats use helpers. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -18,7 +17,7 @@ static void load(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_
         oi_buf_printf(out, "oi_get_%s(%s, %s)", oi_dtype_name(t), name, at);
     else if (!op->is_raw && oi_form_of(t) != t)
         oi_buf_printf(out, "oi_f32_of_%s(%s[%s])", oi_dtype_name(t), name, at);
-    else if (!op->is_raw && t == OI_BOOL) /* a truth may be any byte but 0 */
+    else if (!op->is_raw && t == OI_BOOL) /* a bool may be any nonzero byte */
         oi_buf_printf(out, "(%s[%s] != 0)", name, at);
     else
         oi_buf_printf(out, "%s[%s]", name, at);

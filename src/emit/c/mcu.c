@@ -1,6 +1,5 @@
-/* mcu.c: what a program without a C library needs around it: a demo with startup, linker
- * script and input and output by semihosting, and the Makefile. The C files are real ones under
- * mcu/, carried along as they are. */
+/* mcu.c: files for a program without a C library: a demo with startup code, linker script and
+ * semihosting input and output, and the Makefile. The C files under mcu/ are embedded unchanged. */
 #include "emit/c/c.h"
 
 #include "device/device.h"
@@ -12,7 +11,7 @@ extern const oi_embedded oi_mcu_files[]; /* generated */
 
 /* -- cores -- */
 
-/* What a core asks of the compiler, and the machine of qemu that has it. */
+/* Compiler flags of a core, and the qemu machine that has it. */
 typedef struct core {
     const char *flags, *fpu[OI_MCU_FPU_COUNT], *machine;
 } core;
@@ -59,7 +58,7 @@ static bool has_floats(const oi_sops *ops)
     return false;
 }
 
-/* No float is stored or computed: the program is built so that it cannot even use one. */
+/* The program neither stores nor computes floats, so it is built with flags that forbid them. */
 static bool is_integer(const oi_unit *u)
 {
     for (size_t i = 0; i < u->tensors.n; i++)
@@ -78,7 +77,8 @@ static bool is_integer(const oi_unit *u)
     return true;
 }
 
-/* freestanding.c has what is exact. Of the others f32 is our own text; f64 would call libm. */
+/* freestanding.c has the exact functions. Other f32 functions are our own text; f64 would call
+ * libm. */
 static bool is_missing(const char *word, size_t n)
 {
     static const char *const missing[] = {
@@ -119,7 +119,7 @@ static void add_text(oi_cprog *c, oi_emitted *files, const char *template, const
                 name, oi_arena_text(c->arena, (const char *)e->text, e->size), e->size};
 }
 
-/* Sections that the device file names have a place of their own. */
+/* Sections that the device file names are placed separately. */
 static const char *own_section(oi_cprog *c, const char *name)
 {
     return name && *name ? oi_arena_printf(c->arena, " *(%s)", name) : "";
@@ -216,7 +216,7 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
                     "\t$(CC) $(CPU) -nostdlib -nostartfiles -static -T link.ld -Wl,--gc-sections "
                     "-Wl,-Map=%s.map -o $@ $(OBJECTS) $(DEMO) -lgcc",
                     n);
-    } else { /* no toolchain is known: the objects are what one links elsewhere */
+    } else { /* no toolchain is known: only object files are built */
         oi_out_line(&o, "all: $(OBJECTS)");
     }
     oi_out_line(&o, "lib%s.a: $(OBJECTS)", n);

@@ -1,4 +1,4 @@
-/* The functions that freestanding programs bring along, against the C library's. */
+/* Compares the functions of freestanding programs with those of the C library. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static uint64_t draw(void)
     return z ^ z >> 31;
 }
 
-/* Bits of all kinds: any, near 1, halves, subnormals, zeros, infinities, NaN. */
+/* Bit patterns of all kinds: random, near 1, halves, subnormals, zeros, infinities, NaN. */
 static float draw_f32(void)
 {
     static const float odd[] = {0.0f,  -0.0f,     0.5f,      -0.5f,           1.5f,       2.5f,
@@ -141,7 +141,7 @@ static void test_roots_remainders_and_fused_products(void **state)
         same_f32(own_fmodf(x, y), fmodf(x, y));
         same_f64(own_fmod(v, w), fmod(v, w));
         same_f32(own_fmaf(x, y, z), fmaf(x, y, z));
-        /* where nearly everything cancels */
+        /* nearly complete cancellation */
         same_f32(own_fmaf(x, y, -(x * y)), fmaf(x, y, -(x * y)));
     }
 }

@@ -1,5 +1,5 @@
-/* memory.c: how C names the place of a tensor: members of the program's struct for inputs, outputs
- * and state, offsets for weights and working memory. */
+/* memory.c: where C finds a tensor: members of the program's struct for inputs, outputs and state,
+ * offsets for weights and working memory. */
 #include "emit/c/c.h"
 
 #include <inttypes.h>
@@ -26,11 +26,11 @@ const char *oi_c_index(oi_cprog *c, uint32_t index)
 typedef struct spelled {
     const char *text;
     bool is_leaf;
-    uint64_t most; /* how far from 0 it can be; beyond INT64_MAX: anything */
+    uint64_t most; /* maximum magnitude; above INT64_MAX: unknown */
 } spelled;
 
 #define ANY       UINT64_MAX
-#define MOST_SIZE ((uint64_t)1 << 48) /* of an axis of something that lies in memory */
+#define MOST_SIZE ((uint64_t)1 << 48) /* of an axis of a tensor in memory */
 
 static const char *operand(oi_arena *a, spelled s)
 {
@@ -74,7 +74,7 @@ static void fail_if(oi_cprog *c, const char *cond, const char *why)
     c->fails = true;
 }
 
-/* Sums and products; those that may leave 64 bits are found out in lines before. */
+/* Sums and products. Those that may overflow 64 bits are checked in lines printed before. */
 static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y)
 {
     static const char *const signs[] = {[OI_INS_ADD] = "+", [OI_INS_SUB] = "-", [OI_INS_MUL] = "*"};
@@ -94,7 +94,7 @@ static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y)
     return (spelled){name, true, ANY};
 }
 
-/* `by`: the divisor where it is known, else 0. */
+/* `by`: the divisor if it is constant, else 0. */
 static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, int64_t by)
 {
     oi_arena *a = c->arena;
@@ -181,7 +181,7 @@ static bool is_member(const oi_tensor *t)
     return t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT || t->space == OI_SPACE_STATE;
 }
 
-/* The entry's place in its table, as text; NULL for the first. */
+/* The index of the entry in its table, as text; NULL for the first entry. */
 static const char *entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
 {
     const char *text = NULL;
@@ -275,7 +275,7 @@ static bool has_holes(const oi_tensor *t)
     return false;
 }
 
-/* Whether the entry is known now, and the model has it. */
+/* Whether the entry is constant and exists in the model. */
 static bool is_there(const oi_tensor *t, const oi_port *p)
 {
     uint64_t e = 0;
@@ -341,7 +341,7 @@ static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
     oi_c_count(c, t->rank ? oi_unit_align(c->u) : each, t->rank && n ? n * each : each);
     if (t->rank == 0 && oi_dtype_bits(t->dtype) >= 8)
         oi_out_line(o, "%s %s;", oi_c_type(t->dtype), name);
-    else if (t->rank == 0) /* kept addressable like all others */
+    else if (t->rank == 0) /* addressable like all others */
         oi_out_line(o, "uint8_t %s; /* %s, packed */", name, oi_dtype_name(t->dtype));
     else
         oi_out_line(o, "OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* %s */", (unsigned)oi_unit_align(c->u),
@@ -374,7 +374,7 @@ static bool is_listed(const uint32_t *ids, size_t n, uint32_t id)
     return false;
 }
 
-/* A struct within the struct: it begins a layout of its own, which `ours` keeps meanwhile. */
+/* A nested struct has a layout of its own; `ours` keeps the outer one meanwhile. */
 static void open_struct(oi_cprog *c, oi_out *o, oi_clayout *ours)
 {
     *ours = c->layout;
@@ -382,7 +382,7 @@ static void open_struct(oi_cprog *c, oi_out *o, oi_clayout *ours)
     oi_out_open(o, "struct");
 }
 
-/* How many bytes it has. */
+/* Returns its size in bytes. */
 static uint64_t close_struct(oi_cprog *c, oi_out *o, const oi_clayout *ours, const char *name)
 {
     uint64_t align = c->layout.align, n = (c->layout.size + align - 1) / align * align;
@@ -403,23 +403,24 @@ void oi_c_keep_members(oi_cprog *c, oi_out *o)
         oi_out_line(o, "uint8_t oi_nothing;");
         oi_c_count(c, 1, 1);
     }
-    uint64_t n = close_struct(c, o, &ours, " oi_state_data; /* what lasts from step to step */");
+    uint64_t n = close_struct(c, o, &ours, " oi_state_data; /* persistent state */");
     c->certificate.state_bytes = c->u->stores.n ? n : 0;
 }
 
-/* Lengths that the run finds. */
+/* Lengths that are known only at run time. */
 static void length_members(oi_cprog *c, oi_out *o)
 {
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
         if (!t->run_dims || (t->space == OI_SPACE_NONE && !t->keeps_lengths))
             continue;
-        oi_out_line(o, "int64_t oi_dims_%s[%u]; /* of %s now */", t->name, t->rank, t->name);
+        oi_out_line(o, "int64_t oi_dims_%s[%u]; /* current lengths of %s */", t->name, t->rank,
+                    t->name);
         oi_c_count(c, 8, 8 * (uint64_t)t->rank);
     }
 }
 
-/* What the host and a graph share. */
+/* Tensors that the host and a graph share. */
 static void graph_members(oi_cprog *c, oi_out *o, const oi_sgraph *graph)
 {
     for (size_t i = 0; i < graph->inputs.n; i++) {
@@ -433,7 +434,7 @@ static void graph_members(oi_cprog *c, oi_out *o, const oi_sgraph *graph)
         if (c->u->tensors.at[id].space != OI_SPACE_OUTPUT || is_listed(graph->outputs.at, i, id))
             continue;
         if (first)
-            oi_out_line(o, "/* results, good until the next step */");
+            oi_out_line(o, "/* results, valid until the next step */");
         first = false;
         member(c, o, &c->u->tensors.at[id]);
     }

@@ -1,18 +1,18 @@
-/* names.c: what the graph and the caller call things, in C.
+/* names.c: C names for what the graph and the caller name.
  *
- * Own words are apart by their shape: members and functions of ours begin with oi_, kernels with
- * kernel_, blocks with block; locals are settled (emit/settle.c). What the graph names keeps its
- * name but where C or C++ has another use for it wherever it stands: keywords, and macros of
- * standard headers, which a host may include before NAME.h. Such a name, and one that begins with
- * oi_, gets x_ in front. The program's own name also is a type at file scope and several files: it
- * gets program_ in front when a standard header or a file beside it is called so. */
+ * Our own names are recognisable: members and functions begin with oi_, kernels with kernel_,
+ * blocks with block; locals are settled (emit/settle.c). A name from the graph is kept unless C or
+ * C++ may use it for something else in any scope: keywords, and macros of standard headers, which a
+ * host may include before NAME.h. Such a name, and one that begins with oi_, gets the prefix x_.
+ * The program's name is also a type at file scope and part of file names. It gets the prefix
+ * program_ if a standard header or a file beside it has that name. */
 #include "emit/c/c.h"
 
 #include "device/device.h"
 
 extern const oi_embedded oi_c_word_lists[]; /* generated from words/: sorted, a word per line */
 
-/* -1, 0 or 1: the word that ends with the line against the name. */
+/* Compares the line with the name: -1, 0 or 1. */
 static int compare_line(const char *line, const char *end, const char *name)
 {
     for (; line < end && *line != '\n'; line++, name++)
@@ -50,7 +50,7 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* The compiler's: __func__, _Bool, _Static_assert. */
+/* Reserved by compilers: __func__, _Bool, _Static_assert. */
 static bool is_internal(const char *name)
 {
     return name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z'));
@@ -64,7 +64,7 @@ bool oi_c_is_forbidden(const char *name)
 
 /* -- members -- */
 
-/* Whether something in the same struct has that name. */
+/* Whether another member of the struct has that name. */
 static bool is_beside(const oi_cprog *c, const oi_tensor *t, const char *name)
 {
     for (size_t i = 0; t->space == OI_SPACE_STATE && i < c->u->stores.n; i++)
@@ -115,8 +115,8 @@ static bool is_block_name(const char *name)
     return name[strspn(name, "0123456789")] == '_';
 }
 
-/* Files beside NAME.h and NAME.c, targets of make and CMake; as a file system may see them that
- * takes A for a. */
+/* Files beside NAME.h and NAME.c, targets of make and CMake; compared without case, as some file
+ * systems do. */
 static bool is_beside_program(const char *name)
 {
     static const char *const words[] = {
@@ -140,7 +140,7 @@ static bool is_library(const char *name)
     return is_listed("names", name) || is_listed("macros", name) || is_listed("keywords", name);
 }
 
-/* What the program exports begins with its name. */
+/* Exported names begin with the program's name. */
 static bool meets_library(oi_arena *a, const char *name)
 {
     static const char *const ends[] = {"",      "_init",    "_step", "_reset",        "_save",
@@ -168,7 +168,7 @@ const char *oi_c_graph_name(oi_unit *u, const char *wanted)
 
 /* -- locals -- */
 
-/* Numbers that a kernel is given become parameters: they are settled like its tensors. */
+/* Scalars of a kernel become parameters, so they are settled like its tensors. */
 void oi_c_mark_scalars(oi_unit *u)
 {
     for (size_t k = 0; k < u->kernels.n; k++)

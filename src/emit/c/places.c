@@ -1,10 +1,10 @@
-/* places.c: inside the functions of a step, tensors of the working memory and weights go by their
- * names: pointers, defined at the top of the function that uses them. */
+/* places.c: names for tensors of working memory and weights inside the functions of a step:
+ * pointers, defined at the top of the function that uses them. */
 #include "emit/c/c.h"
 
 #include <inttypes.h>
 
-/* Names from the present graph that are no places: what reads lend, loop indices. */
+/* Names of the current graph that are no places: views, loop indices. */
 static void collect_called(oi_cprog *c)
 {
     if (c->called_graph == c->graph + 1)
@@ -30,7 +30,7 @@ static const char *numbered(oi_cprog *c, const char *stem, uint32_t n)
                   : oi_arena_printf(c->arena, OI_FROM_GRAPH "%s_%u", stem, n);
 }
 
-/* What the graph calls it, or as near as possible. */
+/* The graph's name, or the nearest free one. */
 const char *oi_c_place(oi_cprog *c, uint32_t tensor)
 {
     oi_cplaces *places = c->places;
@@ -60,7 +60,8 @@ const char *oi_c_place_lines(oi_cprog *c)
         bool fixed = t->space == OI_SPACE_WEIGHTS;
         const char *type = oi_c_type(t->dtype), *constant = fixed ? "const " : "";
         if (t->is_private) {
-            oi_buf_printf(&b, "    OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* of each thread */\n",
+            oi_buf_printf(&b,
+                          "    OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* private to each thread */\n",
                           (unsigned)oi_unit_align(c->u), type, c->places->at[i].name,
                           t->size_bytes / (uint64_t)(oi_dtype_bits(t->dtype) / 8));
             continue;

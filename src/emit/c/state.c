@@ -1,4 +1,4 @@
-/* state.c: what lasts from step to step (reset, save, load), and the weights that a program takes
+/* state.c: the persistent state (reset, save, load), and the weights that a program takes
  * (init, check_weights). Saved bytes and weights come from outside: nothing of them is believed
  * before it was checked, and a refused call changes nothing.
  *
@@ -83,7 +83,7 @@ static void put_reset(oi_cprog *c, oi_out *o)
     oi_out_line(o, "%s", "");
 }
 
-/* Where a member of `keep` lies in a saved one. */
+/* The expression for a member of the saved state struct. */
 static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *worker)
 {
     return oi_arena_printf(
@@ -92,7 +92,7 @@ static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *wor
         c->name, worker, oi_c_field(c, t), c->name);
 }
 
-/* Entries that are said to exist lie within the sizes. */
+/* Entries marked as existing must be within the sizes. */
 static void put_mark_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
 {
     const oi_tensor *t = &c->u->tensors.at[v->tensor];
@@ -128,8 +128,8 @@ static void put_size_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
     }
 }
 
-/* Whether steps can go on from a saved state: what they do not check themselves is within its
- * bounds. False: all of it is checked where it is used. */
+/* Checks that steps can continue from a saved state: values that steps do not check themselves must
+ * be in range. False: everything is checked where it is used. */
 static bool put_state_check(oi_cprog *c, oi_out *o)
 {
     uint32_t rank = 0;
@@ -141,7 +141,8 @@ static bool put_state_check(oi_cprog *c, oi_out *o)
     }
     if (rank == 0)
         return false;
-    oi_out_line(o, "/* Whether sizes and marks of a saved state are such as steps leave. */");
+    oi_out_line(
+        o, "/* Checks that a step could have produced the sizes and marks of a saved state. */");
     oi_out_line(o, "static int oi_is_state(const unsigned char *keep)");
     oi_out_brace(o);
     oi_out_line(o, "int64_t size[%u];", rank);
@@ -189,11 +190,11 @@ static const char load_text[] =
     "    if (head[3] != oi_digest(at + 40, sizeof s->oi_state_data))\n"
     "        return NAME_ERROR_STATE_DAMAGED;\n";
 
-/* The program and how it lays its state out, without which the bytes mean something else. */
+/* Hashes the program and its state layout, which give the bytes their meaning. */
 static uint64_t state_hash(oi_cprog *c)
 {
     oi_out o = {0};
-    oi_cprog copy = *c; /* whose layout is counted again */
+    oi_cprog copy = *c; /* its layout is computed again */
     oi_c_keep_members(&copy, &o);
     oi_buf_puts(&o.buf, c->name);
     const uint64_t workers[] = {c->hash, c->u->graphs_hash,
@@ -223,7 +224,7 @@ static void put_save(oi_cprog *c, oi_out *o)
 /* -- weights -- */
 
 static const char head_text[] =
-    "/* Whether they begin with the head that this program wants. */\n"
+    "/* Checks that the weights begin with this program's header. */\n"
     "static int oi_check_head(const void *weights, size_t size)\n"
     "{\n"
     "    uint64_t head[8];\n"

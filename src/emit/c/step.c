@@ -1,4 +1,5 @@
-/* step.c: statements: blocks become functions, loops loops and branches ifs. */
+/* step.c: prints statements: blocks become functions, loops become loops and branches become ifs.
+ */
 #include "emit/c/c.h"
 #include "synth/pipeline.h"
 
@@ -68,7 +69,7 @@ uint64_t oi_c_times(uint64_t times, const oi_pnode *loop)
 
 typedef void call_fn(oi_cprog *c, uint32_t block, uint64_t times);
 
-/* Every block that the list may call, and how often. */
+/* Visits every block that the list may call, with the number of calls. */
 static void each_call(oi_cprog *c, const oi_stmts *list, uint64_t times, call_fn *fn)
 {
     const oi_program *p = graph_of(c)->program;
@@ -115,7 +116,7 @@ static void order_blocks(oi_cprog *c)
             order_block(c, b, 1);
 }
 
-/* Callers first: what calls a block is counted before the block itself. */
+/* Callers first: a block is counted after everything that calls it. */
 static void count_times(oi_cprog *c)
 {
     const oi_sgraph *g = graph_of(c);
@@ -127,8 +128,8 @@ static void count_times(oi_cprog *c)
     }
 }
 
-/* block_NAME, block_N_NAME for a consumer's own copy; with several graphs blockN_ instead of
- * block_. No name begins with a digit: all differ. */
+/* block_NAME, or block_N_NAME for a consumer's copy; with several graphs blockN_ instead of block_.
+ * A name cannot begin with a digit, so all differ. */
 static const char *block_name(oi_cprog *c, uint32_t block)
 {
     const oi_sgraph *g = graph_of(c);
@@ -159,7 +160,7 @@ static const char *block_parameters(oi_cprog *c, uint32_t block, bool typed)
 
 /* -- statements -- */
 
-/* What a shared block failed with, others see when they meet. */
+/* Other threads learn about an error of a parallel block at the next barrier. */
 static void put_call(oi_cprog *c, uint32_t block)
 {
     oi_out_line(&c->out, "failed = %s(%s);", block_name(c, block),
@@ -211,7 +212,7 @@ static void put_limit(oi_cprog *c, const oi_stmt *s)
     c->fails = true;
     oi_out_line(&c->out, "for (int64_t e = 0; e < %s; e++)",
                 t->rank ? oi_c_length(c, s->a.tensor, 0) : "1");
-    /* as an unsigned number a negative one is beyond any limit */
+    /* as an unsigned number, a negative one exceeds every limit */
     oi_out_line(&c->out, "    if ((uint64_t)(%s)[e] > %" PRId64 ")", at, s->limit);
     oi_out_line(&c->out, "        return 47; /* E047: out of range */");
 }
@@ -249,12 +250,12 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
         return;
     }
     oi_out_line(&c->out, "if (*%s != %s)", found, length);
-    oi_out_line(&c->out, "    return 51; /* E051: the data has another length */");
+    oi_out_line(&c->out, "    return 51; /* E051: the data gives another length */");
     c->fails = true;
 }
 
-/* Timed programs: the first thread says where it is; -1: between kernels. `begins`: C, whether that
- * begins a run of the kernel; in turns the first does. */
+/* Timed programs: the first thread reports where it is; -1: between kernels. `begins`: a C
+ * condition, whether a run of the kernel begins; in a pipeline the first iteration does. */
 static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *begins)
 {
     const char *first = s->is_parallel ? "if (worker == 0) " : "";
@@ -304,7 +305,7 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
     oi_out_close(&c->out, "");
 }
 
-/* "oi_rows(turn * 2 - 1, 32)": how many rows there are after the turn. */
+/* "oi_rows(turn * 2 - 1, 32)": the number of rows after the iteration. */
 static const char *need_text(oi_cprog *c, const oi_row_schedule *t)
 {
     const char *at = t->step == 1 ? "turn" : oi_arena_printf(c->arena, "turn * %" PRId64, t->step);
@@ -314,7 +315,7 @@ static const char *need_text(oi_cprog *c, const oi_row_schedule *t)
     return oi_arena_printf(c->arena, "oi_rows(%s, %" PRId64 ")", at, t->most);
 }
 
-/* "of u, of which 4 are kept": what the rows are. */
+/* "of u, of which 4 are kept": describes the rows. */
 static const char *rows_text(oi_cprog *c, const oi_skernel *k)
 {
     const char *text = "";
@@ -332,16 +333,16 @@ static const char *rows_text(oi_cprog *c, const oi_skernel *k)
     return text;
 }
 
-/* Each kernel makes the rows that the next ones need now. `first`: the first thread's first turn.
- */
-static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type, int64_t first)
+/* One iteration: each kernel makes the rows that the next ones need. `first`: the thread's first
+ * iteration. */
+static void put_iteration(oi_cprog *c, const oi_stmt *s, const char *type, int64_t first)
 {
     const size_t n = s->body.n;
     const char *begins = oi_arena_printf(c->arena, "turn == %" PRId64, first);
     oi_out_line(&c->out, "const %s need[] = { /* rows */", type);
     for (size_t i = 0; i < n; i++) {
         const char *need = need_text(c, &s->body.at[i].rows);
-        if (s->is_parallel) /* it may begin later than the first turn */
+        if (s->is_parallel) /* a kernel may start later than the first iteration */
             need = oi_arena_printf(c->arena, "oi_later(made[%zu], %s)", i, need);
         oi_out_line(&c->out, "    %s, /* %s */", need,
                     rows_text(c, &c->u->kernels.at[s->body.at[i].kernel]));
@@ -354,8 +355,8 @@ static void put_turn(oi_cprog *c, const oi_stmt *s, const char *type, int64_t fi
     oi_out_line(&c->out, "memcpy(made, need, sizeof made);");
 }
 
-/* What `put` prints of the list, as the body of another function with its own places: they are the
- * present ones until the caller is done with that. */
+/* Prints the list with `put` as the body of another function that has its own places. They are the
+ * current ones until the caller is done. */
 static const char *spell_apart(oi_cprog *c, oi_cplaces *own, const oi_stmts *list,
                                void (*put)(oi_cprog *c, const oi_stmts *list))
 {
@@ -370,10 +371,9 @@ static const char *spell_apart(oi_cprog *c, oi_cplaces *own, const oi_stmts *lis
     return text;
 }
 
-/* One thread's worker of the last rows: each kernel begins with the first row that is needed for
- * it.
+/* One thread's range of the last rows: each kernel begins with the first row that the range needs.
  */
-static void put_part(oi_cprog *c, const oi_stmts *one)
+static void put_range(oi_cprog *c, const oi_stmts *one)
 {
     const oi_stmt *s = &one->at[0];
     const oi_pipeline t = oi_pipeline_of(c->u, s);
@@ -391,18 +391,18 @@ static void put_part(oi_cprog *c, const oi_stmts *one)
                 "for (int64_t turn = begin + %" PRId64 "; begin < end && turn < end + %" PRId64
                 "; turn++)",
                 oi_pipeline_first(&t), oi_pipeline_end(&t));
-    put_turn(c, s, "int64_t", oi_pipeline_first(&t));
+    put_iteration(c, s, "int64_t", oi_pipeline_first(&t));
     oi_out_close(&c->out, "");
 }
 
-/* As a function of its own: its rings are on the stack no longer than it runs. */
-static void put_parts(oi_cprog *c, const oi_stmt *s)
+/* In a function of its own, so that its line buffers occupy the stack only while it runs. */
+static void put_ranges(oi_cprog *c, const oi_stmt *s)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
     const char *name = oi_arena_printf(c->arena, "oi_pipeline%u_%u", c->graph, c->n_aside++);
     const oi_stmts one = {.at = (oi_stmt *)s, .n = 1};
     oi_cplaces own = {0}, *outer = c->places;
-    const char *text = spell_apart(c, &own, &one, put_part);
+    const char *text = spell_apart(c, &own, &one, put_range);
     mention_stmts(c, mask, &one);
     oi_out_line(&c->aside, "static void %s(%s)", name, parameters(c, mask, true, true));
     oi_out_brace(&c->aside);
@@ -414,16 +414,16 @@ static void put_parts(oi_cprog *c, const oi_stmt *s)
     oi_out_line(&c->out, "%s(%s);", name, parameters(c, mask, true, false));
 }
 
-static void put_turns(oi_cprog *c, const oi_stmt *s)
+static void put_pipeline(oi_cprog *c, const oi_stmt *s)
 {
     const char *type = oi_c_is_freestanding(c) ? oi_lang_c32.index : oi_lang_c.index;
     if (s->is_parallel) {
-        put_parts(c, s);
+        put_ranges(c, s);
         return;
     }
     oi_out_open(&c->out, "for (%s turn = 0, made[%zu] = {0}; turn < %" PRId64 "; turn++)", type,
                 s->body.n, s->limit);
-    put_turn(c, s, type, 0);
+    put_iteration(c, s, type, 0);
     oi_out_close(&c->out, "");
 }
 
@@ -437,7 +437,7 @@ static size_t group_end(const oi_stmts *list, size_t i)
     return end;
 }
 
-/* Pointers to what was lent are found by the block: those that a group looks at are handed on. */
+/* The block locates views; the pointers that a group of statements uses are passed on. */
 typedef struct pointers {
     oi_cprog *c;
     const char *text; /* of the group */
@@ -452,13 +452,13 @@ static void hand_on(void *ctx, const oi_mention *m)
     if (!t || t->space != OI_SPACE_VIEW || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
         return;
     p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
-    if (!oi_text_has_word(p->text, oi_c_lent(p->c, t))) /* just its length matters */
+    if (!oi_text_has_word(p->text, oi_c_lent(p->c, t))) /* only its length is used */
         return;
     oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), oi_c_lent(p->c, t));
     oi_buf_printf(&p->plain, ", %s", oi_c_lent(p->c, t));
 }
 
-/* As a function of its own, since it may end early. */
+/* In a function of its own, because it may return early. */
 static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
@@ -483,7 +483,7 @@ static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
     oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
-/* Spelled on trial first: what may end the step goes into a function of its own. */
+/* Printed on trial first: code that may fail goes into a function of its own. */
 static void put_alone(oi_cprog *c, const oi_stmts *group)
 {
     uint64_t log_bytes = c->log_bytes;
@@ -498,13 +498,13 @@ static void put_alone(oi_cprog *c, const oi_stmts *group)
     c->places = outer;
     if (ends || text[0] == '\0')
         return;
-    c->log_bytes = log_bytes; /* changes are counted once */
+    c->log_bytes = log_bytes; /* the undo log is counted once */
     oi_out_open(&c->out, group->at[0].first_enters ? "if (!failed)" : "if (worker == 0)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
 
-static void put_meeting(oi_cprog *c, const oi_stmt *s)
+static void put_barrier(oi_cprog *c, const oi_stmt *s)
 {
     const char *next = s->has_prefetch ? oi_c_weights(c, s->prefetch) : "NULL";
     oi_out_call(&c->out,
@@ -512,8 +512,8 @@ static void put_meeting(oi_cprog *c, const oi_stmt *s)
     oi_c_put_failed(c);
 }
 
-/* All come; the first one does the group before it lets the others go. */
-static void put_by_first(oi_cprog *c, const oi_stmts *group)
+/* All threads enter the barrier. The first one runs the group before it releases the others. */
+static void put_serial_group(oi_cprog *c, const oi_stmts *group)
 {
     const oi_stmt *s = &group->at[0];
     const char *next = s->has_prefetch ? oi_c_weights(c, s->prefetch) : "NULL";
@@ -526,14 +526,14 @@ static void put_by_first(oi_cprog *c, const oi_stmts *group)
     oi_c_put_failed(c);
 }
 
-static void put_pieces(oi_cprog *c, const oi_stmts *group)
+static void put_chunks(oi_cprog *c, const oi_stmts *group)
 {
     oi_out_open(&c->out, "for (team_chunk chunk = {0}; oi_next_chunk(s, worker, &chunk);)");
     put_all(c, group);
     oi_out_close(&c->out, "");
 }
 
-static void put_shared(oi_cprog *c, const oi_stmts *list)
+static void put_parallel(oi_cprog *c, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n;) {
         size_t end = list->at[i].chunks        ? i + list->at[i].chunks
@@ -541,13 +541,13 @@ static void put_shared(oi_cprog *c, const oi_stmts *list)
                                                : group_end(list, i);
         oi_stmts group = {.at = &list->at[i], .n = end - i};
         if (list->at[i].barrier && !list->at[i].first_enters)
-            put_meeting(c, &list->at[i]);
+            put_barrier(c, &list->at[i]);
         if (list->at[i].chunks)
-            put_pieces(c, &group);
+            put_chunks(c, &group);
         else if (list->at[i].is_parallel)
             put_all(c, &group);
         else if (list->at[i].first_enters)
-            put_by_first(c, &group);
+            put_serial_group(c, &group);
         else
             put_alone(c, &group);
         i = end;
@@ -557,7 +557,7 @@ static void put_shared(oi_cprog *c, const oi_stmts *list)
 static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared)
 {
     if (is_shared)
-        put_shared(c, list);
+        put_parallel(c, list);
     else
         put_all(c, list);
 }
@@ -571,7 +571,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_CACHE: oi_c_cache(c, s); break;
         case OI_STMT_SET: put_set(c, s); break;
         case OI_STMT_LOOP: put_loop(c, s); break;
-        case OI_STMT_PIPELINE: put_turns(c, s); break;
+        case OI_STMT_PIPELINE: put_pipeline(c, s); break;
         case OI_STMT_BRANCH: put_branch(c, s->node); break;
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;

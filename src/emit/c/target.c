@@ -1,4 +1,4 @@
-/* target.c: what C programs can do, on a system or on a bare microcontroller. */
+/* target.c: capabilities of C programs, on an operating system or a bare microcontroller. */
 #include "device/cost.h"
 #include "emit/c/c.h"
 
@@ -17,7 +17,7 @@ static oi_caps of_processor(const oi_device_info *d)
                      .ram_bytes = d->memory.global_bytes};
 }
 
-/* Rows of a kernel may take a sixteenth of the stack: several kernels deep, it is enough. */
+/* Rows of a kernel may take a sixteenth of the stack, because calls nest several kernels deep. */
 static oi_caps of_microcontroller(const oi_device_info *d)
 {
     return (oi_caps){.goal = OI_GOAL_MEMORY,

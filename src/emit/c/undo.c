@@ -1,11 +1,11 @@
-/* undo.c: a step that fails leaves what lasts as it was: from a log of what it changed when that
- * has a bound and is shorter than all that lasts, else from a copy made before. */
+/* undo.c: rollback of a failed step. The persistent state is restored from an undo log, if the log
+ * is bounded and smaller than the state; else from a copy made before the step. */
 #include "emit/c/c.h"
 
 #include <inttypes.h>
 
 static const char log_text[] =
-    "/* What is about to change, so that a failed step can be taken back. */\n"
+    "/* Logs n bytes that are about to change, for the rollback of a failed step. */\n"
     "static void oi_log_undo(NAME *s, void *at, size_t n)\n"
     "{\n"
     "    const uint64_t head[2] = {(uint64_t)((unsigned char *)at - (unsigned char "
@@ -34,7 +34,7 @@ void oi_c_undo_functions(oi_cprog *c)
         oi_out_named(&c->out, log_text, c->name);
 }
 
-/* At least the size of the struct `keep`, whatever the padding. */
+/* At least the size of the state struct, whatever the padding. */
 static uint64_t keep_size(const oi_unit *u)
 {
     const uint64_t align = oi_unit_align(u);
@@ -50,7 +50,7 @@ static uint64_t keep_size(const oi_unit *u)
     return (n / align + 2) * align;
 }
 
-/* The blocks are spelled once to learn whether a step can fail and how much it changes. */
+/* Blocks are printed once on trial, to learn whether a step can fail and how much it changes. */
 void oi_c_undo_plan(oi_cprog *c)
 {
     c->keep_bytes = keep_size(c->u);
@@ -74,7 +74,7 @@ void oi_c_undo_members(oi_cprog *c, oi_out *o)
 {
     if (c->undo == OI_UNDO_NONE)
         return;
-    oi_out_line(o, "/* to take a failed step back */");
+    oi_out_line(o, "/* for the rollback of a failed step */");
     oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_undo_log[%" PRIu64 "];",
                 (unsigned)oi_unit_align(c->u),
                 c->undo == OI_UNDO_LOG ? c->log_bytes : c->keep_bytes);

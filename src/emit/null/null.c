@@ -1,5 +1,5 @@
-/* null.c: the smallest complete target. It writes the plan as a listing for people: where memory
- * lies, what every kernel computes, and the order of a step. Copy this folder to begin a target. */
+/* null.c: the smallest complete target. It writes the plan as a readable listing: memory, what
+ * every kernel computes, and the order of a step. Copy this folder to begin a target. */
 #include "emit/nest.h"
 
 #include <inttypes.h>

@@ -1,9 +1,8 @@
-/* dialect.c: how GLSL spells expressions.
+/* dialect.c: GLSL expressions.
  *
- * Nothing narrower than 32 bits is computed with: integers of 8 and 16 bits and packed ones are
- * ints and uints that are cut back after every step that may leave their range, so no shader needs
- * more than int64 and fp64 of a device, and those only when a tensor is that wide. Truths are bool.
- */
+ * Nothing narrower than 32 bits is computed with. Integers of 8 and 16 bits and packed ones are
+ * ints and uints that are truncated after every step that may leave their range. So a shader needs
+ * int64 and fp64 only if a tensor has those types. Bools are bool. */
 #include "emit/vulkan/glsl.h"
 
 #include <math.h>

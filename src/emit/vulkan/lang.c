@@ -1,9 +1,9 @@
-/* lang.c: how GLSL spells elements of buffers, numbers and failures.
+/* lang.c: GLSL for elements of buffers, numbers and failures.
  *
- * A buffer holds 8-bit and 16-bit elements as such where the device can; everywhere else, and for
- * packed types always, elements share words of 32 bits, least significant first as on every device
- * that Vulkan runs on. Invocations that write neighbours then change one word: each clears and sets
- * its own bits atomically, so that none is lost. */
+ * A buffer holds 8-bit and 16-bit elements directly if the device supports it. Otherwise, and
+ * always for packed types, elements share 32-bit words, least significant first as on every device
+ * that runs Vulkan. Invocations that write neighbours then change one word: each clears and sets
+ * its own bits atomically, so no write is lost. */
 #include "emit/vulkan/glsl.h"
 
 #include "emit/vulkan/words.h"
@@ -45,7 +45,7 @@ static const oi_tensor *tensor_of(const oi_nest_printer *p, const oi_sop *op)
     return &p->unit->tensors.at[p->kernel->ports.at[op->port].tensor];
 }
 
-/* Elements that share words: which word, and from which of its bits. */
+/* Elements that share words: the word, and the first bit in it. */
 static void word_place(oi_buf *out, const char *name, const char *at, unsigned bits)
 {
     unsigned per = 32 / bits, shift = 0;
@@ -59,7 +59,7 @@ static void bit_place(oi_buf *out, const char *at, unsigned bits)
     oi_buf_printf(out, "((%s) & %u) * %u", at, 32 / bits - 1, bits);
 }
 
-/* The stored bits as an int or uint; the whole of a wider element. */
+/* The stored bits as an int or uint; all bits of a wider element. */
 static void put_element(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_buf *out)
 {
     const char *name = p->ports[op->port];
@@ -93,7 +93,7 @@ static void load(const oi_nest_printer *p, const oi_sop *op, const char *at, oi_
     oi_buf_puts(out, widens ? ")" : is_truth ? " != 0u)" : "");
 }
 
-/* The value in the form put_element gives. */
+/* The value in the form that put_element gives. */
 static const char *stored_text(const oi_nest_printer *p, const oi_sop *op, const char *value)
 {
     oi_dtype t = op->type;

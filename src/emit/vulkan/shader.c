@@ -1,11 +1,11 @@
-/* shader.c: a kernel as compute shaders.
+/* shader.c: prints a kernel as compute shaders.
  *
- * One invocation per place along the axes that do not depend on each other: those that all nests of
- * the kernel share, or, where they share none, the output axes of each nest, which then is a shader
- * of its own. Reductions run inside the invocation, in the order of the plan; a nest whose order
- * matters is one invocation. Tensors are storage buffers bound at their port's number, numbers that
- * the run knows are push constants, and a failure is the greatest E-number that any invocation put
- * into one word behind the ports. */
+ * There is one invocation per place along the independent axes. These are the axes that all nests
+ * of the kernel share; if they share none, the output axes of each nest, which then is a shader of
+ * its own. Reductions run inside the invocation, in the order of the plan. A nest whose order
+ * matters is one invocation. Tensors are storage buffers bound at their port's number, run-time
+ * numbers are push constants, and a failure is the greatest E-number that any invocation wrote into
+ * one word after the ports. */
 #include "emit/vulkan/glsl.h"
 #include "emit/nest.h"
 
@@ -16,7 +16,7 @@ typedef struct shader {
     const oi_skernel *k;
     const oi_snest *nests;
     size_t n_nests;
-    uint32_t n_open; /* axes that the invocation's number gives */
+    uint32_t n_open; /* axes that the invocation index gives */
     const char **names;
 } shader;
 
@@ -34,7 +34,7 @@ static void refuse(const shader *s, const char *code, const char *why)
 
 /* -- main -- */
 
-/* How many invocations there are; where only the run knows, at most. */
+/* The number of invocations; if known only at run time, its maximum. */
 static uint64_t count_open(const shader *s)
 {
     uint64_t all = 1;
@@ -61,7 +61,7 @@ static const char *extent_text(const oi_printing *x, uint32_t a)
     return oi_arena_printf(x->p->arena, fn ? "uint(%s)" : "%su", text);
 }
 
-/* "const int j = int(rest % 4u);" for each axis that the number gives, the last one first. */
+/* "const int j = int(rest % 4u);" for each axis that the index gives, the last one first. */
 static void put_axes(const shader *s, const oi_nest_printer *p)
 {
     oi_printing x = {.p = p, .n = &s->nests[0]};
@@ -180,7 +180,7 @@ static void put_buffers(const shader *s, oi_out *o)
     oi_out_close(o, ";");
 }
 
-/* Positions are ints, and a binding has a greatest size. */
+/* Positions are ints, and a binding has a maximum size. */
 static void check_sizes(const shader *s)
 {
     uint64_t most = s->u->target->limits.max_storage_buffer_range_bytes;
@@ -198,7 +198,7 @@ static void check_sizes(const shader *s)
         refuse(s, "E062", "has more elements than a shader counts");
 }
 
-/* So many invocations belong together; each works alone. */
+/* Workgroup size; the invocations are independent. */
 static unsigned group_size(const shader *s)
 {
     uint64_t most = s->u->target->limits.max_workgroup_invocations;
@@ -207,7 +207,7 @@ static unsigned group_size(const shader *s)
     return count_open(s) == 1 ? 1 : most && most < 64 ? (unsigned)most : 64;
 }
 
-/* Buffers, helpers and main: everything but what says what these need. */
+/* Buffers, helpers and main: everything but the extensions that they need. */
 static const char *shader_text(const shader *s)
 {
     oi_arena *a = s->u->arena;

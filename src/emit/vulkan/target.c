@@ -1,4 +1,5 @@
-/* target.c: what compute shaders can do: one kernel after the other, each invocation an element. */
+/* target.c: capabilities of compute shaders: kernels run one after the other, one invocation per
+ * element. */
 #include "device/cost.h"
 #include "emit/vulkan/glsl.h"
 
@@ -16,7 +17,7 @@ static oi_caps caps(const oi_device_info *d)
                      .ram_bytes = d->memory.global_bytes};
 }
 
-/* The memory that the plan asks for; no host program is written that would add to it. */
+/* The memory of the plan; there is no host program that would add to it. */
 static void certify(oi_unit *u, oi_certificate *out)
 {
     *out = (oi_certificate){.state_bytes = u->state_bytes,

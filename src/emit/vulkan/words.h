@@ -1,5 +1,5 @@
-/* words.h: words that GLSL keeps for itself, so that no variable is called so. Functions it knows
- * may be hidden by a variable's name, except those that our own text calls. */
+/* words.h: reserved words of GLSL, which no variable may be named. A variable may hide a built-in
+ * function, unless our own text calls it. */
 #ifndef OI_GLSL_WORDS_H
 #define OI_GLSL_WORDS_H
 

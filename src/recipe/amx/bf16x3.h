@@ -1,18 +1,18 @@
-/* bf16x3.h: products of matrices in tiles of bf16.
+/* bf16x3.h: GEMM of floats in AMX tiles of bf16, by the bf16 split.
  *
- * A float is the sum of three bf16, each what the ones before leave, cut off: 8 and 8 and 8 bits of
- * its 24. So a product of floats is nine products of parts, of which the three smallest are less
- * than its rounding; a bf16 is its own and only part. Sums are floats.
+ * A float is the sum of three bf16, 8 bits of its 24 each; every part is the remainder of the ones
+ * before, truncated. So a product of floats is nine products of parts. The three smallest are below
+ * its rounding error and are omitted. A bf16 has one part, itself. Sums are floats.
  *
- *     x:  rows in steps of 32 along k, in each the highest parts, then those below; 0 up to a whole
- *         step, and rows are an odd number of cache lines apart
- *     b:  panels of 32 columns; a panel is steps of 32 along k, and a step is for every part two
- *         tiles of 16 columns: two along k of every column, then the next two ... Behind the
- *         panels: which of them are nonfinite
+ *     x:  rows in steps of 32 along k; a step has the highest parts, then the lower ones. The last
+ *         step is padded with 0, and rows are an odd number of cache lines apart
+ *     b:  panels of 32 columns; a panel is steps of 32 along k, and a step has, for every part, two
+ *         tiles of 16 columns: two along k of every column, then the next two ... After the panels:
+ *         which of them are nonfinite
  *
- * Tiles take what is less than 2^-126 for nothing, and inf times a part that is 0 is no number:
- * rows of x and panels of b with a number that is not finite, or so large that such a nothing would
- * count, are nonfinite, and their sums are computed apart. Parts end at 2^-133: beside numbers from
+ * Tiles flush values below 2^-126 to 0, and inf times a part that is 0 is NaN. Rows of x and panels
+ * of b are called nonfinite if they have a number that is not finite, or so large that a flushed
+ * part would matter; their sums are computed separately. Parts end at 2^-133: beside numbers from
  * 2^110 on, those below 2^-110 are not exact. */
 #ifndef OI_RECIPE_BF16X3_H
 #define OI_RECIPE_BF16X3_H

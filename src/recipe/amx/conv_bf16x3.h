@@ -1,15 +1,15 @@
-/* conv_bf16x3.h: convolutions without strides in tiles of bf16, by parts as bf16x3.h has them.
+/* conv_bf16x3.h: convolutions with stride 1 in AMX tiles of bf16, by the bf16 split of bf16x3.h.
  *
- *     x:  pairs of channels, of each the three parts: an image of pairs with its padding, rows
- *         `pitch` apart. What is right of a row is also what is left of the next one
- *     w:  panels of 32 filters; a panel is steps of 32 channels, a step is for every place of the
- *         window and every part two tiles of 16 filters. Behind the panels: which of them are
- * nonfinite
+ *     x:  pairs of channels, the three parts of each: an image of pairs with its padding, rows
+ *         `pitch` apart. The right padding of a row is also the left padding of the next one
+ *     w:  panels of 32 filters; a panel is steps of 32 channels; a step has, for every place of the
+ *         window and every part, two tiles of 16 filters. After the panels: which of them are
+ *         nonfinite
  *
- * So places that lie side by side are rows of a tile wherever the window stands; places between the
- * rows of the result are computed, too, and left out. Sums are two tiles of filters by two of
- * places, since the more each number meets, the less is loaded. Where x or a panel has a number
- * that is nonfinite, sums are computed apart. */
+ * So contiguous places are rows of a tile at every position of the window. Places between the rows
+ * of the result are computed, too, and dropped. The register tile is two tiles of filters by two of
+ * places, because larger tiles load less. If x or a panel is nonfinite, sums are computed
+ * separately. */
 #ifndef OI_RECIPE_CONV_BF16X3_H
 #define OI_RECIPE_CONV_BF16X3_H
 

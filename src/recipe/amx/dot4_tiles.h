@@ -1,5 +1,5 @@
-/* dot4_tiles.h: 16 filters meet places by products of tiles: rows of one are filters, columns of
- * the other places, and both have up to 16 fours of channels. */
+/* dot4_tiles.h: 16 filters by places with AMX tiles: rows of one tile are filters, columns of the
+ * other are places, and both have up to 16 groups of four channels. */
 #ifndef OI_RECIPE_DOT4_TILES_H
 #define OI_RECIPE_DOT4_TILES_H
 

@@ -1,8 +1,8 @@
-/* tiles.h: what all bodies with tiles begin with.
+/* tiles.h: shared by all bodies that use AMX tiles.
  *
- * Where the hyperthread beside is awake, every tile that is in use is one less for those that wait:
- * a product that follows its loads takes 20 ns there with eight in use, 15 with six, 11 with four,
- * and 6 where the other sleeps. So bodies have as few as they can, even if they load more often. */
+ * While the sibling hyperthread is awake, latency grows with the number of tiles in use: a product
+ * that follows its loads takes 20 ns with eight tiles, 15 with six, 11 with four, and 6 if the
+ * sibling sleeps. So bodies use as few tiles as possible, even if they load more often. */
 #ifndef OI_RECIPE_TILES_H
 #define OI_RECIPE_TILES_H
 

@@ -1,4 +1,4 @@
-/* dot.h: sums of products of bytes, four to a lane, in 32 bits at once. */
+/* dot.h: dot products of 4 bytes per lane, with 32-bit sums. */
 #ifndef OI_RECIPE_DOT_H
 #define OI_RECIPE_DOT_H
 

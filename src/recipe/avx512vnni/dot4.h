@@ -1,13 +1,12 @@
-/* dot4.h: convolutions of bytes where the machine multiplies four at once.
+/* dot4.h: byte convolutions with dot products of 4 bytes.
  *
- * Lanes are places, so that sums are rows of the result at once; a lane has four channels of its
- * place. Bytes of x count without signs and those of w with signs, as the instruction has them:
- * 128 more and 128 less than they are where they are not so, and their zero points move along. What
- * that adds to a sum is taken off at the end, in whole numbers,
+ * Lanes are places, so that sums already are rows of the result; a lane has four channels of its
+ * place. The instruction takes x as unsigned and w as signed bytes. Other bytes, and their zero
+ * points, are moved by +128 or -128. The epilogue subtracts what that adds to a sum, in integers:
  *
  *     sum (x - zx) (w - zw) = sum x w - zx sum (w - zw) - zw sum x
  *
- * where the second is known with the filters, and the last is none when zw is 0. Padding is zx. */
+ * The second term is constant per filter; the last one vanishes if zw is 0. Padding is zx. */
 #ifndef OI_RECIPE_DOT4_H
 #define OI_RECIPE_DOT4_H
 

@@ -1,14 +1,14 @@
-/* dot4_depthwise.h: convolutions of bytes where every filter has a channel of its own, four places
- * of a row at once. Lanes are places; a lane has four numbers from its own on, so that rows of x
- * meet rows of filters and neither a stride nor the end of a row costs anything. Zero points:
+/* dot4_depthwise.h: depthwise byte convolution with dot products of 4 bytes: four places of a row
+ * at once. Lanes are places; a lane has four elements, its own and the next three. So rows of x are
+ * multiplied with rows of filters, and neither strides nor row ends cost anything. Zero points:
  * dot4.h. */
 #ifndef OI_RECIPE_DOT4_DEPTHWISE_H
 #define OI_RECIPE_DOT4_DEPTHWISE_H
 
 #include "recipe/avx512vnni/dot4.h"
 
-/* What it is about; literals once it is inlined. In the strip rows lie side by side that are a
- * stride apart: `phases` parts of `deep` rows, for each four of a window's row. */
+/* The problem; its members are literals after inlining. The strip interleaves rows by stride:
+ * `phases` parts of `deep` rows, for each group of four of a window's row. */
 typedef struct oi_fdeep_shape {
     int64_t height, width, kept, out_width, kh, kw, stride_y, stride_x, dilation, top, left;
     int64_t across, phases, deep, pitch; /* pitch: of a row of bytes */
@@ -16,8 +16,8 @@ typedef struct oi_fdeep_shape {
     uint32_t zero; /* of x */
 } oi_fdeep_shape;
 
-/* A row of x with its padding: n numbers of which the first is `from`; width 0: all is padding.
- * What is behind it may be written, too. */
+/* A row of x with its padding: n elements from column `from` on; width 0: all padding. Bytes after
+ * it may be overwritten. */
 static inline __attribute__((always_inline)) void oi_fdeep_row(const char *row, int64_t width,
                                                                int64_t from, int64_t n, int8_t *out,
                                                                oi_fdeep_shape s)
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) void oi_fdeep_strip(const char *x, 
             }
 }
 
-/* Where the fours of a window are. */
+/* The offsets of a window's 4-byte groups. */
 static inline __attribute__((always_inline)) void oi_fdeep_taps(int32_t *at, oi_fdeep_shape s)
 {
     for (int64_t y = 0; y < s.kh; y++)
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void oi_fdeep_taps(int32_t *at, oi_
                               s.out_width);
 }
 
-/* n sums and up to 63 more: fours that lie `at` there times those of w. */
+/* n sums and up to 63 more: 4-byte groups at offsets `at` times those of w. */
 static inline __attribute__((always_inline)) void oi_fdeep_sums(const int32_t *strip,
                                                                 const int32_t *w, const int32_t *at,
                                                                 int64_t n, int64_t taps,
@@ -82,9 +82,9 @@ static inline __attribute__((always_inline)) void oi_fdeep_sums(const int32_t *s
     }
 }
 
-/* As oi_bytes_deep. packed: of every filter kh rows
- * of fours; those of a filter of ones; totals as in dot4.h. bytes: the rows of x under `band`
- * rows; strip: their fours; sums: of a filter, and of x; taps: room for the fours of a window. */
+/* As oi_bytes_deep. packed: per filter, kh rows of 4-byte groups; then those of a filter of ones;
+ * totals as in dot4.h. bytes: the rows of x under `band` rows; strip: their 4-byte groups; sums: of
+ * a filter, and of x; taps: offsets of a window's groups. */
 static inline __attribute__((always_inline)) void oi_fdeep_windows(
     const char *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int8_t *bytes, int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c,
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void oi_fdeep_windows(
             }
 }
 
-/* Bytes without zero points, whose sums the kernel finishes. */
+/* Bytes without zero points; the kernel's epilogue takes the sums. */
 static inline __attribute__((always_inline)) void oi_dot4_conv_deep(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int8_t *bytes, int32_t *strip, int32_t *sums, int32_t *taps, int64_t batches, int64_t c,
@@ -129,7 +129,7 @@ static inline __attribute__((always_inline)) void oi_dot4_conv_deep(
                      in_turns, row, row_end, first, last, s);
 }
 
-/* With zero points; x_zero, bias and y_zero are there or not. */
+/* With zero points; x_zero, bias and y_zero are optional. */
 static inline __attribute__((always_inline)) void oi_dot4_qconv_deep(
     const void *x, const void *x_zero, const int32_t *packed, const void *factors, const void *bias,
     const void *y_zero, void *out, int8_t *bytes, int32_t *strip, int32_t *sums, int32_t *taps,

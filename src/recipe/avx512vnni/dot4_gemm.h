@@ -1,15 +1,16 @@
-/* dot4_gemm.h: products of matrices of bytes where the machine multiplies four at once. Lanes are
- * columns of w, 16 rows of x meet 32 of them: the places and filters of dot4.h, so that here w
- * counts without signs and x with them. Zero points as there; sums of x are those of its rows. */
+/* dot4_gemm.h: byte GEMM with dot products of 4 bytes. Lanes are columns of w; the tile is 16 rows
+ * of x by 32 columns. These take the roles of filters and places in dot4.h, so here w is the
+ * unsigned operand and x the signed one. Zero points as there; the sums of x are those of its rows.
+ */
 #ifndef OI_RECIPE_DOT4_GEMM_H
 #define OI_RECIPE_DOT4_GEMM_H
 
 #include "recipe/avx512vnni/dot4.h"
 
-/* Columns of w that meet rows of x together. */
+/* Columns of w per tile. */
 enum { OI_FDENSE_WIDE = 32 };
 
-/* The sum of a row of k bytes, those without signs 128 less than they are. */
+/* The sum of a row of k bytes; unsigned ones count 128 less. */
 static inline __attribute__((always_inline)) int32_t oi_fdense_sum(const void *x, int64_t k,
                                                                    int64_t is_unsigned)
 {
@@ -19,7 +20,7 @@ static inline __attribute__((always_inline)) int32_t oi_fdense_sum(const void *x
     return is_unsigned ? (int32_t)((uint32_t)sum - 128 * (uint32_t)k) : sum;
 }
 
-/* n sums of a row: less what zero points of the row and of columns add. */
+/* Corrects n sums of a row for the zero points of the row and the columns. */
 static inline __attribute__((always_inline)) void oi_fdense_less(int32_t *sums,
                                                                  const int32_t *totals,
                                                                  const int32_t *zeros,
@@ -31,7 +32,7 @@ static inline __attribute__((always_inline)) void oi_fdense_less(int32_t *sums,
             (int32_t)((uint32_t)sums[i] - zero * (uint32_t)totals[i] - (uint32_t)zeros[i] * of_x);
 }
 
-/* Whether no factor of a column makes more of a sum than a number of 32 bits. */
+/* Whether scaling keeps every sum within 32 bits. */
 static inline __attribute__((always_inline)) int64_t oi_fdense_is_small(const float *factors,
                                                                         int64_t n)
 {
@@ -41,8 +42,8 @@ static inline __attribute__((always_inline)) int64_t oi_fdense_is_small(const fl
     return is;
 }
 
-/* n sums of a row, from column f on, are finished. finish NULL: as bytes of qmatmul, ports[5] says
- * which. */
+/* Applies the epilogue to n sums of a row, from column f on. finish NULL: converts to bytes for
+ * qmatmul; ports[5] says which type. */
 static inline __attribute__((always_inline)) void oi_fdense_finish(const int32_t *sums,
                                                                    oi_bytes_finish *finish,
                                                                    void *const *ports, int64_t row,
@@ -63,10 +64,10 @@ static inline __attribute__((always_inline)) void oi_fdense_finish(const int32_t
         finish(ports, row, f + i, 0, 0, sums[i]);
 }
 
-/* x (rows, k) in parts of up to `chunk` rows. packed: for every 32 columns blocks * deep planes of
- * fours, then totals and zero points of all. strip: a chunk of x; sums: (16, 32); taps: room for
- * the planes; of_x: sums of a chunk's rows. x_zeros: of every row, `zero_step` apart, or NULL.
- * Columns first ... last - 1. */
+/* x (rows, k) in chunks of up to `chunk` rows. packed: per 32 columns, blocks * deep planes of
+ * 4-byte groups, then totals and zero points of all columns. strip: a chunk of x; sums: (16, 32);
+ * taps: offsets of the planes; of_x: sums of a chunk's rows. x_zeros: of every row, `zero_step`
+ * apart, or NULL. Columns first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_fdense(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int32_t *strip, int32_t *sums, int32_t *taps, int32_t *of_x, const void *x_zeros,
@@ -113,7 +114,7 @@ static inline __attribute__((always_inline)) void oi_fdense(
     oi_dot4_end();
 }
 
-/* Bytes without zero points, whose sums the kernel finishes. */
+/* Bytes without zero points; the kernel's epilogue takes the sums. */
 static inline __attribute__((always_inline)) void oi_dot4_matmul(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int32_t *strip, int32_t *sums, int32_t *taps, int32_t *of_x, int64_t rows, int64_t k, int64_t m,
@@ -123,7 +124,7 @@ static inline __attribute__((always_inline)) void oi_dot4_matmul(
               deep, chunk, first, last);
 }
 
-/* zero_step: from a row's zero point to the next one's. */
+/* zero_step: distance from a row's zero point to the next one's. */
 static inline __attribute__((always_inline)) void oi_dot4_qmatmul(
     const void *x, const void *x_zero, const int32_t *packed, const void *factors,
     const void *y_zero, void *out, int32_t *strip, int32_t *sums, int32_t *taps, int32_t *of_x,

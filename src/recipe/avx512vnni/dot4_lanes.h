@@ -1,10 +1,10 @@
-/* dot4_lanes.h: places of four channels or columns become lanes, and sums bytes. */
+/* dot4_lanes.h: moves groups of four channels or columns into lanes, and converts sums to bytes. */
 #ifndef OI_RECIPE_DOT4_LANES_H
 #define OI_RECIPE_DOT4_LANES_H
 
 #include "recipe/avx512vnni/dot.h"
 
-/* A bit for each of 64 places that are there: from ... to - 1. */
+/* A mask of 64 places: bits from ... to - 1 are set. */
 static inline __attribute__((always_inline)) __mmask64 oi_vi_there(int64_t from, int64_t to)
 {
     const __mmask64 all = ~(__mmask64)0;
@@ -20,8 +20,8 @@ static inline __attribute__((always_inline)) __m128i oi_vi_some(const void *p, _
                           : _mm512_castsi512_si128(_mm512_maskz_loadu_epi8(mask, p));
 }
 
-/* 16 places of four channels, of which those from ... to - 1 are there and the others are `fill`: a
- * lane has the four of a place. Bytes with signs are 128 more than they were. */
+/* 16 places of four channels; places outside from ... to - 1 are `fill`. A lane has the four
+ * channels of a place. Signed bytes become unsigned by adding 128. */
 static inline __attribute__((always_inline)) oi_vi oi_vi_dot4(const char *a, int64_t second,
                                                               int64_t third, int64_t last,
                                                               int64_t from, int64_t to,
@@ -40,8 +40,8 @@ static inline __attribute__((always_inline)) oi_vi oi_vi_dot4(const char *a, int
     return _mm512_mask_blend_epi32((__mmask16)mask, oi_vi_set(fill), v);
 }
 
-/* 64 bytes, of which those from ... to - 1 are there and the others are `fill`, those with signs
- * 128 more than they were. */
+/* 64 bytes; those outside from ... to - 1 are `fill`. Signed bytes become unsigned by adding 128.
+ */
 static inline __attribute__((always_inline)) oi_vi oi_vi_padded(const char *p, int64_t from,
                                                                 int64_t to, int32_t fill,
                                                                 int64_t is_unsigned)
@@ -52,7 +52,8 @@ static inline __attribute__((always_inline)) oi_vi oi_vi_padded(const char *p, i
     return _mm512_xor_si512(v, _mm512_set1_epi8((char)flip));
 }
 
-/* 16 places, one to four bytes apart, of the 64 at p: a lane has four bytes from its place on. */
+/* 16 places, one to four bytes apart, of the 64 at p: a lane has the four bytes from its place on.
+ */
 static inline __attribute__((always_inline)) oi_vi oi_vi_along(const void *p, int64_t stride)
 {
     const int s = (int)stride;
@@ -69,14 +70,14 @@ static inline __attribute__((always_inline)) oi_vi oi_vi_along(const void *p, in
                                _mm512_broadcast_i32x4(bytes));
 }
 
-/* 16 sums, each with `add`, times a factor within +-1, to the nearest whole number. */
+/* 16 sums plus `add`, scaled by a factor within +-1 and rounded to the nearest integer. */
 static inline __attribute__((always_inline)) oi_vi oi_vi_scaled(const int32_t *sums, oi_vi add,
                                                                 oi_vf factor)
 {
     return _mm512_cvtps_epi32(oi_vf_mul(oi_vf_of_vi(oi_vi_add(oi_vi_load(sums), add)), factor));
 }
 
-/* n such numbers become bytes, `zero` more. The room behind the sums may be read. */
+/* Converts n such numbers plus `zero` to bytes. May read beyond the sums. */
 static inline __attribute__((always_inline)) void oi_vi_bytes(const int32_t *sums, int64_t n,
                                                               int32_t add, float factor,
                                                               int32_t zero, int64_t is_unsigned,
@@ -100,7 +101,7 @@ static inline __attribute__((always_inline)) void oi_vi_bytes(const int32_t *sum
     }
 }
 
-/* n sums of a row of columns, up to 16, each times a factor of its own within +-1, become bytes. */
+/* n sums of a row of columns, up to 16, each scaled by its own factor within +-1, become bytes. */
 static inline __attribute__((always_inline)) void oi_vi_byte_row(const int32_t *sums, int64_t n,
                                                                  const float *factors, int32_t zero,
                                                                  int64_t is_unsigned, void *out)

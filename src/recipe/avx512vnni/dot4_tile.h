@@ -1,4 +1,5 @@
-/* dot4_tile.h: 16 filters meet places in lanes, four channels of a place at a time. */
+/* dot4_tile.h: register tiles of 16 filters by vectors of places, four channels of a place at a
+ * time. */
 #ifndef OI_RECIPE_DOT4_TILE_H
 #define OI_RECIPE_DOT4_TILE_H
 
@@ -7,7 +8,7 @@
 #include <string.h>
 #include "recipe/avx512vnni/dot4_shape.h"
 
-/* Filters and vectors of places whose sums stay in registers. */
+/* Filters and vectors of places in a register tile. */
 enum { OI_FOURS_HIGH = 8, OI_FOURS_WIDE = 3 };
 
 static inline void oi_dot4_begin(int64_t deep)
@@ -17,12 +18,12 @@ static inline void oi_dot4_begin(int64_t deep)
 
 static inline void oi_dot4_end(void) {}
 
-/* Sums of a filter. Names, not an array: compilers keep those in registers. */
+/* Sums of a filter. Separate names, because compilers do not keep arrays in registers. */
 typedef struct oi_dot4_three {
     oi_vi a, b, c;
 } oi_dot4_three;
 
-/* A filter meets n vectors of places, one to three. */
+/* One filter times n vectors of places, one to three. */
 static inline __attribute__((always_inline)) void oi_dot4_meet(const int32_t *w, oi_dot4_three x,
                                                                int64_t n, oi_dot4_three *s)
 {
@@ -44,9 +45,9 @@ static inline __attribute__((always_inline)) void oi_dot4_put(int32_t *out, int6
         oi_vi_store(out + 2 * OI_VF, s.c);
 }
 
-/* Eight filters, n vectors of places at p: `steps` fours that lie `at` there, each with one of
- * every filter. One loop, whose length compilers must not know, and a function for each n: else
- * they spill sums. sums: (8, line) */
+/* Eight filters by n vectors of places at p: `steps` 4-byte groups at offsets `at`, each times one
+ * group of every filter. It is one loop whose trip count the compiler must not know, and a separate
+ * function for each n; otherwise compilers spill sums. sums: (8, line) */
 static inline __attribute__((always_inline)) void oi_dot4_tile(
     const int32_t *const p[OI_FOURS_WIDE], const int32_t *restrict w, const int32_t *restrict at,
     int64_t n, int64_t steps, int32_t *restrict sums, int64_t line)
@@ -99,8 +100,7 @@ static __attribute__((noinline)) void oi_dot4_tile_1(const int32_t *const p[OI_F
     oi_dot4_tile(p, w, at, 1, steps, sums, line);
 }
 
-/* Up to 16 filters and `vectors` vectors of places, `per` of them side by side; sums: (16, line).
- */
+/* Up to 16 filters and `vectors` vectors of places, `per` of them contiguous; sums: (16, line). */
 static inline __attribute__((always_inline)) void oi_dot4_block(const int32_t *strip,
                                                                 const int32_t *w, const int32_t *at,
                                                                 int64_t filters, int64_t vectors,
@@ -125,8 +125,7 @@ static inline __attribute__((always_inline)) void oi_dot4_block(const int32_t *s
         }
 }
 
-/* n rows of k bytes, up to 16, in the place of filters, with signs: a four of each, side by side.
- */
+/* n rows of k signed bytes, up to 16, in the role of filters: interleaves their 4-byte groups. */
 static inline __attribute__((always_inline)) void oi_dot4_rows(const char *x, int64_t n, int64_t k,
                                                                int64_t is_unsigned, int32_t *out,
                                                                oi_dot4_shape s)

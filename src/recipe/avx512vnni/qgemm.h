@@ -1,4 +1,4 @@
-/* qgemm.h: qlinear for many rows of x, where bytes are multiplied four to a lane. */
+/* qgemm.h: qlinear for many rows of x with dot products of 4 bytes. */
 #ifndef OI_RECIPE_QGEMM_H
 #define OI_RECIPE_QGEMM_H
 
@@ -11,7 +11,7 @@ static inline void oi_qgemm_begin(int64_t group)
 
 static inline void oi_qgemm_end(void) {}
 
-/* A tile of w times rows of x; returns for how many the results are in `out`. */
+/* A tile of w times rows of x; returns the number of rows whose results are in `out`. */
 static inline __attribute__((always_inline)) int64_t oi_qgemm(
     const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
     const float *restrict sums, float *restrict out, const float *restrict bias, int64_t at,

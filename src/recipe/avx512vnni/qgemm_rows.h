@@ -1,5 +1,5 @@
-/* qgemm_rows.h: qlinear for many rows of x and w in nibbles: eight rows at a time, for which a
- * block of w is unpacked once. */
+/* qgemm_rows.h: qlinear for many rows of x and 4-bit w: a block of w is unpacked once for eight
+ * rows. */
 #ifndef OI_RECIPE_QGEMM_ROWS_H
 #define OI_RECIPE_QGEMM_ROWS_H
 
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) oi_vf oi_q_scaled_half(
     return oi_vf_add(acc, oi_vf_mul(v, oi_vf_set(d)));
 }
 
-/* A tile of w times eight rows of x; acc[r] is row r's. `later` comes nearer by the way. */
+/* A tile of w times eight rows of x; acc[r] is row r's. Prefetches `later`. */
 static inline __attribute__((always_inline)) void oi_q_tile8(
     const uint8_t *restrict w, const uint8_t *later, const int8_t *restrict q,
     const float *restrict d, const float *restrict sums, int64_t k, int64_t group,
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void oi_q_tile8(
     }
 }
 
-/* A tile of w times rows of x; returns for how many the results are in `out`. */
+/* A tile of w times rows of x; returns the number of rows whose results are in `out`. */
 static inline __attribute__((always_inline)) int64_t oi_qgemm_rows(
     const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
     const float *restrict sums, float *restrict out, const float *restrict bias, int64_t at,

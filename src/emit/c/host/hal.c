@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE ((size_t)2 << 20) /* a large one; where they are larger, nothing is gained */
+#define PAGE ((size_t)2 << 20) /* a large page; larger ones would not gain more */
 
-/* The file, opened, and its size; -1: it is not there or empty. */
+/* Opens the file and returns its size; -1: missing or empty. */
 static int open_whole(const char *path, size_t *size)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_NONBLOCK); /* a pipe is refused, not waited for */
+    int fd = open(path, O_RDONLY | O_NONBLOCK); /* a pipe is refused instead of blocking */
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
         *size = (size_t)st.st_size;
         return fd;
@@ -41,7 +41,7 @@ void hal_enlarge(void *at, size_t size)
 {
 #if defined(MADV_HUGEPAGE)
     const size_t before = (PAGE - (uintptr_t)at % PAGE) % PAGE;
-    if (size >= before + PAGE) /* refused: then in small ones */
+    if (size >= before + PAGE) /* if refused, small pages remain */
         madvise((char *)at + before, (size - before) / PAGE * PAGE, MADV_HUGEPAGE);
 #else
     (void)at, (void)size;
@@ -73,7 +73,7 @@ const void *hal_load(const char *path, size_t *size)
         return NULL;
     const void *at = read_whole(fd, *size);
     close(fd);
-    return at ? at : hal_map(path, size); /* too little memory for a copy */
+    return at ? at : hal_map(path, size); /* not enough memory for a copy */
 }
 #else
 const void *hal_load(const char *path, size_t *size)

@@ -1,5 +1,5 @@
-/* needs.c: whether this processor, and the system for it, have the instructions that the program is
- * made of. Compiled without them: it runs before they are known to be there. */
+/* needs.c: checks that the processor and the operating system support the instruction sets of the
+ * program. It is compiled without them, because it runs before the check. */
 #define _GNU_SOURCE
 #include "hal.h"
 
@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TILES 0x60000u /* bits of the extended control register: what is saved on a task switch */
+#define TILES 0x60000u /* bits of XCR0: state that is saved on a task switch */
 #define WIDE  0xe6u    /* 512 bits and masks */
 #define HALF  0x6u     /* 256 bits */
 
-/* What cpuid says about `leaf` in register eax, ebx, ecx or edx. */
+/* Which bits of which cpuid register report a feature: `reg` is eax, ebx, ecx or edx of `leaf`. */
 static const struct {
     const char *name;
     unsigned leaf, sub, reg, bits, saved;
@@ -43,7 +43,7 @@ static unsigned saved_state(void)
     return r[0];
 }
 
-/* Linux saves tiles only for programs that ask for it. */
+/* Linux saves AMX tiles only for programs that ask for it. */
 static int may_use_tiles(void)
 {
 #if defined(__linux__) && defined(SYS_arch_prctl)

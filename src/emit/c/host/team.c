@@ -1,4 +1,4 @@
-/* team.c: POSIX threads. Whoever waits looks for a while, then sleeps. */
+/* team.c: POSIX threads. A waiting thread spins for a while, then sleeps. */
 #define _GNU_SOURCE /* sched_getaffinity, sched_getcpu */
 #include "team.h"
 
@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#define LOOKS  2000       /* some tens of microseconds: longer than workers of one phase differ */
-#define STACK  (8u << 20) /* of a thread: kernels keep matrices there that they rearrange */
-#define ROUNDS 4          /* of pieces, before the last */
-#define AHEAD  256        /* lines of 64 bytes to ask for while waiting: some of the second cache */
-#define BLOCK  1024       /* lines to read together */
-#define WHOLE  4          /* calls that read all: after one, a third of it is shared, then most */
+#define LOOKS  2000 /* spins: some tens of microseconds, more than workers of one phase differ */
+#define STACK  (8u << 20) /* of a thread: kernels repack matrices there */
+#define ROUNDS 4          /* rounds of chunks before the last one */
+#define AHEAD  256        /* lines of 64 bytes to prefetch while waiting: a part of the L2 cache */
+#define BLOCK  1024       /* lines to read between two barriers */
+#define WHOLE  4          /* calls that read it all: after one, a third is shared, then most */
 
 static void pause_a_little(void)
 {
@@ -24,7 +24,7 @@ static void pause_a_little(void)
 
 #if defined(__linux__)
 
-/* Where the worker runs now, for the others; written only when it is news. */
+/* Publishes the processor that the worker runs on; written only if it changed. */
 static void note_place(team *t, int worker)
 {
     const int cpu = sched_getcpu();
@@ -32,9 +32,9 @@ static void note_place(team *t, int worker)
         atomic_store_explicit(&t->seats[worker].cpu, cpu, memory_order_relaxed);
 }
 
-/* Systems like to wake a thread on the processor of whoever wakes it, and then leave it there:
- * two workers would take turns, each waiting for the other until it sleeps. Such a one goes to a
- * processor that no worker runs on, if there is one; it is not bound to it. */
+/* Systems tend to wake a thread on the processor of the thread that wakes it, and leave it there.
+ * Then two workers share a processor, and each waits until the other sleeps. Such a worker moves to
+ * a processor without a worker, if there is one; it is not bound to it. */
 static void step_aside(team *t, int worker)
 {
     cpu_set_t own, others;
@@ -81,7 +81,7 @@ static void sleep_until(team *t, int worker, int other, unsigned met)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* The caller's own thread, worker 0, stays where it is. */
+/* Worker 0 is the caller's own thread, which is never moved. */
 static void wait_for(team *t, int worker, int other, unsigned met, const void *next)
 {
     for (int i = 0; i < LOOKS; i++) {
@@ -97,7 +97,8 @@ static void wait_for(team *t, int worker, int other, unsigned met, const void *n
         step_aside(t, worker);
 }
 
-/* This worker has come to so many meetings. Part 0 waits for others, and they for worker 0. */
+/* Announces that the worker has reached so many barriers. Worker 0 waits for the others, and they
+ * for worker 0. */
 static void tell(team *t, int worker, unsigned met)
 {
     atomic_store(&t->seats[worker].met, met);
@@ -108,8 +109,8 @@ static void tell(team *t, int worker, unsigned met)
     }
 }
 
-/* Part 0 does, before it tells. What is written has to come back from the others' caches; so only
- * news are. */
+/* Worker 0 does this before it announces. A write must fetch the line back from the others' caches,
+ * so unchanged values are not written. */
 static void get_ready(team *t, unsigned met, int failed)
 {
     atomic_uint *taken = &t->taken[met & 1].n;
@@ -146,7 +147,7 @@ void team_barrier_release(team *t, int failed)
     tell(t, 0, met);
 }
 
-/* Two wait for each other; more of them for the first, which waits for all. */
+/* Two workers wait for each other directly. More wait for worker 0, which waits for all. */
 int team_barrier(team *t, int worker, int failed, const void *next)
 {
     if (t->workers == 2 && worker == 0) {
@@ -159,8 +160,8 @@ int team_barrier(team *t, int worker, int failed, const void *next)
     return failed;
 }
 
-/* One thread takes all at once. In round r = 0, 1 ... there are as many pieces as threads, which
- * together are half of what is left; those of the last round are all of it. */
+/* A single thread takes everything at once. Round r = 0, 1 ... has as many chunks as threads, which
+ * together are half of the rest; those of the last round are all of it. */
 int team_next_chunk(team *t, int worker, team_chunk *p)
 {
     const unsigned met = atomic_load_explicit(&t->seats[worker].met, memory_order_relaxed);
@@ -178,7 +179,7 @@ int team_next_chunk(team *t, int worker, team_chunk *p)
     return 1;
 }
 
-/* A block at a time, so that the second still finds in the other's cache what it reads. */
+/* One block at a time, so that the second reader still finds it in the other's cache. */
 void team_warm_up(team *t, int worker, const void *p, size_t size, size_t of)
 {
     const size_t call = t->seats[worker].reads++, slices = call < WHOLE ? 1 : of;
@@ -189,7 +190,7 @@ void team_warm_up(team *t, int worker, const void *p, size_t size, size_t of)
     const size_t all = slices * pairs, own = call % slices * pairs + pair;
     const size_t end = lines * (own + 1) / all;
     size_t at = lines * own / all;
-    for (size_t n = 0; n <= lines / all; n += BLOCK) { /* for all pairs as often */
+    for (size_t n = 0; n <= lines / all; n += BLOCK) { /* the same number for all pairs */
         team_barrier(t, worker, 0, NULL);
         for (const size_t stop = at + BLOCK < end ? at + BLOCK : end; at < stop; at++)
             (void)*((const volatile char *)p + 64 * at);
@@ -213,7 +214,7 @@ int team_processors(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 #if defined(__linux__)
-    cpu_set_t own; /* those that this process may use */
+    cpu_set_t own; /* the processors that this process may use */
     if (sched_getaffinity(0, sizeof own, &own) == 0)
         n = CPU_COUNT(&own);
 #endif

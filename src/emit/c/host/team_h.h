@@ -20,73 +20,75 @@ extern "C" {
 
 typedef struct team team;
 
-/* One of the threads' share of a step. */
+/* One thread's part of a step. */
 typedef int team_fn(void *ctx, int worker, int workers);
 
-/* What a worker writes lies apart from what the others write. */
+/* Each worker writes only its own cache line. */
 typedef struct team_seat {
-    TEAM_ALIGN(64) atomic_uint met; /* meetings that it came to */
-    atomic_int cpu;                 /* where it came to the last one; -1: nobody knows */
+    TEAM_ALIGN(64) atomic_uint met; /* barriers that it reached */
+    atomic_int cpu;                 /* its processor at the last barrier; -1: unknown */
     size_t reads;                   /* calls of team_warm_up */
     struct team *team;
     pthread_t thread;
     int worker;
 } team_seat;
 
-/* What a thread does of something that all share: worker n as if there were so many workers. */
+/* A chunk of partitioned work: the partition of worker n of `of`. */
 typedef struct team_chunk {
     int n, of;
 } team_chunk;
 
 struct team {
     atomic_int workers;
-    team_fn *run; /* NULL: the threads end */
+    team_fn *run; /* NULL: the threads exit */
     void *ctx;
-    int failed[2]; /* by meetings: what the first thread came with */
+    int failed[2]; /* by barrier parity: the error of worker 0 */
     struct {
         TEAM_ALIGN(64) atomic_uint n;
-    } taken[2]; /* by meetings: pieces, beside those that threads begin with */
+    } taken[2]; /* by barrier parity: chunks taken, besides each thread's first */
     pthread_mutex_t lock;
     struct {
         atomic_uint n;
         pthread_cond_t woken;
-    } asleep[2]; /* the first thread; others */
+    } asleep[2]; /* of worker 0; of the others */
     team_seat seats[TEAM_MOST];
 };
 
-/* Starts threads beside the caller's until there are `workers`, or as many as there are processors:
- * more would only wait for each other (workers < 0: -workers of them all the same), TEAM_MOST, or
- * the system gives no more; the result is how many they are in all. The team must stay where it is.
- */
+/* Starts threads until there are `workers` including the caller's. There are at most as many as
+ * processors, because more would only wait for each other; workers < 0 starts -workers of them
+ * regardless. The limits are TEAM_MOST and what the system allows. Returns their number. The team
+ * must not move in memory. */
 int team_start(team *t, int workers);
 void team_stop(team *t);
 
-/* How many threads run at once: processors that this process may use. */
+/* The number of processors that this process may use. */
 int team_processors(void);
 
-/* Every thread runs fn; the result is that of worker 0. */
+/* Every thread runs fn; returns the result of worker 0. */
 int team_run(team *t, team_fn *fn, void *ctx);
 
-/* Called by all workers: none goes on before all have come. The result is what worker 0 gave.
- * Whoever waits asks meanwhile for what lies at `next`, unless it is NULL: it will be read soon. */
+/* A barrier: no worker returns before all have called it. Returns the `failed` of worker 0. A
+ * waiting worker prefetches from `next` unless it is NULL, because it will read there soon. */
 int team_barrier(team *t, int worker, int failed, const void *next);
 
-/* The same in two steps: it is true for worker 0, once all have come. That worker alone goes on,
- * and must let the others go; they all get, in *failed, what it then gives. */
+/* The same barrier in two steps. team_barrier_enter returns 1 for worker 0, once all have arrived.
+ * Worker 0 then runs alone and must call team_barrier_release; all others get its `failed` in
+ * *failed. */
 int team_barrier_enter(team *t, int worker, int *failed, const void *next);
 void team_barrier_release(team *t, int failed);
 
-/* Called by all workers: they read what lies at p, two of them the same, all of it in the first
- * four calls and from then on one of `of` slices at each. What two processors have read, the third
- * cache keeps as shared, and some (Intel's servers) then give it to one of them up to half as fast
- * again: it need not come back from the second cache. It is forgotten with time, hence the slices.
- */
+/* Shared-cache warm-up, called by all workers. Pairs of workers read the same lines at p:
+ * everything in the first four calls, later one of `of` slices per call. A line that two processors
+ * have read stays in the third-level cache as shared. Some processors (Intel's servers) then
+ * deliver it up to half as fast again, because it need not come back from another second-level
+ * cache. The effect fades with time, hence the slices. */
 void team_warm_up(team *t, int worker, const void *p, size_t size, size_t of);
 
-/* Between two meetings, once: *p, {0} at first, becomes the next piece of what the workers share,
- * until it is 0: there are none left. Each begins with half of its worker; of the rest whoever
- * comes takes pieces, half as large in every round, so that quick threads do more and all end about
- * together. Which pieces there are depends on the number of threads alone. */
+/* Dynamic chunks, between two barriers: *p, {0} at first, becomes the next chunk of the workers'
+ * work; returns 0 if there is none left. Each worker begins with half of its own partition. The
+ * rest is taken in order of arrival, in chunks that halve every round, so that fast threads do more
+ * and all finish at about the same time. The set of chunks depends only on the number of threads.
+ */
 int team_next_chunk(team *t, int worker, team_chunk *p);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* freestanding.c: the functions of a C library that compiled code calls by itself or that
- * freestanding.h promises. The mathematical ones have one right answer each, so their bits are
- * those of every other implementation. */
+/* freestanding.c: functions of a C library that compilers call on their own or that freestanding.h
+ * declares. The mathematical ones are correctly rounded, so their bits equal those of every other
+ * such implementation. */
 #include <stddef.h>
 #include <stdint.h>
 
-/* A project's own functions of these names go first. Loops in here must not become calls of the
- * functions that they are. */
+/* A project's own functions of these names take precedence. Loops in here must not be compiled into
+ * calls of these functions themselves. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #define OWN __attribute__((weak, no_builtin("memcpy", "memmove", "memset")))
@@ -169,7 +169,7 @@ OWN double ceil(double x)
     return t < x ? t + 1.0 : t;
 }
 
-/* Adding 2^23 leaves no room for a fraction: the addition rounds, ties to even. */
+/* Adding 2^23 leaves no bits for a fraction, so the addition rounds, ties to even. */
 OWN float rintf(float x)
 {
     float a = fabsf(x);
@@ -190,7 +190,7 @@ OWN double rint(double x)
 
 /* -- remainders -- */
 
-/* The mantissa as a whole number, and its exponent. */
+/* The mantissa as an integer, and its exponent. */
 static uint64_t split(uint64_t u, int *e)
 {
     *e = (int)(u >> 52 & 2047);
@@ -226,7 +226,7 @@ OWN double fmod(double x, double y)
         ma <<= 1;
         ea--;
     }
-    for (; ea < 1; ea++) /* what split had moved up: those bits are zeros */
+    for (; ea < 1; ea++) /* undo the shift by split: those bits are zero */
         ma >>= 1;
     r.u = (ma & 0xfffffffffffffull) | (ma >> 52 ? (uint64_t)ea << 52 : 0) | (a.u & 1ull << 63);
     return r.f;
@@ -239,7 +239,8 @@ OWN float fmodf(float x, float y)
 
 /* -- roots -- */
 
-/* Digit by digit: the root of m * 2^52 or m * 2^53, one bit more than needed to round. */
+/* Digit by digit: the square root of m * 2^52 or m * 2^53, with one bit more than rounding needs.
+ */
 static double root_of(double x)
 {
     twice s = {x};
@@ -255,7 +256,7 @@ static double root_of(double x)
         e--;
     }
     uint64_t root = 0, rest = 0;
-    for (int i = 0; i < 54; i++) { /* two bits of m a time, from the top; m has 54 */
+    for (int i = 0; i < 54; i++) { /* two bits of m per iteration, from the top; m has 54 */
         rest = rest << 2 | (m >> 52 & 3);
         m = (m << 2) & ((1ull << 54) - 1);
         uint64_t trial = root << 2 | 1;
@@ -275,8 +276,8 @@ OWN double sqrt(double x)
     return root_of(x);
 }
 
-/* A double has more than twice the bits of a float: rounding twice changes nothing. Not by way of
- * sqrt: a compiler knows that this is sqrtf again. */
+/* A double has more than twice the bits of a float, so rounding twice changes nothing. It does not
+ * call sqrt, because compilers would turn that into sqrtf again. */
 OWN float sqrtf(float x)
 {
     return (float)root_of((double)x);
@@ -284,8 +285,8 @@ OWN float sqrtf(float x)
 
 /* -- product and sum, rounded once -- */
 
-/* The product is exact in a double. The sum is rounded to odd: what was cut off stays visible in
- * the last bit, so that the rounding to float decides no tie twice. */
+/* The product is exact in a double. The sum is rounded to odd: cut-off bits stay visible in the
+ * last bit, so the rounding to float does not decide a tie twice. */
 OWN float fmaf(float x, float y, float z)
 {
     double p = (double)x * (double)y, q = (double)z;

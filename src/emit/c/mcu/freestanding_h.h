@@ -1,12 +1,12 @@
-/* freestanding.h: what the program needs of a C library, where there is none. */
+/* freestanding.h: what the program needs of a C library if there is none. */
 #ifndef FREESTANDING_H
 #define FREESTANDING_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The compiler's own spellings: it uses the processor's instructions where there are any, and calls
- * freestanding.c where there are none. */
+/* Compiler builtins: they use the processor's instructions if there are any, and call
+ * freestanding.c if not. */
 #define memcpy  __builtin_memcpy
 #define memset  __builtin_memset
 #define memcmp  __builtin_memcmp

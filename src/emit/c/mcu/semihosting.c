@@ -1,6 +1,6 @@
-/* semihosting.c: the functions of hal.h, done by a debugger or an emulator (qemu -semihosting). It
- * is worker of the demo alone: on a real board the program is called directly, or the board has
- * these functions itself. */
+/* semihosting.c: the functions of hal.h by semihosting, through a debugger or an emulator (qemu
+ * -semihosting). It is part of the demo alone; on a real board the program is called directly, or
+ * the board provides these functions. */
 #include "hal.h"
 
 #include <stdint.h>
@@ -18,7 +18,8 @@ static int32_t ask(uint32_t what, const void *arguments)
 #else
     register uint32_t a0 __asm__("a0") = what;
     register const void *a1 __asm__("a1") = arguments;
-    /* the two instructions around ebreak mark the call; all three in one page, uncompressed */
+    /* the two instructions around ebreak mark the call; all three must be in one page and
+     * uncompressed */
     __asm__ volatile(".option push\n"
                      ".option norvc\n"
                      ".balign 16\n"
@@ -39,8 +40,8 @@ static int32_t open_file(const char *path, uint32_t path_size, uint32_t mode)
     return ask(OPEN, arguments);
 }
 
-/* Reads or writes all, in as many pieces as the other side makes of it: 1, 0 when it ends before
- * the first byte, -1 when it ends later or fails. */
+/* Transfers everything, in as many calls as needed: 1, 0 if it ends before the first byte, -1 if it
+ * ends later or fails. */
 static int move(uint32_t what, int32_t file, const void *data, size_t size)
 {
     uintptr_t at = (uintptr_t)data;
@@ -84,8 +85,8 @@ int hal_flush(void)
 #define CLOCK_HZ 25000000u /* qemu's boards */
 #endif
 
-/* Between two calls the timer must not go round: 2^24 ticks on Arm. An emulator that is told to
- * count a nanosecond per instruction (qemu -icount shift=0) makes this a count of instructions. */
+/* The timer must not wrap around between two calls: 2^24 ticks on Arm. With an emulator that counts
+ * a nanosecond per instruction (qemu -icount shift=0), this counts instructions. */
 uint64_t hal_clock(void)
 {
 #if defined(__arm__)
@@ -148,7 +149,7 @@ void hal_stop(int code, const char *why)
         ask(WRITE0, why);
         ask(WRITE0, "\n");
     }
-    const uint32_t arguments[2] = {0x20026, (uint32_t)code}; /* the application ended */
+    const uint32_t arguments[2] = {0x20026, (uint32_t)code}; /* application exit */
     for (;;)
         ask(EXIT, arguments);
 }

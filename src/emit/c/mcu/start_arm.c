@@ -10,7 +10,7 @@ int main(void);
 void reset(void);
 void fault(void);
 
-/* The first stack, then what the processor calls: reset, faults, system calls. */
+/* The vector table: initial stack pointer, then handlers of reset, faults and system calls. */
 __attribute__((section(".vectors"), used)) const struct {
     void *stack;
     void (*at[15])(void);
@@ -32,8 +32,8 @@ __attribute__((used)) static void begin(void)
     hal_stop(0, 0);
 }
 
-/* Fills the stack with a pattern, so that semihosting.c can say how much of it was used, and
- * switches the floating-point unit on where there is one. */
+/* Fills the stack with a pattern, so that semihosting.c can report how much of it was used, and
+ * enables the floating-point unit if there is one. */
 __attribute__((naked)) void reset(void)
 {
     __asm__ volatile("ldr r0, =stack_limit\n"

@@ -24,7 +24,7 @@ __attribute__((used)) static void begin(void)
     hal_stop(0, 0);
 }
 
-/* Fills the stack with a pattern, so that semihosting.c can say how much of it was used. */
+/* Fills the stack with a pattern, so that semihosting.c can report how much of it was used. */
 __attribute__((naked, section(".reset"), used)) void reset(void)
 {
     __asm__ volatile(".option push\n"
@@ -43,7 +43,7 @@ __attribute__((naked, section(".reset"), used)) void reset(void)
                      "j .\n");
 }
 
-/* Where qemu's machine virt begins: the program itself lies in flash. */
+/* The address where qemu's machine virt starts: the program itself is in flash. */
 __attribute__((naked, section(".entry"), used)) void entry(void);
 void entry(void)
 {

@@ -699,4 +699,4 @@ def test_a_map_rounds_what_products_want(openinfer, tmp_path):
         pytest.skip("results need an x86 and libsimde-dev")
     run = openinfer("verify", tmp_path / "rounded.oi", "--target", "cpu_amx", "--steps", 2, "--set", "x=random:3:-2:2",
                     "--cflags", "-O1", "--cc", REPO / "tests/emulate/cc")  # fmt: skip
-    assert re.search(r"output +y +f32 +2 +0 ", run.stdout) and re.search(r"output +z +f32 +2 +0 ", run.stdout), run.stdout
+    assert re.search(r"output +y +f32 +2 +0\s", run.stdout) and re.search(r"output +z +f32 +2 +0\s", run.stdout), run.stdout

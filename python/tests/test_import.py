@@ -88,6 +88,17 @@ def test_a_symbol_without_a_size_is_named(tmp_path, capsys):
     assert "the sizes N are symbols" in capsys.readouterr().err
 
 
+def test_sizes_without_names_are_apart(tmp_path, capsys):
+    """Some exporters call every open size "?": each is a size of its own."""
+    node = helper.make_node("BatchNormalization", ["x", "s", "s", "s", "s"], ["y"], momentum=0.5)
+    weights = {"s": np.ones(3, np.float32)}
+    path = save(tmp_path / "m.onnx", [node], [info("x", ["?", 3, "?"])], [info("y", None)], weights)
+    assert main([path, "--check"]) == 1
+    assert "the sizes x.0, x.2 are symbols" in capsys.readouterr().err
+    assert main([path, "-o", str(tmp_path / "out"), "--size", "x.0=1", "--size", "x.2=5"]) == 0
+    assert "x: f32[1, 3, 5]" in (tmp_path / "out/m.oi").read_text()
+
+
 def test_everything_missing_is_listed_at_once(tmp_path, capsys):
     path = save(tmp_path / "m.onnx", [
         helper.make_node("Det", ["x"], ["a"], name="first"),

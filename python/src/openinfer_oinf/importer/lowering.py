@@ -22,7 +22,7 @@ Rule = Callable[["Node"], None]
 # attributes that say how to compute, never what, and those that the result's type shows
 WITHOUT_EFFECT = {
     "stash_type", "consumed_inputs", "saturate", "precision", "output_dtype", "to", "kernel_shape", "hidden_size", "allowzero",
-    "num_outputs", "seed", "ratio",
+    "num_outputs", "seed", "ratio", "momentum",
 }  # fmt: skip
 OLDEST = 7  # the first opset with today's broadcasting
 MAX_DEPTH = 16  # functions inside functions and branches inside branches

@@ -140,9 +140,10 @@ def input_of(info: Any, sizes: Dict[str, int], bound: Dict[str, Any], unknown: L
 
 
 def length(dim: Any, axis: int, name: str, sizes: Dict[str, int], unknown: List[str]) -> Optional[int]:
-    if dim.HasField("dim_value"):
-        return max(0, int(dim.dim_value))
-    symbol = dim.dim_param or f"{name}.{axis}"
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    known = dim.HasField("dim_param") and dim.dim_param.strip("? ")  # "?" is no name: two of them may differ
+    symbol = dim.dim_param if known else f"{name}.{axis}"
     if symbol not in sizes:
         unknown.append(symbol)
     return sizes.get(symbol)

@@ -65,7 +65,7 @@ def openinfer():
 
     def run(*args, code=0, stdin=None, cwd=None, env=None, text=True, timeout=120, nodes=None):
         if args[:1] == ("verify",) and len(args) > 1 and nodes is None and "--per-node" not in args:
-            args = (*args, "--no-per-node")
+            args = ("verify", "--no-per-node", *args[1:])
         result = subprocess.run(
             [BIN, *map(str, args)],
             input=stdin if stdin is not None else ("" if text else b""),

@@ -151,8 +151,8 @@ static const char *const pieces[] = {
     "for l in 0..n_layers { for k in 1..2 { let z = model[format!(\"2d.{}.{k}\", l)]; } }",
     "kv_write(kv, layer=0, step=step, k=x, v=x);",
     "let (k, v) = kv_read(kv, layer=0, step=step);",
-    "for l in 0..1 { kv_write(kv, layer=l, step=step + 1, k=x, v=x); let (k, v) = kv_read(kv, "
-    "layer=l, step=step); }",
+    ("for l in 0..1 { kv_write(kv, layer=l, step=step + 1, k=x, v=x); let (k, v) = kv_read(kv, "
+     "layer=l, step=step); }"),
     "let a = sdpa(x, k, v) @ { fuse: true, n: [1, 2] };",
     "let (p, q) = split(x, axis=-1, sizes=[1, D - 1]);",
     "let y = -x / 2.0 - alpha * x;",

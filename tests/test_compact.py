@@ -295,3 +295,11 @@ def test_hints(openinfer, tmp_path):
     (tmp_path / "explicit.oi").write_text(text)
     forms = [openinfer("graph", g, "--to", "json", "--deterministic", cwd=tmp_path).stdout for g in ("hints.oi", "explicit.oi")]
     assert forms[0] == forms[1] and '"speed"' in forms[0]
+
+
+def test_a_graph_without_a_return_has_no_compact_form(openinfer, tmp_path):
+    """`output` is the last statement, and it names a value."""
+    for text in "", "block entry { }":
+        (tmp_path / "g.oi").write_text(text)
+        said = openinfer("fmt", "--to", "compact", "g.oi", code=1, cwd=tmp_path).stderr
+        assert "error[E085]: no compact form: a graph without a return" in said

@@ -99,9 +99,10 @@ system() { pytest_in build tests --ignore=tests/conform; }
 models() { JOBS=1 OPENINFER_MODELS=all pytest_in build -rP tests/test_models.py tests/test_chat.py; }
 conform() { pytest_in build tests/conform; }
 python() { pytest_in build -c python/pyproject.toml python/tests; }
-# under a sanitizer: what exercises our own code; not how sources look, nor again what mostly runs
+# under a sanitizer: what exercises our own code; not how sources look, what links or loads the library
+# elsewhere, what measures time, nor again what mostly runs
 # compilers and emulators, whose way through the synthesizer tests/test_synth.py takes too
-ours=(--ignore=tests/conform --ignore=tests/onnx_nodes --ignore=tests/test_layout.py --ignore=tests/test_mcu.py
+ours=(--ignore=tests/conform --ignore=tests/onnx_nodes --ignore=tests/test_embedded.py --ignore=tests/test_synth_scale.py --ignore=tests/test_layout.py --ignore=tests/test_mcu.py
     --ignore=tests/test_passes.py --ignore=tests/test_isa.py --ignore=tests/test_exact.py
     --ignore=tests/test_threads.py --ignore=tests/test_bench.py --ignore=tests/test_half_weights.py
     --ignore=tests/test_arena.py --ignore=tests/test_quick_cc.py

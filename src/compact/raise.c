@@ -325,9 +325,20 @@ static void put_text(oi_raiser *r)
 
 /* -- the whole -- */
 
+static bool ends_with_return(const oi_graph *g, uint32_t block)
+{
+    if (block == OI_NO_ID || g->blocks.at[block].nodes.n == 0)
+        return false;
+    const oi_block *b = &g->blocks.at[block];
+    return g->nodes.at[b->nodes.at[b->nodes.n - 1]].kind == OI_NODE_RETURN;
+}
+
 static void blocks(oi_raiser *r)
 {
     uint32_t entry = oi_graph_find_block(r->g, "entry");
+    if (!ends_with_return(r->g, entry))
+        oi_diag_error(r->d, (oi_place){.file = r->g->origin ? r->g->origin : "graph"}, "E085",
+                      "no compact form: a graph without a return; output names at least one value");
     for (uint32_t i = 0; i < r->g->blocks.n; i++)
         if (i != entry)
             oi_diag_error(

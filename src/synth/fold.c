@@ -137,19 +137,12 @@ static bool is_first(folding *f, const oi_skernel *k, uint32_t kernel)
     return true;
 }
 
-static bool runs_surely(const oi_pnode *loop)
-{
-    int64_t start, end;
-    return oi_code_is_int(&loop->as.loop.start, &start) &&
-           oi_code_is_int(&loop->as.loop.end, &end) && end > start;
-}
-
 static void fold_list(folding *f, oi_stmts *list)
 {
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *s = &list->at[i];
-        if (s->kind == OI_STMT_LOOP && runs_surely(s->node))
+        if (s->kind == OI_STMT_LOOP && oi_loop_surely_runs(s))
             fold_list(f, &s->body);
         const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &f->u->kernels.at[s->kernel] : NULL;
         if (!k || !is_foldable(f, k) || !is_first(f, k, s->kernel) || !run(f, k))

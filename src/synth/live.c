@@ -121,11 +121,9 @@ static void walk_branch(living *l, const oi_pnode *n)
 
 static void walk_loop(living *l, const oi_stmt *s)
 {
-    int64_t from, to;
     const uint32_t own = (uint32_t)l->loops.n, outer = l->loop;
     *OI_PUSH(l->u->arena, &l->loops) = (loop_range){.first = ++l->position, .outer = outer};
-    bool runs = oi_code_is_int(&s->node->as.loop.start, &from) &&
-                oi_code_is_int(&s->node->as.loop.end, &to) && from < to;
+    const bool runs = oi_loop_surely_runs(s);
     l->branches += !runs; /* it may run zero times */
     l->loop = own;
     walk(l, &s->body);

@@ -616,14 +616,6 @@ static void walk_branch(planning *s, const oi_pnode *n)
     s->needs_barrier = after_needs;
 }
 
-static bool surely_runs(const oi_stmt *loop)
-{
-    int64_t from, to;
-    const oi_pnode *n = loop->node;
-    return oi_code_is_int(&n->as.loop.start, &from) && oi_code_is_int(&n->as.loop.end, &to) &&
-           from < to;
-}
-
 /* The second walk finds conflicts between one iteration and the next. Accesses from before the loop
  * are added last, because a barrier inside the body may already order them. A loop that may run
  * zero times leaves them pending. */
@@ -639,9 +631,9 @@ static void walk_loop(planning *s, oi_stmt *x)
         *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
     s->needs_barrier |= needs_barrier;
     walk(s, &x->body);
-    for (size_t i = 0; !surely_runs(x) && i < before.n; i++)
+    for (size_t i = 0; !oi_loop_surely_runs(x) && i < before.n; i++)
         *OI_PUSH(s->u->arena, &s->pending) = before.at[i];
-    s->needs_barrier |= needs_barrier && !surely_runs(x);
+    s->needs_barrier |= needs_barrier && !oi_loop_surely_runs(x);
 }
 
 static void walk(planning *s, oi_stmts *list)

@@ -134,6 +134,14 @@ bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
     return false;
 }
 
+bool oi_loop_surely_runs(const oi_stmt *loop)
+{
+    int64_t start, end;
+    const oi_pnode *n = loop->node;
+    return oi_code_is_int(&n->as.loop.start, &start) && oi_code_is_int(&n->as.loop.end, &end) &&
+           start < end;
+}
+
 bool oi_stmts_call(const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++)

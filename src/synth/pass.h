@@ -12,6 +12,7 @@
 oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i);
 bool oi_sop_is_access(const oi_sop *op);                    /* it accesses a port */
 bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load reads it */
+bool oi_loop_surely_runs(const oi_stmt *loop);              /* at least once, as far as is known */
 bool oi_stmts_call(const oi_stmts *list);                   /* contains a branch or yield */
 void oi_stmts_remove(oi_stmts *list, size_t i);
 /* Adds a line to the report: why a pass did not apply. */

@@ -82,9 +82,8 @@ static void print_combine(oi_printing *x, const char *acc, const char *element)
 /* The instructions of one iteration and their combination with acc; once per unrolled place. */
 static void print_elements(oi_printing *x, const char *acc)
 {
-    const oi_dtype form = x->n->order.parts ? OI_I16 : oi_form_of(x->n->acc);
-    int64_t n = x->n->order.unrolls_last ? x->n->axes[x->n->n_axes - 1].extent : 1;
-    for (x->round = 0; x->round < n; x->round++) {
+    const oi_dtype form = x->n->narrow_axes ? OI_I16 : oi_form_of(x->n->acc);
+    for (x->round = 0; x->round < oi_nest_unrolled(x->n); x->round++) {
         oi_instr_print(x, &x->n->pre, 0, NULL);
         if (acc)
             oi_instr_combine(x, form, acc, x->values[x->n->element]);
@@ -167,16 +166,16 @@ static void open_asked(oi_printing *x)
     const uint32_t base = (uint32_t)n->pre.n;
     oi_buf b = {0};
     x->early = oi_arena_alloc(x->p->arena, n->pre.n + n->post.n + 1);
-    for (uint32_t i = 0; i < n->order.n_predicates; i++)
-        x->early[n->order.predicates[i]] = true;
+    for (uint32_t i = 0; i < n->n_predicates; i++)
+        x->early[n->predicates[i]] = true;
     for (size_t i = n->post.n; i-- > 0;)
         if (x->early[base + i])
             mark_early(x, &n->post.at[i]);
     x->is_early = true;
     oi_instr_print(x, &n->post, base, NULL);
     x->is_early = false;
-    for (uint32_t i = 0; i < n->order.n_predicates; i++)
-        oi_buf_printf(&b, "%s%s", i ? " && " : "", x->values[n->order.predicates[i]]);
+    for (uint32_t i = 0; i < n->n_predicates; i++)
+        oi_buf_printf(&b, "%s%s", i ? " && " : "", x->values[n->predicates[i]]);
     oi_out_open(x->p->out, "if (%s)", oi_buf_to_arena(&b, x->p->arena));
 }
 
@@ -195,7 +194,7 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
         oi_out_line(o, "%s n = 0;", x->p->lang->index);
     else
         print_count(x, n_out);
-    if (n->order.n_predicates)
+    if (n->n_predicates)
         open_asked(x);
     open_loops(x, n_out, n->n_axes);
     if (n->skips && oi_instr_counts(x) && counts_padding(x)) {
@@ -218,7 +217,7 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     if (n->skips)
         oi_out_close(o, "");
     close_loops(x, n_out, n->n_axes);
-    if (n->order.n_predicates)
+    if (n->n_predicates)
         oi_out_close(o, "");
     if (!n->is_scan)
         oi_instr_print(x, &n->post, (uint32_t)n->pre.n,
@@ -235,12 +234,12 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = oi_instr_type(x, oi_form_of(n->acc)), *index = x->p->lang->index;
-    uint32_t last = n->n_axes - 1 - n->order.unrolls_last, lanes = n->order.lanes;
+    const uint32_t last = oi_nest_loops(n) - 1, lanes = (uint32_t)oi_nest_partial_sums(n);
     const char *k = oi_place_axis(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
     open_loops(x, 0, n_out);
     print_count(x, n_out);
-    if (n->order.n_predicates) {
+    if (n->n_predicates) {
         oi_out_line(o, "%s acc = %s;", type, oi_instr_init(x));
         open_asked(x);
     }
@@ -266,9 +265,8 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
         print_combine(x, "lane[l]", oi_arena_printf(x->p->arena, "lane[l + %u]", half));
         oi_out_close(o, "");
     }
-    oi_out_line(o, "%s%sacc = lane[0];", n->order.n_predicates ? "" : type,
-                n->order.n_predicates ? "" : " ");
-    if (n->order.n_predicates)
+    oi_out_line(o, "%s%sacc = lane[0];", n->n_predicates ? "" : type, n->n_predicates ? "" : " ");
+    if (n->n_predicates)
         oi_out_close(o, "");
     oi_instr_print(x, &n->post, (uint32_t)n->pre.n, "acc");
     close_loops(x, 0, n_out);
@@ -287,20 +285,21 @@ static void print_strip_sum(oi_printing *x, uint32_t n_out, const char *loop, co
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    const bool is_part = n->axes[n_out - 1].extent > n->order.tile;
-    const uint32_t first = n->n_axes - n->order.parts;
+    const bool is_part = n->axes[n_out - 1].extent > oi_nest_register_tile(n);
+    const uint32_t first = n->n_axes - n->narrow_axes;
     const char *part = oi_arena_printf(x->p->arena, "partial%s", acc + strlen("acc"));
     open_loops(x, n_out, first);
-    if (n->order.parts) {
-        oi_out_line(o, "%s partial[%u];", oi_instr_type(x, OI_I16), n->order.tile);
+    if (n->narrow_axes) {
+        oi_out_line(o, "%s partial[%" PRId64 "];", oi_instr_type(x, OI_I16),
+                    oi_nest_register_tile(n));
         oi_out_line(o, "%s", loop);
         oi_out_line(o, "    %s = 0;", part);
         open_loops(x, first, n->n_axes);
     }
     open_strip(x, loop, j, is_part);
-    print_elements(x, n->order.parts ? part : acc);
+    print_elements(x, n->narrow_axes ? part : acc);
     oi_out_close(o, "");
-    if (n->order.parts) {
+    if (n->narrow_axes) {
         close_loops(x, first, n->n_axes);
         oi_out_open(o, "%s", loop);
         print_combine(x, acc, part);
@@ -315,7 +314,7 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = oi_instr_type(x, oi_form_of(n->acc)), *index = x->p->lang->index;
-    uint32_t row = n_out - 1, strip = n->order.tile;
+    const uint32_t row = n_out - 1, strip = (uint32_t)oi_nest_register_tile(n);
     int64_t all = n->axes[row].extent;
     const char *j = oi_place_axis(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
     open_loops(x, 0, row);
@@ -350,7 +349,7 @@ static void print_abreast(oi_printing *x)
 {
     static const unsigned turns[] = {1u << OI_SOP_LOAD | 1u << OI_SOP_CONST,
                                      1u << OI_SOP_EVAL | 1u << OI_SOP_CONVERT, 1u << OI_SOP_STORE};
-    const uint32_t row = x->n->n_axes - 2, many = x->n->order.jam;
+    const uint32_t row = x->n->n_axes - 2, many = (uint32_t)oi_nest_jam(x->n);
     const bool has_rest = is_split(x, row) || x->n->axes[row].extent % many;
     const char *i = oi_place_axis(x, row), *first = is_split(x, row) ? "first" : "0";
     const char *last = is_split(x, row) ? "last" : oi_place_number(x, x->n->axes[row].extent, 0);
@@ -378,23 +377,21 @@ static void print_abreast(oi_printing *x)
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 {
     const bool two = n->pre.n > 1 && n->pre.at[n->pre.n - 2].kind == OI_SOP_STORE;
-    oi_printing x = {.p = p, .n = n, .names_all = two || n->order.jam};
+    oi_printing x = {.p = p, .n = n, .names_all = two || oi_nest_jam(n)};
     size_t all = n->pre.n + n->post.n + 1;
-    uint32_t n_out = 0;
+    const uint32_t n_out = oi_nest_outputs(n);
     x.values = oi_arena_alloc(p->arena, all * sizeof *x.values);
     x.forms = oi_arena_alloc(p->arena, all * sizeof *x.forms);
-    while (n_out < n->n_axes && !n->axes[n_out].is_reduced)
-        n_out++;
     if (n->kind != OI_NEST_MAP) {
-        if (n->order.lanes)
+        if (oi_nest_partial_sums(n))
             print_lanes(&x, n_out);
-        else if (n->order.tile)
+        else if (oi_nest_register_tile(n))
             print_strip(&x, n_out);
         else
             print_reduce(&x, n_out);
         return;
     }
-    if (n->order.jam) {
+    if (oi_nest_jam(n)) {
         print_abreast(&x);
         return;
     }

@@ -67,15 +67,10 @@ const char *oi_place_position(const oi_printing *x, const char *text)
     return as ? oi_arena_printf(x->p->arena, "%s(%s)", as, text) : text;
 }
 
-static bool is_spelled(const oi_snest *n, uint32_t a)
-{
-    return n->order.unrolls_last && a + 1 == n->n_axes;
-}
-
 /* Whether the nest has a loop for the axis: one of length 1 has no counter. */
 bool oi_place_has_loop(const oi_snest *n, uint32_t a)
 {
-    return !is_spelled(n, a) && (n->axes[a].extent != 1 || (n->extents && n->extents[a]));
+    return !oi_nest_is_unrolled(n, a) && (n->axes[a].extent != 1 || (n->extents && n->extents[a]));
 }
 
 const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const oi_coord_fns *f)
@@ -88,7 +83,7 @@ const char *oi_place_coord(const oi_printing *x, const oi_nest_coord *c, const o
     f = f ? f : &none;
     for (uint32_t a = 0; a < x->n->n_axes; a++) {
         const char *i = oi_place_axis(x, a);
-        base += is_spelled(x->n, a) ? c->step[a] * x->round : 0;
+        base += oi_nest_is_unrolled(x->n, a) ? c->step[a] * x->round : 0;
         if (!oi_place_has_loop(x->n, a))
             continue;
         if (f->step[a])
@@ -284,7 +279,7 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
     if (part && !has_groups(x, op, each, steps))
         return NULL;
     for (uint32_t a = 0; a < x->n->n_axes; a++)
-        base += is_spelled(x->n, a) ? steps[a] * x->round : 0;
+        base += oi_nest_is_unrolled(x->n, a) ? steps[a] * x->round : 0;
     add_axes(x, &s, steps, each);
     if (part) {
         *part = base % each;

@@ -99,6 +99,23 @@ static void put_node(oi_jsonw *w, const oi_pnode *n)
     oi_jsonw_close(w, '}');
 }
 
+/* Outermost first; a serial loop has none. */
+static void put_levels(oi_jsonw *w, const oi_saxis *x)
+{
+    oi_jsonw_key(w, "levels");
+    oi_jsonw_open(w, '[');
+    for (uint32_t l = OI_AXIS_LEVELS; l-- > 0;) {
+        if (!x->factor[l])
+            continue;
+        oi_jsonw_open(w, '{');
+        oi_jsonw_key(w, "factor");
+        oi_jsonw_i64(w, x->factor[l]);
+        put_str(w, "level", oi_axis_level_name(l));
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+}
+
 static void put_nest(oi_jsonw *w, const oi_snest *n)
 {
     static const char *const kinds[] = {
@@ -111,6 +128,7 @@ static void put_nest(oi_jsonw *w, const oi_snest *n)
         oi_jsonw_key(w, "extent");
         oi_jsonw_i64(w, n->axes[a].extent);
         put_bool(w, "is_reduced", n->axes[a].is_reduced);
+        put_levels(w, &n->axes[a]);
         oi_jsonw_close(w, '}');
     }
     oi_jsonw_close(w, ']');

@@ -38,6 +38,18 @@ static void check_sops(checking *c, const oi_snest *n, const oi_sops *ops, size_
     }
 }
 
+/* An axis that is unrolled completely has no loop, so its level must cover it. */
+static void check_levels(checking *c, const oi_snest *n)
+{
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        const oi_saxis *x = &n->axes[a];
+        for (uint32_t l = 0; l < OI_AXIS_LEVELS; l++)
+            demand(c, x->factor[l] >= 0, "a level of negative size");
+        demand(c, !oi_nest_is_unrolled(n, a) || x->factor[OI_AXIS_UNROLLED] == x->extent,
+               "the last axis is unrolled in part");
+    }
+}
+
 static void check_kernel(checking *c)
 {
     for (size_t i = 0; i < c->k->ports.n; i++)
@@ -50,6 +62,7 @@ static void check_kernel(checking *c)
             demand(c, !reduced || n->axes[a].is_reduced, "a reduced axis before an output axis");
             reduced |= n->axes[a].is_reduced;
         }
+        check_levels(c, n);
         check_sops(c, n, &n->pre, 0);
         check_sops(c, n, &n->post, n->pre.n);
         demand(c, n->kind == OI_NEST_MAP || n->element < n->pre.n, "nothing to combine");

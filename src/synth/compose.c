@@ -212,7 +212,7 @@ static void pick_coord(oi_nest_coord *c, const void *ctx)
 
 static void pick_axes(oi_unit *u, const oi_skernel *k, oi_snest *n, const picking *p)
 {
-    oi_nest_axis axes[OI_NEST_AXES];
+    oi_saxis axes[OI_NEST_AXES];
     memcpy(axes, n->axes, sizeof axes);
     for (uint32_t a = 0; a < p->n; a++)
         n->axes[a] = axes[p->from[a]];

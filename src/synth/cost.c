@@ -67,7 +67,8 @@ static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_wor
     }
     touch(touched, &n->pre, all);
     touch(touched, &n->post, n->is_scan ? all : outputs);
-    const bool in_vectors = n->kind == OI_NEST_MAP || n->order.lanes || n->order.tile;
+    const bool in_vectors =
+        n->kind == OI_NEST_MAP || oi_nest_partial_sums(n) || oi_nest_register_tile(n);
     uint64_t ops =
         plus(times(all, oi_sops_steps(&n->pre)), times(outputs, oi_sops_steps(&n->post)));
     if (n->kind == OI_NEST_CONTRACT)

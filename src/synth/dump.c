@@ -21,14 +21,12 @@ static void put_axes(dumping *d, const oi_snest *n)
     static const char *const kinds[] = {
         [OI_NEST_MAP] = "map", [OI_NEST_REDUCE] = "reduce", [OI_NEST_CONTRACT] = "contract"};
     oi_buf_printf(d->out, "%s[", kinds[n->kind]);
-    for (uint32_t a = 0; a < n->n_axes; a++)
+    for (uint32_t a = 0; a < n->n_axes; a++) {
         oi_buf_printf(d->out, "%s%s%" PRId64, a ? ", " : "", n->axes[a].is_reduced ? "+" : "",
                       n->axes[a].extent);
+        oi_axis_put_levels(&n->axes[a], d->out);
+    }
     oi_buf_puts(d->out, "]");
-    if (n->order.lanes)
-        oi_buf_printf(d->out, " lanes %u", n->order.lanes);
-    if (n->order.tile)
-        oi_buf_printf(d->out, " strip %u", n->order.tile);
 }
 
 static void put_kernel(dumping *d, const oi_skernel *k)

@@ -322,7 +322,8 @@ static void lower_nest(lowering *x, const oi_nest *n)
     memset(l, 0, sizeof *l);
     l->kind = n->kind;
     l->n_axes = n->n_axes;
-    memcpy(l->axes, n->axes, sizeof l->axes);
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        l->axes[a] = (oi_saxis){.extent = n->axes[a].extent, .is_reduced = n->axes[a].is_reduced};
     l->extents = x->fns ? x->fns->extents : NULL;
     l->is_serial = n->is_serial;
     l->is_scan = n->is_scan;

@@ -110,12 +110,12 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
 {
     const int64_t unit = oi_cost_unit(u->target);
     const oi_snest *n = &k->nests.at[0];
-    uint32_t axes = k->n_shared;
+    const int64_t tile = oi_nest_register_tile(n);
+    uint32_t axes = k->n_shared ? k->n_shared : oi_nest_outputs(n);
     oi_partition best = {0, 0, 1, false};
-    while (!k->n_shared && axes < n->n_axes && !n->axes[axes].is_reduced)
-        axes++;
-    axes -= !k->n_shared && axes == n->n_axes && n->order.unrolls_last;
-    if (n->order.tile && !k->n_shared && axes > 1 && n->axes[axes - 1].extent <= n->order.tile)
+    if (!k->n_shared && axes > oi_nest_loops(n))
+        axes = oi_nest_loops(n);
+    if (tile && !k->n_shared && axes > 1 && n->axes[axes - 1].extent <= tile)
         axes--; /* one tile covers the axis */
     for (uint32_t a = 0; a < axes; a++)
         if (n->axes[a].extent > best.extent && best.extent < unit)
@@ -123,8 +123,8 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
     if (best.extent < 2)
         return (oi_partition){0, 0, 1, false};
     best.unit = best.extent >= 4 * unit ? unit : 1;
-    if (n->order.tile && n->kind != OI_NEST_MAP && !k->n_shared && best.axis + 1 == axes)
-        best.unit = n->order.tile;
+    if (tile && !k->n_shared && best.axis + 1 == axes)
+        best.unit = tile;
     return best;
 }
 
@@ -214,8 +214,8 @@ static bool are_compatible(const oi_unit *u, const oi_skernel *k)
     bool are = true;
     for (size_t i = 0; i < k->nests.n; i++) {
         const oi_snest *n = &k->nests.at[i];
-        are = are && a + n->order.unrolls_last < n->n_axes && !n->axes[a].is_reduced &&
-              !n->order.tile && n->axes[a].extent == k->partition.extent;
+        are = are && a < oi_nest_loops(n) && !n->axes[a].is_reduced && !oi_nest_register_tile(n) &&
+              n->axes[a].extent == k->partition.extent;
     }
     for (size_t i = 0; are && i < k->ports.n; i++)
         are = !k->ports.at[i].is_written || partition_dim(u, k, k->ports.at[i].tensor) != OI_NO_ID;
@@ -253,7 +253,7 @@ static bool partition_as(oi_skernel *k, oi_partition places, uint32_t axis, int6
 /* Along an axis of its only nest, or along that axis and the next one together. */
 static bool partition_along(oi_skernel *k, oi_partition places, uint32_t a, bool is_pair)
 {
-    const oi_nest_axis *axes = k->nests.at[0].axes;
+    const oi_saxis *axes = k->nests.at[0].axes;
     const int64_t inner = is_pair ? axes[a + 1].extent : 1;
     return (!is_pair || (axes[a].extent > 1 && inner > 1)) &&
            partition_as(k, places, a, axes[a].extent * inner, 1, is_pair);
@@ -274,7 +274,7 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
     for (uint32_t i = 0; i < 2 * n->n_axes; i++) {
         const uint32_t a = i % n->n_axes;
         const bool is_pair = i >= n->n_axes;
-        if (a + is_pair + n->order.unrolls_last < n->n_axes && (!is_pair || !n->order.jam) &&
+        if (a + is_pair < oi_nest_loops(n) && (!is_pair || !oi_nest_jam(n)) &&
             partition_along(k, places, a, is_pair) && partition_dim(u, k, tensor) == dim)
             return true;
     }

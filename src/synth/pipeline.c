@@ -544,7 +544,8 @@ static void take_turns(planning *p, run *r, const chain *c)
         oi_skernel *k = &u->kernels.at[list->at[at + i].kernel];
         k->rows = (oi_partition){m->axis, m->rows, 1, false};
         for (size_t n = 0; n < k->nests.n; n++)
-            k->nests.at[n].order.jam = 0; /* one name per line buffer row */
+            if (oi_nest_jam(&k->nests.at[n])) /* one name per line buffer row */
+                k->nests.at[n].axes[k->nests.at[n].n_axes - 2].factor[OI_AXIS_UNROLLED] = 0;
         if (!c->kept[i])
             continue;
         t->ring = c->dim + 1;

@@ -61,11 +61,8 @@ static bool find_axis(const oi_snest *n, const oi_sop *store, uint32_t rank, uin
 /* An axis that is not a plain loop: unrolled, or several places per iteration. */
 static bool is_loop(const oi_snest *n, uint32_t axis)
 {
-    uint32_t out = 0;
-    while (out < n->n_axes && !n->axes[out].is_reduced)
-        out++;
-    return !(n->order.unrolls_last && axis + 1 == n->n_axes) &&
-           !(n->order.tile && axis + 1 == out) && n->axes[axis].extent > 1;
+    return !oi_nest_is_unrolled(n, axis) && n->axes[axis].factor[OI_AXIS_VECTOR] == 0 &&
+           n->axes[axis].extent > 1;
 }
 
 static const oi_sop *only_store(const oi_snest *n)

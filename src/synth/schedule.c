@@ -1,8 +1,9 @@
 /* schedule.c: chooses the loop order of every nest.
  * needs:  kernels in their final form
  * keeps:  kernels, their instructions
- * makes:  oi_snest.order: partial sums that fill vector registers, register tiles; predicates that
- *         are tested before a sum is computed; unroll-and-jam for rows of long chains
+ * makes:  levels of axes: vector (partial sums that fill vector registers, register tiles),
+ *         unrolled (elements of a byte, unroll-and-jam for rows of long chains); predicates that
+ *         are tested before a sum is computed
  *
  * Float sums are regrouped only by rules that are fixed here, so results do not depend on the
  * number of threads. If the last reduced axis is contiguous in every operand, a product is a dot
@@ -82,7 +83,7 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
         return;
     if (extent > each)
         oi_nest_split_axis(u, k, n, &(oi_split){n->n_axes - 1, each});
-    n->order.unrolls_last = true;
+    n->axes[n->n_axes - 1].factor[OI_AXIS_UNROLLED] = each;
 }
 
 /* -- sums -- */
@@ -97,7 +98,7 @@ typedef struct strides {
 static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest *n, uint32_t out,
                           uint32_t last)
 {
-    const int64_t each = n->order.unrolls_last ? n->axes[last + 1].extent : 1;
+    const int64_t each = oi_nest_unrolled(n);
     strides s = {is_number(n, last), out && is_number(n, out - 1), true};
     for (size_t i = 0; i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
@@ -129,9 +130,7 @@ static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const strides *s)
 
 static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    uint32_t loops = n->n_axes - n->order.unrolls_last, out = 0;
-    while (out < n->n_axes && !n->axes[out].is_reduced)
-        out++;
+    const uint32_t loops = oi_nest_loops(n), out = oi_nest_outputs(n);
     if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
         return;
     if (loops <= out) /* the whole sum is unrolled */
@@ -142,18 +141,20 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
         return;
     const strides s = strides_of(u, k, n, out, last);
     if (is_long)
-        n->order.lanes = lanes_of(u, n, &s);
-    if (!n->order.lanes && s.across && !(s.along && is_long))
-        n->order.tile = n->axes[out - 1].extent < STRIP ? (uint32_t)n->axes[out - 1].extent : STRIP;
+        n->axes[last].factor[OI_AXIS_VECTOR] = lanes_of(u, n, &s);
+    if (!oi_nest_partial_sums(n) && s.across && !(s.along && is_long))
+        n->axes[out - 1].factor[OI_AXIS_VECTOR] =
+            n->axes[out - 1].extent < STRIP ? n->axes[out - 1].extent : STRIP;
 }
 
 /* 16-bit products: how many of them can be summed in 16 bits without overflow. */
 static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    if (!n->order.tile || !n->most || n->n_axes + 1 >= OI_NEST_AXES) /* a tile adds axes */
+    if (!oi_nest_register_tile(n) || !n->most ||
+        n->n_axes + 1 >= OI_NEST_AXES) /* a tile adds axes */
         return;
-    const uint32_t last = n->n_axes - 1 - n->order.unrolls_last;
-    const int64_t each = n->order.unrolls_last ? n->axes[n->n_axes - 1].extent : 1;
+    const uint32_t last = oi_nest_loops(n) - 1;
+    const int64_t each = oi_nest_unrolled(n);
     int64_t inner = n->axes[last].extent;
     if (!n->axes[last].is_reduced)
         return;
@@ -163,7 +164,7 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
         return;
     if (inner < n->axes[last].extent)
         oi_nest_split_axis(u, k, n, &(oi_split){last, inner});
-    n->order.parts = 1 + n->order.unrolls_last;
+    n->narrow_axes = n->n_axes - oi_nest_loops(n) + 1;
 }
 
 /* -- maps -- */
@@ -173,7 +174,7 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 /* Unroll-and-jam for rows of a map with long dependency chains, if a row fills vectors. */
 static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    bool can = n->kind == OI_NEST_MAP && !n->is_serial && !n->order.unrolls_last &&
+    bool can = n->kind == OI_NEST_MAP && !n->is_serial && oi_nest_loops(n) == n->n_axes &&
                !k->rows.extent && n->n_axes >= k->n_shared + 2 && u->can.vectors &&
                oi_sops_steps(&n->pre) > LONG;
     const uint32_t last = n->n_axes - 1;
@@ -196,10 +197,11 @@ static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
     }
     if (!can)
         return;
-    n->order.jam = OI_MAX_JAM * least / 32; /* narrow elements: one vector of them is several
-                                               registers */
-    if (n->axes[last - 1].extent % n->order.jam != 0)
-        n->order.jam = OI_MAX_JAM / 2;
+    /* narrow elements: one vector of them is several registers */
+    int64_t jam = OI_MAX_JAM * least / 32;
+    if (n->axes[last - 1].extent % jam != 0)
+        jam = OI_MAX_JAM / 2;
+    n->axes[last - 1].factor[OI_AXIS_UNROLLED] = jam;
 }
 
 /* -- sums that nobody looks at -- */
@@ -244,19 +246,19 @@ static void ask_first(oi_unit *u, oi_snest *n)
         count *= n->axes[a].is_reduced ? n->axes[a].extent : 1;
     for (size_t i = 0; i < n->post.n; i++)
         stores += n->post.at[i].kind == OI_SOP_STORE;
-    if (n->kind == OI_NEST_MAP || n->order.tile || n->is_serial || n->is_scan || n->skips ||
-        n->combines_out || n->finds_position || stores != 1 || count < LEAST_SAVED)
+    if (n->kind == OI_NEST_MAP || oi_nest_register_tile(n) || n->is_serial || n->is_scan ||
+        n->skips || n->combines_out || n->finds_position || stores != 1 || count < LEAST_SAVED)
         return;
     find_users(n, hangs);
     const oi_sop *op = &n->post.at[n->post.n - 1];
     if (op->kind != OI_SOP_STORE)
         return;
-    while (op->kind != OI_SOP_ACC && n->order.n_predicates < OI_MAX_PREDICATES) {
+    while (op->kind != OI_SOP_ACC && n->n_predicates < OI_MAX_PREDICATES) {
         const uint32_t arg = next_user(n, op, hangs);
         if (arg == OI_NO_ID)
             return;
         if (op->kind == OI_SOP_EVAL && op->call->op->id == OI_OP_WHERE && arg == 1)
-            n->order.predicates[n->order.n_predicates++] = op->args[0];
+            n->predicates[n->n_predicates++] = op->args[0];
         op = &n->post.at[op->args[arg] - n->pre.n];
     }
 }
@@ -279,7 +281,8 @@ static void follow_declared(oi_unit *u)
     for (size_t k = 0; k < u->kernels.n; k++)
         for (size_t i = 0; i < u->kernels.at[k].nests.n; i++) {
             oi_snest *n = &u->kernels.at[k].nests.at[i];
-            n->order.lanes = n->n_axes && is_number(n, n->n_axes - 1) ? n->lanes : 0;
+            if (n->n_axes && is_number(n, n->n_axes - 1))
+                n->axes[n->n_axes - 1].factor[OI_AXIS_VECTOR] = n->lanes;
         }
 }
 

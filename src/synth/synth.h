@@ -193,19 +193,27 @@ typedef OI_VEC(oi_sop) oi_sops;
 
 #define OI_MAX_PREDICATES 4
 
-/* Loop order of a nest, chosen by schedule.c. */
+/* What runs the places of an axis. Levels nest in this order, the last one outermost. Schedule.c
+ * and partition.c choose them from what the target has (oi_caps); a language prints an axis by its
+ * levels. */
+typedef enum oi_axis_level {
+    OI_AXIS_UNROLLED, /* the text of an iteration is repeated; around another loop, iterations are
+                         interleaved (unroll-and-jam) */
+    OI_AXIS_VECTOR,   /* elements of a vector: accumulators of an output axis (a register tile),
+                         partial sums of a reduced one */
+    OI_AXIS_LEVELS
+} oi_axis_level;
+
 #define OI_MAX_JAM 8 /* rows of a map */
-typedef struct oi_order {
-    uint32_t lanes;    /* partial sums along the last reduced axis, added pairwise at the end; 0:
-                          one sum, in order */
-    uint32_t tile;     /* axpy: accumulators along the last output axis (a register tile); 0: one */
-    uint32_t parts;    /* with a tile: number of innermost axes that are summed in 16 bits first */
-    bool unrolls_last; /* the last axis is unrolled completely */
-    uint32_t jam;      /* unroll-and-jam: rows of a map that one iteration computes; 0: one */
-    uint32_t n_predicates, predicates[OI_MAX_PREDICATES]; /* conditions in `post`: the sum is used
-                                                             only if all hold, so they are tested
-                                                             before it is computed */
-} oi_order;
+
+/* An axis of a kernel. A level with factor f runs f neighbouring places together; 0: the axis has
+ * no such level. A serial loop runs over what the levels leave. On a reduced axis, one of the f
+ * takes every f-th place and has a sum of its own; the f sums are added pairwise at the end. */
+typedef struct oi_saxis {
+    int64_t extent;
+    bool is_reduced;
+    int64_t factor[OI_AXIS_LEVELS];
+} oi_saxis;
 
 /* How a kernel is partitioned among threads: each takes whole units of one axis. Set by
  * partition.c. */
@@ -228,7 +236,7 @@ typedef struct oi_row_schedule {
 
 typedef struct oi_snest {
     uint32_t n_axes; /* output axes, then reduced ones */
-    oi_nest_axis axes[OI_NEST_AXES];
+    oi_saxis axes[OI_NEST_AXES];
     const oi_fn *extents;   /* formulas by axis, or NULL: all are constants */
     oi_sops pre;            /* executed in the innermost loop */
     oi_sops post;           /* executed per output element, after the reduced loops; instruction
@@ -244,7 +252,11 @@ typedef struct oi_snest {
     bool skips;         /* out-of-bounds loads are neither combined nor counted */
     bool is_serial, is_scan, excludes, combines_out;
     uint32_t lanes; /* declared by the op: partial sums along the last axis; 0: in order */
-    oi_order order;
+    /* with a register tile: number of innermost axes that are summed in 16 bits first */
+    uint32_t narrow_axes;
+    /* conditions in `post`: the sum is used only if all hold, so they are tested before it is
+     * computed */
+    uint32_t n_predicates, predicates[OI_MAX_PREDICATES];
 } oi_snest;
 
 /* One entry of a tensor that a kernel accesses. */
@@ -462,6 +474,21 @@ oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span 
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
 
 bool oi_unit_skips(const oi_unit *u, const char *pass); /* the caller asked to skip it */
+
+/* -- levels.c: the levels of a nest's axes -- */
+
+const char *oi_axis_level_name(oi_axis_level level);
+void oi_axis_put_levels(const oi_saxis *x,
+                        oi_buf *out);        /* " worker 8 vector 16", outermost first */
+uint32_t oi_nest_outputs(const oi_snest *n); /* number of output axes */
+/* Number of axes with a loop or levels of their own: all, but for a last one that is unrolled
+ * completely. */
+uint32_t oi_nest_loops(const oi_snest *n);
+bool oi_nest_is_unrolled(const oi_snest *n, uint32_t axis); /* completely: it has no loop */
+int64_t oi_nest_unrolled(const oi_snest *n); /* iterations that the last axis repeats; 1: none */
+int64_t oi_nest_partial_sums(const oi_snest *n);  /* along the last reduced loop; 0: one sum */
+int64_t oi_nest_register_tile(const oi_snest *n); /* accumulators of a register tile; 0: none */
+int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration computes; 0: one */
 
 /* -- dump.c -- */
 

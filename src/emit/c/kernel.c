@@ -24,7 +24,7 @@ bool oi_c_is_mixed(const oi_skernel *k)
 {
     bool is = false;
     for (size_t i = 0; i < k->nests.n; i++)
-        is |= k->nests.at[i].order.jam > 0;
+        is |= oi_nest_jam(&k->nests.at[i]) > 0;
     return is;
 }
 
@@ -184,7 +184,7 @@ static bool has_locals(const oi_skernel *k, const oi_snest *n)
 {
     for (uint32_t a = k->n_shared; a < n->n_axes && !n->axes[a].is_reduced; a++)
         if (oi_place_has_loop(n, a))
-            return n->kind != OI_NEST_MAP && n->order.tile;
+            return oi_nest_register_tile(n) > 0;
     return true;
 }
 

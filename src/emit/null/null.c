@@ -65,6 +65,22 @@ static void put_memory(const oi_unit *u, oi_out *o)
 
 /* -- kernels -- */
 
+/* "i: worker 8; k: vector 16": axes that are no serial loops. */
+static void put_levels(oi_unit *u, const oi_snest *n, oi_out *o)
+{
+    oi_printing x = {.p = &(oi_nest_printer){.arena = u->arena}, .n = n};
+    oi_buf all = {0};
+    for (uint32_t a = 0; a < n->n_axes; a++) {
+        oi_buf own = {0};
+        oi_axis_put_levels(&n->axes[a], &own);
+        if (own.n)
+            oi_buf_printf(&all, "%s%s:%s", all.n ? "; " : "", oi_place_axis(&x, a),
+                          oi_buf_to_arena(&own, u->arena));
+    }
+    if (all.n)
+        oi_out_line(o, "/* %s */", oi_buf_to_arena(&all, u->arena));
+}
+
 static void put_nests(oi_unit *u, const oi_skernel *k, const char **names, oi_out *o)
 {
     const oi_nest_printer p = {.arena = u->arena,
@@ -77,8 +93,10 @@ static void put_nests(oi_unit *u, const oi_skernel *k, const char **names, oi_ou
                                .n_open = k->n_shared};
     if (k->n_shared)
         oi_nest_open_shared(&p, &k->nests.at[0]);
-    for (size_t i = 0; i < k->nests.n; i++)
+    for (size_t i = 0; i < k->nests.n; i++) {
+        put_levels(u, &k->nests.at[i], o);
         oi_nest_print(&p, &k->nests.at[i]);
+    }
     for (uint32_t a = 0; a < k->n_shared; a++)
         oi_out_close(o, "");
 }

@@ -154,11 +154,9 @@ struct oi_nest_printer {
     const oi_lang *lang;
     const oi_unit *unit;
     const oi_skernel *kernel;
-    const char *const *ports;      /* by port: its name */
-    uint32_t n_open;               /* outermost axes whose positions the surrounding text defines */
-    const char *const *fns;        /* by oi_fn: the text of its value; NULL if there are none */
-    const oi_partition *partition; /* its axis runs from `first` to `last`; NULL: over its whole
-                                      extent */
+    const char *const *ports; /* by port: its name */
+    uint32_t n_open;          /* outermost axes whose positions the surrounding text defines */
+    const char *const *fns;   /* by oi_fn: the text of its value; NULL if there are none */
 };
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);

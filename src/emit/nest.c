@@ -6,15 +6,23 @@
 
 /* -- loops -- */
 
+/* The text around the nest says which places: from `first` to `last`. */
 static bool is_split(const oi_printing *x, uint32_t axis)
 {
-    return x->p->partition && x->p->partition->axis == axis;
+    const oi_saxis *a = &x->n->axes[axis];
+    return a->factor[OI_AXIS_WORKER] > 0 || a->factor[OI_AXIS_STREAM] > 0;
+}
+
+/* Two neighbouring axes are counted through together. */
+static bool is_pair(const oi_printing *x, uint32_t axis)
+{
+    return axis + 1 < x->n->n_axes && is_split(x, axis) && is_split(x, axis + 1);
 }
 
 /* Loops over positions first ... last - 1, counted through two axes. */
 static void open_pair(oi_printing *x, uint32_t a)
 {
-    const bool is_inner = a != x->p->partition->axis;
+    const bool is_inner = !is_pair(x, a);
     const char *index = x->p->lang->index, *i = oi_place_axis(x, a - is_inner);
     const char *j = oi_place_axis(x, a + !is_inner);
     const long long n = x->n->axes[a + !is_inner].extent;
@@ -32,8 +40,7 @@ static void open_pair(oi_printing *x, uint32_t a)
 static void open_loop(oi_printing *x, uint32_t a)
 {
     const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
-    const oi_partition *split = x->p->partition;
-    if (split && split->is_pair && (a == split->axis || a == split->axis + 1))
+    if (is_pair(x, a) || (a > 0 && is_pair(x, a - 1)))
         open_pair(x, a);
     else if (is_split(x, a))
         oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", index, i, i, i);

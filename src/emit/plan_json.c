@@ -139,6 +139,14 @@ static void put_nest(oi_jsonw *w, const oi_snest *n)
 static void put_kernel(oi_jsonw *w, const oi_unit *u, const oi_skernel *k)
 {
     oi_jsonw_open(w, '{');
+    if (k->body.extent) {
+        oi_jsonw_key(w, "body");
+        oi_jsonw_open(w, '{');
+        oi_jsonw_key(w, "extent");
+        oi_jsonw_i64(w, k->body.extent);
+        put_levels(w, &k->body);
+        oi_jsonw_close(w, '}');
+    }
     put_bool(w, "can_fail", k->can_fail);
     put_cost(w, &k->cost);
     put_u64(w, "graph", k->graph);

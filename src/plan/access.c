@@ -83,7 +83,7 @@ static void put_ops(collecting *c, const oi_skernel *k, const oi_snest *n, const
         if (!is_access(op) || (op->kind == OI_SOP_STORE) != writes)
             continue;
         oi_touch *t = put(c, k->ports.at[op->port].tensor, writes);
-        if (!t || !k->partition.extent || !c->s->is_parallel)
+        if (!t || !oi_kernel_partition(k).extent || !c->s->is_parallel)
             continue;
         t->by = OI_BY_PARTITION;
         t->kernel = k;
@@ -124,7 +124,7 @@ static void put_recipe(collecting *c, const oi_skernel *k)
             if (p->is_dropped || (writes ? !p->is_written : !is_input))
                 continue;
             oi_touch *t = put(c, p->tensor, writes);
-            if (!t || !k->partition.extent || !c->s->is_parallel)
+            if (!t || !oi_kernel_partition(k).extent || !c->s->is_parallel)
                 continue;
             t->by = OI_BY_PARTITION;
             t->kernel = k;
@@ -352,17 +352,17 @@ static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, bo
 static void nest_boxes(const oi_touch *x, const oi_tensor *t, int64_t first, int64_t last,
                        boxes *out)
 {
-    const oi_partition *s = &x->kernel->partition;
+    const oi_partition s = oi_kernel_partition(x->kernel);
     range axes[OI_NEST_AXES];
     for (uint32_t a = 0; a < x->nest->n_axes; a++)
         axes[a] = (range){0, x->nest->axes[a].extent - 1};
-    if (!s->is_pair) {
-        axes[s->axis] = (range){first, last - 1};
+    if (s.n_axes < 2) {
+        axes[s.axis] = (range){first, last - 1};
         add_box(x, t, axes, out);
         return;
     }
-    const int64_t inner = x->nest->axes[s->axis + 1].extent;
-    range *i = &axes[s->axis], *j = &axes[s->axis + 1];
+    const int64_t inner = x->nest->axes[s.axis + 1].extent;
+    range *i = &axes[s.axis], *j = &axes[s.axis + 1];
     while (first < last) { /* a part of a row, or all whole rows */
         const int64_t row = first / inner, from = first % inner;
         const bool is_whole = from == 0 && last - first >= inner;
@@ -390,8 +390,8 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
         whole_boxes(t, &out);
         return out;
     }
-    const int64_t first = begin_of(&x->kernel->partition, p, n);
-    const int64_t last = begin_of(&x->kernel->partition, p + 1, n);
+    const oi_partition s = oi_kernel_partition(x->kernel);
+    const int64_t first = begin_of(&s, p, n), last = begin_of(&s, p + 1, n);
     if (first >= last)
         return out;
     if (x->nest) {
@@ -402,7 +402,7 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
     }
     whole_boxes(t, &out);
     if (x->dim != OI_NO_ID) {
-        const int64_t each = t->dims[x->dim] / x->kernel->partition.extent;
+        const int64_t each = t->dims[x->dim] / s.extent;
         out.at[0][x->dim].all = (range){first * each, last * each - 1};
     }
     return out;

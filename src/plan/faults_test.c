@@ -224,15 +224,14 @@ static void partition_of_a_sum(void **state)
     for (size_t i = 0; i < m.u.kernels.n; i++) {
         oi_skernel *k = &m.u.kernels.at[i];
         const oi_snest *last = k->nests.n == 1 ? &k->nests.at[0] : NULL;
-        if (!k->is_used || k->recipe || !k->partition.extent || !last ||
+        if (!k->is_used || k->recipe || !oi_kernel_partition(k).extent || !last ||
             !last->axes[last->n_axes - 1].is_reduced)
             continue;
-        const oi_partition right = k->partition;
-        k->partition.axis = last->n_axes - 1;
-        k->partition.extent = last->axes[last->n_axes - 1].extent;
-        k->partition.unit = 1;
+        const oi_partition right = oi_kernel_partition(k);
+        oi_kernel_set_partition(
+            k, (oi_partition){last->n_axes - 1, 1, last->axes[last->n_axes - 1].extent, 1});
         assert_non_null(strstr(oi_plan_check(&m.u).why, "at once"));
-        k->partition = right;
+        oi_kernel_set_partition(k, right);
         n++;
     }
     assert_true(n > 0);

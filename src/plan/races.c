@@ -255,7 +255,7 @@ static void check_chunks(racing *r, const oi_stmts *list, size_t at)
     for (size_t i = at; i < at + list->at[at].chunks; i++) {
         const oi_stmt *s = i < list->n ? &list->at[i] : NULL;
         if (!s || s->kind != OI_STMT_KERNEL || !s->is_parallel ||
-            !r->u->kernels.at[s->kernel].partition.extent || (i > at && s->barrier))
+            !oi_kernel_partition(&r->u->kernels.at[s->kernel]).extent || (i > at && s->barrier))
             refuse(r, &list->at[at], "is cut into chunks together with what cannot be");
     }
 }

@@ -27,7 +27,7 @@ struct frame {
 static bool is_split(const oi_unit *u, const oi_stmt *x)
 {
     return x->is_parallel && x->kind == OI_STMT_KERNEL &&
-           u->kernels.at[x->kernel].partition.extent > 0;
+           oi_kernel_partition(&u->kernels.at[x->kernel]).extent > 0;
 }
 
 static bool is_parallel_work(const oi_stmt *x)

@@ -79,7 +79,7 @@ void oi_kernel_join_maps(oi_unit *u, oi_skernel *k)
 {
     for (size_t i = 0; i + 1 < k->nests.n;) {
         oi_snest *a = &k->nests.at[i], *b = a + 1;
-        if (k->rows.extent || !may_join(u, k, a, b)) {
+        if (oi_kernel_streams(k) || !may_join(u, k, a, b)) {
             i++;
             continue;
         }

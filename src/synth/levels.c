@@ -1,4 +1,4 @@
-/* levels.c: reads the levels of a nest's axes. */
+/* levels.c: reads and sets levels of axes. */
 #include "synth/synth.h"
 
 #include <inttypes.h>
@@ -8,6 +8,8 @@ const char *oi_axis_level_name(oi_axis_level level)
     switch (level) { /* no default: the compiler reports missing cases */
     case OI_AXIS_UNROLLED: return "unrolled";
     case OI_AXIS_VECTOR: return "vector";
+    case OI_AXIS_WORKER: return "worker";
+    case OI_AXIS_STREAM: return "stream";
     case OI_AXIS_LEVELS: break;
     }
     return "serial";
@@ -60,4 +62,57 @@ int64_t oi_nest_jam(const oi_snest *n)
 {
     return n->kind == OI_NEST_MAP && n->n_axes > 1 ? n->axes[n->n_axes - 2].factor[OI_AXIS_UNROLLED]
                                                    : 0;
+}
+
+/* -- kernels: all nests have such an axis in common -- */
+
+static void set_level(oi_skernel *k, uint32_t axis, oi_axis_level level, int64_t factor)
+{
+    k->body.factor[level] = k->recipe ? factor : 0;
+    for (size_t i = 0; !k->recipe && i < k->nests.n; i++)
+        if (axis < k->nests.at[i].n_axes)
+            k->nests.at[i].axes[axis].factor[level] = factor;
+}
+
+oi_partition oi_kernel_partition(const oi_skernel *k)
+{
+    const bool is_nest = !k->recipe && k->nests.n > 0;
+    const oi_saxis *axes = is_nest ? k->nests.at[0].axes : &k->body;
+    const uint32_t n = is_nest ? k->nests.at[0].n_axes : 1;
+    oi_partition p = {.unit = 1};
+    for (uint32_t a = 0; a < n; a++) {
+        if (!axes[a].factor[OI_AXIS_WORKER])
+            continue;
+        p.axis = p.n_axes ? p.axis : a;
+        p.extent = p.n_axes ? p.extent * axes[a].extent : axes[a].extent;
+        p.unit = axes[a].factor[OI_AXIS_WORKER];
+        p.n_axes++;
+    }
+    return p;
+}
+
+void oi_kernel_set_partition(oi_skernel *k, oi_partition p)
+{
+    for (uint32_t a = 0; a < OI_NEST_AXES; a++)
+        set_level(k, a, OI_AXIS_WORKER, 0);
+    if (p.extent && k->recipe)
+        k->body.extent = p.extent;
+    for (uint32_t i = 0; p.extent && i < p.n_axes; i++)
+        set_level(k, p.axis + i, OI_AXIS_WORKER, i + 1 < p.n_axes ? 1 : p.unit);
+}
+
+bool oi_kernel_streams(const oi_skernel *k)
+{
+    bool streams = k->body.factor[OI_AXIS_STREAM] > 0;
+    for (size_t i = 0; i < k->nests.n; i++)
+        for (uint32_t a = 0; a < k->nests.at[i].n_axes; a++)
+            streams |= k->nests.at[i].axes[a].factor[OI_AXIS_STREAM] > 0;
+    return streams;
+}
+
+void oi_kernel_set_stream(oi_skernel *k, uint32_t axis, int64_t extent, int64_t factor)
+{
+    if (k->recipe)
+        k->body.extent = extent;
+    set_level(k, axis, OI_AXIS_STREAM, factor);
 }

@@ -1,7 +1,7 @@
 /* partition.c: assigns work to threads and places barriers.
  * needs:  kernels in their final form, every tensor's place in memory
  * keeps:  statements, their order, every result bit for bit: one thread computes each element
- * makes:  oi_skernel.partition, oi_stmt.is_parallel and .barrier
+ * makes:  the worker level of axes, oi_stmt.is_parallel and .barrier
  *
  * All threads run the step together. A kernel with enough work is partitioned along one of its
  * output axes. The first thread runs everything else alone. A barrier stands only before a
@@ -112,16 +112,16 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
     const oi_snest *n = &k->nests.at[0];
     const int64_t tile = oi_nest_register_tile(n);
     uint32_t axes = k->n_shared ? k->n_shared : oi_nest_outputs(n);
-    oi_partition best = {0, 0, 1, false};
+    oi_partition best = {.n_axes = 1, .unit = 1};
     if (!k->n_shared && axes > oi_nest_loops(n))
         axes = oi_nest_loops(n);
     if (tile && !k->n_shared && axes > 1 && n->axes[axes - 1].extent <= tile)
         axes--; /* one tile covers the axis */
     for (uint32_t a = 0; a < axes; a++)
         if (n->axes[a].extent > best.extent && best.extent < unit)
-            best = (oi_partition){a, n->axes[a].extent, 1, false};
+            best = (oi_partition){a, 1, n->axes[a].extent, 1};
     if (best.extent < 2)
-        return (oi_partition){0, 0, 1, false};
+        return (oi_partition){.unit = 1};
     best.unit = best.extent >= 4 * unit ? unit : 1;
     if (tile && !k->n_shared && best.axis + 1 == axes)
         best.unit = tile;
@@ -135,7 +135,7 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
  */
 static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, oi_partition split)
 {
-    const uint32_t first = split.axis, last = first + split.is_pair;
+    const uint32_t first = split.axis, last = first + split.n_axes - 1;
     uint32_t found = OI_NO_ID;
     if (op->is_flat || op->kind == OI_SOP_INDEX)
         return OI_NO_ID;
@@ -146,7 +146,7 @@ static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, 
         if (c->step[first] == 0 && c->step[last] == 0)
             continue;
         if (found != OI_NO_ID || c->step[last] != places ||
-            (split.is_pair && c->step[first] != places * n->axes[last].extent) ||
+            (split.n_axes > 1 && c->step[first] != places * n->axes[last].extent) ||
             places * split.extent != t->dims[d] || c->base < 0 || c->bend ||
             c->index != OI_NEST_NONE)
             return OI_NO_ID;
@@ -185,7 +185,7 @@ static uint32_t partition_dim(const oi_unit *u, const oi_skernel *k, uint32_t te
                 const oi_sop *op = &ops->at[i];
                 if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
                     continue;
-                uint32_t dim = dim_of(t, &k->nests.at[n], op, k->partition);
+                uint32_t dim = dim_of(t, &k->nests.at[n], op, oi_kernel_partition(k));
                 if (dim == OI_NO_ID || (any && dim != found))
                     return OI_NO_ID;
                 found = dim;
@@ -198,7 +198,7 @@ static uint32_t partition_dim(const oi_unit *u, const oi_skernel *k, uint32_t te
 /* The partition in places of that dim. */
 static oi_partition places_of(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t dim)
 {
-    oi_partition s = k->partition;
+    oi_partition s = oi_kernel_partition(k);
     if (dim != OI_NO_ID && s.extent && u->tensors.at[tensor].dims[dim] % s.extent == 0) {
         s.unit *= u->tensors.at[tensor].dims[dim] / s.extent;
         s.extent = u->tensors.at[tensor].dims[dim];
@@ -210,12 +210,13 @@ static oi_partition places_of(const oi_unit *u, const oi_skernel *k, uint32_t te
  */
 static bool are_compatible(const oi_unit *u, const oi_skernel *k)
 {
-    const uint32_t a = k->partition.axis;
+    const oi_partition p = oi_kernel_partition(k);
+    const uint32_t a = p.axis;
     bool are = true;
     for (size_t i = 0; i < k->nests.n; i++) {
         const oi_snest *n = &k->nests.at[i];
         are = are && a < oi_nest_loops(n) && !n->axes[a].is_reduced && !oi_nest_register_tile(n) &&
-              n->axes[a].extent == k->partition.extent;
+              n->axes[a].extent == p.extent;
     }
     for (size_t i = 0; are && i < k->ports.n; i++)
         are = !k->ports.at[i].is_written || partition_dim(u, k, k->ports.at[i].tensor) != OI_NO_ID;
@@ -224,29 +225,30 @@ static bool are_compatible(const oi_unit *u, const oi_skernel *k)
 
 static void partition_kernel(const oi_unit *u, oi_skernel *k)
 {
-    k->partition = (oi_partition){0, 0, 1, false};
-    if (k->rows.extent)
+    oi_partition p = {.unit = 1};
+    if (oi_kernel_streams(k))
         return;
     if (work_of(u, k) < (uint64_t)oi_cost_share(u->target) && !u->partition_all)
         return;
     if (k->recipe && writes_bytes(u, k))
-        k->partition = (oi_partition){0, k->plan->extent, k->plan->unit ? k->plan->unit : 1, false};
+        p = (oi_partition){0, 1, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
     else if (k->nests.n && can_partition(u, k))
-        k->partition = best_axis(u, k);
-    if (k->partition.extent && k->nests.n > 1 && !k->n_shared && !are_compatible(u, k))
-        k->partition.extent = 0;
-    if (k->partition.extent <= k->partition.unit)
-        k->partition.extent = 0;
+        p = best_axis(u, k);
+    if (p.extent <= p.unit)
+        p.extent = 0;
+    oi_kernel_set_partition(k, p);
+    if (p.extent && k->nests.n > 1 && !k->n_shared && !are_compatible(u, k))
+        oi_kernel_set_partition(k, (oi_partition){.unit = 1});
 }
 
 /* Partitions a kernel as those places are. False if its units would not be multiples of `unit`. */
 static bool partition_as(oi_skernel *k, oi_partition places, uint32_t axis, int64_t extent,
-                         int64_t unit, bool is_pair)
+                         int64_t unit, uint32_t n_axes)
 {
     const int64_t each = extent > 0 ? places.extent / extent : 0; /* places per position */
     if (each == 0 || each * extent != places.extent || places.unit % (each * unit) != 0)
         return false;
-    k->partition = (oi_partition){axis, extent, places.unit / each, is_pair};
+    oi_kernel_set_partition(k, (oi_partition){axis, n_axes, extent, places.unit / each});
     return true;
 }
 
@@ -256,7 +258,7 @@ static bool partition_along(oi_skernel *k, oi_partition places, uint32_t a, bool
     const oi_saxis *axes = k->nests.at[0].axes;
     const int64_t inner = is_pair ? axes[a + 1].extent : 1;
     return (!is_pair || (axes[a].extent > 1 && inner > 1)) &&
-           partition_as(k, places, a, axes[a].extent * inner, 1, is_pair);
+           partition_as(k, places, a, axes[a].extent * inner, 1, 1 + is_pair);
 }
 
 /* A kernel that reads what a partitioned kernel has just written is partitioned alike if possible.
@@ -264,9 +266,9 @@ static bool partition_along(oi_skernel *k, oi_partition places, uint32_t a, bool
 static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_skernel *writer)
 {
     uint32_t dim = partition_dim(u, writer, tensor);
-    const oi_partition old = k->partition, places = places_of(u, writer, tensor, dim);
+    const oi_partition old = oi_kernel_partition(k), places = places_of(u, writer, tensor, dim);
     if (k->recipe && k->plan->reads_partitioned && dim == k->plan->read_dim)
-        return partition_as(k, places, 0, k->plan->extent, k->plan->unit, false);
+        return partition_as(k, places, 0, k->plan->extent, k->plan->unit, 1);
     if (dim == OI_NO_ID || k->recipe || k->nests.n != 1 || k->n_shared || !can_partition(u, k) ||
         k->nests.at[0].kind != OI_NEST_MAP)
         return false;
@@ -278,7 +280,7 @@ static bool follow(const oi_unit *u, oi_skernel *k, uint32_t tensor, const oi_sk
             partition_along(k, places, a, is_pair) && partition_dim(u, k, tensor) == dim)
             return true;
     }
-    k->partition = old;
+    oi_kernel_set_partition(k, old);
     return false;
 }
 
@@ -294,7 +296,7 @@ static bool is_parallel_block(planning *s, uint32_t block)
 static bool mark_kernel(planning *s, uint32_t kernel)
 {
     oi_skernel *k = &s->u->kernels.at[kernel];
-    const oi_partition old = k->partition;
+    const oi_partition old = oi_kernel_partition(k);
     for (size_t i = 0; i < k->ports.n; i++) {
         const written *w = &s->writers[k->ports.at[i].tensor];
         bool reads = !k->ports.at[i].is_written || oi_kernel_reads(k, k->ports.at[i].tensor);
@@ -305,8 +307,9 @@ static bool mark_kernel(planning *s, uint32_t kernel)
     for (size_t i = 0; i < k->ports.n; i++)
         if (k->ports.at[i].is_written)
             s->writers[k->ports.at[i].tensor] = (written){kernel, s->era};
-    s->moved |= memcmp(&old, &k->partition, sizeof old) != 0;
-    return k->partition.extent > 0;
+    const oi_partition p = oi_kernel_partition(k);
+    s->moved |= memcmp(&old, &p, sizeof old) != 0;
+    return p.extent > 0;
 }
 
 /* Each thread runs a row pipeline for its own range of the last kernel's rows, with private line
@@ -521,7 +524,7 @@ static accesses accesses_of(planning *s, oi_stmt *x)
 {
     collecting c = {.s = s, .by = x->is_parallel ? ALL : ONE};
     bool parts = x->is_parallel && x->kind == OI_STMT_KERNEL &&
-                 s->u->kernels.at[x->kernel].partition.extent > 0;
+                 oi_kernel_partition(&s->u->kernels.at[x->kernel]).extent > 0;
     oi_stmt_mentions(s->u, s->graph, x, parts ? collect_kernel : collect, &c);
     if (!x->is_parallel || x->kind == OI_STMT_PIPELINE) /* its body is not visited separately */
         oi_stmts_mentions(s->u, s->graph, &x->body, collect, &c);
@@ -692,7 +695,7 @@ static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uin
             return false; /* its body comes first */
         const oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
         *found = x->kernel;
-        if (k && k->recipe && k->plan->streams && k->partition.extent > 0)
+        if (k && k->recipe && k->plan->streams && oi_kernel_partition(k).extent > 0)
             return true;
     }
     return false;
@@ -700,8 +703,9 @@ static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uin
 
 static bool can_prefetch(const oi_skernel *k)
 {
+    const bool is_body = k->recipe && oi_kernel_partition(k).extent > 0;
     bool asks = false;
-    for (uint32_t i = 0; k->recipe && k->partition.extent > 0 && i < k->plan->n_args; i++)
+    for (uint32_t i = 0; is_body && i < k->plan->n_args; i++)
         asks |= k->plan->args[i].kind == OI_ARG_NEXT;
     return asks;
 }

@@ -542,7 +542,7 @@ static void take_turns(planning *p, run *r, const chain *c)
         list->at[at + i].rows = c->schedules[i];
         *OI_PUSH(u->arena, &s.body) = list->at[at + i];
         oi_skernel *k = &u->kernels.at[list->at[at + i].kernel];
-        k->rows = (oi_partition){m->axis, m->rows, 1, false};
+        oi_kernel_set_stream(k, m->axis, m->rows, c->schedules[i].step);
         for (size_t n = 0; n < k->nests.n; n++)
             if (oi_nest_jam(&k->nests.at[n])) /* one name per line buffer row */
                 k->nests.at[n].axes[k->nests.at[n].n_axes - 2].factor[OI_AXIS_UNROLLED] = 0;

@@ -175,7 +175,7 @@ static void add_in_parts(oi_unit *u, const oi_skernel *k, oi_snest *n)
 static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     bool can = n->kind == OI_NEST_MAP && !n->is_serial && oi_nest_loops(n) == n->n_axes &&
-               !k->rows.extent && n->n_axes >= k->n_shared + 2 && u->can.vectors &&
+               !oi_kernel_streams(k) && n->n_axes >= k->n_shared + 2 && u->can.vectors &&
                oi_sops_steps(&n->pre) > LONG;
     const uint32_t last = n->n_axes - 1;
     unsigned least = 32;

@@ -201,6 +201,9 @@ typedef enum oi_axis_level {
                          interleaved (unroll-and-jam) */
     OI_AXIS_VECTOR,   /* elements of a vector: accumulators of an output axis (a register tile),
                          partial sums of a reduced one */
+    OI_AXIS_WORKER,   /* workers take whole units of `factor` places. Several neighbouring axes with
+                         this level are counted through together; the unit is that of the last */
+    OI_AXIS_STREAM,   /* places arrive a few at a time, in order: rows of a row pipeline */
     OI_AXIS_LEVELS
 } oi_axis_level;
 
@@ -215,12 +218,10 @@ typedef struct oi_saxis {
     int64_t factor[OI_AXIS_LEVELS];
 } oi_saxis;
 
-/* How a kernel is partitioned among threads: each takes whole units of one axis. Set by
- * partition.c. */
+/* How a kernel is partitioned among workers: the axes with a worker level, as one count. */
 typedef struct oi_partition {
-    uint32_t axis;        /* of the nests; a recipe defines its own */
-    int64_t extent, unit; /* extent 0: not partitioned */
-    bool is_pair;         /* the position counts through this axis and the next one together */
+    uint32_t axis, n_axes; /* the first, and how many; of the nests, or of the tuned body */
+    int64_t extent, unit;  /* extent 0: not partitioned */
 } oi_partition;
 
 #define OI_EPILOGUE_PLACE 2 /* of an epilogue: the axis whose position does not end a row */
@@ -313,11 +314,10 @@ typedef struct oi_skernel {
     oi_snest *epilogue; /* epilogue of a recipe that passes its sums to a function: `post` over two
                            axes and the places of the result (two positions that are added), or NULL
                          */
-    oi_partition partition;
-    bool is_chunked;   /* dynamic chunks: threads take the next chunk when they are done */
+    oi_saxis body;   /* the axis that a tuned body's plan partitions; extent 0: it has no levels */
+    bool is_chunked; /* dynamic chunks: threads take the next chunk when they are done */
     bool has_prefetch; /* at its end it prefetches the first weights of kernel `prefetch` */
     uint32_t prefetch;
-    oi_partition rows; /* extent > 0: each call computes a range of rows, positions of that axis */
     uint32_t graph;
     oi_cost cost;
 } oi_skernel;
@@ -489,6 +489,12 @@ int64_t oi_nest_unrolled(const oi_snest *n); /* iterations that the last axis re
 int64_t oi_nest_partial_sums(const oi_snest *n);  /* along the last reduced loop; 0: one sum */
 int64_t oi_nest_register_tile(const oi_snest *n); /* accumulators of a register tile; 0: none */
 int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration computes; 0: one */
+
+oi_partition oi_kernel_partition(const oi_skernel *k);
+void oi_kernel_set_partition(oi_skernel *k, oi_partition p); /* extent 0: removes it */
+/* Each call computes a range of the places of one axis. */
+bool oi_kernel_streams(const oi_skernel *k);
+void oi_kernel_set_stream(oi_skernel *k, uint32_t axis, int64_t extent, int64_t factor);
 
 /* -- dump.c -- */
 

@@ -71,11 +71,11 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
             oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
                           oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
                           k->scalars.at[i].name);
-    if (k->partition.extent)
+    if (oi_kernel_partition(k).extent)
         oi_buf_puts(&text, ", int worker, int workers");
     if (k->has_prefetch)
         oi_buf_puts(&text, ", const void *next");
-    if (k->rows.extent)
+    if (oi_kernel_streams(k))
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_call(&c->out,
@@ -123,13 +123,14 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
     case OI_ARG_EPILOGUE: return oi_arena_printf(c->arena, "finish_%s, ports", k->name);
     case OI_ARG_NEXT: return k->has_prefetch ? "next" : "NULL";
-    case OI_ARG_FIRST: return k->partition.extent ? "first" : "0";
+    case OI_ARG_FIRST: return oi_kernel_partition(k).extent ? "first" : "0";
     case OI_ARG_LAST:
-        return k->partition.extent ? "last"
-                                   : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
-    case OI_ARG_ROW: return k->rows.extent ? "first" : "0";
+        return oi_kernel_partition(k).extent
+                   ? "last"
+                   : oi_arena_printf(c->arena, "%" PRId64, k->plan->extent);
+    case OI_ARG_ROW: return oi_kernel_streams(k) ? "first" : "0";
     case OI_ARG_ROW_END:
-        return k->rows.extent ? "last" : oi_arena_printf(c->arena, "%" PRId64, a->n);
+        return oi_kernel_streams(k) ? "last" : oi_arena_printf(c->arena, "%" PRId64, a->n);
     }
     return "0";
 }
@@ -166,17 +167,17 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
 /* The range of a kernel that is not partitioned. */
 static void put_share(oi_cprog *c, const oi_skernel *k)
 {
-    const oi_partition *p = &k->partition;
-    if (!p->extent)
+    const oi_partition p = oi_kernel_partition(k);
+    if (!p.extent)
         return;
     oi_out_line(&c->out,
                 "const int64_t first = oi_partition_begin(%" PRId64 ", %" PRId64
                 ", worker, workers);",
-                p->extent, p->unit);
+                p.extent, p.unit);
     oi_out_line(&c->out,
                 "const int64_t last = oi_partition_begin(%" PRId64 ", %" PRId64
                 ", worker + 1, workers);",
-                p->extent, p->unit);
+                p.extent, p.unit);
 }
 
 /* Whether the nest's text has variables outside all loops. */
@@ -198,10 +199,7 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
                          .kernel = k,
                          .ports = names,
                          .fns = fns,
-                         .n_open = k->n_shared,
-                         .partition = k->rows.extent        ? &k->rows
-                                      : k->partition.extent ? &k->partition
-                                                            : NULL};
+                         .n_open = k->n_shared};
     size_t before = c->out.buf.n;
     put_share(c, k);
     if (k->recipe)
@@ -356,8 +354,9 @@ const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
             "%s + oi_partition_begin(%" PRId64 ", %" PRId64 ", worker, %s) * %" PRId64;
         const char *workers =
             k->is_chunked ? "2 * workers" : "workers"; /* the first chunk: team.h */
-        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), k->partition.extent,
-                                        k->partition.unit, workers, k->plan->streams)
+        const oi_partition own = oi_kernel_partition(k);
+        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), own.extent, own.unit,
+                                        workers, k->plan->streams)
                       : "NULL";
     }
     return "NULL";
@@ -378,11 +377,11 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     for (size_t i = 0; i < k->scalars.n; i++)
         if (used[i])
             oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
-    if (k->partition.extent)
+    if (oi_kernel_partition(k).extent)
         oi_buf_puts(&text, k->is_chunked ? ", chunk.n, chunk.of" : ", worker, workers");
     if (k->has_prefetch)
         oi_buf_printf(&text, ", %s", oi_c_weights(c, k->prefetch));
-    if (k->rows.extent)
+    if (oi_kernel_streams(k))
         oi_buf_puts(&text, c->rows);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "";
     if (!k->can_fail) {

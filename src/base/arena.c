@@ -137,7 +137,9 @@ void *oi_arena_grow(oi_arena *a, void *array, size_t each, size_t n, size_t *cap
 {
     if (n < *cap)
         return array;
-    size_t want = *cap ? *cap * 2 : 4;
+    /* Most lists stay short: the first elements get at most 512 bytes together. */
+    size_t first = each > 256 ? 1 : each > 128 ? 2 : 4;
+    size_t want = *cap ? *cap * 2 : first;
     if (want > SIZE_MAX / each)
         oi_arena_fail(a);
     void *grown = oi_arena_alloc(a, want * each);

@@ -41,6 +41,7 @@ static const char *new_name(oi_printing *x, const char *stem)
 }
 
 #define MAX_NAMES OI_SCALAR_NAMES
+#define MAX_TEXT  4096 /* of one expression */
 
 typedef struct binding {
     oi_m_name names[MAX_NAMES];
@@ -77,27 +78,28 @@ static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
 /* The text of an expression; lines that define its parts are printed first. */
 static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi_dtype want)
 {
-    oi_meaning *m = oi_arena_alloc(x->p->arena, sizeof *m);
+    oi_meaning m;
+    char text[MAX_TEXT];
     const oi_dialect *d = x->p->lang->dialect;
-    if (!oi_scalar_bind(e, b->names, b->n, want, m))
-        return oi_arena_printf(x->p->arena, "#error \"%s\"", m->error);
-    size_t cap = 4096;
-    for (size_t i = 0; i <= m->n_lets; i++) {
-        if (i < m->n_lets && !oi_meaning_needs(m, i))
+    if (!oi_scalar_bind(e, b->names, b->n, want, &m))
+        return oi_arena_printf(x->p->arena, "#error \"%s\"", m.error);
+    for (size_t i = 0; i <= m.n_lets; i++) {
+        if (i < m.n_lets && !oi_meaning_needs(&m, i))
             continue;
-        oi_m_text out = {oi_arena_alloc(x->p->arena, cap), 0, cap, false};
-        uint16_t node = i < m->n_lets ? m->lets[i].node : m->root;
-        if (!oi_meaning_print(m, node, b->names, b->n, d, &out))
+        oi_m_text out = {text, 0, sizeof text, false};
+        uint16_t node = i < m.n_lets ? m.lets[i].node : m.root;
+        text[0] = '\0';
+        if (!oi_meaning_print(&m, node, b->names, b->n, d, &out))
             return "#error \"too long\"";
-        if (i == m->n_lets)
-            return out.at;
+        if (i == m.n_lets)
+            return oi_arena_text(x->p->arena, text, strlen(text));
         /* two expressions may use one name for different definitions */
-        const char *own = oi_arena_text(x->p->arena, m->lets[i].text, m->lets[i].len);
+        const char *own = oi_arena_text(x->p->arena, m.lets[i].text, m.lets[i].len);
         const char *name = new_name(x, own);
-        oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, m->nodes[node].type), name,
-                    out.at);
+        oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, m.nodes[node].type), name,
+                    text);
         if (b->n < MAX_NAMES)
-            b->names[b->n++] = (oi_m_name){.name = own, .type = m->nodes[node].type, .spell = name};
+            b->names[b->n++] = (oi_m_name){.name = own, .type = m.nodes[node].type, .spell = name};
     }
     return "0";
 }

@@ -427,6 +427,11 @@ static const oi_scall *call_in(oi_unit *u, oi_skernel *to, const oi_skernel *fro
 
 static const oi_nest_coord *moved_coords(oi_moving *m, const oi_sop *op, uint32_t rank)
 {
+    bool changes = m->map != NULL;
+    for (uint32_t d = 0; d < rank; d++)
+        changes |= op->at[d].index != OI_NEST_NONE && op->at[d].index != m->ids[op->at[d].index];
+    if (!changes)
+        return op->at;
     oi_nest_coord *at = oi_arena_alloc(m->u->arena, (rank + 1) * sizeof *at);
     for (uint32_t d = 0; d < rank; d++) {
         oi_nest_coord own = op->at[d];

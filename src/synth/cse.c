@@ -177,15 +177,15 @@ static bool are_read_below(const sharing *x, size_t maker, const uint32_t *tenso
     return are;
 }
 
+/* Merges the second call into the first, if they are equal. Nothing between them changes what they
+ * read. */
 static bool share(sharing *x, size_t first, size_t second)
 {
     oi_unit *u = x->u;
     results r;
     const oi_stmt *a = &x->list->at[first], *b = &x->list->at[second];
-    if (x->marks[first] != x->marks[second] ||
-        !same_call(u, &u->kernels.at[a->kernel], &u->kernels.at[b->kernel], &r) ||
-        !are_read_below(x, first, r.keep, r.n) || !are_read_below(x, second, r.gone, r.n) ||
-        !oi_where_may_pass(x->where, second, first + 1, second, true))
+    if (!same_call(u, &u->kernels.at[a->kernel], &u->kernels.at[b->kernel], &r) ||
+        !are_read_below(x, first, r.keep, r.n) || !are_read_below(x, second, r.gone, r.n))
         return false;
     for (uint32_t k = 0; k < r.n; k++)
         for (size_t i = second;
@@ -209,6 +209,20 @@ static bool share(sharing *x, size_t first, size_t second)
 
 #define REACH 400 /* statements to search back; further apart equal calls are rare */
 
+/* Merges statement `at` into one of the n statements of `before`, from the last one on. */
+static bool share_with(sharing *x, const size_t *before, size_t n, size_t at)
+{
+    for (size_t k = n; x->marks[at] && k-- > 0 && n - k <= REACH;) {
+        if (x->marks[before[k]] != x->marks[at])
+            continue;
+        if (!oi_where_may_pass(x->where, at, before[k] + 1, at, true))
+            return false; /* nor may it pass any earlier one */
+        if (share(x, before[k], at))
+            return true;
+    }
+    return false;
+}
+
 static void share_list(sharing *x, oi_stmts *list)
 {
     OI_VEC(size_t) before = {0}; /* statements that remain */
@@ -221,13 +235,9 @@ static void share_list(sharing *x, oi_stmts *list)
     x->marks = oi_arena_alloc(x->u->arena, list->n * sizeof *x->marks);
     for (size_t i = 0; i < list->n; i++)
         x->marks[i] = mark_of(x->u, &list->at[i]);
-    for (size_t i = 0; i < list->n; i++) {
-        bool gone = false;
-        for (size_t k = before.n; x->marks[i] && k-- > 0 && before.n - k <= REACH && !gone;)
-            gone = share(x, before.at[k], i);
-        if (!gone)
+    for (size_t i = 0; i < list->n; i++)
+        if (!share_with(x, before.at, before.n, i))
             *OI_PUSH(x->u->arena, &before) = i;
-    }
     oi_where_end(x->where);
 }
 

@@ -189,8 +189,8 @@ static bool is_stored_alike(const taking *t)
 
 static void take(oi_unit *u, oi_skernel *k)
 {
-    taking t = {.u = u, .k = k, .n = &k->nests.at[0]};
-    t.plan = oi_arena_alloc(u->arena, sizeof *t.plan);
+    oi_recipe_plan plan = {0};
+    taking t = {.u = u, .k = k, .n = &k->nests.at[0], .plan = &plan};
     const char *no = why_not(&t);
     if (no) {
         oi_unit_note(u, "epilogue", k->graph, k->nodes.at[0], "%s: %s", k->name, no);
@@ -208,6 +208,8 @@ static void take(oi_unit *u, oi_skernel *k)
                      "its epilogue is not linear in the position");
         return;
     }
+    t.plan = oi_arena_alloc(u->arena, sizeof plan);
+    *t.plan = plan;
     t.plan->macs = n_products(t.n);
     t.plan->unit = is_stored_alike(&t) ? t.plan->unit : t.plan->extent;
     set_arguments(&t, oi_recipe_pack(u, &call, &t.plan->packings[0]));

@@ -107,6 +107,19 @@ static unsigned without_memory(oi_unit *u, const oi_skernel *k, const oi_sop *op
     return t->dtype == OI_I64 ? 1 : 2;
 }
 
+/* Whether some load may become an instruction without memory. */
+static bool loads_weights(const oi_unit *u, const oi_skernel *k, const oi_snest *n)
+{
+    for (int post = 0; post < 2; post++) {
+        const oi_sops *ops = post ? &n->post : &n->pre;
+        for (size_t i = 0; i < ops->n; i++)
+            if (ops->at[i].kind == OI_SOP_LOAD &&
+                u->tensors.at[k->ports.at[ops->at[i].port].tensor].space == OI_SPACE_WEIGHTS)
+                return true;
+    }
+    return false;
+}
+
 static void spell_numbers(oi_unit *u, oi_skernel *k, oi_snest *n)
 {
     uint32_t *ids = oi_arena_alloc(u->arena, (n->pre.n + n->post.n + 1) * sizeof *ids);
@@ -154,7 +167,8 @@ static void simplify(oi_unit *u)
         if (k->is_dynamic)
             continue;
         for (size_t m = 0; m < k->nests.n; m++) {
-            spell_numbers(u, k, &k->nests.at[m]);
+            if (loads_weights(u, k, &k->nests.at[m]))
+                spell_numbers(u, k, &k->nests.at[m]);
             oi_nest_drop_unit_axes(u, k, &k->nests.at[m]);
         }
         if (k->nests.n)

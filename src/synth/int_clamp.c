@@ -215,10 +215,20 @@ static uint32_t rewrite(oi_rewriting *r, uint32_t i, const oi_sop *op, oi_sop *m
     return oi_rewrite_put(r, moved);
 }
 
+static bool has_end(const oi_snest *n)
+{
+    for (uint32_t i = 0; i < n->pre.n + n->post.n; i++)
+        if (is_end(instruction(n, i)))
+            return true;
+    return false;
+}
+
 static void of_nest(making *x, oi_skernel *k, oi_snest *n)
 {
     oi_arena *a = x->ranges.u->arena;
     const size_t all = n->pre.n + n->post.n;
+    if (!has_end(n)) /* nothing to rewrite */
+        return;
     x->of = oi_arena_alloc(a, (all + 1) * sizeof *x->of);
     x->uses = oi_arena_alloc(a, (all + 1) * sizeof *x->uses);
     x->user = oi_arena_alloc(a, (all + 1) * sizeof *x->user);

@@ -65,7 +65,7 @@ static bool stays_inside(const oi_nest *n, const oi_nest_coord *c, int64_t lengt
 static const oi_nest_coord *coords(lowering *x, const oi_nest *n, const oi_nest_ref *r,
                                    const oi_operand *o)
 {
-    oi_nest_coord *at = oi_arena_alloc(x->u->arena, (r->rank + 1) * sizeof *at);
+    oi_nest_coord *at = oi_arena_alloc(x->u->arena, r->rank * sizeof *at);
     memcpy(at, r->at, r->rank * sizeof *at);
     for (uint32_t d = 0; d < r->rank; d++) {
         for (uint32_t a = 0; a < n->n_axes; a++) /* one place: equal coordinates look equal */

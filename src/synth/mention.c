@@ -71,13 +71,21 @@ static void tell_kernel(const telling *t, const oi_skernel *k)
         else if (!only_writes(k, s->tensor))
             tell_length(t, s->tensor, false);
     }
-    for (int writes = 0; writes < 2; writes++)
-        for (size_t i = 0; i < k->ports.n; i++) {
-            oi_port *p = &k->ports.at[i];
-            bool reads = !p->is_written || oi_kernel_reads(k, p->tensor);
-            if (!p->is_dropped && reads == !writes)
-                tell_port(t, p, reads, p->is_written);
-        }
+    bool is_read[64] = {false}; /* the search for reads is slow; further ports are searched twice */
+    for (size_t i = 0; i < k->ports.n; i++) {
+        oi_port *p = &k->ports.at[i];
+        const bool reads = !p->is_written || oi_kernel_reads(k, p->tensor);
+        if (i < OI_COUNT(is_read))
+            is_read[i] = reads;
+        if (!p->is_dropped && reads)
+            tell_port(t, p, true, p->is_written);
+    }
+    for (size_t i = 0; i < k->ports.n; i++) {
+        oi_port *p = &k->ports.at[i];
+        if (p->is_written && !p->is_dropped &&
+            !(i < OI_COUNT(is_read) ? is_read[i] : oi_kernel_reads(k, p->tensor)))
+            tell_port(t, p, false, true);
+    }
 }
 
 static void tell_sizes(const telling *t, const oi_skernel *k)

@@ -57,6 +57,8 @@ static void for_nests(shortening *x, oi_rewrite_fn *fn)
         oi_skernel *k = &u->kernels.at[i];
         for (size_t m = 0; k->is_used && !k->is_dynamic && m < k->nests.n; m++) {
             oi_snest *n = &k->nests.at[m];
+            if (!oi_nest_has_type(n, OI_I32))
+                continue;
             const size_t all = n->pre.n + n->post.n;
             x->is_half = oi_arena_alloc(u->arena, (all + 1) * sizeof *x->is_half);
             x->whole = oi_arena_alloc(u->arena, (all + 1) * sizeof *x->whole);

@@ -97,8 +97,9 @@ oi_status oi_pass_narrow32(oi_unit *u)
         if (!k->is_used || k->is_dynamic)
             continue;
         for (size_t m = 0; m < k->nests.n; m++)
-            oi_nest_rewrite(&x.ranges, k, &k->nests.at[m], narrow_sop, &x);
-        if (k->epilogue)
+            if (oi_nest_has_type(&k->nests.at[m], OI_I64))
+                oi_nest_rewrite(&x.ranges, k, &k->nests.at[m], narrow_sop, &x);
+        if (k->epilogue && oi_nest_has_type(k->epilogue, OI_I64))
             oi_nest_rewrite(&x.ranges, k, k->epilogue, narrow_sop, &x);
         for (size_t p = 0; p < k->ports.n; p++) {
             uint32_t t = k->ports.at[p].tensor;

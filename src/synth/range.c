@@ -251,15 +251,14 @@ static oi_range of_node(const evaluation *x, uint16_t at)
 }
 
 /* The row's expression over the ranges of what it reads. */
-static oi_range range_of_eval(oi_unit *u, const oi_sop *op, const oi_range *in,
-                              const oi_dtype *forms)
+static oi_range range_of_eval(const oi_sop *op, const oi_range *in, const oi_dtype *forms)
 {
     const oi_scall *c = op->call;
     const bool is_cast = c->op->outputs[0].out_rule == OI_OUT_ATTR;
     const oi_dtype want = is_cast ? op->type : oi_form_of(op->type);
     oi_m_name names[OI_SCALAR_NAMES + OI_SOP_ARGS];
     oi_range of[OI_SCALAR_NAMES + OI_SOP_ARGS];
-    oi_meaning *m = oi_arena_alloc(u->arena, sizeof *m);
+    oi_meaning m;
     oi_dtype first = OI_NONE;
     size_t n = oi_scalar_attrs(c, names);
     if (op->part != OI_PART_EXPR || op->place != OI_NO_ID || oi_form_of(op->type) != op->type)
@@ -275,9 +274,9 @@ static oi_range range_of_eval(oi_unit *u, const oi_sop *op, const oi_range *in,
         of[n++] = in[op->args[i]];
     }
     const oi_m_expr *e = oi_scalar_part(c, op->part, first == OI_NONE ? want : first, want);
-    if (first == OI_NONE || !oi_scalar_bind(e, names, n, want, m))
+    if (first == OI_NONE || !oi_scalar_bind(e, names, n, want, &m))
         return oi_range_of_type(op->type);
-    const oi_range r = of_node(&(evaluation){m, names, of, n}, m->root);
+    const oi_range r = of_node(&(evaluation){&m, names, of, n}, m.root);
     return oi_dtype_is_float(op->type) ? r : within(r, op->type);
 }
 
@@ -292,7 +291,7 @@ static oi_range range_of_sop(oi_ranges *x, const oi_skernel *k, const oi_sop *op
         return (oi_range){v, v};
     }
     if (op->kind == OI_SOP_EVAL)
-        return range_of_eval(x->u, op, in, forms);
+        return range_of_eval(op, in, forms);
     oi_range all = oi_range_of_type(op->type);
     if (op->kind == OI_SOP_CONVERT && !oi_dtype_is_float(op->from)) {
         oi_range a = in[op->args[0]];
@@ -327,6 +326,17 @@ uint32_t oi_rewrite_convert(oi_rewriting *r, oi_dtype from, oi_dtype to, uint32_
 const oi_sop *oi_rewrite_made(const oi_rewriting *r, uint32_t id)
 {
     return id < r->base ? NULL : &r->to->at[id - r->base];
+}
+
+bool oi_nest_has_type(const oi_snest *n, oi_dtype t)
+{
+    for (size_t i = 0; i < n->pre.n; i++)
+        if (n->pre.at[i].type == t)
+            return true;
+    for (size_t i = 0; i < n->post.n; i++)
+        if (n->post.at[i].type == t)
+            return true;
+    return false;
 }
 
 void oi_nest_rewrite(oi_ranges *x, oi_skernel *k, oi_snest *n, oi_rewrite_fn *fn, void *ctx)

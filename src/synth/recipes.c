@@ -260,11 +260,16 @@ static const oi_skernel *conversion(oi_unit *u, uint32_t tensor)
 static bool unconverted(oi_unit *u, const oi_lowered *call, const oi_stmts *before, oi_lowered *out)
 {
     const oi_kernel_query *q = call->q;
+    bool any = false;
+    look_at_recent(u, before);
+    for (size_t i = 0; i < q->n_in; i++)
+        any |= conversion(u, call->in[i].tensor) != NULL;
+    if (!any)
+        return false;
     oi_port *in = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *in);
     oi_operand *types = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *types);
     oi_kernel_query *own = oi_arena_alloc(u->arena, sizeof *own);
-    bool any = false;
-    look_at_recent(u, before);
+    any = false;
     for (size_t i = 0; i < q->n_in; i++) {
         const oi_skernel *k = conversion(u, call->in[i].tensor);
         in[i] = call->in[i];
@@ -378,19 +383,21 @@ bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_low
 {
     const oi_kernel_query *q = call->q;
     const oi_recipe *recipe;
-    oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
+    oi_recipe_plan found = {0};
     uint32_t packed[OI_RECIPE_PACKS];
     oi_lowered before;
     if (oi_unit_skips(u, "recipes"))
         return false;
-    if (unconverted(u, call, out, &before) && oi_recipe_of(u, &before, &recipe, plan))
+    if (unconverted(u, call, out, &before) && oi_recipe_of(u, &before, &recipe, &found))
         call = &before;
-    else if (!oi_recipe_of(u, call, &recipe, plan))
+    else if (!oi_recipe_of(u, call, &recipe, &found))
         return false;
-    if (plan->epilogue[1]) /* epilogue.c will pick it */
+    if (found.epilogue[1]) /* epilogue.c will pick it */
         return false;
     if (!call->is_counted && !oi_lower_checks(u, graph, n, call, out))
         return false;
+    oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
+    *plan = found;
     for (uint32_t i = 0; i < plan->n_packings; i++)
         packed[i] = oi_recipe_pack(u, call, &plan->packings[i]);
     oi_port ready[OI_PROLOGUE_ARRAYS], *to = outputs(u, graph, call, plan->in_place);

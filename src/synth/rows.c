@@ -172,6 +172,7 @@ static void take_ports(joining *j, oi_skernel *to, oi_skernel *from)
         n.reduce = oi_call_shifted(j->u, n.reduce, n_scalars);
         *OI_PUSH(j->u->arena, &to->nests) = n;
     }
+    from->nests.n = 0; /* its instructions belong to `to` now */
     for (size_t i = 0; i < from->nodes.n; i++)
         if (to->nodes.at[to->nodes.n - 1] != from->nodes.at[i])
             *OI_PUSH(j->u->arena, &to->nodes) = from->nodes.at[i];

@@ -21,6 +21,7 @@
 #include <string.h>
 
 static jmp_buf given_up;
+structure structs[T_COUNT - T_STRUCT];
 
 /* Texts live as long as the program, in one chain. */
 static struct kept {
@@ -123,17 +124,19 @@ bool type_name(const translator *x, const char *word, type *out)
     static const struct {
         const char *name;
         type t;
-    } names[] = {{"void", T_VOID},    {"int", T_I32},
-                 {"unsigned", T_U32}, {"float", T_F32},
-                 {"double", T_F64},   {"int8_t", T_I8},
-                 {"int16_t", T_I16},  {"int32_t", T_I32},
-                 {"int64_t", T_I64},  {"uint8_t", T_U8},
-                 {"uint16_t", T_U16}, {"uint32_t", T_U32},
-                 {"uint64_t", T_U64}, {"oi_row_schedule", T_STRUCT}};
+    } names[] = {{"void", T_VOID},   {"int", T_I32},    {"unsigned", T_U32}, {"float", T_F32},
+                 {"double", T_F64},  {"int8_t", T_I8},  {"int16_t", T_I16},  {"int32_t", T_I32},
+                 {"int64_t", T_I64}, {"uint8_t", T_U8}, {"uint16_t", T_U16}, {"uint32_t", T_U32},
+                 {"uint64_t", T_U64}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].name, word) == 0) {
             bool narrows = x->is_narrow && (names[i].t == T_I64 || names[i].t == T_U64);
             *out = narrows ? names[i].t - 1 : names[i].t;
+            return true;
+        }
+    for (int i = 0; i < T_COUNT - T_STRUCT; i++)
+        if (structs[i].name && strcmp(structs[i].name, word) == 0) {
+            *out = T_STRUCT + (unsigned)i;
             return true;
         }
     return false;
@@ -141,26 +144,16 @@ bool type_name(const translator *x, const char *word, type *out)
 
 const char *type_text(type t)
 {
-    static const char *const names[T_COUNT] = {[T_VOID] = "void",
-                                               [T_BOOL] = "bool",
-                                               [T_I8] = "int",
-                                               [T_I16] = "int",
-                                               [T_I32] = "int",
-                                               [T_I64] = "int64_t",
-                                               [T_U8] = "uint",
-                                               [T_U16] = "uint",
-                                               [T_U32] = "uint",
-                                               [T_U64] = "uint64_t",
-                                               [T_F32] = "float",
-                                               [T_F64] = "double",
-                                               [T_STRUCT] = "oi_row_schedule"};
-    return names[t];
+    static const char *const names[T_COUNT] = {
+        [T_VOID] = "void", [T_BOOL] = "bool",    [T_I8] = "int",    [T_I16] = "int",
+        [T_I32] = "int",   [T_I64] = "int64_t",  [T_U8] = "uint",   [T_U16] = "uint",
+        [T_U32] = "uint",  [T_U64] = "uint64_t", [T_F32] = "float", [T_F64] = "double"};
+    return t >= T_STRUCT ? structs[t - T_STRUCT].name : names[t];
 }
 
-/* Of a variable or result: no product and sum may be joined into one rounding. */
-static const char *exact_text(type t)
+const char *exact_text(type t)
 {
-    return text("%s%s", t == T_F32 || t == T_F64 ? "precise " : "", type_text(t));
+    return text("%s%s", t == T_F32 || t == T_F64 || t >= T_STRUCT ? "precise " : "", type_text(t));
 }
 
 variable *find(variable *list, int n, const char *name)
@@ -208,7 +201,7 @@ static type wanted_type(translator *x)
 
 /* -- statements -- */
 
-static void line(translator *x, const char *what)
+void line(translator *x, const char *what)
 {
     x->out = (char *)text("%s%*s%s\n", x->out, 4 * x->depth, "", what);
 }
@@ -256,6 +249,7 @@ static void for_statement(translator *x)
 {
     type t;
     want(x, "(");
+    x->is_head = true;
     const char *first = is(x, ";")                   ? ""
                         : type_name(x, x->token, &t) ? declaration(x, false)
                                                      : expression(x).text;
@@ -264,6 +258,7 @@ static void for_statement(translator *x)
     want(x, ";");
     const char *after = is(x, ")") ? "" : expression(x).text;
     want(x, ")");
+    x->is_head = false;
     body(x, text("for (%s; %s; %s)", first, cond, after));
 }
 
@@ -283,7 +278,9 @@ static void statement(translator *x)
     if (take(x, "if") || is(x, "while")) {
         bool loops = take(x, "while");
         want(x, "(");
+        x->is_head = loops;
         const char *cond = convert(expression(x), T_BOOL).text;
+        x->is_head = false;
         want(x, ")");
         body(x, text("%s (%s)", loops ? "while" : "if", cond));
         if (take(x, "else"))
@@ -336,22 +333,30 @@ static const char *function_item(translator *x, const char *as)
     return text("%s %s(%s)\n{\n%s}\n", exact_text(x->f->result), x->f->name, params, x->out);
 }
 
-/* typedef struct oi_row_schedule { float hi, lo; ... } oi_row_schedule; */
-static const char *struct_item(translator *x)
+/* typedef struct oi_pair { float hi, lo; ... } oi_pair; */
+static const char *struct_item(translator *x, const char **name)
 {
-    const char *out = "struct oi_row_schedule {\n";
+    int i = 0;
+    while (i < T_COUNT - T_STRUCT && structs[i].name)
+        i++;
+    if (i == T_COUNT - T_STRUCT)
+        give_up(x, "too many structs");
     want(x, "struct");
-    want(x, "oi_row_schedule");
+    structure made = {.name = text("%s", x->token)};
+    const char *out = text("struct %s {\n", made.name);
+    next(x);
     want(x, "{");
     while (!take(x, "}")) {
         type t = wanted_type(x);
         do {
-            x->fields[x->n_fields++] = (variable){text("%s", x->token), NULL, t};
+            made.fields[made.n_fields++] = (variable){text("%s", x->token), NULL, t};
             out = text("%s    %s %s;\n", out, type_text(t), x->token);
             next(x);
         } while (take(x, ","));
         want(x, ";");
     }
+    structs[i] = made;
+    *name = made.name;
     return text("%s};\n", out);
 }
 
@@ -393,26 +398,29 @@ static void put_row(FILE *out, const char *name, const char *body_text)
 static void translate(translator *x, FILE *out, const char *item, bool is_narrow, const char *as)
 {
     function made = {.name = "?"};
+    const char *name, *spelled;
     x->p = item;
     x->is_over = false;
     x->is_narrow = is_narrow;
     x->n_vars = 0;
+    x->n_exact = 0;
     x->f = &made;
     if (setjmp(given_up))
         return;
     next(x);
     if (take(x, "typedef")) {
-        put_row(out, "oi_row_schedule", struct_item(x));
+        spelled = struct_item(x, &name);
+        put_row(out, name, spelled);
         return;
     }
     want(x, "static");
     if (take(x, "const")) {
-        const char *name, *spelled = array_item(x, &name);
+        spelled = array_item(x, &name);
         put_row(out, name, spelled);
         return;
     }
     want(x, "inline");
-    const char *spelled = function_item(x, as);
+    spelled = function_item(x, as);
     put_row(out, made.name, spelled);
     x->functions[x->n_functions++] = made;
 }

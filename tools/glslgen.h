@@ -21,8 +21,8 @@ typedef enum type {
     T_U64,
     T_F32,
     T_F64,
-    T_STRUCT, /* the only one: oi_row_schedule */
-    T_COUNT
+    T_STRUCT, /* the first of them; see structs */
+    T_COUNT = T_STRUCT + 4
 } type;
 
 typedef struct value { /* an expression: its text, and how tightly that binds */
@@ -49,6 +49,14 @@ typedef struct variable {
     type t;
 } variable;
 
+typedef struct structure {
+    const char *name;
+    variable fields[8]; /* in their order */
+    int n_fields;
+} structure;
+
+extern structure structs[T_COUNT - T_STRUCT]; /* by type - T_STRUCT */
+
 #define MAX_VARIABLES 64
 #define MAX_FUNCTIONS 2000
 
@@ -64,10 +72,10 @@ typedef struct translator {
     int n_functions;
     variable arrays[8];
     int n_arrays;
-    variable fields[8]; /* of the struct */
-    int n_fields;
     char *out; /* lines */
     int depth;
+    int n_exact;  /* names made for parts of an expression */
+    bool is_head; /* in the head of a loop, before which no line may be put */
 } translator;
 
 /* -- glslgen.c -- */
@@ -80,6 +88,8 @@ bool take(translator *x, const char *token);
 void want(translator *x, const char *token);
 bool type_name(const translator *x, const char *word, type *out);
 const char *type_text(type t);
+const char *exact_text(type t); /* of a variable or result: nothing is joined into one rounding */
+void line(translator *x, const char *what);
 variable *find(variable *list, int n, const char *name);
 function *find_function(translator *x, const char *name);
 

@@ -245,6 +245,18 @@ static function *callee(translator *x, const char *name)
     return find_function(x, name);
 }
 
+/* Part of an expression as a variable of its own, which says that nothing in it is joined. */
+static value exact_part(translator *x, value v)
+{
+    if (!is_float(v.t) || v.level >= PREFIX)
+        return v;
+    if (x->is_head)
+        give_up(x, "arithmetic of floats in a call in a loop's head");
+    const char *name = text("part%d", x->n_exact++);
+    line(x, text("const %s %s = %s;", exact_text(v.t), name, v.text));
+    return made(v.t, POSTFIX, name);
+}
+
 static value call(translator *x, const char *name)
 {
     function library = {0}, *f = callee(x, name);
@@ -257,7 +269,7 @@ static value call(translator *x, const char *name)
     for (int i = 0; !is(x, ")"); i++) {
         if (i == f->n_params)
             give_up(x, text("%s takes fewer arguments", name));
-        value v = convert(assignment(x), f->params[i]);
+        value v = exact_part(x, convert(assignment(x), f->params[i]));
         args = text("%s%s%s", args, i ? ", " : "", v.text);
         take(x, ",");
     }
@@ -265,22 +277,24 @@ static value call(translator *x, const char *name)
     return made(f->result, POSTFIX, text("%s(%s)", spelled, args));
 }
 
-/* (oi_row_schedule){.hi = a, .lo = b}: fields in their order. */
-static value struct_value(translator *x)
+/* (oi_pair){.hi = a, .lo = b}: fields in their order. */
+static value struct_value(translator *x, type t)
 {
+    const structure *s = &structs[t - T_STRUCT];
     const char *args = "";
     want(x, "{");
     for (int i = 0; !is(x, "}"); i++) {
         want(x, ".");
-        if (i == x->n_fields || !is(x, x->fields[i].name))
+        if (i == s->n_fields || !is(x, s->fields[i].name))
             give_up(x, "a struct's members must come in their order");
         next(x);
         want(x, "=");
-        args = text("%s%s%s", args, i ? ", " : "", convert(assignment(x), x->fields[i].t).text);
+        value v = exact_part(x, convert(assignment(x), s->fields[i].t));
+        args = text("%s%s%s", args, i ? ", " : "", v.text);
         take(x, ",");
     }
     want(x, "}");
-    return made(T_STRUCT, POSTFIX, text("oi_row_schedule(%s)", args));
+    return made(t, POSTFIX, text("%s(%s)", s->name, args));
 }
 
 static value prefix(translator *x);
@@ -292,7 +306,7 @@ static value primary(translator *x)
         if (type_name(x, x->token, &t)) {
             next(x);
             want(x, ")");
-            return t == T_STRUCT ? struct_value(x) : convert(prefix(x), t);
+            return t >= T_STRUCT ? struct_value(x, t) : convert(prefix(x), t);
         }
         value v = expression(x);
         want(x, ")");
@@ -316,8 +330,9 @@ static value primary(translator *x)
 static value postfix(translator *x)
 {
     value v = primary(x);
-    while (v.t == T_STRUCT && take(x, ".")) {
-        variable *field = find(x->fields, x->n_fields, x->token);
+    while (v.t >= T_STRUCT && take(x, ".")) {
+        structure *s = &structs[v.t - T_STRUCT];
+        variable *field = find(s->fields, s->n_fields, x->token);
         if (!field)
             give_up(x, "no such member");
         v = made(field->t, POSTFIX, text("%s.%s", v.text, field->name));
@@ -380,7 +395,7 @@ static value joined(translator *x, value a, const char *op, value b, int level)
     } else if (level == EQUAL && a.t == T_BOOL && b.t == T_BOOL) {
         t = T_BOOL;
     }
-    if (a.t == T_STRUCT || b.t == T_STRUCT)
+    if (a.t >= T_STRUCT || b.t >= T_STRUCT)
         give_up(x, "a struct in an operator");
     a = convert(a, t);
     b = convert(b, t);
@@ -408,7 +423,7 @@ static value choice(translator *x)
     value a = assignment(x);
     want(x, ":");
     value b = choice(x);
-    type t = a.t == b.t && a.t != T_STRUCT ? a.t : common(a.t, b.t);
+    type t = a.t == b.t && a.t < T_STRUCT ? a.t : common(a.t, b.t);
     c = convert(c, T_BOOL);
     a = convert(a, t);
     b = convert(b, t);

@@ -88,6 +88,28 @@ static const float edges[] = {0.0f,      -0.0f,     1.0f,   -1.0f,        2.0f, 
                               -103.9f,   0.785398f, 1e22f};
 #define N_EDGES (sizeof edges / sizeof edges[0])
 
+/* Close to multiples of pi / 2, where the reduced angle loses most of its bits: the worst floats
+ * that continued fractions of 2 / pi find, and whole multiples of every size. */
+static void near_quarters(void **state)
+{
+    static const float worst[] = {0x1.6cbe4p+62f, 0x1.ddb0eep+57f, 0x1.921fb6p+0f, 0x1.2d97c8p+2f,
+                                  0x1.5fdbbep+3f, 0x1.f9cbe2p+7f,  0x1.7d4baap+58f};
+    (void)state;
+    for (size_t i = 0; i < sizeof worst / sizeof worst[0]; i++)
+        for (int k = -200; k <= 200; k++) {
+            float x = oi_float_f32((uint32_t)((int32_t)oi_bits_f32(worst[i]) + k));
+            is_near("sin", x, oi_sin_f32(x), sin((double)x));
+            is_near("cos", x, oi_cos_f32(x), cos((double)x));
+            is_near("tan", x, oi_tan_f32(x), tan((double)x));
+        }
+    for (int k = 1; k < 200000; k++) {
+        float x = (float)((double)k * 1.5707963267948966);
+        is_near("sin", x, oi_sin_f32(x), sin((double)x));
+        is_near("cos", x, oi_cos_f32(x), cos((double)x));
+        is_near("tan", x, oi_tan_f32(x), tan((double)x));
+    }
+}
+
 static void at_the_edges(void **state)
 {
     (void)state;
@@ -142,9 +164,8 @@ static void whole_powers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_magnitudes),
-        cmocka_unit_test(at_the_edges),
-        cmocka_unit_test(pairs),
+        cmocka_unit_test(all_magnitudes), cmocka_unit_test(near_quarters),
+        cmocka_unit_test(at_the_edges),   cmocka_unit_test(pairs),
         cmocka_unit_test(whole_powers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,13 +342,36 @@ OI_UNSIGNED_HELPERS(bitset, uint8_t, uint32_t, 8, 0, UINT8_MAX)
 
 /* -- conversions: sat(x) to the nearest limit, wrap(x) modulo 2^width -- */
 
-/* A whole number in a float, taken modulo 2^64. NaN and infinities give 0. */
-static inline uint64_t oi_modulo_f64(double v)
+/* A float without its fraction, modulo 2^32 and 2^64. NaN and infinities give 0. */
+static inline uint32_t oi_modulo_u32_f32(float v)
+{
+    uint32_t u = oi_bits_f32(v), e = u >> 23 & 0xffu, m = (u & 0x7fffffu) | 0x800000u;
+    uint32_t down = e < 150 ? 150 - e : 0, up = e > 150 ? e - 150 : 0;
+    m = (down > 31 ? 0 : m >> (down & 31u)) << (up & 31u);
+    m = up > 31 ? 0 : m;
+    return v < 0 ? 0 - m : m;
+}
+
+static inline uint64_t oi_modulo_u64_f32(float v)
+{
+    uint32_t u = oi_bits_f32(v), e = u >> 23 & 0xffu, m = (u & 0x7fffffu) | 0x800000u;
+    uint32_t down = e < 150 ? 150 - e : 0, up = e > 150 ? e - 150 : 0;
+    uint64_t whole = (uint64_t)(down > 31 ? 0 : m >> (down & 31u)) << (up & 63u);
+    whole = up > 63 ? 0 : whole;
+    return v < 0 ? 0 - whole : whole;
+}
+
+static inline uint64_t oi_modulo_u64_f64(double v)
 {
     if (!(fabs(v) < (double)INFINITY))
         return 0;
     double rest = fmod(v, 0x1p64);
     return rest < 0 ? 0 - (uint64_t)-rest : (uint64_t)rest;
+}
+
+static inline uint32_t oi_modulo_u32_f64(double v)
+{
+    return (uint32_t)oi_modulo_u64_f64(v);
 }
 
 /* Limits within 32 bits are compared there: what was widened from so many bits never leaves them.
@@ -372,7 +395,7 @@ static inline uint64_t oi_modulo_f64(double v)
     }
 
 /* From the widest type of each kind: C widens the others by itself. `top` is hi + 1. */
-#define OI_CONVERSIONS(size, t, T, lo, hi, top)                              \
+#define OI_CONVERSIONS(size, t, T, lo, hi, top, U)                           \
     OI_SAT_##size(t, T, lo, hi) static inline T oi_sat_##t##_u64(uint64_t v) \
     {                                                                        \
         return v > (uint64_t)(hi) ? (T)(hi) : (T)v;                          \
@@ -385,34 +408,34 @@ static inline uint64_t oi_modulo_f64(double v)
     {                                                                        \
         return oi_cut_##t(v);                                                \
     }                                                                        \
-    OI_CONVERSIONS_OF(t, T, f32, float, lo, hi, top)                         \
-    OI_CONVERSIONS_OF(t, T, f64, double, lo, hi, top)
+    OI_CONVERSIONS_OF(t, T, f32, float, lo, hi, top, U)                      \
+    OI_CONVERSIONS_OF(t, T, f64, double, lo, hi, top, U)
 
 /* limits are powers of two or small, so exact in a float */
-#define OI_CONVERSIONS_OF(t, T, f, F, lo, hi, top)                                   \
+#define OI_CONVERSIONS_OF(t, T, f, F, lo, hi, top, U)                                \
     static inline T oi_sat_##t##_##f(F v)                                            \
     {                                                                                \
         return v >= (F)(top) ? (T)(hi) : v <= (F)(lo) ? (T)(lo) : v == v ? (T)v : 0; \
     }                                                                                \
     static inline T oi_wrap_##t##_##f(F v)                                           \
     {                                                                                \
-        return oi_cut_##t(oi_modulo_f64(v));                                         \
+        return oi_cut_##t(oi_modulo_##U##_##f(v));                                   \
     }
 
-OI_CONVERSIONS(SMALL, i1, int8_t, -1, 0, 1)
-OI_CONVERSIONS(SMALL, i2, int8_t, -2, 1, 2)
-OI_CONVERSIONS(SMALL, i4, int8_t, -8, 7, 8)
-OI_CONVERSIONS(SMALL, i8, int8_t, INT8_MIN, INT8_MAX, 0x1p7)
-OI_CONVERSIONS(SMALL, i16, int16_t, INT16_MIN, INT16_MAX, 0x1p15)
-OI_CONVERSIONS(WIDE, i32, int32_t, INT32_MIN, INT32_MAX, 0x1p31)
-OI_CONVERSIONS(WIDE, i64, int64_t, INT64_MIN, INT64_MAX, 0x1p63)
-OI_CONVERSIONS(SMALL, u1, uint8_t, 0, 1, 2)
-OI_CONVERSIONS(SMALL, u2, uint8_t, 0, 3, 4)
-OI_CONVERSIONS(SMALL, u4, uint8_t, 0, 15, 16)
-OI_CONVERSIONS(SMALL, u8, uint8_t, 0, UINT8_MAX, 0x1p8)
-OI_CONVERSIONS(SMALL, u16, uint16_t, 0, UINT16_MAX, 0x1p16)
-OI_CONVERSIONS(WIDE, u32, uint32_t, 0, UINT32_MAX, 0x1p32)
-OI_CONVERSIONS(WIDE, u64, uint64_t, 0, UINT64_MAX, 0x1p64)
+OI_CONVERSIONS(SMALL, i1, int8_t, -1, 0, 1, u32)
+OI_CONVERSIONS(SMALL, i2, int8_t, -2, 1, 2, u32)
+OI_CONVERSIONS(SMALL, i4, int8_t, -8, 7, 8, u32)
+OI_CONVERSIONS(SMALL, i8, int8_t, INT8_MIN, INT8_MAX, 0x1p7, u32)
+OI_CONVERSIONS(SMALL, i16, int16_t, INT16_MIN, INT16_MAX, 0x1p15, u32)
+OI_CONVERSIONS(WIDE, i32, int32_t, INT32_MIN, INT32_MAX, 0x1p31, u32)
+OI_CONVERSIONS(WIDE, i64, int64_t, INT64_MIN, INT64_MAX, 0x1p63, u64)
+OI_CONVERSIONS(SMALL, u1, uint8_t, 0, 1, 2, u32)
+OI_CONVERSIONS(SMALL, u2, uint8_t, 0, 3, 4, u32)
+OI_CONVERSIONS(SMALL, u4, uint8_t, 0, 15, 16, u32)
+OI_CONVERSIONS(SMALL, u8, uint8_t, 0, UINT8_MAX, 0x1p8, u32)
+OI_CONVERSIONS(SMALL, u16, uint16_t, 0, UINT16_MAX, 0x1p16, u32)
+OI_CONVERSIONS(WIDE, u32, uint32_t, 0, UINT32_MAX, 0x1p32, u32)
+OI_CONVERSIONS(WIDE, u64, uint64_t, 0, UINT64_MAX, 0x1p64, u64)
 
 /* The ternaries never wrap: t1 takes the sign (0 and NaN are +1), t2 the nearest of -1, 0, 1. */
 #define OI_TERNARY_OF(f, F)                      \

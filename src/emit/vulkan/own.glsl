@@ -12,6 +12,13 @@ precise float oi_float_f32(uint u)
     return uintBitsToFloat(u);
 }
 
+uint oi_mul_high_u32(uint a, uint b)
+{
+    uint high, low;
+    umulExtended(a, b, high, low);
+    return high;
+}
+
 uint64_t oi_bits_f64(double v)
 {
     return packUint2x32(unpackDouble2x32(v));

@@ -389,6 +389,7 @@ static inline float oi_atan2_f32(float y, float x)
     float q = far ? (b == INFINITY ? 1.0f : 0.0f) : near ? 1.0f : b * scale;
     oi_pair at = (oi_pair){.hi = oi_signed_f32(q, x), .lo = 0.0f};
     float r = oi_angle_f32((oi_pair){.hi = p, .lo = 0.0f}, at);
+    r = x > 0.0f && a < b * 0x1p-30f ? a / b : r; /* which may be subnormal */
     r = a != a ? a : b != b ? b : r;
     return oi_signed_f32(r, y);
 }

@@ -8,6 +8,8 @@ oi_plan_verdict oi_plan_check(oi_unit *u)
         oi_plan_check_memory(u, g, &v);
         if (!v.why)
             oi_plan_check_races(u, g, &v);
+        if (!v.why)
+            oi_plan_check_undo(u, g, &v);
     }
     return v;
 }

@@ -19,7 +19,8 @@ typedef struct oi_plan_verdict {
 
 /* Every two accesses to the same bytes by different workers, one of them a write, are ordered by a
  * barrier or by the partition; all workers come to every barrier; every tensor lies inside its
- * arena; every read of the arena finds what was written for it, also around loops. */
+ * arena; every read of the arena finds what was written for it, also around loops; the undo holds
+ * all state that changes before a possible failure. */
 oi_plan_verdict oi_plan_check(oi_unit *u);
 
 /* -- access.c: what a statement touches -- */
@@ -58,9 +59,17 @@ bool oi_touch_meet(const oi_unit *u, const oi_touch *a, int64_t p, const oi_touc
 /* Whether the tensors share bytes that workers share. */
 bool oi_touch_overlap(const oi_unit *u, uint32_t a, uint32_t b);
 
-/* -- races.c, memory.c -- */
+/* -- failing.c -- */
+
+/* Whether the statement itself may end the step; not its body or the blocks that it calls. */
+bool oi_stmt_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s);
+/* Whether an entry of a table may be out of range, or missing in the model. */
+bool oi_entry_misses(const oi_unit *u, uint32_t graph, const oi_port *port);
+
+/* -- races.c, memory.c, undo.c -- */
 
 void oi_plan_check_races(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
 void oi_plan_check_memory(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
+void oi_plan_check_undo(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
 
 #endif

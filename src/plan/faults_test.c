@@ -191,7 +191,9 @@ static void barrier_for_one(void **state)
     (void)state;
     made m;
     make(&m, layers, "cpu_avx2");
-    find(entry_of(&m), is_loop)->is_parallel = false;
+    oi_stmt *loop = find(entry_of(&m), is_loop);
+    loop->is_parallel = false;
+    loop->serial = 1;
     const char *why = oi_plan_check(&m.u).why;
     assert_non_null(why);
     assert_non_null(strstr(why, "never come"));
@@ -294,14 +296,149 @@ static void never_written(void **state)
     drop(&m);
 }
 
+/* -- undo -- */
+
+static const char remembering[] = "dynamic { x: f32[4]; }"
+                                  "persistent {"
+                                  "  n: i32;"
+                                  "  K(t): f32[4] @table @cap(t=8);"
+                                  "  V(t): f32[4] @table @cap(t=8);"
+                                  "}"
+                                  "block entry {"
+                                  "  cache.increment n;"
+                                  "  loop twice (i in 0..2) {"
+                                  "    cache.write x >> K[n + i];"
+                                  "  }"
+                                  "  cache.write x >> V[n];"
+                                  "  cache.increment n;"
+                                  "  return;"
+                                  "}";
+
+/* Takes every entry of the undo log away, one at a time, and makes it too short; how many
+ * there are. */
+static size_t without_each_entry(made *m, oi_stmts *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *s = &list->at[i];
+        n += without_each_entry(m, &s->body);
+        const oi_undo_entry *right = s->undo;
+        oi_undo_entry *wrong = oi_arena_alloc(m->u.arena, (s->n_undo + 1) * sizeof *wrong);
+        for (uint32_t e = 0; e < s->n_undo; e++, n++) {
+            memcpy(wrong, right, s->n_undo * sizeof *wrong);
+            s->undo = wrong;
+            wrong[e].bytes = (wrong[e].bytes - 1) / 2;
+            assert_non_null(oi_plan_check(&m->u).why);
+            wrong[e] = wrong[--s->n_undo];
+            assert_non_null(oi_plan_check(&m->u).why);
+            s->n_undo++;
+            s->undo = right;
+        }
+    }
+    return n;
+}
+
+/* A counter, sizes and elements of a growing table, and which of its entries exist. */
+static void every_undo_entry_is_needed(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, remembering, "cpu_scalar");
+    assert_int_equal(m.u.undo.kind, OI_UNDO_LOG);
+    assert_true(without_each_entry(&m, entry_of(&m)) >= 3);
+    assert_null(oi_plan_check(&m.u).why);
+    drop(&m);
+}
+
+static bool counts(const oi_stmt *s)
+{
+    return s->kind == OI_STMT_CACHE && s->node->kind == OI_NODE_CACHE_INCREMENT;
+}
+
+/* Nothing fails after the last statements: they log nothing. */
+static void undo_ends_at_the_last_failure(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, remembering, "cpu_scalar");
+    const oi_stmts *list = entry_of(&m);
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        if (counts(&list->at[i]))
+            assert_int_equal(list->at[i].n_undo, n++ == 0 ? 1 : 0);
+    assert_int_equal(n, 2);
+    drop(&m);
+}
+
+static void undo_log_too_short(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, remembering, "cpu_scalar");
+    m.u.undo.bytes -= oi_unit_align(&m.u);
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "does not hold all entries"));
+    drop(&m);
+}
+
+static void undo_left_out(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, remembering, "cpu_scalar");
+    m.u.graphs.at[0].needs_undo = false;
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "the undo does not hold it"));
+    m.u.graphs.at[0].needs_undo = true;
+    m.u.undo.kind = OI_UNDO_NONE;
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "the undo does not hold it"));
+    drop(&m);
+}
+
+/* A log without a bound: the state is copied. */
+static void undo_copy_too_small(void **state)
+{
+    (void)state;
+    static const char text[] = "dynamic { x: f32[4]; m: i32; }"
+                               "persistent { K(t): f32[4] @table @cap(t=8); }"
+                               "block entry {"
+                               "  loop all (i in 0..m) { cache.write x >> K[i]; }"
+                               "  return;"
+                               "}";
+    made m;
+    make(&m, text, "cpu_scalar");
+    assert_int_equal(m.u.undo.kind, OI_UNDO_COPY);
+    m.u.undo.bytes = 8 * 4 * 4;
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "does not hold all state"));
+    drop(&m);
+}
+
+static void failure_kept_secret(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, remembering, "cpu_scalar");
+    find(entry_of(&m), is_loop)->body.at[0].may_fail = false;
+    assert_non_null(strstr(oi_plan_check(&m.u).why, "says that it cannot"));
+    drop(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_barrier_is_needed), cmocka_unit_test(carried_around_a_loop),
-        cmocka_unit_test(loop_that_may_not_run),   cmocka_unit_test(failing_alone),
-        cmocka_unit_test(barrier_for_one),         cmocka_unit_test(partition_of_a_sum),
-        cmocka_unit_test(two_in_one_place),        cmocka_unit_test(beyond_the_arena),
+        cmocka_unit_test(every_barrier_is_needed),
+        cmocka_unit_test(carried_around_a_loop),
+        cmocka_unit_test(loop_that_may_not_run),
+        cmocka_unit_test(failing_alone),
+        cmocka_unit_test(barrier_for_one),
+        cmocka_unit_test(partition_of_a_sum),
+        cmocka_unit_test(two_in_one_place),
+        cmocka_unit_test(beyond_the_arena),
         cmocka_unit_test(never_written),
+        cmocka_unit_test(every_undo_entry_is_needed),
+        cmocka_unit_test(undo_ends_at_the_last_failure),
+        cmocka_unit_test(undo_log_too_short),
+        cmocka_unit_test(undo_left_out),
+        cmocka_unit_test(undo_copy_too_small),
+        cmocka_unit_test(failure_kept_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

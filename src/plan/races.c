@@ -91,29 +91,10 @@ static void barrier(racing *r)
     r->may_have_failed = false;
 }
 
-static bool entry_may_miss(const racing *r, const oi_port *p)
-{
-    const oi_tensor *t = &r->u->tensors.at[p->tensor];
-    const oi_program *g = r->u->graphs.at[r->graph].program;
-    for (uint32_t i = 0; i < p->n_entry; i++)
-        if (!oi_code_is_below(g, &p->entry[i], t->table[i]))
-            return true;
-    return false;
-}
-
+/* A branch may call what fails. */
 static bool may_fail(const racing *r, const oi_stmt *s)
 {
-    bool may = s->kind == OI_STMT_CACHE || s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_SHAPE ||
-               s->kind == OI_STMT_LENGTH || s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD ||
-               s->kind == OI_STMT_AWAIT;
-    if (s->kind == OI_STMT_SET)
-        may |= entry_may_miss(r, &s->a);
-    if (s->kind != OI_STMT_KERNEL)
-        return may;
-    const oi_skernel *k = &r->u->kernels.at[s->kernel];
-    for (size_t i = 0; i < k->ports.n; i++)
-        may |= entry_may_miss(r, &k->ports.at[i]);
-    return may || k->can_fail;
+    return s->may_fail || s->kind == OI_STMT_BRANCH || oi_stmt_fails(r->u, r->graph, s);
 }
 
 /* What the first worker does alone holds nothing that others take part in. */
@@ -260,12 +241,27 @@ static void check_chunks(racing *r, const oi_stmts *list, size_t at)
     }
 }
 
+/* The first worker runs these one after the other: none takes part in what others do. */
+static void check_group(racing *r, const oi_stmts *list, size_t at)
+{
+    const size_t n = list->at[at].serial;
+    if (n == 0 || n > list->n - at)
+        refuse(r, &list->at[at], "is run by no worker");
+    for (size_t i = at + 1; i < at + n && i < list->n; i++)
+        if (list->at[i].is_parallel || list->at[i].barrier)
+            refuse(r, &list->at[i], "is for all workers, and one alone runs it");
+}
+
 static void walk(racing *r, const oi_stmts *list)
 {
-    size_t chunks_end = 0;
+    size_t chunks_end = 0, serial_end = 0;
     uint32_t group = 0;
     for (size_t i = 0; i < list->n && !r->v->why;) {
         const oi_stmt *s = &list->at[i];
+        if (!s->is_parallel && i >= serial_end) {
+            check_group(r, list, i);
+            serial_end = i + s->serial;
+        }
         if (s->barrier) {
             r->v->barriers++;
             barrier(r);

@@ -667,6 +667,22 @@ static void mark_replicated(oi_stmts *list)
     }
 }
 
+/* Groups what the first thread runs alone. */
+static void mark_groups(oi_stmts *list)
+{
+    for (size_t i = 0, end; i < list->n; i = end) {
+        oi_stmt *x = &list->at[i];
+        end = i + 1;
+        if (x->is_parallel) {
+            mark_groups(&x->body);
+            continue;
+        }
+        while (end < list->n && !list->at[end].is_parallel && !list->at[end].barrier)
+            end++;
+        x->serial = (uint32_t)(end - i);
+    }
+}
+
 /* -- work inside barriers -- */
 
 /* The first thread does serial work while the others wait in the barrier. So one barrier is enough.
@@ -761,8 +777,10 @@ static void partition_graph(oi_unit *u, uint32_t graph)
             mark_serial(&g->blocks[b].stmts);
     oi_graph_mark_chunks(u, graph);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        if (g->blocks[b].is_parallel)
+        if (g->blocks[b].is_parallel) {
+            mark_groups(&g->blocks[b].stmts);
             mark_prefetch(u, &g->blocks[b].stmts);
+        }
 }
 
 oi_status oi_pass_partition(oi_unit *u)

@@ -38,6 +38,7 @@ static const pass passes[] = {
     {"memory", oi_pass_memory, true},
     {"partition", oi_pass_partition, false},
     {"cost", oi_pass_cost, true},
+    {"undo", oi_pass_undo, true},
 };
 
 bool oi_unit_skips(const oi_unit *u, const char *name)

@@ -322,6 +322,32 @@ typedef struct oi_skernel {
     oi_cost cost;
 } oi_skernel;
 
+/* -- undo: how a failed step is rolled back -- */
+
+typedef enum oi_undo_kind {
+    OI_UNDO_NONE, /* no step changes state and fails afterwards */
+    OI_UNDO_LOG,  /* what changes is logged before, and restored from the log, last entry first */
+    OI_UNDO_COPY  /* the log would be unbounded or larger than the state: a copy of all state is
+                     made before each step */
+} oi_undo_kind;
+
+/* What a statement logs of a persistent variable. */
+typedef enum oi_undo_what { OI_UNDO_SIZES, OI_UNDO_ELEMENTS, OI_UNDO_MARKS } oi_undo_what;
+
+/* A run of the statement logs at most n times, each time at most `bytes` bytes. An entry of the log
+ * takes its bytes, rounded up to 8, and OI_UNDO_HEAD more for the place and the number of bytes. */
+typedef struct oi_undo_entry {
+    oi_undo_what what;
+    uint64_t n, bytes;
+} oi_undo_entry;
+
+#define OI_UNDO_HEAD 16u
+
+typedef struct oi_undo {
+    oi_undo_kind kind;
+    uint64_t bytes; /* of the log or the copy */
+} oi_undo;
+
 /* -- statements -- */
 
 typedef enum oi_stmt_kind {
@@ -368,9 +394,14 @@ struct oi_stmt {
     /* barrier, not is_parallel: the first thread runs it, and what follows up to the next parallel
      * statement or barrier, while the others wait in the barrier */
     bool first_enters;
+    uint32_t serial;   /* not is_parallel, in a list that all threads run: number of statements from
+                          this one on that the first thread runs alone, without a barrier between */
     uint32_t chunks;   /* number of kernels from this one on that run in dynamic chunks; 0: none */
     bool has_prefetch; /* barrier: waiting threads prefetch the weights of kernel `prefetch` */
     uint32_t prefetch;
+    bool may_fail;             /* it, its body, or what it calls may end the step with an error */
+    const oi_undo_entry *undo; /* what it writes into the undo log before it changes state */
+    uint32_t n_undo;
 };
 
 typedef struct oi_sblock {
@@ -379,6 +410,8 @@ typedef struct oi_sblock {
     const uint32_t *tensor_of; /* by variable: a consumer's own tensors; NULL: the graph's */
     bool is_used;              /* called by a block, or a consumer */
     bool is_parallel;          /* every thread runs it */
+    bool may_fail;             /* some statement of it may */
+    uint64_t times;            /* that a step runs it, at most; UINT64_MAX: unbounded */
 } oi_sblock;
 
 typedef struct oi_sgraph {
@@ -387,8 +420,10 @@ typedef struct oi_sgraph {
     oi_sblock *blocks;                /* by variable; OI_NO_ID if unused */
     uint32_t *tensor_of;              /* by variable; OI_NO_ID if unused */
     OI_VEC(uint32_t) inputs, outputs; /* tensors */
-    bool can_fail;
-    oi_cost cost; /* of a step */
+    const uint32_t *order;            /* blocks that are used; what a block calls comes before it */
+    uint32_t n_order;
+    bool needs_undo; /* a step may change state and fail afterwards */
+    oi_cost cost;    /* of a step */
 } oi_sgraph;
 
 /* -- the unit -- */
@@ -443,6 +478,7 @@ struct oi_unit {
     const char *dump;        /* that text */
     oi_recent recent;        /* recipes.c */
     uint64_t weights_bytes, state_bytes, arena_bytes;
+    oi_undo undo;         /* of every step */
     uint64_t arena_bound; /* lower bound for any layout in multiples of OI_ALIGN bytes */
     uint64_t arena_alive; /* maximum number of live bytes */
     uint64_t graphs_hash; /* hash of the graphs' text, set before emission */
@@ -539,6 +575,7 @@ oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_partition(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
+oi_status oi_pass_undo(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* runs all passes except those in u->skip */
 
 #endif

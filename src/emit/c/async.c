@@ -47,12 +47,21 @@ static void run_consumer(oi_cprog *c, uint32_t block)
     oi_out_close(&c->out, "");
 }
 
+bool oi_c_runs_consumers(const oi_cprog *c, const oi_pnode *yield)
+{
+    const oi_program *p = oi_c_program(c);
+    bool runs = false;
+    for (uint32_t k = 0; yield->source->block == p->entry && k < p->n_consumers; k++)
+        for (uint32_t i = 0; i < yield->as.list.n; i++)
+            runs |= awaits(&p->blocks[p->consumers[k]], yield->as.list.vars[i]);
+    return runs;
+}
+
 void oi_c_yield(oi_cprog *c, const oi_pnode *n)
 {
     const oi_program *p = oi_c_program(c);
     if (n->source->block != p->entry)
         return; /* the end of a consumer, or of a called block */
-    c->fails = true;
     for (uint32_t i = 0; i < n->as.list.n; i++) {
         oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 71; /* E071: already yielded */");

@@ -3,6 +3,8 @@
 #define OI_EMIT_C_H
 
 #include "emit/emit.h"
+#include "synth/facts.h"
+#include "synth/pass.h"
 
 /* A tensor by the name that a function gives it. */
 typedef struct oi_cplace {
@@ -31,28 +33,16 @@ typedef struct oi_cprog {
     oi_settler *settler;
     /* by block of the graph: bit per loop index that its code mentions */
     uint64_t **mentions;
-    bool fails;    /* some statement of the graph may */
-    bool leaves;   /* what was just written may return what a call failed with */
-    uint64_t hash; /* of the weights */
-    /* how a failed step is taken back: not at all, since none fails; by a copy of what lasts; or by
-     * a log of what changed, when that has a bound and is shorter */
-    enum { OI_UNDO_NONE, OI_UNDO_COPY, OI_UNDO_LOG } undo;
-    uint64_t keep_bytes, log_bytes;
-    bool *is_retyped;      /* by tensor: its memory holds values of another type at another time */
-    uint32_t n_numbers;    /* that codes have given names */
-    const char *rows;      /* the last arguments of kernels that take turns */
-    uint64_t times;        /* how often a step runs the present statement, at most */
-    uint64_t *block_times; /* by block */
-    oi_cplaces *places;    /* of the function being written; NULL: tensors go by their offsets */
-    oi_map called;         /* names that no place may have, in the graph `called_graph` - 1 */
+    uint64_t hash;      /* of the weights */
+    bool *is_retyped;   /* by tensor: its memory holds values of another type at another time */
+    uint32_t n_numbers; /* that codes have given names */
+    const char *rows;   /* the last arguments of kernels that take turns */
+    oi_cplaces *places; /* of the function being written; NULL: tensors go by their offsets */
+    oi_map called;      /* names that no place may have, in the graph `called_graph` - 1 */
     uint32_t called_graph;
     uint32_t *kernel_numbers; /* by kernel; NULL: not counted yet */
     oi_out aside;             /* functions that the present block calls */
     unsigned n_aside;
-    struct {
-        uint32_t *at, n;
-        bool *is_in;   /* by block */
-    } order;           /* of the blocks: what a block calls comes before it */
     oi_clayout layout; /* of the struct whose members are being written */
     oi_certificate certificate;
 } oi_cprog;
@@ -126,11 +116,24 @@ oi_csync oi_c_sync(const oi_cprog *c);
 const char *oi_c_std_name(const oi_cprog *c); /* for -std= */
 bool oi_c_is_shared(const oi_cprog *c);       /* some graph's steps are run by several threads */
 void oi_c_blocks(oi_cprog *c);
-uint64_t oi_c_times(uint64_t times, const oi_pnode *loop); /* of its body */
 const char *oi_c_block_name(oi_cprog *c, uint32_t block);
+
+/* -- uses.c -- */
+
+/* What the code of statements refers to. */
+typedef struct oi_cuses {
+    bool failed;          /* what a call failed with */
+    bool memory;          /* the program's struct */
+    bool worker, workers; /* the worker's number, and how many there are */
+} oi_cuses;
+
+/* is_shared: all workers run the list. */
+oi_cuses oi_c_uses(oi_cprog *c, const oi_stmts *list, bool is_shared);
+bool oi_c_is_spelled(const oi_cprog *c, const oi_stmts *list); /* some statement becomes code */
 
 /* -- async.c -- */
 
+bool oi_c_runs_consumers(const oi_cprog *c, const oi_pnode *yield);
 void oi_c_yield(oi_cprog *c, const oi_pnode *n);
 void oi_c_await(oi_cprog *c, const oi_pnode *n);
 void oi_c_async_members(oi_cprog *c, oi_out *o);
@@ -138,7 +141,6 @@ void oi_c_async_reset(oi_cprog *c); /* at the beginning of a step */
 
 /* -- undo.c -- */
 
-void oi_c_undo_plan(oi_cprog *c);
 void oi_c_undo_members(oi_cprog *c, oi_out *o);
 void oi_c_undo_functions(oi_cprog *c);
 

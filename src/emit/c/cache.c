@@ -2,6 +2,7 @@
  * has the maximum sizes, so growing only changes counters; cells beyond the current sizes hold the
  * initial value. Selections are processed run by run: a contiguous run is copied at once. */
 #include "emit/c/c.h"
+#include "synth/facts.h"
 
 #include <inttypes.h>
 
@@ -16,11 +17,7 @@ typedef struct access {
     const char *own[OI_MAX_RANK];       /* meaning of the names in its own index expressions */
     const char *start[2 * OI_MAX_RANK]; /* of the selection */
     const char *count[2 * OI_MAX_RANK];
-    int64_t fixed_start[2 * OI_MAX_RANK], fixed_count[2 * OI_MAX_RANK]; /* -1: known only at run
-                                                                           time */
-    bool keeps[2 * OI_MAX_RANK];  /* the axis stays in the result */
-    bool inside[2 * OI_MAX_RANK]; /* the index is known to be inside the storage */
-    bool grows_whole;
+    oi_selection known; /* of the selection, before the program runs */
 } access;
 
 static void fail_if(access *x, int code, const char *what, const char *fmt, ...) OI_PRINTF(4, 5);
@@ -32,26 +29,20 @@ static void fail_if(access *x, int code, const char *what, const char *fmt, ...)
     va_end(args);
     oi_out_line(&x->c->out, "if (%s)", cond);
     oi_out_line(&x->c->out, "    return %d; /* E%03d: %s */", code, code, what);
-    x->c->fails = true;
 }
 
-/* Logs n bytes before they change, for a rollback; at most `runs` times per access. */
-static void note(access *x, uint64_t runs, uint64_t most_bytes, const char *at, const char *n)
+/* Logs n bytes before they change if the plan asks for it. */
+static void note(access *x, oi_undo_what what, const char *at, const char *n)
 {
-    uint64_t each = (most_bytes + 7) / 8 * 8 + 16, all;
-    bool fits = x->c->times != UINT64_MAX && !__builtin_mul_overflow(runs, each, &all) &&
-                !__builtin_mul_overflow(all, x->c->times, &all) &&
-                !__builtin_add_overflow(x->c->log_bytes, all, &x->c->log_bytes);
-    if (!fits)
-        x->c->log_bytes = UINT64_MAX / 2;
-    if (x->c->undo == OI_UNDO_LOG)
-        oi_out_line(&x->c->out, "oi_log_undo(s, %s, %s);", at, n);
+    for (uint32_t i = 0; i < x->s->n_undo && x->c->u->undo.kind == OI_UNDO_LOG; i++)
+        if (x->s->undo[i].what == what)
+            oi_out_line(&x->c->out, "oi_log_undo(s, %s, %s);", at, n);
 }
 
 static void note_sizes(access *x)
 {
     if (x->v->grows)
-        note(x, 1, 8 * x->v->rank,
+        note(x, OI_UNDO_SIZES,
              oi_arena_printf(x->c->arena, "s->oi_state_data.oi_size_%s", oi_c_field(x->c, x->t)),
              oi_arena_printf(x->c->arena, "sizeof s->oi_state_data.oi_size_%s",
                              oi_c_field(x->c, x->t)));
@@ -83,103 +74,86 @@ static void set_sizes(access *x)
 }
 
 /* The number of a selector: a literal, or a local variable. */
-static const char *local(access *x, const char *stem, uint32_t axis, const oi_code *code,
-                         int64_t *fixed)
+static const char *local(access *x, const char *stem, uint32_t axis, const oi_code *code)
 {
-    if (oi_code_is_int(code, fixed))
-        return number(x, *fixed);
-    *fixed = -1;
+    int64_t fixed;
+    if (oi_code_is_int(code, &fixed))
+        return number(x, fixed);
     const char *name = oi_arena_printf(x->c->arena, "%s%u", stem, axis);
     oi_out_line(&x->c->out, "const int64_t %s = %s;", name, oi_c_code(x->c, code, x->own));
     return name;
 }
 
-static void check_end(access *x, uint32_t axis, const char *end, int64_t fixed_end, bool is_slice)
+static const char *limit_text(access *x, uint32_t axis)
 {
-    bool table = axis < x->v->n_table, growable = is_counted(x, axis);
-    const char *limit = x->size[axis];
-    int64_t fixed_limit = growable ? -1 : x->v->most[axis];
-    if (growable && x->writes) {
-        limit = number(x, x->v->most[axis]);
-        fixed_limit = x->v->most[axis];
-    } else if (growable && table) {
-        return; /* reads beyond the sizes give the initial value */
-    }
-    if ((fixed_end >= 0 && fixed_limit >= 0 && fixed_end <= fixed_limit) || strcmp(end, limit) == 0)
-        return;
-    fail_if(x, 47, "out of range", "%s %s %s", end, is_slice ? ">" : ">=", limit);
+    return is_counted(x, axis) && x->writes ? number(x, x->v->most[axis]) : x->size[axis];
+}
+
+static bool asks(const access *x, uint32_t axis, oi_axis_check check)
+{
+    return x->known.axes[axis].checks & check;
 }
 
 static void select_slice(access *x, uint32_t i, const oi_psel *sel)
 {
-    int64_t a = 0, b = -1;
-    const char *from = sel->start.n ? local(x, "from", i, &sel->start, &a) : "0";
-    if (a < 0)
+    const oi_selected_axis *known = &x->known.axes[i];
+    int64_t fixed;
+    const char *from = sel->start.n ? local(x, "from", i, &sel->start) : "0";
+    if (asks(x, i, OI_AXIS_NEGATIVE))
         fail_if(x, 42, "a negative start", "%s < 0", from);
     const char *to = x->size[i];
-    if (!is_counted(x, i))
-        b = x->v->most[i];
     if (sel->end.n) {
-        int64_t end;
-        to = local(x, "end", i, &sel->end, &end);
-        bool known = oi_code_is_int(&sel->end, &end);
-        if (!known || (end < 0 && is_counted(x, i))) {
-            to = oi_arena_printf(x->c->arena, "to%u", i);
-            oi_out_line(&x->c->out, "const int64_t to%u = oi_end(%s, %s);", i,
-                        known ? number(x, end) : oi_arena_printf(x->c->arena, "end%u", i),
-                        x->size[i]);
-            b = -1;
-        } else {
-            b = end < 0 ? end + x->v->most[i] : end;
-            to = number(x, b);
-        }
+        const char *end = local(x, "end", i, &sel->end);
+        const bool is_known = oi_code_is_int(&sel->end, &fixed);
+        to = oi_arena_printf(x->c->arena, "to%u", i);
+        if (!is_known || (fixed < 0 && is_counted(x, i)))
+            oi_out_line(&x->c->out, "const int64_t to%u = oi_end(%s, %s);", i, end, x->size[i]);
+        else
+            to = number(x, fixed < 0 ? fixed + x->v->most[i] : fixed);
     }
-    if (a < 0 || b < 0 || b < a)
+    if (asks(x, i, OI_AXIS_BACKWARD))
         fail_if(x, 46, "a slice that ends before it starts", "%s < %s", to, from);
-    check_end(x, i, to, b, true);
+    if (asks(x, i, OI_AXIS_END))
+        fail_if(x, 47, "out of range", "%s > %s", to, limit_text(x, i));
     x->start[i] = from;
-    x->fixed_start[i] = a;
-    x->fixed_count[i] = a >= 0 && b >= 0 ? b - a : -1;
-    x->count[i] = x->fixed_count[i] >= 0 ? number(x, x->fixed_count[i])
-                  : a == 0               ? to
-                                         : oi_arena_printf(x->c->arena, "(%s - %s)", to, from);
+    x->count[i] = known->given >= 0   ? number(x, known->given)
+                  : known->start == 0 ? to
+                                      : oi_arena_printf(x->c->arena, "(%s - %s)", to, from);
 }
 
 /* The end of the selection. */
 static const char *end_text(const access *x, uint32_t i)
 {
-    return x->fixed_start[i] == 0
+    return x->known.axes[i].start == 0
                ? x->count[i]
                : oi_arena_printf(x->c->arena, "%s + %s", x->start[i], x->count[i]);
 }
 
+static void select_one(access *x, uint32_t i, const oi_psel *sel)
+{
+    int64_t fixed;
+    x->count[i] = "1";
+    if (x->known.axes[i].is_inside && !oi_code_is_int(&sel->start, &fixed)) {
+        x->start[i] = oi_c_code(x->c, &sel->start, x->own);
+        return;
+    }
+    x->start[i] = local(x, "at", i, &sel->start);
+    if (asks(x, i, OI_AXIS_NEGATIVE))
+        fail_if(x, 42, "a negative index", "%s < 0", x->start[i]);
+    if (asks(x, i, OI_AXIS_END))
+        fail_if(x, 47, "out of range", "%s >= %s", x->start[i], limit_text(x, i));
+}
+
 static void select_axis(access *x, uint32_t i, const oi_psel *sel)
 {
-    x->keeps[i] = !sel || sel->is_slice;
     if (sel && sel->is_slice) {
         select_slice(x, i, sel);
-        return;
+    } else if (sel) {
+        select_one(x, i, sel);
+    } else {
+        x->start[i] = "0";
+        x->count[i] = x->size[i];
     }
-    if (sel) {
-        x->count[i] = "1";
-        x->fixed_count[i] = 1;
-        x->inside[i] = (i < x->v->n_table || !is_counted(x, i)) &&
-                       oi_code_is_below(oi_c_program(x->c), &sel->start, x->v->most[i]);
-        if (x->inside[i] && !oi_code_is_int(&sel->start, &x->fixed_start[i])) {
-            x->start[i] = oi_c_code(x->c, &sel->start, x->own);
-            x->fixed_start[i] = -1;
-            return;
-        }
-        x->start[i] = local(x, "at", i, &sel->start, &x->fixed_start[i]);
-        if (x->fixed_start[i] < 0)
-            fail_if(x, 42, "a negative index", "%s < 0", x->start[i]);
-        check_end(x, i, x->start[i], x->fixed_start[i] < 0 ? -1 : x->fixed_start[i] + 1, false);
-        return;
-    }
-    x->start[i] = "0";
-    x->fixed_start[i] = 0;
-    x->count[i] = x->size[i];
-    x->fixed_count[i] = is_counted(x, i) ? -1 : x->v->most[i];
 }
 
 /* All auto axes are scalars: the selectors say how far the tensor has grown. */
@@ -187,8 +161,7 @@ static void grow_auto(access *x)
 {
     const oi_pvar *var = x->t->var;
     for (uint32_t i = var->n_table; i < var->n_axes; i++) {
-        int64_t g;
-        const char *to = local(x, "grown", i, &x->a->sels[i].start, &g);
+        const char *to = local(x, "grown", i, &x->a->sels[i].start);
         fail_if(x, 42, "a negative index", "%s < 0", to);
         fail_if(x, 47, "growth beyond the bound", "%s > %" PRId64, to,
                 x->v->most[i] - (int64_t)var->dims[i - var->n_table]);
@@ -203,13 +176,13 @@ static void make_selection(access *x)
 {
     const oi_pvar *var = x->t->var;
     set_sizes(x);
-    x->grows_whole = !x->resets && oi_access_is_growth(var, x->a);
-    if (x->grows_whole)
+    oi_selection_find(x->c->u, x->c->graph, x->s, &x->known);
+    if (x->known.grows) {
         note_sizes(x);
-    if (x->grows_whole)
         grow_auto(x);
+    }
     for (uint32_t i = 0; i < x->v->rank; i++) {
-        bool given = i < x->a->n && !(x->grows_whole && i >= var->n_table);
+        bool given = i < x->a->n && !(x->known.grows && i >= var->n_table);
         select_axis(x, i, given ? &x->a->sels[i] : NULL);
     }
 }
@@ -222,9 +195,7 @@ static void check_length(access *x, uint32_t axis, uint32_t d)
         fail_if(x, 51, "another shape", "%s != %s", x->count[axis], length);
         return;
     }
-    bool known = x->fixed_start[axis] >= 0 && x->fixed_count[axis] >= 0 &&
-                 x->fixed_start[axis] + x->fixed_count[axis] <= x->v->most[axis];
-    if (!known && is_counted(x, axis) && strcmp(x->count[axis], x->size[axis]) != 0)
+    if (asks(x, axis, OI_AXIS_BOUND))
         fail_if(x, 47, "past the bound", "%s > %" PRId64, end_text(x, axis), x->v->most[axis]);
     const char *first = x->s->is_parallel ? "if (worker == 0) " : ""; /* every thread locates the
                                                                          view */
@@ -236,16 +207,12 @@ static void check_shape(access *x, const oi_tensor *other)
 {
     uint32_t d = 0;
     for (uint32_t i = 0; i < x->v->rank; i++) {
-        if (!x->keeps[i])
+        if (!x->known.axes[i].keeps)
             continue;
         if (other->run_dims >> d & 1) {
             check_length(x, i, d);
-            d++;
-            continue;
-        }
-        if (d < other->rank && x->fixed_count[i] != other->dims[d]) {
+        } else if (asks(x, i, OI_AXIS_SHAPE)) {
             fail_if(x, 51, "another shape", "%s != %" PRId64, x->count[i], other->dims[d]);
-            x->fixed_count[i] = other->dims[d]; /* from here on */
             x->count[i] = number(x, other->dims[d]);
         }
         d++;
@@ -256,28 +223,14 @@ static void check_shape(access *x, const oi_tensor *other)
 
 static bool reaches_beyond(const access *x, uint32_t i)
 {
-    return is_counted(x, i) && i < x->v->n_table && !x->inside[i];
-}
-
-/* The axis from which on the selection is contiguous. */
-static uint32_t run_axis(const access *x)
-{
-    uint32_t q = x->v->rank;
-    while (q > 0) {
-        uint32_t i = q - 1;
-        if (reaches_beyond(x, i))
-            break;
-        q = i;
-        if (x->fixed_count[i] != x->v->most[i])
-            break;
-    }
-    return oi_dtype_bits(x->t->dtype) < 8 ? x->v->rank : q;
+    return is_counted(x, i) && i < x->v->n_table && !x->known.axes[i].is_inside;
 }
 
 /* The position along an axis before that: a loop counter, or the only position. */
 static const char *position(access *x, uint32_t axis)
 {
-    return x->fixed_count[axis] == 1 ? x->start[axis] : oi_arena_printf(x->c->arena, "i%u", axis);
+    return x->known.axes[axis].count == 1 ? x->start[axis]
+                                          : oi_arena_printf(x->c->arena, "i%u", axis);
 }
 
 static const char *offset_text(access *x, uint32_t q)
@@ -285,7 +238,7 @@ static const char *offset_text(access *x, uint32_t q)
     oi_buf b = {0};
     int64_t stride = 1;
     for (uint32_t i = x->v->rank; i-- > 0; stride *= x->v->most[i]) {
-        bool first = x->fixed_start[i] == 0 && (i == q || x->fixed_count[i] == 1);
+        bool first = x->known.axes[i].start == 0 && (i == q || x->known.axes[i].count == 1);
         if (i > q || first)
             continue;
         const char *at = i < q ? position(x, i) : x->start[i];
@@ -301,8 +254,8 @@ static const char *run_length(access *x, uint32_t q)
         inner *= x->v->most[i];
     if (q == x->v->rank)
         return "1";
-    if (x->fixed_count[q] >= 0)
-        return number(x, x->fixed_count[q] * inner);
+    if (x->known.axes[q].count >= 0)
+        return number(x, x->known.axes[q].count * inner);
     return oi_arena_printf(x->c->arena, "%s * %" PRId64, x->count[q], inner);
 }
 
@@ -319,14 +272,14 @@ static const char *beyond_text(access *x, uint32_t q)
 static void walk(access *x,
                  void (*body)(access *x, const char *at, const char *n, const char *beyond))
 {
-    uint32_t q = run_axis(x);
+    const uint32_t q = x->known.run;
     for (uint32_t i = 0; i < q; i++)
-        if (x->fixed_count[i] != 1)
+        if (x->known.axes[i].count != 1)
             oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s; i%u++)", i, x->start[i], i,
                         end_text(x, i), i);
     body(x, offset_text(x, q), run_length(x, q), beyond_text(x, q));
     for (uint32_t i = 0; i < q; i++)
-        if (x->fixed_count[i] != 1)
+        if (x->known.axes[i].count != 1)
             oi_out_close(&x->c->out, "");
 }
 
@@ -385,25 +338,16 @@ static void read_run(access *x, const char *at, const char *n, const char *beyon
     oi_out_line(o, "to += %s;", n);
 }
 
-/* Writes the contents of a run after logging them. */
+/* Logs the contents of a run. */
 static void note_run(access *x, const char *at, const char *n)
 {
-    uint32_t q = run_axis(x);
-    uint64_t runs = 1, bytes = 1;
-    for (uint32_t i = 0; i < x->v->rank; i++) {
-        uint64_t most = (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
-        *(i < q ? &runs : &bytes) *= most;
-    }
-    if (oi_dtype_bits(x->t->dtype) < 8) {
-        note(x, runs, 1,
-             oi_arena_printf(x->c->arena, "%s + (%s) * %u / 8", storage(x), at,
-                             oi_dtype_bits(x->t->dtype)),
-             "1");
-        return;
-    }
-    bytes *= oi_dtype_bits(x->t->dtype) / 8;
-    note(x, runs, bytes, place_text(x, at),
-         oi_arena_printf(x->c->arena, "(size_t)(%s) * sizeof *%s", n, storage(x)));
+    const unsigned bits = oi_dtype_bits(x->t->dtype);
+    if (bits < 8)
+        note(x, OI_UNDO_ELEMENTS,
+             oi_arena_printf(x->c->arena, "%s + (%s) * %u / 8", storage(x), at, bits), "1");
+    else
+        note(x, OI_UNDO_ELEMENTS, place_text(x, at),
+             oi_arena_printf(x->c->arena, "(size_t)(%s) * sizeof *%s", n, storage(x)));
 }
 
 static void write_run(access *x, const char *at, const char *n, const char *beyond)
@@ -462,16 +406,13 @@ static void mark(access *x, int value)
         return;
     bool has_loop[2 * OI_MAX_RANK];
     for (uint32_t i = 0; i < x->v->n_table; i++) { /* writes were checked before */
-        has_loop[i] = x->fixed_count[i] != 1 || !(x->writes || x->inside[i]);
+        has_loop[i] = x->known.axes[i].count != 1 || !(x->writes || x->known.axes[i].is_inside);
         if (has_loop[i])
             oi_out_open(&x->c->out, "for (int64_t i%u = %s; i%u < %s && i%u < %" PRId64 "; i%u++)",
                         i, x->start[i], i, end_text(x, i), i, x->v->most[i], i);
     }
     const char *text = entry_text(x, has_loop);
-    uint64_t runs = 1;
-    for (uint32_t i = 0; i < x->v->n_table; i++)
-        runs *= (uint64_t)(x->fixed_count[i] >= 0 ? x->fixed_count[i] : x->v->most[i]);
-    note(x, runs, 1,
+    note(x, OI_UNDO_MARKS,
          oi_arena_printf(x->c->arena, "&s->oi_state_data.oi_written_%s[%s]", oi_c_field(x->c, x->t),
                          text),
          "1");
@@ -523,7 +464,7 @@ static void lend_cache(access *x)
     const char *checks = oi_arena_text(x->c->arena, o->buf.text + before, o->buf.n - before);
     o->buf.n = before;
     uint32_t q = 0; /* every axis before it selects a single entry */
-    while (q < x->v->rank && x->fixed_count[q] == 1)
+    while (q < x->v->rank && x->known.axes[q].count == 1)
         q++;
     const char *place = place_text(x, offset_text(x, q));
     if (checks[0] == '\0') {
@@ -555,8 +496,8 @@ static const char *any_text(access *x)
     oi_buf b = {0};
     bool never = false;
     for (uint32_t i = 0; i < x->v->rank; i++) {
-        never |= x->fixed_count[i] == 0;
-        if (x->fixed_count[i] < 0)
+        never |= x->known.axes[i].count == 0;
+        if (x->known.axes[i].count < 0)
             oi_buf_printf(&b, "%s%s > 0", b.n ? " && " : "", x->count[i]);
     }
     const char *text = b.n ? oi_buf_to_arena(&b, x->c->arena) : "";
@@ -567,7 +508,7 @@ static const char *any_text(access *x)
 static void grow_written(access *x)
 {
     mark(x, 1);
-    if (!x->grows_whole)
+    if (!x->known.grows)
         note_sizes(x);
     for (uint32_t i = 0; i < x->v->rank && i < x->t->var->n_axes; i++) {
         if (!is_counted(x, i) || x->start[i] == x->size[i] ||
@@ -604,8 +545,6 @@ static void reset_cache(access *x)
     if (oi_access_is_whole(x->a)) { /* everything stored, and the initial sizes */
         for (uint32_t i = 0; i < x->v->rank; i++) {
             x->start[i] = "0";
-            x->fixed_start[i] = 0;
-            x->fixed_count[i] = x->v->most[i];
             x->count[i] = number(x, x->v->most[i]);
         }
         walk(x, reset_run);
@@ -631,7 +570,7 @@ static void count_cache(access *x)
         amount = oi_c_number(x->c, n->as.move.amount_var);
     const char *place = oi_arena_printf(x->c->arena, "s->oi_state_data.%s", oi_c_field(x->c, x->t));
     oi_dtype t = x->t->dtype;
-    note(x, 1, 8, oi_arena_printf(x->c->arena, "&%s", place),
+    note(x, OI_UNDO_ELEMENTS, oi_arena_printf(x->c->arena, "&%s", place),
          oi_arena_printf(x->c->arena, "sizeof %s", place));
     if (!oi_dtype_is_float(t))
         oi_out_line(&x->c->out, "%s = (%s)((uint64_t)%s %c (uint64_t)%s);", place, oi_c_type(t),

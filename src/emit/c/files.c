@@ -144,7 +144,6 @@ void oi_c_certify(oi_unit *u, oi_certificate *out)
     oi_c_mark_scalars(u);
     oi_c_note_names(&c);
     oi_c_find_reuse(&c);
-    oi_c_undo_plan(&c);
     put_struct(&c, &o);
     oi_buf_free(&o.buf);
     certify(&c, &c.certificate);
@@ -293,8 +292,8 @@ static void put_step(oi_cprog *c)
                                 c->graph, block);
     if (g->program->n_consumers)
         oi_c_async_reset(c);
-    if (c->undo != OI_UNDO_NONE) {
-        bool logs = c->undo == OI_UNDO_LOG;
+    if (g->needs_undo) {
+        const bool logs = c->u->undo.kind == OI_UNDO_LOG;
         oi_out_line(o, logs
                            ? "s->oi_undo_used = 0;"
                            : "memcpy(s->oi_undo_log, &s->oi_state_data, sizeof s->oi_state_data);");
@@ -450,7 +449,6 @@ void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *f
                   .settler = oi_settler_new(u->arena, oi_c_is_forbidden)};
     c.certificate = *k;
     oi_c_find_reuse(&c);
-    oi_c_undo_plan(&c);
     put_header(&c, files);
     put_source(&c, files);
     oi_c_main(&c, files);

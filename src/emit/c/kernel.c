@@ -334,7 +334,6 @@ void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)
  * the end of a long step. */
 void oi_c_put_failed(oi_cprog *c)
 {
-    c->leaves = true;
     oi_out_line(&c->out, "if (__builtin_expect(failed, 0))");
     oi_out_line(&c->out, "    return failed;");
 }
@@ -388,7 +387,6 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
         oi_out_call(&c->out, oi_arena_printf(c->arena, "%s(%s);", kernel_name(c, k), list));
         return;
     }
-    c->fails = true;
     oi_out_call(&c->out, oi_arena_printf(c->arena, "failed = %s(%s);", kernel_name(c, k), list));
     oi_c_put_failed(c);
 }

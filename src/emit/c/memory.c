@@ -1,6 +1,7 @@
 /* memory.c: where C finds a tensor: members of the program's struct for inputs, outputs and state,
  * offsets for weights and working memory. */
 #include "emit/c/c.h"
+#include "synth/facts.h"
 
 #include <inttypes.h>
 
@@ -26,120 +27,77 @@ const char *oi_c_index(oi_cprog *c, uint32_t index)
 typedef struct spelled {
     const char *text;
     bool is_leaf;
-    uint64_t most; /* maximum magnitude; above INT64_MAX: unknown */
 } spelled;
-
-#define ANY       UINT64_MAX
-#define MOST_SIZE ((uint64_t)1 << 48) /* of an axis of a tensor in memory */
 
 static const char *operand(oi_arena *a, spelled s)
 {
     return s.is_leaf ? s.text : oi_arena_printf(a, "(%s)", s.text);
 }
 
-static uint64_t magnitude(int64_t v)
-{
-    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-}
-
-static uint64_t most_of_index(const oi_cprog *c, uint32_t index)
-{
-    const oi_program *p = oi_c_program(c);
-    uint64_t most = 0;
-    for (size_t i = 0; i < p->graph->nodes.n; i++) {
-        const oi_pnode *n = &p->nodes[i];
-        int64_t from, to;
-        if (n->kind != OI_NODE_LOOP || n->as.loop.index != index)
-            continue;
-        if (!oi_code_is_int(&n->as.loop.start, &from) || !oi_code_is_int(&n->as.loop.end, &to))
-            return ANY;
-        most = magnitude(from) > most ? magnitude(from) : most;
-        most = magnitude(to) > most ? magnitude(to) : most;
-    }
-    return most;
-}
-
-static uint64_t most_of(oi_ins_kind kind, uint64_t a, uint64_t b)
-{
-    uint64_t most;
-    bool over = kind == OI_INS_MUL ? __builtin_mul_overflow(a, b, &most)
-                                   : __builtin_add_overflow(a, b, &most);
-    return a == ANY || b == ANY || over || most > INT64_MAX ? ANY : most;
-}
-
 static void fail_if(oi_cprog *c, const char *cond, const char *why)
 {
     oi_out_line(&c->out, "if (%s)", cond);
     oi_out_line(&c->out, "    return 47; /* E047: %s */", why);
-    c->fails = true;
 }
 
 /* Sums and products. Those that may overflow 64 bits are checked in lines printed before. */
-static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y)
+static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint8_t checks)
 {
     static const char *const signs[] = {[OI_INS_ADD] = "+", [OI_INS_SUB] = "-", [OI_INS_MUL] = "*"};
     static const char *const words[] = {
         [OI_INS_ADD] = "add", [OI_INS_SUB] = "sub", [OI_INS_MUL] = "mul"};
     oi_arena *a = c->arena;
-    uint64_t most = most_of(kind, x.most, y.most);
-    if (most != ANY)
+    if (!(checks & OI_CHECK_OVERFLOW))
         return (spelled){oi_arena_printf(a, "%s %s %s", operand(a, x), signs[kind], operand(a, y)),
-                         false, most};
+                         false};
     const char *name = oi_arena_printf(a, "oi_n%u", c->n_numbers++);
     oi_out_line(&c->out, "int64_t %s;", name);
     fail_if(
         c,
         oi_arena_printf(a, "__builtin_%s_overflow(%s, %s, &%s)", words[kind], x.text, y.text, name),
         "beyond 64 bits");
-    return (spelled){name, true, ANY};
+    return (spelled){name, true};
 }
 
-/* `by`: the divisor if it is constant, else 0. */
-static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, int64_t by)
+static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint8_t checks)
 {
     oi_arena *a = c->arena;
-    if (by == 0)
+    if (checks & OI_CHECK_ZERO)
         fail_if(c, oi_arena_printf(a, "%s == 0", operand(a, y)), "division by zero");
-    if (kind == OI_INS_DIV && x.most == ANY && (by == 0 || by == -1))
+    if (checks & OI_CHECK_OVERFLOW)
         fail_if(c, oi_arena_printf(a, "%s == INT64_MIN && %s == -1", operand(a, x), operand(a, y)),
                 "beyond 64 bits");
     return (spelled){oi_arena_printf(a, "oi_floor_%s(%s, %s)",
                                      kind == OI_INS_DIV ? "quotient" : "mod", x.text, y.text),
-                     true, kind == OI_INS_DIV ? x.most : y.most};
+                     true};
 }
 
 const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
 {
     spelled stack[OI_MAX_EXPR_DEPTH + 2];
     size_t n = 0;
+    const uint8_t *checks = oi_code_checks(c->arena, oi_c_program(c), code);
     for (uint32_t k = 0; k < code->n; k++) {
         const oi_ins *i = &code->at[k];
-        const oi_program *p = oi_c_program(c);
         switch (i->kind) {
         case OI_INS_INT:
-            stack[n++] = (spelled){oi_c_literal(c->arena, OI_I64, (uint64_t)i->value),
-                                   i->value >= 0, magnitude(i->value)};
+            stack[n++] =
+                (spelled){oi_c_literal(c->arena, OI_I64, (uint64_t)i->value), i->value >= 0};
             break;
-        case OI_INS_INDEX:
-            stack[n++] = (spelled){oi_c_index(c, i->id), true, most_of_index(c, i->id)};
-            break;
-        case OI_INS_VAR:
-            stack[n++] = (spelled){oi_c_number(c, i->id), true,
-                                   oi_dtype_bits(p->vars[i->id].dtype) < 64 ? UINT32_MAX : ANY};
-            break;
-        case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true, MOST_SIZE}; break;
+        case OI_INS_INDEX: stack[n++] = (spelled){oi_c_index(c, i->id), true}; break;
+        case OI_INS_VAR: stack[n++] = (spelled){oi_c_number(c, i->id), true}; break;
+        case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true}; break;
         case OI_INS_NEG:
-            stack[n - 1] = combine(c, OI_INS_SUB, (spelled){"0", true, 0}, stack[n - 1]);
+            stack[n - 1] = combine(c, OI_INS_SUB, (spelled){"0", true}, stack[n - 1], checks[k]);
             break;
         case OI_INS_DIV:
         case OI_INS_MOD:
             n--;
-            stack[n - 1] = divide(c, i->kind, stack[n - 1], stack[n],
-                                  code->at[k - 1].kind == OI_INS_INT ? code->at[k - 1].value : 0);
+            stack[n - 1] = divide(c, i->kind, stack[n - 1], stack[n], checks[k]);
             break;
         default:
             n--;
-            stack[n - 1] = combine(c, i->kind, stack[n - 1], stack[n]);
+            stack[n - 1] = combine(c, i->kind, stack[n - 1], stack[n], checks[k]);
             break;
         }
     }
@@ -267,27 +225,6 @@ const char *oi_c_truth(oi_cprog *c, uint32_t var)
 
 /* -- checks -- */
 
-static bool has_holes(const oi_tensor *t)
-{
-    for (uint64_t e = 0; t->sources && e < t->n_entries; e++)
-        if (t->sources[e] == OI_NO_SOURCE)
-            return true;
-    return false;
-}
-
-/* Whether the entry is constant and exists in the model. */
-static bool is_there(const oi_tensor *t, const oi_port *p)
-{
-    uint64_t e = 0;
-    int64_t v;
-    for (uint32_t i = 0; i < p->n_entry; i++) {
-        if (!oi_code_is_int(&p->entry[i], &v) || v < 0 || v >= t->table[i])
-            return false;
-        e = e * (uint64_t)t->table[i] + (uint64_t)v;
-    }
-    return t->sources[e] != OI_NO_SOURCE;
-}
-
 void oi_c_check_entry(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
@@ -295,14 +232,12 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
         if (oi_code_is_below(oi_c_program(c), &p->entry[i], t->table[i]))
             continue;
         const char *e = oi_c_code(c, &p->entry[i], NULL);
-        c->fails = true;
         oi_out_line(&c->out, "if (%s < 0)", e);
         oi_out_line(&c->out, "    return 42; /* E042: a negative index */");
         oi_out_line(&c->out, "if (%s >= %" PRId64 ")", e, t->table[i]);
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }
-    if (p->n_entry && has_holes(t) && !is_there(t, p)) {
-        c->fails = true;
+    if (oi_entry_may_lack(t, p)) {
         oi_out_line(&c->out, "if (!oi_has_%s[%s])", t->name, entry_text(c, t, p));
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }

@@ -47,85 +47,8 @@ static void find_mentions(oi_cprog *c)
     c->mentions = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->mentions);
     for (uint32_t b = 0; b < n; b++)
         c->mentions[b] = oi_arena_alloc(c->arena, words * sizeof **c->mentions);
-    for (uint32_t i = 0; i < c->order.n; i++)
-        mention_stmts(c, c->mentions[c->order.at[i]], &g->blocks[c->order.at[i]].stmts);
-}
-
-/* -- how often a step runs a block, at most; UINT64_MAX when nothing bounds it -- */
-
-static uint64_t times_of(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return a == UINT64_MAX || b == UINT64_MAX || __builtin_mul_overflow(a, b, &n) ? UINT64_MAX : n;
-}
-
-uint64_t oi_c_times(uint64_t times, const oi_pnode *loop)
-{
-    int64_t from, to;
-    if (!oi_code_is_int(&loop->as.loop.start, &from) || !oi_code_is_int(&loop->as.loop.end, &to))
-        return UINT64_MAX;
-    return times_of(times, to > from ? (uint64_t)to - (uint64_t)from : 0);
-}
-
-typedef void call_fn(oi_cprog *c, uint32_t block, uint64_t times);
-
-/* Visits every block that the list may call, with the number of calls. */
-static void each_call(oi_cprog *c, const oi_stmts *list, uint64_t times, call_fn *fn)
-{
-    const oi_program *p = graph_of(c)->program;
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_pnode *n = list->at[i].node;
-        if (list->at[i].kind == OI_STMT_LOOP)
-            each_call(c, &list->at[i].body, oi_c_times(times, n), fn);
-        if (list->at[i].kind == OI_STMT_BRANCH) {
-            fn(c, n->as.branch.then_block, times);
-            if (n->as.branch.else_block != OI_NO_ID)
-                fn(c, n->as.branch.else_block, times);
-        }
-        if (list->at[i].kind == OI_STMT_YIELD && n->source->block == p->entry)
-            for (uint32_t k = 0; k < p->n_consumers; k++) /* each at most once per yield */
-                fn(c, p->consumers[k], times);
-    }
-}
-
-static void order_block(oi_cprog *c, uint32_t block, uint64_t times)
-{
-    if (c->order.is_in[block])
-        return;
-    c->order.is_in[block] = true;
-    each_call(c, &graph_of(c)->blocks[block].stmts, times, order_block);
-    c->order.at[c->order.n++] = block;
-}
-
-static void add_times(oi_cprog *c, uint32_t block, uint64_t times)
-{
-    uint64_t *own = &c->block_times[block];
-    if (times == UINT64_MAX || __builtin_add_overflow(*own, times, own))
-        *own = UINT64_MAX;
-}
-
-static void order_blocks(oi_cprog *c)
-{
-    const oi_sgraph *g = graph_of(c);
-    uint32_t n = g->program->n_blocks;
-    c->order.at = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->order.at);
-    c->order.is_in = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->order.is_in);
-    c->order.n = 0;
-    for (uint32_t b = 0; b < n; b++)
-        if (g->blocks[b].is_used)
-            order_block(c, b, 1);
-}
-
-/* Callers first: a block is counted after everything that calls it. */
-static void count_times(oi_cprog *c)
-{
-    const oi_sgraph *g = graph_of(c);
-    c->block_times = oi_arena_alloc(c->arena, (g->program->n_blocks + 1) * sizeof *c->block_times);
-    add_times(c, g->program->entry, 1);
-    for (uint32_t i = c->order.n; i-- > 0;) {
-        uint32_t block = c->order.at[i];
-        each_call(c, &g->blocks[block].stmts, c->block_times[block], add_times);
-    }
+    for (uint32_t i = 0; i < g->n_order; i++) /* what a block calls comes before it */
+        mention_stmts(c, c->mentions[g->order[i]], &g->blocks[g->order[i]].stmts);
 }
 
 /* block_NAME, or block_N_NAME for a consumer's copy; with several graphs blockN_ instead of block_.
@@ -201,7 +124,6 @@ static void put_set(oi_cprog *c, const oi_stmt *s)
 static void put_limit(oi_cprog *c, const oi_stmt *s)
 {
     if (s->a.tensor == OI_NO_ID) {
-        c->fails = true;
         oi_out_line(&c->out, "if ((uint64_t)%s > %" PRId64 ")", oi_c_scalar(c, &s->value),
                     s->limit);
         oi_out_line(&c->out, "    return 47; /* E047: out of range */");
@@ -209,7 +131,6 @@ static void put_limit(oi_cprog *c, const oi_stmt *s)
     }
     const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
     const char *at = oi_c_address(c, &s->a);
-    c->fails = true;
     oi_out_line(&c->out, "for (int64_t e = 0; e < %s; e++)",
                 t->rank ? oi_c_length(c, s->a.tensor, 0) : "1");
     /* as an unsigned number, a negative one exceeds every limit */
@@ -238,7 +159,6 @@ static void put_check(oi_cprog *c, const oi_length_check *k)
                       k->remainder);
     oi_out_line(&c->out, "if (%s)", oi_buf_to_arena(&b, c->arena));
     oi_out_line(&c->out, "    return 51; /* E051: another shape */");
-    c->fails = true;
 }
 
 static void put_length(oi_cprog *c, const oi_stmt *s)
@@ -251,7 +171,6 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
     }
     oi_out_line(&c->out, "if (*%s != %s)", found, length);
     oi_out_line(&c->out, "    return 51; /* E051: the data gives another length */");
-    c->fails = true;
 }
 
 /* Timed programs: the first thread reports where it is; -1: between kernels. `begins`: a C
@@ -298,10 +217,7 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
         oi_out_open(&c->out, "for (int64_t %s = %s; %s < %s; %s++)", i,
                     oi_c_code(c, &n->as.loop.start, NULL), i, end, i);
     }
-    uint64_t times = c->times;
-    c->times = oi_c_times(c->times, n);
     put_stmts(c, &s->body, s->is_parallel);
-    c->times = times;
     oi_out_close(&c->out, "");
 }
 
@@ -429,18 +345,9 @@ static void put_pipeline(oi_cprog *c, const oi_stmt *s)
 
 /* -- what the first thread does alone, between what all do -- */
 
-static size_t group_end(const oi_stmts *list, size_t i)
-{
-    size_t end = i + 1;
-    while (end < list->n && !list->at[end].is_parallel && !list->at[end].barrier)
-        end++;
-    return end;
-}
-
 /* The block locates views; the pointers that a group of statements uses are passed on. */
 typedef struct pointers {
     oi_cprog *c;
-    const char *text; /* of the group */
     oi_buf typed, plain;
     uint64_t *seen; /* bit per tensor */
 } pointers;
@@ -449,59 +356,54 @@ static void hand_on(void *ctx, const oi_mention *m)
 {
     pointers *p = ctx;
     const oi_tensor *t = m->tensor != OI_NO_ID ? &p->c->u->tensors.at[m->tensor] : NULL;
-    if (!t || t->space != OI_SPACE_VIEW || p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
+    if (!t || t->space != OI_SPACE_VIEW || m->is_length ||
+        p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
         return;
     p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
-    if (!oi_text_has_word(p->text, oi_c_lent(p->c, t))) /* only its length is used */
-        return;
     oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), oi_c_lent(p->c, t));
     oi_buf_printf(&p->plain, ", %s", oi_c_lent(p->c, t));
 }
 
 /* In a function of its own, because it may return early. */
-static void put_aside(oi_cprog *c, const oi_stmts *group, const char *text)
+static void put_aside(oi_cprog *c, const oi_stmts *group)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
     const char *name = oi_arena_printf(c->arena, "oi_alone%u_%u", c->graph, c->n_aside++);
-    pointers lent = {
-        .c = c, .text = text, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
+    pointers lent = {.c = c, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
     mention_stmts(c, mask, group);
     oi_stmts_mentions(c->u, c->graph, group, hand_on, &lent);
     const char *typed = lent.typed.n ? oi_buf_to_arena(&lent.typed, c->arena) : "";
     const char *plain = lent.plain.n ? oi_buf_to_arena(&lent.plain, c->arena) : "";
+    oi_cplaces own = {0}, *outer = c->places;
+    const char *text = spell_apart(c, &own, group, put_all);
     oi_out_line(&c->aside, "static int %s(%s%s)", name, parameters(c, mask, false, true), typed);
     oi_out_brace(&c->aside);
-    if (oi_text_has_own(text, "failed")) /* declared only where it is used */
+    if (oi_c_uses(c, group, false).failed)
         oi_out_line(&c->aside, "int failed;");
     oi_out_text(&c->aside, oi_c_place_lines(c));
     oi_out_text(&c->aside, text);
     oi_out_line(&c->aside, "return 0;");
     oi_out_close(&c->aside, "");
     oi_out_line(&c->aside, "%s", "");
+    c->places = outer;
     oi_out_line(&c->out,
                 group->at[0].first_enters ? "if (!failed)" : "if (worker == 0 && !failed)");
     oi_out_line(&c->out, "    failed = %s(%s%s);", name, parameters(c, mask, false, false), plain);
 }
 
-/* Printed on trial first: code that may fail goes into a function of its own. */
+/* Code that may end the step goes into a function of its own. */
 static void put_alone(oi_cprog *c, const oi_stmts *group)
 {
-    uint64_t log_bytes = c->log_bytes;
-    oi_cplaces own = {0}, *outer = c->places;
-    const bool fails = c->fails;
-    c->fails = c->leaves = false;
-    const char *text = spell_apart(c, &own, group, put_all);
-    const bool ends = c->fails || c->leaves;
-    c->fails |= fails;
-    if (ends)
-        put_aside(c, group, text);
-    c->places = outer;
-    if (ends || text[0] == '\0')
-        return;
-    c->log_bytes = log_bytes; /* the undo log is counted once */
-    oi_out_open(&c->out, group->at[0].first_enters ? "if (!failed)" : "if (worker == 0)");
-    put_all(c, group);
-    oi_out_close(&c->out, "");
+    bool ends = oi_stmts_call(group);
+    for (size_t i = 0; i < group->n; i++)
+        ends |= group->at[i].may_fail;
+    if (ends) {
+        put_aside(c, group);
+    } else if (oi_c_is_spelled(c, group)) {
+        oi_out_open(&c->out, group->at[0].first_enters ? "if (!failed)" : "if (worker == 0)");
+        put_all(c, group);
+        oi_out_close(&c->out, "");
+    }
 }
 
 static void put_barrier(oi_cprog *c, const oi_stmt *s)
@@ -536,21 +438,20 @@ static void put_chunks(oi_cprog *c, const oi_stmts *group)
 static void put_parallel(oi_cprog *c, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n;) {
-        size_t end = list->at[i].chunks        ? i + list->at[i].chunks
-                     : list->at[i].is_parallel ? i + 1
-                                               : group_end(list, i);
-        oi_stmts group = {.at = &list->at[i], .n = end - i};
-        if (list->at[i].barrier && !list->at[i].first_enters)
-            put_barrier(c, &list->at[i]);
-        if (list->at[i].chunks)
+        const oi_stmt *s = &list->at[i];
+        const size_t n = s->chunks ? s->chunks : s->is_parallel ? 1 : s->serial;
+        const oi_stmts group = {.at = &list->at[i], .n = n};
+        if (s->barrier && !s->first_enters)
+            put_barrier(c, s);
+        if (s->chunks)
             put_chunks(c, &group);
-        else if (list->at[i].is_parallel)
+        else if (s->is_parallel)
             put_all(c, &group);
-        else if (list->at[i].first_enters)
+        else if (s->first_enters)
             put_serial_group(c, &group);
         else
             put_alone(c, &group);
-        i = end;
+        i += group.n;
     }
 }
 
@@ -597,9 +498,9 @@ static void put_block(oi_cprog *c, uint32_t block)
     const oi_sgraph *g = graph_of(c);
     c->block = block;
     const bool is_shared = g->blocks[block].is_parallel;
+    const oi_cuses uses = oi_c_uses(c, &g->blocks[block].stmts, is_shared);
     size_t before = c->out.buf.n;
     oi_cplaces places = {0};
-    c->times = c->block_times[block];
     c->n_numbers = 0;
     c->out.depth = 1;
     c->places = &places;
@@ -616,13 +517,13 @@ static void put_block(oi_cprog *c, uint32_t block)
     oi_out_brace(&c->out);
     if (is_shared)
         oi_out_line(&c->out, "int failed = 0;");
-    else if (oi_text_has_own(rest, "failed")) /* declared only where it is used */
+    else if (uses.failed)
         oi_out_line(&c->out, "int failed;");
-    if (!oi_text_has_own(rest, "s"))
+    if (!uses.memory)
         oi_out_line(&c->out, "(void)s;");
-    if (is_shared && !oi_text_has_own(rest, "worker"))
+    if (is_shared && !uses.worker)
         oi_out_line(&c->out, "(void)worker;");
-    if (is_shared && !oi_text_has_own(rest, "workers"))
+    if (is_shared && !uses.workers)
         oi_out_line(&c->out, "(void)workers;");
     oi_out_text(&c->out, rest);
     oi_out_line(&c->out, is_shared ? "return failed;" : "return 0;");
@@ -635,9 +536,7 @@ void oi_c_blocks(oi_cprog *c)
 {
     const oi_sgraph *g = graph_of(c);
     const size_t before = c->out.buf.n;
-    order_blocks(c);
     find_mentions(c);
-    count_times(c);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used && b != g->program->entry)
             oi_out_line(&c->out, "static int %s(%s);", block_name(c, b),

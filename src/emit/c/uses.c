@@ -1,0 +1,110 @@
+/* uses.c: what the code of statements refers to, from the statements: a function declares and
+ * receives only what it uses. */
+#include "emit/c/c.h"
+
+typedef struct using
+{
+    oi_cprog *c;
+    oi_cuses *out;
+}
+using;
+
+/* Memory is reached through the program's struct, but for views and private copies. */
+static void mention(void *ctx, const oi_mention *m)
+{
+    const using *x = ctx;
+    const oi_tensor *t = m->tensor != OI_NO_ID ? &x->c->u->tensors.at[m->tensor] : NULL;
+    if (!t)
+        return;
+    if (m->is_length)
+        x->out->memory |= t->run_dims != 0;
+    else
+        x->out->memory |= t->space != OI_SPACE_VIEW && t->space != OI_SPACE_LOCAL &&
+                          !(t->space == OI_SPACE_ARENA && t->is_private);
+}
+
+static void add_kernel(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *out)
+{
+    const oi_skernel *k = &c->u->kernels.at[s->kernel];
+    const bool is_part = is_shared && k->partition.extent && !k->is_chunked;
+    out->failed |= k->can_fail;
+    out->memory |= c->u->timed;
+    out->worker |= is_part || k->has_prefetch || (c->u->timed && s->is_parallel);
+    out->workers |= is_part || k->has_prefetch;
+}
+
+static void add_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared, oi_cuses *out);
+
+static void add_stmt(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *out)
+{
+    using x = {c, out};
+    oi_stmt_mentions(c->u, c->graph, (oi_stmt *)s, mention, &x);
+    out->worker |= is_shared && (s->barrier || s->chunks);
+    out->workers |= is_shared && s->barrier && s->has_prefetch;
+    out->memory |= is_shared && (s->barrier || s->chunks);
+    switch (s->kind) {
+    case OI_STMT_KERNEL: add_kernel(c, s, is_shared, out); break;
+    case OI_STMT_CACHE: out->worker |= s->is_view && c->u->tensors.at[s->b.tensor].run_dims; break;
+    case OI_STMT_LOOP: add_stmts(c, &s->body, is_shared && s->is_parallel, out); break;
+    case OI_STMT_PIPELINE:
+        out->memory |= s->is_parallel;
+        out->worker |= s->is_parallel;
+        out->workers |= s->is_parallel;
+        add_stmts(c, &s->body, false, out);
+        break;
+    case OI_STMT_BRANCH:
+        out->failed = out->memory = true;
+        out->worker |= is_shared && s->is_parallel;
+        out->workers |= is_shared && s->is_parallel;
+        break;
+    case OI_STMT_YIELD:
+        out->failed |= oi_c_runs_consumers(c, s->node);
+        out->memory |= s->may_fail;
+        break;
+    case OI_STMT_AWAIT: out->memory |= s->may_fail; break;
+    case OI_STMT_CHECK: out->memory = true; break;
+    case OI_STMT_SET:
+    case OI_STMT_BARRIER:
+    case OI_STMT_LIMIT:
+    case OI_STMT_SHAPE:
+    case OI_STMT_SIZES:
+    case OI_STMT_LENGTH:
+    case OI_STMT_RETURN:
+    case OI_STMT_GONE: break;
+    }
+}
+
+static void add_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared, oi_cuses *out)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmts one = {.at = &list->at[i], .n = 1};
+        add_stmt(c, &list->at[i], is_shared, out);
+        out->worker |= is_shared && !list->at[i].is_parallel && oi_c_is_spelled(c, &one);
+    }
+}
+
+oi_cuses oi_c_uses(oi_cprog *c, const oi_stmts *list, bool is_shared)
+{
+    oi_cuses out = {.failed = false};
+    add_stmts(c, list, is_shared, &out);
+    return out;
+}
+
+bool oi_c_is_spelled(const oi_cprog *c, const oi_stmts *list)
+{
+    bool is = false;
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        switch (s->kind) {
+        case OI_STMT_BARRIER:
+        case OI_STMT_RETURN:
+        case OI_STMT_GONE: break;
+        case OI_STMT_YIELD:
+        case OI_STMT_AWAIT:
+        case OI_STMT_SHAPE: is |= s->may_fail; break;
+        case OI_STMT_SIZES: is |= c->u->kernels.at[s->kernel].lengths.n > 0; break;
+        default: is = true;
+        }
+    }
+    return is;
+}

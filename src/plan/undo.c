@@ -1,0 +1,288 @@
+/* undo.c: a failed step can be rolled back: whatever changes persistent state before a possible
+ * failure is in the undo log, sizes and marks included, and the log holds all entries of a step.
+ *
+ * The step is walked forwards with the last change that the undo does not hold. A statement that
+ * may fail must not find one. */
+#include "plan/check.h"
+
+/* A block that was entered with nothing bare leaves what it left then; one that was entered with
+ * something leaves that. */
+typedef struct visit {
+    bool was_clean, was_bare;
+    const oi_stmt *left;
+    const char *left_what;
+} visit;
+
+typedef struct undoing {
+    oi_unit *u;
+    uint32_t graph;
+    const oi_sgraph *g;
+    const oi_stmt *bare; /* changed state that could not be restored; NULL: none did */
+    const char *bare_what;
+    visit *visits; /* by block */
+    uint64_t *log; /* by block: bytes that one run logs; UINT64_MAX: not counted yet */
+    oi_plan_verdict *v;
+} undoing;
+
+static const char *variable(const undoing *x, const oi_stmt *s)
+{
+    return x->u->tensors.at[s->a.tensor].name;
+}
+
+/* -- what is logged -- */
+
+static bool is_logged(const undoing *x, const oi_stmt *s, oi_undo_what what, uint64_t n,
+                      uint64_t bytes)
+{
+    if (x->u->undo.kind == OI_UNDO_COPY)
+        return x->g->needs_undo;
+    for (uint32_t i = 0; x->g->needs_undo && x->u->undo.kind == OI_UNDO_LOG && i < s->n_undo; i++)
+        if (s->undo[i].what == what && s->undo[i].n >= n &&
+            s->undo[i].bytes * s->undo[i].n >= bytes)
+            return true;
+    return false;
+}
+
+static void change(undoing *x, const oi_stmt *s, oi_undo_what what, uint64_t n, uint64_t bytes)
+{
+    static const char *const names[] = {[OI_UNDO_SIZES] = "the sizes of ",
+                                        [OI_UNDO_ELEMENTS] = "",
+                                        [OI_UNDO_MARKS] = "which entries exist of "};
+    if (x->bare || is_logged(x, s, what, n, bytes))
+        return;
+    x->bare = s;
+    x->bare_what = names[what];
+}
+
+/* -- what a statement changes -- */
+
+/* How many positions of an axis it selects, at most. */
+static uint64_t most_of_axis(const oi_store_var *v, const oi_paccess *a, uint32_t i)
+{
+    const oi_psel *sel = i < a->n ? &a->sels[i] : NULL;
+    int64_t from = 0, to = v->most[i];
+    if (sel && !sel->is_slice)
+        return 1;
+    if (!sel || (sel->start.n && !oi_code_is_int(&sel->start, &from)) ||
+        (sel->end.n && !oi_code_is_int(&sel->end, &to)))
+        return (uint64_t)v->most[i];
+    if (to < 0)
+        to += v->most[i];
+    return to > from ? (uint64_t)(to - from) : 0;
+}
+
+static void change_selected(undoing *x, const oi_stmt *s, const oi_store_var *v, bool grows)
+{
+    const oi_paccess *a = &s->node->as.move.cache;
+    const oi_tensor *t = &x->u->tensors.at[s->a.tensor];
+    const bool is_write = s->node->kind == OI_NODE_CACHE_WRITE;
+    uint64_t elements = 1, entries = 1;
+    for (uint32_t i = 0; i < v->rank; i++) {
+        uint64_t n = grows && i >= v->n_table ? (uint64_t)v->most[i] : most_of_axis(v, a, i);
+        elements *= n;
+        entries *= i < v->n_table ? n : 1;
+    }
+    if (is_write && elements > oi_tensor_bytes(&x->u->tensors.at[s->b.tensor]) * 8 /
+                                   oi_dtype_bits(t->dtype)) /* no more than it is given */
+        elements = oi_tensor_bytes(&x->u->tensors.at[s->b.tensor]) * 8 / oi_dtype_bits(t->dtype);
+    if (is_write && entries > elements)
+        entries = elements;
+    if (is_write && elements == 0)
+        return;
+    change(x, s, OI_UNDO_ELEMENTS, 1, elements * oi_dtype_bits(t->dtype) / 8);
+    if (v->grows)
+        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)v->rank);
+    if (v->has_marks)
+        change(x, s, OI_UNDO_MARKS, entries, entries);
+}
+
+static bool is_state(const oi_tensor *t)
+{
+    return t->space == OI_SPACE_STATE || t->space == OI_SPACE_VIEW;
+}
+
+static void change_ports(undoing *x, const oi_stmt *s)
+{
+    const oi_skernel *k = &x->u->kernels.at[s->kernel];
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_port *p = &k->ports.at[i];
+        if (p->is_written && is_state(&x->u->tensors.at[p->tensor]))
+            change(x, s, OI_UNDO_ELEMENTS, 1, x->u->tensors.at[p->tensor].size_bytes);
+    }
+}
+
+/* Sizes that the selectors give are set first, before other checks of the statement. */
+static void run(undoing *x, const oi_stmt *s)
+{
+    const oi_node_kind kind = s->kind == OI_STMT_CACHE ? s->node->kind : OI_NODE_OP;
+    const oi_tensor *t = s->kind == OI_STMT_CACHE ? &x->u->tensors.at[s->a.tensor] : NULL;
+    const oi_store_var *v = t ? oi_unit_store(x->u, s->a.tensor) : NULL;
+    const bool counts = kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT;
+    const bool grows = v && !counts && kind != OI_NODE_CACHE_RESET && v->grows &&
+                       oi_access_is_growth(t->var, &s->node->as.move.cache);
+    const bool fails = oi_stmt_fails(x->u, x->graph, s);
+    if (grows)
+        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)v->rank);
+    if (fails && !s->may_fail && !x->v->why)
+        x->v->why = oi_arena_printf(x->u->arena, "%s may fail, and the plan says that it cannot",
+                                    s->node ? oi_node_table[s->node->kind].keyword : "a statement");
+    if ((fails || s->may_fail) && x->bare && !x->v->why)
+        x->v->why = oi_arena_printf(
+            x->u->arena, "%s may fail after %s'%s' changed, and the undo does not hold it",
+            s->node ? oi_node_table[s->node->kind].keyword : "a statement", x->bare_what,
+            variable(x, x->bare));
+    if (counts)
+        change(x, s, OI_UNDO_ELEMENTS, 1, t->size_bytes);
+    else if (kind == OI_NODE_CACHE_WRITE || kind == OI_NODE_CACHE_RESET)
+        change_selected(x, s, v, grows);
+    else if (s->kind == OI_STMT_KERNEL)
+        change_ports(x, s);
+}
+
+/* -- walking -- */
+
+static void walk(undoing *x, const oi_stmts *list);
+
+static void walk_block(undoing *x, uint32_t block)
+{
+    visit *v = block == OI_NO_ID ? NULL : &x->visits[block];
+    if (!v || (x->bare && v->was_bare))
+        return;
+    if (!x->bare && v->was_clean) {
+        x->bare = v->left;
+        x->bare_what = v->left_what;
+        return;
+    }
+    const bool was_clean = !x->bare;
+    walk(x, &x->g->blocks[block].stmts);
+    v->was_bare |= !was_clean;
+    if (was_clean)
+        *v = (visit){true, v->was_bare, x->bare, x->bare_what};
+}
+
+static void walk_branch(undoing *x, const oi_pnode *n)
+{
+    const oi_stmt *before = x->bare;
+    walk_block(x, n->as.branch.then_block);
+    const oi_stmt *then = x->bare;
+    x->bare = before;
+    walk_block(x, n->as.branch.cond == OI_NO_ID ? OI_NO_ID : n->as.branch.else_block);
+    x->bare = x->bare ? x->bare : then;
+}
+
+static void walk(undoing *x, const oi_stmts *list)
+{
+    const oi_program *p = x->g->program;
+    for (size_t i = 0; i < list->n && !x->v->why; i++) {
+        const oi_stmt *s = &list->at[i];
+        run(x, s);
+        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_PIPELINE)
+            walk(x, &s->body);
+        if (s->kind == OI_STMT_LOOP) /* what an iteration left, into the next one */
+            walk(x, &s->body);
+        if (s->kind == OI_STMT_BRANCH)
+            walk_branch(x, s->node);
+        for (uint32_t k = 0;
+             s->kind == OI_STMT_YIELD && s->node->source->block == p->entry && k < p->n_consumers;
+             k++)
+            walk_block(x, p->consumers[k]);
+    }
+}
+
+/* -- the size of the log -- */
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t n;
+    return __builtin_mul_overflow(a, b, &n) ? UINT64_MAX : n;
+}
+
+static uint64_t logged_by(undoing *x, const oi_stmts *list);
+
+static uint64_t logged_by_block(undoing *x, uint32_t block)
+{
+    if (block == OI_NO_ID)
+        return 0;
+    if (x->log[block] == UINT64_MAX)
+        x->log[block] = logged_by(x, &x->g->blocks[block].stmts);
+    return x->log[block];
+}
+
+static uint64_t logged_by_stmt(undoing *x, const oi_stmt *s)
+{
+    const oi_pnode *n = s->node;
+    uint64_t all = 0;
+    int64_t from, to;
+    for (uint32_t i = 0; i < s->n_undo; i++)
+        all = plus(all, times(s->undo[i].n, (s->undo[i].bytes + 7) / 8 * 8 + OI_UNDO_HEAD));
+    if (s->kind == OI_STMT_BRANCH) {
+        const uint64_t then = logged_by_block(x, n->as.branch.then_block);
+        const uint64_t other =
+            logged_by_block(x, n->as.branch.cond == OI_NO_ID ? OI_NO_ID : n->as.branch.else_block);
+        return plus(all, then > other ? then : other);
+    }
+    if (s->kind != OI_STMT_LOOP)
+        return plus(all, logged_by(x, &s->body));
+    const uint64_t each = logged_by(x, &s->body);
+    if (each == 0)
+        return all;
+    if (!oi_code_is_int(&n->as.loop.start, &from) || !oi_code_is_int(&n->as.loop.end, &to))
+        return UINT64_MAX;
+    return plus(all, to > from ? times(each, (uint64_t)to - (uint64_t)from) : 0);
+}
+
+static uint64_t logged_by(undoing *x, const oi_stmts *list)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < list->n; i++)
+        all = plus(all, logged_by_stmt(x, &list->at[i]));
+    return all;
+}
+
+static uint64_t state_bytes(const oi_unit *u)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < u->stores.n; i++) {
+        const oi_store_var *v = &u->stores.at[i];
+        uint64_t entries = v->has_marks ? 1 : 0;
+        for (uint32_t a = 0; a < v->n_table; a++)
+            entries *= (uint64_t)v->most[a];
+        all += oi_tensor_bytes(&u->tensors.at[v->tensor]) + entries +
+               (v->grows ? 8 * (uint64_t)v->rank : 0);
+    }
+    return all;
+}
+
+static void check_size(undoing *x)
+{
+    const oi_program *p = x->g->program;
+    const oi_undo *undo = &x->u->undo;
+    if (!x->g->needs_undo || undo->kind == OI_UNDO_NONE)
+        return;
+    if (undo->kind == OI_UNDO_COPY) {
+        if (undo->bytes < state_bytes(x->u) && !x->v->why)
+            x->v->why = "the copy for the undo does not hold all state";
+        return;
+    }
+    x->log = oi_arena_alloc(x->u->arena, (p->n_blocks + 1) * sizeof *x->log);
+    for (uint32_t b = 0; b < p->n_blocks; b++)
+        x->log[b] = UINT64_MAX;
+    uint64_t all = logged_by_block(x, p->entry);
+    for (uint32_t k = 0; k < p->n_consumers; k++) /* at least once each */
+        all = plus(all, logged_by_block(x, p->consumers[k]));
+    if (all > undo->bytes && !x->v->why)
+        x->v->why = "the undo log does not hold all entries of a step";
+}
+
+void oi_plan_check_undo(oi_unit *u, uint32_t graph, oi_plan_verdict *v)
+{
+    undoing x = {.u = u, .graph = graph, .g = &u->graphs.at[graph], .v = v};
+    x.visits = oi_arena_alloc(u->arena, (x.g->program->n_blocks + 1) * sizeof *x.visits);
+    walk(&x, &x.g->blocks[x.g->program->entry].stmts);
+    check_size(&x);
+}

@@ -26,7 +26,7 @@ static void mention(void *ctx, const oi_mention *m)
 static void add_kernel(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *out)
 {
     const oi_skernel *k = &c->u->kernels.at[s->kernel];
-    const bool is_part = is_shared && k->partition.extent && !k->is_chunked;
+    const bool is_part = is_shared && oi_kernel_partition(k).extent && !k->is_chunked;
     out->failed |= k->can_fail;
     out->memory |= c->u->timed;
     out->worker |= is_part || k->has_prefetch || (c->u->timed && s->is_parallel);

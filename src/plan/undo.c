@@ -170,15 +170,22 @@ static void walk_branch(undoing *x, const oi_pnode *n)
     x->bare = x->bare ? x->bare : then;
 }
 
+static bool never_runs(const oi_stmt *s)
+{
+    int64_t from, to;
+    return s->kind == OI_STMT_LOOP && oi_code_is_int(&s->node->as.loop.start, &from) &&
+           oi_code_is_int(&s->node->as.loop.end, &to) && from >= to;
+}
+
 static void walk(undoing *x, const oi_stmts *list)
 {
     const oi_program *p = x->g->program;
     for (size_t i = 0; i < list->n && !x->v->why; i++) {
         const oi_stmt *s = &list->at[i];
         run(x, s);
-        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_PIPELINE)
-            walk(x, &s->body);
-        if (s->kind == OI_STMT_LOOP) /* what an iteration left, into the next one */
+        for (int round = 0; round < 2 && s->kind == OI_STMT_LOOP && !never_runs(s); round++)
+            walk(x, &s->body); /* again with what an iteration left for the next one */
+        if (s->kind == OI_STMT_PIPELINE)
             walk(x, &s->body);
         if (s->kind == OI_STMT_BRANCH)
             walk_branch(x, s->node);

@@ -183,8 +183,11 @@ static void walk(undoing *x, const oi_stmts *list)
     for (size_t i = 0; i < list->n && !x->v->why; i++) {
         const oi_stmt *s = &list->at[i];
         run(x, s);
-        for (int round = 0; round < 2 && s->kind == OI_STMT_LOOP && !never_runs(s); round++)
-            walk(x, &s->body); /* again with what an iteration left for the next one */
+        const bool was_clean = !x->bare;
+        if (s->kind == OI_STMT_LOOP && !never_runs(s))
+            walk(x, &s->body);
+        if (s->kind == OI_STMT_LOOP && was_clean && x->bare) /* into the next iteration */
+            walk(x, &s->body);
         if (s->kind == OI_STMT_PIPELINE)
             walk(x, &s->body);
         if (s->kind == OI_STMT_BRANCH)

@@ -60,12 +60,11 @@ constant {
 
 block entry {
   // enc/fc
-  assign MatMul: f32[2, 16];
-  op matmul(x, enc_fc_weight) >> MatMul;
-  assign Add: f32[2, 16];
-  op add(MatMul, half) >> Add;
+  assign fc: f32[2, 16];
+  op matmul(x, enc_fc_weight) >> fc;
+  op add(fc, half) >> fc;
   assign y: f32[2, 4, 4];
-  op reshape(Add) >> y;
+  op reshape(fc) >> y;
   return y;
 }
 """

@@ -12,6 +12,7 @@ from ..convert.weights import need_numpy
 from ..types import OinfError, StreamTensor, TensorSpec
 from ..write import PackageWriter
 from .convert import Imported, Options, import_model
+from .loops import statements_of
 from .names import identifier
 from .text import Program, write_text
 from .values import Value
@@ -38,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--size", action="append", default=[], metavar="SYMBOL=N", help="the number a symbol of the shapes stands for (repeatable)")
     add("--bind", action="append", default=[], metavar="INPUT=VALUE",
         help="make an input a constant: numbers with commas between, or FILE.npy (repeatable)")  # fmt: skip
+    add("--plain", action="store_true", help="every node as it is: no patterns become ops, no layers a loop")
     add("--check", action="store_true", help="only report what has no counterpart")
     add("--map", action="store_true", help="print which lines of the text each ONNX node became")
     add("-q", "--quiet", action="store_true", help="print no summary")
@@ -69,7 +71,7 @@ def _fail(text: str) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     need_numpy()
-    options = Options({k: int(v) for k, v in pairs(args.size, "--size", str.isdecimal)}, bindings(args.bind))
+    options = Options({k: int(v) for k, v in pairs(args.size, "--size", str.isdecimal)}, bindings(args.bind), args.plain)
     imported = import_model(args.model, options)
     if imported.problems:
         for p in imported.problems:
@@ -119,7 +121,7 @@ def bindings(texts: List[str]) -> Dict[str, Any]:
 def summary(imported: Imported, name: str, text: str) -> List[str]:
     low, program = imported.lowering, imported.program
     return [
-        f"{name}.oi: {low.n_nodes} ONNX nodes became {len(program.statements)} statements on {text.count(chr(10))} lines",
+        f"{name}.oi: {low.n_nodes} ONNX nodes became {len(statements_of(program.items))} statements on {text.count(chr(10))} lines",
         f"folded into constants: {low.n_folded}; replaced by their function's nodes: {low.n_inlined}",
         f"model.oinf: {len(program.tensors)} tensors; other constants are numbers in the text",
         "inputs: " + ", ".join(v.label for v in program.inputs),
@@ -159,6 +161,6 @@ def stored(value: Value) -> Any:
 def print_map(imported: Imported, name: str) -> None:
     for origin, (node, op) in enumerate(imported.lowering.nodes):
         lines = imported.program.lines.get(origin)
-        fate = imported.lowering.fates.get(origin, "no statement of its own")
+        fate = imported.lowering.fates.get(origin, "no output depends on it")
         where = ", ".join(f"{name}.oi:{line}" for line in lines) if lines else fate
         print(f"{node} ({op}) -> {where}")

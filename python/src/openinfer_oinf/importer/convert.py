@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Optional
 
 from ..types import OinfError
 from .lowering import Lowering, Problem
-from .patterns import recognise
+from .loops import roll
+from .patterns import needed, recognise
 from .reading import constant_of, functions_of, inputs_of, opsets_of, read_model
 from .rules import all_rules
 from .text import Program
@@ -18,6 +19,7 @@ from .values import Statement, Unsupported, Value
 class Options:
     sizes: Dict[str, int] = field(default_factory=dict)
     bound: Dict[str, Any] = field(default_factory=dict)
+    plain: bool = False  # no patterns and no loops
 
 
 @dataclass
@@ -47,7 +49,7 @@ def import_model(path: str, options: Optional[Options] = None, model: Any = None
         lowering.graph(model.graph)
     except Unsupported as e:
         raise OinfError(str(e), path) from None
-    return finish(model, lowering, [v for v in inputs if v.data is None], path)
+    return finish(model, lowering, [v for v in inputs if v.data is None], path, options.plain)
 
 
 def check_opset(opsets: Dict[str, int], path: str) -> None:
@@ -59,7 +61,7 @@ def check_opset(opsets: Dict[str, int], path: str) -> None:
         raise OinfError(f"opset {opset} is newer than the onnx package knows ({newest}): update it", path)
 
 
-def finish(model: Any, lowering: Lowering, inputs: List[Value], path: str) -> Imported:
+def finish(model: Any, lowering: Lowering, inputs: List[Value], path: str, plain: bool) -> Imported:
     outputs: List[Value] = []
     program = Program(inputs, outputs, [])
     if not lowering.problems:
@@ -68,7 +70,10 @@ def finish(model: Any, lowering: Lowering, inputs: List[Value], path: str) -> Im
                 raise OinfError(f"output '{info.name}' comes from no node", path)
             outputs.append(output_of(info.name, lowering, inputs, outputs))
             program.output_names.append(info.name)
-        program.statements = recognise(needed(lowering.statements, outputs), outputs)
+        statements = needed(lowering.statements, outputs)
+        program.items = [*statements]
+        if not plain:
+            program.items, program.outputs = roll(recognise(statements, outputs), outputs, inputs)
     return Imported(program, lowering, lowering.problems)
 
 
@@ -81,13 +86,3 @@ def output_of(name: str, lowering: Lowering, inputs: List[Value], outputs: List[
     lowering.statements.append(Statement("identity", [value], {}, [copy], -1))
     return copy
 
-
-def needed(statements: List[Statement], outputs: List[Value]) -> List[Statement]:
-    """Without what no output depends on."""
-    wanted = {id(v) for v in outputs}
-    kept = []
-    for s in reversed(statements):
-        if any(id(v) in wanted for v in s.outputs):
-            kept.append(s)
-            wanted.update(id(v) for v in s.inputs)
-    return kept[::-1]

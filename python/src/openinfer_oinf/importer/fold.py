@@ -109,7 +109,7 @@ def evaluate(n: "Node") -> bool:
             results = ReferenceEvaluator(model).run(None, {name: v.data for name, v in unique_inputs(n)})
     except Exception:  # the evaluator lacks operators and forms of them; then the node runs with the others
         return False
-    return bind(n, results)
+    return bind(n, list(results))
 
 
 def unique_inputs(n: "Node") -> List[Any]:

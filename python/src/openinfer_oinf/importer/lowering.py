@@ -160,6 +160,7 @@ class Node:
     def alias(self, value: Value, i: int = 0) -> None:
         """The i-th result is another value: no statement is wanted."""
         self.lowering.bind(self.outputs[i], value)
+        self.lowering.fates.setdefault(self.origin, "another name of its input")
 
 
 class Lowering:

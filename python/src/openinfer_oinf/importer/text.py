@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Dict, List, Optional, Sequence, Set
 
 from ..convert.weights import need_numpy
-from .names import Unique, identifier, key_of
+from .labels import Names, constants_of, groups, reuse
+from .loops import Item, Loop
 from .values import FLOATS, Statement, Value
 
 WIDTH = 100
@@ -22,45 +24,12 @@ class Program:
 
     inputs: List[Value]
     outputs: List[Value]
-    statements: List[Statement]
+    items: List[Item]
     sizes: Dict[str, int] = field(default_factory=dict)
     names: Dict[str, str] = field(default_factory=dict)  # package key -> ONNX name, where they differ
     tensors: Dict[str, Value] = field(default_factory=dict)  # what the package holds
     lines: Dict[int, List[int]] = field(default_factory=dict)  # ONNX node -> lines of the text
     output_names: List[str] = field(default_factory=list)
-
-
-def used_constants(program: Program) -> List[Value]:
-    found: Dict[int, Value] = {}
-    for s in program.statements:
-        for v in s.inputs:
-            if v.data is not None:
-                found.setdefault(id(v), v)
-    return list(found.values())
-
-
-def name_all(program: Program) -> None:
-    """Inputs and outputs keep their names; everything else takes what is free."""
-    unique = Unique()
-    for name in program.sizes:
-        unique(name)
-    for v in program.inputs:
-        v.label = unique(identifier(v.name, "x"))
-    for v, name in zip(program.outputs, program.output_names):
-        v.label = unique(identifier(name, "y"))
-    keys = Unique()
-    for v in used_constants(program):
-        v.label = unique(identifier(v.name if not v.key else v.key, "w"))
-        if uniform(v) is None:
-            key = keys(key_of(v.key or (f"{v.scope}/{v.name}" if v.scope else v.name)))
-            program.tensors[key] = v
-            if v.key and key != v.key:
-                program.names[key] = v.key
-            v.key = key
-    for s in program.statements:
-        for v in s.outputs:
-            if not v.label:
-                v.label = unique(identifier(v.name, "v"))
 
 
 def uniform(value: Value) -> Optional[str]:
@@ -79,19 +48,39 @@ def uniform(value: Value) -> Optional[str]:
 
 
 def number_text(number: Any, dtype: str) -> str:
+    """A constant's number as `openinfer fmt` writes it: the shortest decimal that is the same number of its type."""
     if dtype == "bool":
         return "true" if number else "false"
     if dtype not in FLOATS:
         return str(int(number))
-    return float_text(float(str(number)) if dtype == "f32" else float(number))
+    if dtype == "f32":
+        return float_text(float(str(number)), 13, -6)
+    exact = float(number)
+    kind = type(number)
+    for digits in range(9 if dtype != "f64" and math.isfinite(exact) else 0):
+        near = float(f"{exact:.{digits}e}")
+        if float(kind(near)) == exact:
+            return float_text(near)
+    return float_text(exact)
 
 
-def float_text(value: float) -> str:
+def float_text(value: float, most: int = 16, least: int = -5) -> str:
+    """The shortest decimal; plain when its point lies within the limits, with an exponent otherwise."""
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    point = len(text) + int(exponent)
+    minus = "-" if sign else ""
+    if value == 0:
+        return minus + "0.0"
+    if not least < point <= most:
+        return f"{minus}{text[0]}{'.' if len(text) > 1 else ''}{text[1:]}e{point - 1}"
+    if point <= 0:
+        return f"{minus}0.{'0' * -point}{text}"
+    return f"{minus}{text[:point].ljust(point, '0')}.{text[point:] or '0'}"
 
 
 def value_text(value: Any) -> str:
@@ -116,9 +105,45 @@ def type_text(value: Value) -> str:
     return f"{value.dtype}[{', '.join('?' if d is None else str(d) for d in value.shape)}]"
 
 
+def constants(program: Program) -> List[str]:
+    lines = []
+    for _, v in constants_of(program.items):
+        if v.entries:
+            index = v.key[v.key.index("{") + 1 : v.key.index("}")]
+            lines.append(f'{v.label}({index}): {type_text(v)} @pattern("{v.key}");')
+            continue
+        fill = uniform(v)
+        if fill is not None:
+            lines.append(f"{v.label}: {type_text(v)} @init({fill});")
+        else:
+            ref = "" if v.key == v.label else f' @ref("{v.key}")'
+            lines.append(f"{v.label}: {type_text(v)}{ref};")
+    return lines
+
+
+def write_text(program: Program, title: Sequence[str]) -> str:
+    """The whole text. Fills program.lines."""
+    reuse(program.items, program.outputs, program.inputs)
+    Names(program).all()
+    w = Writer(program)
+    for line in title:
+        w.add(f"// {line}")
+    if title:
+        w.add()
+    w.section("dynamic", [f"{v.label}: {type_text(v)};" for v in program.inputs])
+    w.section("constant", constants(program))
+    w.add("block entry {")
+    w.body(program.items, "", 1)
+    w.add(f"  return {', '.join(v.label for v in program.outputs)};")
+    w.add("}")
+    return "\n".join(w.lines) + "\n"
+
+
 class Writer:
-    def __init__(self) -> None:
+    def __init__(self, program: Program) -> None:
         self.lines: List[str] = []
+        self.program = program
+        self.declared: Set[int] = {id(v) for v in program.inputs}
 
     def add(self, line: str = "") -> int:
         self.lines.append(line)
@@ -132,54 +157,50 @@ class Writer:
             self.add("}")
             self.add()
 
+    def body(self, items: Sequence[Item], prefix: str, depth: int) -> None:
+        """Statements with a comment above each group; few groups inside loops."""
+        flat = [s for s in items if isinstance(s, Statement)]
+        titles = dict(zip(map(id, flat), groups(flat, prefix, max(4, len(flat) // 3))))
+        for item in items:
+            if isinstance(item, Loop):
+                self.loop(item, depth)
+                continue
+            title = titles[id(item)]
+            if title:
+                if depth == 1 and self.lines[-1] != "block entry {":
+                    self.add()
+                self.add(f"{'  ' * depth}// {printable(title)}")
+            self.statement(item, depth)
 
-def constants(program: Program) -> List[str]:
-    lines = []
-    for v in used_constants(program):
-        fill = uniform(v)
-        if fill is not None:
-            lines.append(f"{v.label}: {type_text(v)} @init({fill});")
-        else:
-            ref = "" if v.key == v.label else f' @ref("{v.key}")'
-            lines.append(f"{v.label}: {type_text(v)}{ref};")
-    return lines
+    def loop(self, loop: Loop, depth: int) -> None:
+        pad = "  " * depth
+        if not self.lines[-1].endswith("{"):
+            self.add()
+        if loop.scope:
+            self.add(f"{pad}// {printable(loop.scope)} and {loop.n - 1} more")
+        self.add(f"{pad}loop {loop.label} ({loop.index} in {loop.first}..{loop.first + loop.n}) {{")
+        self.body([*loop.body, *loop.ends], loop.scope, depth + 1)
+        self.add(f"{pad}}}")
 
-
-def write_text(program: Program, title: Sequence[str]) -> str:
-    """The whole text. Fills program.lines."""
-    name_all(program)
-    w = Writer()
-    for line in title:
-        w.add(f"// {line}")
-    if title:
-        w.add()
-    w.section("dynamic", [f"{v.label}: {type_text(v)};" for v in program.inputs])
-    w.section("constant", constants(program))
-    w.add("block entry {")
-    body(program, w)
-    w.add(f"  return {', '.join(v.label for v in program.outputs)};")
-    w.add("}")
-    return "\n".join(w.lines) + "\n"
-
-
-def body(program: Program, w: Writer) -> None:
-    declared: Set[int] = {id(v) for v in program.inputs}
-    scope = ""
-    for s in program.statements:
-        if s.scope != scope:
-            if s.scope:
-                if w.lines[-1] != "block entry {":
-                    w.add()
-                w.add(f"  // {printable(s.scope)}")
-            scope = s.scope
+    def statement(self, s: Statement, depth: int) -> None:
+        pad = "  " * depth
         for v in s.outputs:
-            if id(v) not in declared:
-                declared.add(id(v))
-                w.add(f"  assign {v.label}: {type_text(v)};")
-        args = [v.label for v in s.inputs] + [attr_text(s.op, k, a) for k, a in s.attrs.items()]
-        line = w.add(f"  op {s.op}({', '.join(args)}) >> {', '.join(v.label for v in s.outputs)};")
+            if id(v.root()) not in self.declared:
+                self.declared.add(id(v.root()))
+                self.add(f"{pad}assign {v.root().label}: {type_text(v)};")
+        outs = ", ".join(v.root().label for v in s.outputs)
+        args = [operand(v) for v in s.inputs]
+        if s.op == "transfer":
+            line = self.add(f"{pad}transfer {args[0]} >> {outs};")
+        else:
+            args += [attr_text(s.op, k, a) for k, a in s.attrs.items()]
+            line = self.add(f"{pad}op {s.op}({', '.join(args)}) >> {outs};")
         for origin in {s.origin, *s.origins}:
-            program.lines.setdefault(origin, []).append(line)
+            self.program.lines.setdefault(origin, []).append(line)
+
+
+def operand(v: Value) -> str:
+    return f"{v.label}[{v.role}]" if v.entries else v.root().label
 
 
 def printable(text: str) -> str:

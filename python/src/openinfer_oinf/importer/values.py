@@ -45,6 +45,13 @@ class Value:
     label: str = ""
     key: str = ""
     sources: FrozenSet["Value"] = frozenset()  # the model's inputs that it depends on
+    entries: List["Value"] = field(default_factory=list)  # of a table: the constant of each turn of a loop
+    role: str = ""  # of a table: the op and the operand it is
+    users: List[str] = field(default_factory=list)  # of a table: the scope of the reader in each turn
+    home: Optional["Value"] = None  # whose variable it takes over
+
+    def root(self) -> "Value":
+        return self if self.home is None else self.home.root()
 
     @property
     def rank(self) -> int:

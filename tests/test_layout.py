@@ -117,6 +117,30 @@ def test_no_pass_compares_ops_as_text(path):
     assert "oi_meaning_parse" not in code and "oi_op_find(" not in code, f"{path} looks for ops or parses at run time"
 
 
+# Who may search text, and why. Decisions are in the plan; no emitter finds them in what it printed.
+READS_TEXT = {
+    "helpers.c": "definitions that a body needs: op rows and helpers decide which",
+    "settle.c": "names of the graph become final in the text of a function",
+    "out.c": "NAME in our own constant templates",
+    "vulkan/lang.c": "GLSL reserves names with two underscores",
+    "kernel.c": "definitions of run-time lengths that a body uses (oi_text_has_word)",
+    "c/kernel.c": "scalars that a kernel's body uses (oi_text_has_word)",
+    "vulkan/shader.c": "extensions for types that helpers use (oi_text_has_word)",
+}
+
+
+@pytest.mark.parametrize("path", [p for p in C_FILES if p.parts[:2] == ("src", "emit")], ids=str)
+def test_emitters_decide_nothing_by_reading_what_they_printed(path):
+    own = "/".join(path.parts[2:])
+    if own.startswith("c/host/"):
+        return  # files that programs carry along
+    code = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
+    found = re.findall(r"\b(?:strstr|memmem|oi_text_has_word|oi_text_has_own)\(", code)
+    assert not found or path.suffix == ".h" or own in READS_TEXT, f"{path}: {found}"
+    if own in ("kernel.c", "c/kernel.c", "vulkan/shader.c"):
+        assert set(found) == {"oi_text_has_word("}, f"{path}: {found}"
+
+
 def test_a_custom_op_is_a_row_and_a_file():
     """A row names its file in src/kernel/custom. No other file lists these ops."""
     rows = {r["name"]: r for r in json.loads(read(pathlib.Path("ops/ops.json")))["ops"] if "kernel" in r}

@@ -66,14 +66,16 @@ const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char 
 /* A word of the text that looks like a helper but is not in the table; NULL: there is none. */
 const char *oi_helpers_missing(oi_arena *a, const oi_helper *table, const char *text);
 
+/* Whether a body refers to a definition that is printed with it: expressions of op rows and helpers
+ * decide which types and lengths it needs. Nothing else is found by reading printed text. */
+bool oi_text_has_word(const char *text, const char *word);
+
 /* -- settle.c: names of the graph in the text of a function -- */
 
 #define OI_FROM_GRAPH "\x01" /* prefix of such a name until the text is settled */
 
 typedef struct oi_settler oi_settler;
 oi_settler *oi_settler_new(oi_arena *a, bool (*is_forbidden)(const char *name));
-/* Whether unsettled text contains the emitter's own word. */
-bool oi_text_has_own(const char *text, const char *word);
 /* The text from `from` on is one function: its marked names become final. */
 void oi_settle(oi_settler *s, oi_buf *text, size_t from);
 
@@ -116,7 +118,6 @@ const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k);
 /* Definitions of those constants that the body uses. */
 const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *names,
                                const char *index, const char *body);
-bool oi_text_has_word(const char *text, const char *word);
 /* One comment per node that the kernel implements. */
 void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k);
 

@@ -135,3 +135,12 @@ const char *oi_helper_parameter(oi_arena *a, const oi_helper *table, const char 
         p--;
     return p ? oi_arena_text(a, p, (size_t)(last - p)) : NULL;
 }
+
+bool oi_text_has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word))
+        if ((p == text || !oi_is_word(p[-1])) && !oi_is_word(p[n]))
+            return true;
+    return false;
+}

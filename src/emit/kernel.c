@@ -147,15 +147,6 @@ static const char *scalar_name(void *ctx, uint32_t scalar)
     return k->scalars.at[scalar].name;
 }
 
-bool oi_text_has_word(const char *text, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word))
-        if ((p == text || !oi_is_word(p[-1])) && !oi_is_word(p[n]))
-            return true;
-    return false;
-}
-
 const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k)
 {
     const char **names = oi_arena_alloc(a, (k->formulas.n + 2) * sizeof *names);

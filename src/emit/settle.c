@@ -111,19 +111,6 @@ static token next_token(const char *from, const char *p, const char *end)
     return (token){is_member ? TOKEN_MEMBER : TOKEN_WORD, p, word_size(p, end)};
 }
 
-bool oi_text_has_own(const char *text, const char *wanted)
-{
-    const char *end = text + strlen(text);
-    const size_t n = strlen(wanted);
-    token t;
-    for (const char *p = text; p < end; p = t.at + t.n) {
-        t = next_token(text, p, end);
-        if (t.kind == TOKEN_WORD && t.n == n && memcmp(t.at, wanted, n) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* -- settling -- */
 
 static bool is_free(oi_settler *s, const char *name, const char *wanted)

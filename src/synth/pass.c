@@ -67,6 +67,13 @@ static void find_used(oi_unit *u)
             mark_used(u, &u->graphs.at[g].blocks[b].stmts);
 }
 
+static void number_kernels(oi_unit *u)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < u->kernels.n; i++)
+        u->kernels.at[i].number = u->kernels.at[i].is_used ? n++ : OI_NO_ID;
+}
+
 /* Positions in what is larger would not even fit the arithmetic of passes. */
 static bool is_too_large(const oi_unit *u)
 {
@@ -107,8 +114,10 @@ oi_status oi_passes_run(oi_unit *u)
                        oi_diag_env(u->diag, "synthesizer", "after pass %s: %s; please report this",
                                    passes[i].name, wrong);
     }
-    if (u->status == OI_OK)
+    if (u->status == OI_OK) {
+        number_kernels(u);
         oi_unit_name_kernels(u);
+    }
     return u->status;
 }
 

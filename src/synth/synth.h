@@ -299,6 +299,7 @@ typedef struct oi_skernel {
     OI_VEC(oi_set_length) lengths;  /* set before it runs */
     bool can_fail;                  /* an index is data, so it may be out of range */
     bool is_used;                   /* some statement calls it */
+    uint32_t number;                /* among the kernels that are used */
     /* before lowering, the call itself: its query and the tensors of its operands */
     const oi_kernel_query *query;
     uint32_t *in_tensors, *out_tensors;

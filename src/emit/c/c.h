@@ -40,8 +40,8 @@ typedef struct oi_cprog {
     oi_cplaces *places; /* of the function being written; NULL: tensors go by their offsets */
     oi_map called;      /* names that no place may have, in the graph `called_graph` - 1 */
     uint32_t called_graph;
-    uint32_t *kernel_numbers; /* by kernel; NULL: not counted yet */
-    oi_out aside;             /* functions that the present block calls */
+    const bool **scalars; /* by kernel and scalar: the function receives it */
+    oi_out aside;         /* functions that the present block calls */
     unsigned n_aside;
     oi_clayout layout; /* of the struct whose members are being written */
     oi_certificate certificate;
@@ -181,7 +181,7 @@ void oi_c_find_reuse(oi_cprog *c);
  * written there under another type comes first. */
 void oi_c_put_reuse(oi_cprog *c, uint32_t tensor);
 void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k);
-void oi_c_put_reuse_function(oi_cprog *c, const char *code); /* if it is called */
+void oi_c_put_reuse_function(oi_cprog *c); /* if it is called */
 
 /* -- mcu.c: programs without a C library -- */
 

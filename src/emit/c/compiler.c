@@ -221,9 +221,12 @@ void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k)
         }
 }
 
-void oi_c_put_reuse_function(oi_cprog *c, const char *code)
+void oi_c_put_reuse_function(oi_cprog *c)
 {
-    if (!oi_text_has_word(code, "oi_reuse"))
+    bool any = false;
+    for (size_t i = 0; i < c->u->tensors.n; i++)
+        any |= c->is_retyped[i];
+    if (!any)
         return;
     oi_out_line(&c->out, "/* From here on, working memory holds values of another type. Compilers "
                          "reorder accesses");

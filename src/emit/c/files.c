@@ -310,12 +310,33 @@ static void put_step(oi_cprog *c)
     oi_out_line(o, "%s", "");
 }
 
-static void put_holes(oi_cprog *c, const char *code)
+/* Tables whose missing entries a step looks for. */
+static void find_holes(oi_cprog *c, const oi_stmts *list, bool *is_asked)
 {
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_stmt *s = &list->at[i];
+        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &c->u->kernels.at[s->kernel] : NULL;
+        const oi_port *own = s->kind == OI_STMT_SET     ? &s->a
+                             : s->kind == OI_STMT_CACHE ? &s->b
+                                                        : NULL;
+        for (size_t p = 0; p < (k ? k->ports.n : own ? 1 : 0); p++) {
+            const oi_port *port = k ? &k->ports.at[p] : own;
+            if (port->n_entry && oi_entry_may_lack(&c->u->tensors.at[port->tensor], port))
+                is_asked[port->tensor] = true;
+        }
+        find_holes(c, &s->body, is_asked);
+    }
+}
+
+static void put_holes(oi_cprog *c)
+{
+    bool *is_asked = oi_arena_alloc(c->arena, c->u->tensors.n + 1);
+    for (size_t g = 0; g < c->u->graphs.n; g++)
+        for (uint32_t b = 0; b < c->u->graphs.at[g].n_order; b++)
+            find_holes(c, &c->u->graphs.at[g].blocks[c->u->graphs.at[g].order[b]].stmts, is_asked);
     for (size_t i = 0; i < c->u->tensors.n; i++) {
         const oi_tensor *t = &c->u->tensors.at[i];
-        if (!t->n_table || !t->sources ||
-            !oi_text_has_word(code, oi_arena_printf(c->arena, "oi_has_%s", t->name)))
+        if (!is_asked[i])
             continue;
         oi_buf list = {0};
         for (uint64_t e = 0; e < t->n_entries; e++)
@@ -352,9 +373,9 @@ static void put_code(oi_cprog *c)
     oi_c_state(c);
     const char *code = oi_buf_to_arena(&c->out.buf, c->arena);
     c->out = (oi_out){0};
-    put_holes(c, code);
+    put_holes(c);
     oi_c_undo_functions(c);
-    oi_c_put_reuse_function(c, code);
+    oi_c_put_reuse_function(c);
     put_sync(c);
     oi_out_text(&c->out, code);
     oi_buf_putc(&c->out.buf, '\0');
@@ -448,6 +469,7 @@ void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *f
                   .hash = hash,
                   .settler = oi_settler_new(u->arena, oi_c_is_forbidden)};
     c.certificate = *k;
+    c.scalars = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *c.scalars);
     oi_c_find_reuse(&c);
     put_header(&c, files);
     put_source(&c, files);

@@ -28,34 +28,28 @@ bool oi_c_is_mixed(const oi_skernel *k)
     return is;
 }
 
-static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names);
-
 static const oi_lang *lang_of(const oi_cprog *c)
 {
     return oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c;
 }
 
-/* Whether the kernel's text uses the scalar: some lengths serve only the caller. */
-static bool *used_scalars(oi_cprog *c, const oi_skernel *k)
+/* By scalar: whether the kernel receives it. Some lengths serve only the caller. */
+static const bool *scalars_of(const oi_cprog *c, const oi_skernel *k)
+{
+    return c->scalars[k - c->u->kernels.at];
+}
+
+static void find_scalars(oi_cprog *c, const oi_skernel *k, const char *body)
 {
     bool *used = oi_arena_alloc(c->arena, k->scalars.n + 1);
-    memset(used, 1, k->scalars.n);
-    if (!k->is_dynamic)
-        return used;
-    oi_out before = c->out;
-    c->out = (oi_out){0};
-    put_body(c, k, oi_c_port_names(c, k));
-    oi_buf_putc(&c->out.buf, '\0');
     for (size_t i = 0; i < k->scalars.n; i++)
-        used[i] = oi_text_has_word(c->out.buf.text, k->scalars.at[i].name);
-    oi_buf_free(&c->out.buf);
-    c->out = before;
-    return used;
+        used[i] = !k->is_dynamic || oi_text_has_word(body, k->scalars.at[i].name);
+    c->scalars[k - c->u->kernels.at] = used;
 }
 
 static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
-    const bool *used = used_scalars(c, k);
+    const bool *used = scalars_of(c, k);
     oi_buf text = {0};
     const char *star = lie_apart(k) ? "*restrict " : "*";
     for (size_t i = 0; i < k->ports.n; i++) {
@@ -189,40 +183,45 @@ static bool has_locals(const oi_skernel *k, const oi_snest *n)
     return true;
 }
 
-static void put_body(oi_cprog *c, const oi_skernel *k, const char *const *names)
+static void put_body(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p)
 {
-    const char **fns = oi_kernel_fn_names(c->arena, k);
-    oi_nest_printer p = {.arena = c->arena,
-                         .out = &c->out,
-                         .lang = lang_of(c),
-                         .unit = c->u,
-                         .kernel = k,
-                         .ports = names,
-                         .fns = fns,
-                         .n_open = k->n_shared};
-    size_t before = c->out.buf.n;
     put_share(c, k);
     if (k->recipe)
-        put_recipe(c, k, names);
+        put_recipe(c, k, p->ports);
     if (k->n_shared)
-        oi_nest_open_shared(&p, &k->nests.at[0]);
-    put_locals(c, k, names);
+        oi_nest_open_shared(p, &k->nests.at[0]);
+    put_locals(c, k, p->ports);
     for (size_t i = 0; i < k->nests.n; i++) {
         bool apart = k->nests.n > 1 && has_locals(k, &k->nests.at[i]);
         if (apart)
             oi_out_brace(&c->out);
-        oi_nest_print(&p, &k->nests.at[i]);
+        oi_nest_print(p, &k->nests.at[i]);
         if (apart)
             oi_out_close(&c->out, "");
     }
     for (uint32_t a = 0; a < k->n_shared; a++)
         oi_out_close(&c->out, "");
-    if (!k->formulas.n || c->out.buf.n == before)
-        return;
-    const char *body = oi_arena_text(c->arena, c->out.buf.text + before, c->out.buf.n - before);
-    c->out.buf.n = before;
-    oi_out_text(&c->out, oi_kernel_fn_texts(c->arena, k, fns, "int64_t", body));
-    oi_out_text(&c->out, body);
+}
+
+/* Definitions of run-time numbers come first, those that the loops use. */
+static const char *body_text(oi_cprog *c, const oi_skernel *k, const char *const *names)
+{
+    const oi_out outer = c->out;
+    const char **fns = oi_kernel_fn_names(c->arena, k);
+    const oi_nest_printer p = {.arena = c->arena,
+                               .out = &c->out,
+                               .lang = lang_of(c),
+                               .unit = c->u,
+                               .kernel = k,
+                               .ports = names,
+                               .fns = fns,
+                               .n_open = k->n_shared};
+    c->out = (oi_out){.depth = 1};
+    put_body(c, k, &p);
+    const char *body = c->out.buf.n ? oi_buf_to_arena(&c->out.buf, c->arena) : "";
+    c->out = outer;
+    return oi_arena_printf(c->arena, "%s%s", oi_kernel_fn_texts(c->arena, k, fns, "int64_t", body),
+                           body);
 }
 
 /* The epilogue: a function of a sum at three positions of the result. */
@@ -268,9 +267,11 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
         oi_out_line(&c->out, "/* %s */", k->plan->doc ? k->plan->doc : k->call->op->doc);
     if (k->epilogue)
         put_finish(c, k, names);
+    const char *body = body_text(c, k, names);
+    find_scalars(c, k, body);
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
-    put_body(c, k, names);
+    oi_out_text(&c->out, body);
     if (k->can_fail)
         oi_out_line(&c->out, "return 0;");
     oi_out_close(&c->out, "");
@@ -364,7 +365,7 @@ const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
 {
     oi_buf text = {0};
-    const bool *used = used_scalars(c, k);
+    const bool *used = scalars_of(c, k);
     oi_c_kernel_lengths(c, k);
     oi_c_put_kernel_reuse(c, k);
     for (size_t i = 0; i < k->ports.n; i++) {

@@ -182,23 +182,12 @@ static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *
         oi_out_line(&c->out, "%ss->oi_mark(%" PRId64 ", %s);", first, kernel, begins);
 }
 
-/* Kernels that are used are numbered in order. */
-static int64_t kernel_number(oi_cprog *c, uint32_t kernel)
-{
-    const size_t n = c->u->kernels.n;
-    if (!c->kernel_numbers) {
-        c->kernel_numbers = oi_arena_alloc(c->arena, (n + 1) * sizeof *c->kernel_numbers);
-        for (size_t k = 0; k < n; k++)
-            c->kernel_numbers[k + 1] = c->kernel_numbers[k] + c->u->kernels.at[k].is_used;
-    }
-    return c->kernel_numbers[kernel];
-}
-
 static void put_kernel(oi_cprog *c, const oi_stmt *s, const char *begins)
 {
+    const oi_skernel *k = &c->u->kernels.at[s->kernel];
     put_mark(c, s, -1, "0");
-    oi_c_kernel_call(c, &c->u->kernels.at[s->kernel]);
-    put_mark(c, s, kernel_number(c, s->kernel), begins);
+    oi_c_kernel_call(c, k);
+    put_mark(c, s, k->number, begins);
 }
 
 static void put_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared);

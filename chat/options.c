@@ -45,7 +45,7 @@ static const option OPTIONS[] = {
     {"context", "N", "positions in the cache (default: as the model says)", COUNT, AT(context)},
     {"device", "NAME", "cpu, cpu:scalar, cpu:avx2 ... (default cpu)", TEXT, AT(device)},
     {"threads", "N", "of the kernels (default: one per processor, 8 at most)", COUNT, AT(threads)},
-    {"memory-limit", "SIZE", "most bytes of weights in memory at once, as 32M", SIZE,
+    {"memory-limit", "SIZE", "most bytes of weights, values and cache in memory, as 32M", SIZE,
      AT(memory_limit)},
     {"quiet", NULL, "no speed on standard error", FLAG, AT(quiet)},
     {"help", NULL, "this list", FLAG, AT(help)},

@@ -272,7 +272,7 @@ typedef struct cli_session {
                  "default_precision"),                                                             \
         OPT_COUNT("threads", 0, "N", &(s).threads, "worker threads; results do not depend on it"), \
         OPT_SIZE("memory-limit", 0, "SIZE", &(s).memory_limit,                                     \
-                 "most bytes of model tensors resident at once, e.g. 64M"),                        \
+                 "most bytes of tensors, values and persistent memory together, e.g. 64M"),        \
         OPT_COUNT("max-nodes", 0, "N", &(s).max_nodes,                                             \
                   "fail when more nodes than this would run, over all steps; default: no limit"),  \
         OPT_FLAG("deterministic", 0, &(s).deterministic,                                           \

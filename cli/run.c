@@ -197,8 +197,12 @@ static oi_status run(cli_args args)
     if (s.sim && s.memory_limit) {
         oi_sim_stats stats;
         oi_sim_get_stats(s.sim, &stats);
-        cli_note("model tensors: at most %llu bytes resident, limit %llu",
-                 (unsigned long long)stats.weights_peak, (unsigned long long)s.memory_limit);
+        cli_note(
+            "memory: at most %llu bytes, limit %llu; model tensors: at most %llu bytes resident; "
+            "persistent: at most %llu bytes",
+            (unsigned long long)stats.total_peak, (unsigned long long)s.memory_limit,
+            (unsigned long long)(stats.weights_peak + stats.chunks_peak),
+            (unsigned long long)stats.state_peak);
     }
     return cli_session_close(&s, status);
 }

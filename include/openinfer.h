@@ -618,7 +618,10 @@ typedef struct oi_sim_options {
     bool timer;            /* measure how long nodes take */
     uint32_t threads;      /* of the kernels; 0 = 1. Results do not depend on it */
     bool parallel_consumers; /* oi_step runs consumers on threads of their own; same results */
-    uint64_t memory_limit; /* bytes of model tensors resident at once; 0 = no limit */
+    /* Bytes that model tensors, values, scratch and persistent memory may take together; 0 = no
+     * limit. Ops stream tensors that do not fit in chunks, with the same bits. A limit that the graph
+     * cannot keep is E065, which names the least that would do. Under a limit consumers take turns */
+    uint64_t memory_limit;
     const oi_size *sizes;  /* override sizes of the model */
     size_t n_sizes;
     /* preferences.default_precision of the device that the graph is meant for: with OI_BF16 ops that
@@ -640,6 +643,11 @@ OI_API uint64_t oi_sim_n_lowered(const oi_sim *s); /* ops that options.precision
 typedef struct oi_sim_stats {
     uint64_t weights_peak;     /* most bytes of model tensors resident at once */
     uint64_t weights_resident; /* now */
+    uint64_t chunks_peak;      /* most bytes of parts of tensors that were streamed */
+    uint64_t values_peak;      /* of the variables, over all executors, and of fetched copies */
+    uint64_t scratch_peak;     /* of what a node needs while it runs */
+    uint64_t state_peak;       /* of persistent variables, and of what takes a step back */
+    uint64_t total_peak;       /* of all of it at one time */
 } oi_sim_stats;
 OI_API void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out);
 /* Under a memory limit: gives back the model tensors in memory; they come again when they are used.

@@ -194,6 +194,16 @@ static const oi_explained codes[] = {
      "constant { w: f32[250000000000] @init(1.5); }\ndynamic { i: i64[1]; }\n"
      "block entry { assign y: f32[1]; op gather(w, i, axis=0) >> y; return y; }",
      SYNTH, ""},
+    {"E065", "a memory limit that cannot be kept",
+     "--memory-limit bounds model tensors, values, scratch and persistent memory together. "
+     "Products, "
+     "convolutions and look-ups stream tensors that do not fit; the message names the least that "
+     "would do. What only the run knows (a table that grows, a length) is refused when it comes, "
+     "and "
+     "the step is taken back.",
+     "dynamic { x: f32[100000]; }\nvolatile { y: f32[100000]; }\n"
+     "block entry { op sort(x) >> y; return y; }",
+     RUN " --memory-limit 512K", ""},
     {"E070", "a lent variable is used", "Between yield and await entry leaves it alone.",
      "volatile { x: f32; y: f32; }\nblock entry { yield x; op neg(x) >> y; await x; return; }\n"
      "block c { await x; op neg(x) >> x; yield x; }",

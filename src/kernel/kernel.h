@@ -152,6 +152,20 @@ uint64_t oi_kernel_number(oi_dtype t, const oi_op_value *v);
 bool oi_choose_load(oi_load *l, oi_dtype t, oi_dtype form, oi_cpu cpu);
 bool oi_choose_store(oi_store *s, oi_dtype acc, oi_dtype o, oi_cpu cpu);
 
+/* -- cut.c: calls in parts -- */
+
+#define OI_CUT_NONE UINT32_MAX
+
+typedef struct oi_cut {
+    uint32_t axis;                  /* of the output, which is cut along it */
+    int64_t extent;                 /* there */
+    uint32_t dims[OI_KERNEL_PORTS]; /* per input: the dim that is cut too, or OI_CUT_NONE */
+} oi_cut;
+
+/* Whether places a … b of the output along the axis are what the same op gives for places a … b of
+ * the inputs along their dims. */
+bool oi_kernel_cut(const oi_kernel_query *q, uint32_t axis, oi_cut *out);
+
 /* -- table.c: the generated kernels -- */
 
 typedef struct oi_kernel_key {
@@ -228,6 +242,9 @@ bool oi_gemv_choose(const oi_kernel_query *q, oi_choice *c);
 /* nest_run.c: any op that is loops (nest.h) */
 bool oi_nest_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                  oi_kernel_fault *fault);
+
+/* nest_place.c: an index element; an unsigned one beyond any length does not turn negative */
+int64_t oi_kernel_index(oi_dtype t, const void *data, uint64_t e);
 
 /* -- measure.c: ops whose result is as long as the data says -- */
 

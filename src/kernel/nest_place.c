@@ -284,20 +284,25 @@ void oi_lane_start(const oi_nest_job *j, const oi_lane *l, const int64_t *pos, o
     }
 }
 
-/* An index element; an unsigned one beyond any length must not turn negative. */
-static int64_t index_value(const oi_lane *l, int64_t at)
+int64_t oi_kernel_index(oi_dtype t, const void *data, uint64_t e)
 {
-    if (l->dtype == OI_I64 || l->dtype == OI_U64) {
+    const char *p = data;
+    if (t == OI_I64 || t == OI_U64) {
         int64_t v;
-        memcpy(&v, l->data + at * 8, sizeof v);
-        return l->dtype == OI_U64 && v < 0 ? INT64_MAX : v;
+        memcpy(&v, p + e * 8, sizeof v);
+        return t == OI_U64 && v < 0 ? INT64_MAX : v;
     }
-    if (l->dtype == OI_I32) {
+    if (t == OI_I32) {
         int32_t v;
-        memcpy(&v, l->data + at * 4, sizeof v);
+        memcpy(&v, p + e * 4, sizeof v);
         return v;
     }
-    return oi_element_i64(l->dtype, l->data, (uint64_t)at);
+    return oi_element_i64(t, data, e);
+}
+
+static int64_t index_value(const oi_lane *l, int64_t at)
+{
+    return oi_kernel_index(l->dtype, l->data, (uint64_t)at);
 }
 
 static int64_t bent(const oi_special *s, int64_t v)

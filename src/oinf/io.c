@@ -108,11 +108,10 @@ oi_status oi_oinf_io_same(const oi_model *m, oi_diag *d)
 
 /* -- reading -- */
 
-oi_status oi_oinf_read(const oi_model *m, uint64_t offset, uint64_t n, void *buf, oi_diag *d)
+oi_status oi_oinf_read_file(const oi_model *m, uint64_t offset, uint64_t n, void *buf, oi_diag *d)
 {
-    if (m->io.base) {
-        if (n)
-            memcpy(buf, m->io.base + offset, (size_t)n);
+    if (m->io.fd < 0) {
+        memcpy(buf, m->io.base + offset, (size_t)n);
         return OI_OK;
     }
     uint8_t *to = buf;
@@ -132,15 +131,25 @@ oi_status oi_oinf_read(const oi_model *m, uint64_t offset, uint64_t n, void *buf
     return OI_OK;
 }
 
+oi_status oi_oinf_read(const oi_model *m, uint64_t offset, uint64_t n, void *buf, oi_diag *d)
+{
+    if (!m->io.base)
+        return oi_oinf_read_file(m, offset, n, buf, d);
+    if (n)
+        memcpy(buf, m->io.base + offset, (size_t)n);
+    return OI_OK;
+}
+
 oi_status oi_oinf_walk(const oi_model *m, uint64_t offset, uint64_t n, oi_oinf_piece_fn fn,
                        void *ctx, oi_diag *d)
 {
     uint8_t buf[OI_OINF_PIECE];
+    const bool lent = m->io.fd < 0; /* pages of a mapping would stay resident */
     for (uint64_t done = 0; done < n;) {
         size_t now = n - done < sizeof buf ? (size_t)(n - done) : sizeof buf;
-        const uint8_t *p = m->io.base ? m->io.base + offset + done : buf;
-        if (!m->io.base)
-            OI_TRY(oi_oinf_read(m, offset + done, now, buf, d));
+        const uint8_t *p = lent ? m->io.base + offset + done : buf;
+        if (!lent)
+            OI_TRY(oi_oinf_read_file(m, offset + done, now, buf, d));
         OI_TRY(fn(ctx, p, now, offset + done));
         done += now;
     }

@@ -85,6 +85,8 @@ void oi_oinf_io_close(oi_oinf_io *io);
 oi_status oi_oinf_io_same(const oi_model *m, oi_diag *d);
 /* The range must lie within the file as it was at open. */
 oi_status oi_oinf_read(const oi_model *m, uint64_t offset, uint64_t n, void *buf, oi_diag *d);
+/* The same through the file, where there is one: no page of a mapping becomes resident. */
+oi_status oi_oinf_read_file(const oi_model *m, uint64_t offset, uint64_t n, void *buf, oi_diag *d);
 /* The range in pieces of at most OI_OINF_PIECE bytes, all but the last of exactly that. */
 #define OI_OINF_PIECE 16384u /* fits the stack; a multiple of every element size */
 typedef oi_status (*oi_oinf_piece_fn)(void *ctx, const uint8_t *p, size_t n, uint64_t offset);

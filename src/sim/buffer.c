@@ -1,19 +1,50 @@
 /* buffer.c: counted buffers, and filling and copying elements of any width. */
+#define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS */
 #include "sim/sim.h"
 
-oi_buffer *oi_buffer_new(uint64_t size)
+#include <sys/mman.h>
+
+/* Under a limit, buffers from this size on are mappings of their own: what is given back must leave
+ * the process, and the heap may keep what is freed. */
+#define MAPPED_FROM (64u << 10)
+
+uint64_t oi_buffer_cost(uint64_t size)
 {
-    if (size > SIZE_MAX - 2 * OI_BUFFER_ALIGN)
-        return NULL;
-    /* whole lines, so that vector code may read past the last element */
-    size = (size + OI_BUFFER_ALIGN - 1) & ~(uint64_t)(OI_BUFFER_ALIGN - 1);
+    /* whole lines, so that vector code may read past the last element; one for the head */
+    return size > UINT64_MAX - 2 * OI_BUFFER_ALIGN
+               ? UINT64_MAX
+               : (size + 2 * OI_BUFFER_ALIGN - 1) & ~(uint64_t)(OI_BUFFER_ALIGN - 1);
+}
+
+static void *allocate(uint64_t bytes, bool mapped)
+{
     void *memory;
-    if (posix_memalign(&memory, OI_BUFFER_ALIGN, (size_t)size + OI_BUFFER_ALIGN) != 0)
+    if (mapped) {
+        memory =
+            mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return memory == MAP_FAILED ? NULL : memory;
+    }
+    return posix_memalign(&memory, OI_BUFFER_ALIGN, (size_t)bytes) == 0 ? memory : NULL;
+}
+
+oi_buffer *oi_buffer_new(oi_budget *budget, oi_held kind, uint64_t size)
+{
+    _Static_assert(sizeof(oi_buffer) <= OI_BUFFER_ALIGN, "the head takes one line");
+    const uint64_t bytes = oi_buffer_cost(size);
+    if (bytes > SIZE_MAX / 2 || !oi_budget_take(budget, kind, bytes))
         return NULL;
-    oi_buffer *b = memory;
+    bool mapped = budget && budget->limit && bytes >= MAPPED_FROM;
+    oi_buffer *b = allocate(bytes, mapped);
+    if (!b) {
+        oi_budget_give(budget, kind, bytes);
+        return NULL;
+    }
     atomic_init(&b->refs, 1);
-    b->size = size;
-    b->data = (char *)memory + OI_BUFFER_ALIGN;
+    b->kind = kind;
+    b->size = bytes - OI_BUFFER_ALIGN;
+    b->data = (char *)b + OI_BUFFER_ALIGN;
+    b->budget = budget;
+    b->is_mapping = mapped;
     return b;
 }
 
@@ -26,7 +57,13 @@ oi_buffer *oi_buffer_share(oi_buffer *b)
 
 void oi_buffer_drop(oi_buffer *b)
 {
-    if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
+    if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    const uint64_t bytes = b->size + OI_BUFFER_ALIGN;
+    oi_budget_give(b->budget, b->kind, bytes);
+    if (b->is_mapping)
+        munmap(b, (size_t)bytes);
+    else
         free(b);
 }
 

@@ -217,7 +217,7 @@ static oi_status lend(oi_ctx *c, const oi_pref *to, const selection *x, uint64_t
     if (!slot)
         return OI_OK;
     if (!oi_state_view(x->state, slot))
-        return oi_slot_own(slot) ? OI_OK : oi_ctx_no_memory(c, bytes);
+        return oi_slot_own(&c->exec->sim->budget, slot) ? OI_OK : oi_ctx_no_memory(c, bytes);
     *lent = true;
     return OI_OK;
 }

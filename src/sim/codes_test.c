@@ -146,7 +146,7 @@ static void test_failures(void **state)
     (void)state;
     for (size_t i = 0; i < OI_COUNT(failures); i++) {
         try_failure(&failures[i], NULL);
-        try_failure(&failures[i], &(oi_sim_options){.threads = 3, .memory_limit = 64});
+        try_failure(&failures[i], &(oi_sim_options){.threads = 3, .memory_limit = 1 << 20});
     }
 }
 
@@ -166,7 +166,7 @@ static void test_entries(void **state)
 {
     (void)state;
     static const char text[] = HEAD "  op add(v, W[0]) >> W[0]; return; }\n";
-    for (uint64_t limit = 0; limit < 128; limit += 64) {
+    for (uint64_t limit = 0; limit <= 1 << 20; limit += 1 << 20) {
         rig r;
         rig_open(&r, model, text, &(oi_sim_options){.memory_limit = limit});
         rig_expect(&r, "W[0]", 1, DIMS(2), VALUES(1, 2));

@@ -223,6 +223,16 @@ bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologu
     return false;
 }
 
+bool oi_ready_same(const oi_prologue *a, const oi_prologue *b)
+{
+    if (!a->calls || !b->calls)
+        return !a->calls && !b->calls && strcmp(a->choice.name, b->choice.name) == 0;
+    bool same = a->calls->n_steps == b->calls->n_steps;
+    for (uint32_t i = 0; same && i < a->calls->n_steps; i++)
+        same = strcmp(a->calls->steps[i].choice.name, b->calls->steps[i].choice.name) == 0;
+    return same;
+}
+
 /* -- running -- */
 
 static void put_number(oi_dtype t, void *to, uint64_t i, const oi_op_value *v)

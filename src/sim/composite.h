@@ -18,6 +18,8 @@ typedef struct oi_prologue {
 /* Chooses; what it needs lives in `a`. False with *fail when nothing does this call. */
 bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologue *out,
                    oi_infer_fail *fail);
+/* Whether both run the same kernels. */
+bool oi_ready_same(const oi_prologue *a, const oi_prologue *b);
 /* As oi_kernel_call; q is the query it was made from, with the values of run_attrs filled in. */
 bool oi_ready_run(const oi_kernel_query *q, const oi_prologue *r, const oi_kernel_io *io,
                   oi_kernel_fault *fault);

@@ -21,6 +21,11 @@ oi_status oi_ctx_fail(oi_ctx *c, oi_span span, const char *code, const char *fmt
 oi_status oi_ctx_no_memory(oi_ctx *c, uint64_t bytes)
 {
     oi_span none = {0};
+    const uint64_t refused = oi_budget_refused(&c->exec->sim->budget);
+    if (refused)
+        return oi_ctx_fail(
+            c, none, "E065", "the memory limit of %llu bytes is reached: %llu would do here",
+            (unsigned long long)c->exec->sim->budget.limit, (unsigned long long)refused);
     if (bytes > 4096)
         oi_ctx_fail(c, none, "", "no memory for %llu bytes", (unsigned long long)bytes);
     else
@@ -213,6 +218,10 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
         status = run_node(c, n, &suspended);
     if (c->n_pins)
         oi_mem_release(c);
+    if (c->scratch && c->exec->sim->budget.limit) {
+        oi_buffer_drop(c->scratch);
+        c->scratch = NULL;
+    }
     if (status != OI_OK)
         return status;
     if (suspended) { /* it will be this node's turn again */
@@ -237,7 +246,7 @@ void *oi_ctx_scratch(oi_ctx *c, uint64_t bytes)
 {
     if (!c->scratch || bytes > c->scratch->size) {
         oi_buffer_drop(c->scratch);
-        c->scratch = oi_buffer_new(bytes);
+        c->scratch = oi_buffer_new(&c->exec->sim->budget, OI_HELD_SCRATCH, bytes);
     }
     return c->scratch ? c->scratch->data : NULL;
 }

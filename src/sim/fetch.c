@@ -69,8 +69,7 @@ oi_status oi_insert(oi_exec *e, const char *name, const oi_view *value, oi_diag 
     OI_TRY(check_insert(e, v, value, diag));
     void *to = oi_mem_insert(e->entry, id);
     if (!to)
-        return oi_diag_env(diag, name, "no memory for %llu bytes",
-                           (unsigned long long)v->size_bytes);
+        return oi_sim_no_memory(e->sim, name, v->size_bytes, diag);
     if (v->size_bytes) /* unused bits of packed types are 0 */
         ((uint8_t *)to)[v->size_bytes - 1] = 0;
     oi_elements_copy(v->dtype, to, 0, value->data, 0, v->n_elements);
@@ -99,14 +98,9 @@ static oi_buffer *copy_room(oi_exec *e, uint32_t id, uint64_t bytes)
 {
     if (!e->fetched[id] || e->fetched[id]->size < bytes) {
         oi_buffer_drop(e->fetched[id]);
-        e->fetched[id] = oi_buffer_new(bytes);
+        e->fetched[id] = oi_buffer_new(&e->sim->budget, OI_HELD_VALUES, bytes);
     }
     return e->fetched[id];
-}
-
-static oi_status no_memory(const char *name, uint64_t bytes, oi_diag *d)
-{
-    return oi_diag_env(d, name, "no memory for %llu bytes", (unsigned long long)bytes);
 }
 
 static oi_status fetch_state(oi_exec *e, uint32_t id, oi_view *out, oi_diag *d)
@@ -117,12 +111,12 @@ static oi_status fetch_state(oi_exec *e, uint32_t id, oi_view *out, oi_diag *d)
     oi_state_whole(s, &whole);
     memcpy(e->fetched_dims[id], whole.count, sizeof e->fetched_dims[id]);
     if (!oi_box_count(&s->grid, &whole, &n, &bytes))
-        return no_memory(s->var->name, UINT64_MAX, d);
+        return oi_sim_no_memory(e->sim, s->var->name, UINT64_MAX, d);
     const void *data = n ? oi_grid_view(&s->grid, &whole) : NULL;
     if (!data) {
         oi_buffer *b = copy_room(e, id, bytes);
         if (!b)
-            return no_memory(s->var->name, bytes, d);
+            return oi_sim_no_memory(e->sim, s->var->name, bytes, d);
         if (bytes) /* unused bits of packed types are 0 */
             ((uint8_t *)b->data)[bytes - 1] = 0;
         oi_grid_read(&s->grid, &whole, b->data);
@@ -165,7 +159,7 @@ static oi_status fetch_slot(oi_exec *e, uint32_t id, const int64_t *indices, oi_
     }
     oi_mem_release(c);
     if (!data)
-        return no_memory(e->sim->program->vars[id].name, in.size_bytes, d);
+        return oi_sim_no_memory(e->sim, e->sim->program->vars[id].name, in.size_bytes, d);
     *out = (oi_view){in.dtype, in.rank, in.dims, data, in.n_elements, in.size_bytes};
     return OI_OK;
 }

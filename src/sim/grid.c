@@ -116,14 +116,6 @@ bool oi_box_count(const oi_grid *g, const oi_box *box, uint64_t *elements, uint6
 
 /* -- storage -- */
 
-void oi_grid_free(oi_grid *g)
-{
-    free(g->data);
-    free(g->written);
-    g->data = g->written = NULL;
-    memset(g->cap, 0, sizeof g->cap);
-}
-
 /* Bytes and table entries of storage with these extents; false: too much to count. */
 static bool storage(const oi_grid *g, const uint64_t *cap, uint64_t *bytes, uint64_t *entries)
 {
@@ -141,6 +133,36 @@ static bool storage(const oi_grid *g, const uint64_t *cap, uint64_t *bytes, uint
     return oi_dtype_bytes(g->dtype, n, bytes) && *bytes <= SIZE_MAX / 2 && e <= SIZE_MAX / 2;
 }
 
+static void release(oi_grid *g, uint64_t n)
+{
+    free(g->data);
+    free(g->written);
+    g->data = g->written = NULL;
+    oi_budget_give(g->budget, OI_HELD_STATE, n);
+}
+
+void oi_grid_free(oi_grid *g)
+{
+    uint64_t bytes, entries;
+    if (g->data && storage(g, g->cap, &bytes, &entries))
+        release(g, bytes + entries);
+    memset(g->cap, 0, sizeof g->cap);
+}
+
+/* Cleared storage of these extents, and how much it is. */
+static bool allocate(oi_grid *g, const uint64_t *cap, uint64_t *bytes, uint64_t *entries)
+{
+    if (!storage(g, cap, bytes, entries) ||
+        !oi_budget_take(g->budget, OI_HELD_STATE, *bytes + *entries))
+        return false;
+    g->data = calloc(1, *bytes ? (size_t)*bytes : 1);
+    g->written = *entries ? calloc(1, (size_t)*entries) : NULL;
+    if (g->data && (g->written || !*entries))
+        return true;
+    release(g, *bytes + *entries);
+    return false;
+}
+
 bool oi_grid_copy(const oi_grid *from, oi_grid *to)
 {
     uint64_t bytes, entries;
@@ -148,14 +170,8 @@ bool oi_grid_copy(const oi_grid *from, oi_grid *to)
     to->data = to->written = NULL;
     if (!from->data)
         return true;
-    if (!storage(from, from->cap, &bytes, &entries))
+    if (!allocate(to, from->cap, &bytes, &entries))
         return false;
-    to->data = malloc(bytes ? (size_t)bytes : 1);
-    to->written = entries ? malloc((size_t)entries) : NULL;
-    if (!to->data || (entries && !to->written)) {
-        oi_grid_free(to);
-        return false;
-    }
     memcpy(to->data, from->data, (size_t)bytes);
     if (entries)
         memcpy(to->written, from->written, (size_t)entries);
@@ -166,17 +182,10 @@ bool oi_grid_copy(const oi_grid *from, oi_grid *to)
 static bool move(oi_grid *g, const uint64_t *cap)
 {
     uint64_t bytes, entries, n;
-    if (!storage(g, cap, &bytes, &entries))
-        return false;
     oi_grid next = *g;
-    memcpy(next.cap, cap, sizeof next.cap);
-    next.data = calloc(1, bytes ? (size_t)bytes : 1);
-    next.written = entries ? calloc(1, (size_t)entries) : NULL;
-    if (!next.data || (entries && !next.written)) {
-        free(next.data);
-        free(next.written);
+    if (!allocate(&next, cap, &bytes, &entries))
         return false;
-    }
+    memcpy(next.cap, cap, sizeof next.cap);
     if (g->init) {
         n = bytes * 8 / oi_dtype_bits(g->dtype);
         oi_elements_fill(g->dtype, next.data, 0, n, g->init);
@@ -188,8 +197,7 @@ static bool move(oi_grid *g, const uint64_t *cap)
             copy_box(OI_U8, g->n_table, g->cap, (array){next.written, next.cap, NULL},
                      (array){g->written, g->cap, NULL});
     }
-    free(g->data);
-    free(g->written);
+    oi_grid_free(g);
     *g = next;
     return true;
 }
@@ -204,11 +212,13 @@ static uint64_t grown(const oi_grid *g, uint32_t axis, uint64_t need, uint64_t m
     return want > need ? want : need;
 }
 
-/* Axes whose size is fixed are stored whole, unless that is much: zeros cost nothing until they are
- * written, and what is read lies together. */
+/* Axes whose size is fixed are stored whole, unless that is much or a limit counts it: zeros cost
+ * nothing until they are written, and what is read lies together. */
 static void round_up(const oi_grid *g, uint64_t *cap, const uint64_t *most)
 {
     uint64_t whole[OI_GRID_RANK] = {0}, bytes, entries;
+    if (g->budget && g->budget->limit)
+        return;
     for (uint32_t i = 0; i < g->rank; i++)
         whole[i] = g->size[i] == most[i] ? most[i] : cap[i];
     if (g->init == 0 && storage(g, whole, &bytes, &entries) && bytes <= WHOLE_AT)

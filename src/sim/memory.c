@@ -15,7 +15,7 @@ void oi_slot_drop(oi_slot *s)
 }
 
 /* A buffer of at least n bytes that only this slot sees: its own, its spare, or a new one. */
-static oi_buffer *writable(oi_slot *s, uint64_t n, bool apart)
+static oi_buffer *writable(oi_budget *budget, oi_slot *s, uint64_t n, bool apart)
 {
     if (!apart && oi_buffer_is_own(s->buffer) && s->buffer->size >= n)
         return s->buffer;
@@ -24,7 +24,7 @@ static oi_buffer *writable(oi_slot *s, uint64_t n, bool apart)
         s->spare = NULL;
         return b;
     }
-    return oi_buffer_new(n);
+    return oi_buffer_new(budget, OI_HELD_VALUES, n);
 }
 
 /* The dims of a value of v; false when memory or arithmetic runs out. */
@@ -52,6 +52,11 @@ static bool set_dims(const oi_pvar *v, oi_slot *s, const uint64_t *dims)
     return oi_dtype_bytes(v->dtype, s->n_elements, &s->size_bytes) && s->size_bytes <= INT64_MAX;
 }
 
+static oi_budget *budget_of(const oi_ctx *c)
+{
+    return &c->exec->sim->budget;
+}
+
 static oi_status establish(oi_ctx *c, const oi_pvar *v, oi_source_kind source, size_t tensor,
                            oi_slot *s)
 {
@@ -64,7 +69,7 @@ static oi_status establish(oi_ctx *c, const oi_pvar *v, oi_source_kind source, s
     } else if (source == OI_FROM_BYTES) {
         s->data = v->bytes;
     } else {
-        oi_buffer *b = writable(s, s->size_bytes, false);
+        oi_buffer *b = writable(budget_of(c), s, s->size_bytes, false);
         if (!b)
             return oi_ctx_no_memory(c, s->size_bytes);
         if (b != s->buffer) {
@@ -88,10 +93,21 @@ static oi_status fetch_weight(oi_ctx *c, oi_slot *s)
         return oi_ctx_fail(c, (oi_span){0}, "E060", "more than %u model tensors at once",
                            OI_MAX_PINS);
     oi_status status = oi_weights_get(w, s->tensor, &s->data, c->diag);
+    if (status == OI_NOT_FOUND) /* the limit has no room for it */
+        return oi_ctx_no_memory(c, s->size_bytes);
     if (status != OI_OK)
         return oi_ctx_reported(c, status);
     if (!oi_weights_is_stable(w))
         c->pins[c->n_pins++] = s->tensor;
+    return OI_OK;
+}
+
+oi_status oi_mem_fetch(oi_ctx *c, oi_input *in)
+{
+    if (in->data || !in->slot || !in->slot->is_weight)
+        return OI_OK;
+    OI_TRY(fetch_weight(c, in->slot));
+    in->data = in->slot->data;
     return OI_OK;
 }
 
@@ -160,19 +176,28 @@ static oi_status find(oi_ctx *c, const oi_pref *ref, found *out)
 
 /* -- reading -- */
 
-static oi_status read_slot(oi_ctx *c, const found *f, oi_input *out)
+static oi_status locate_slot(oi_ctx *c, const found *f, oi_input *out)
 {
     oi_slot *s = f->slot;
     if (s->epoch != c->exec->epoch)
         OI_TRY(establish(c, f->var, f->source, f->tensor, s));
-    if (s->is_weight)
-        OI_TRY(fetch_weight(c, s));
-    *out =
-        (oi_input){s->data, s->dims, f->var->rank, f->var->dtype, s->n_elements, s->size_bytes, s};
+    *out = (oi_input){s->is_weight ? NULL : s->data,
+                      s->dims,
+                      f->var->rank,
+                      f->var->dtype,
+                      s->n_elements,
+                      s->size_bytes,
+                      s};
     return OI_OK;
 }
 
-oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out)
+static oi_status read_slot(oi_ctx *c, const found *f, oi_input *out)
+{
+    OI_TRY(locate_slot(c, f, out));
+    return oi_mem_fetch(c, out);
+}
+
+oi_status oi_mem_locate(oi_ctx *c, const oi_pref *ref, oi_input *out)
 {
     found f;
     if (ref->is_index) {
@@ -183,7 +208,13 @@ oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out)
         return OI_OK;
     }
     OI_TRY(find(c, ref, &f));
-    return read_slot(c, &f, out);
+    return locate_slot(c, &f, out);
+}
+
+oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out)
+{
+    OI_TRY(oi_mem_locate(c, ref, out));
+    return oi_mem_fetch(c, out);
 }
 
 /* A number is always stored; see oi_state_load. */
@@ -260,7 +291,7 @@ oi_status oi_mem_write(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, bool
         shape.own_dims = NULL;
     }
     bool fits = set_dims(f.var, &shape, dims);
-    oi_buffer *b = fits ? writable(s, shape.size_bytes, apart) : NULL;
+    oi_buffer *b = fits ? writable(budget_of(c), s, shape.size_bytes, apart) : NULL;
     if (!b) {
         if (shape.own_dims != s->own_dims)
             free(shape.own_dims);
@@ -286,7 +317,7 @@ void oi_mem_commit(oi_ctx *c, oi_out *out)
 {
     oi_slot *s = out->slot;
     if (out->fresh) {
-        if (oi_buffer_is_own(s->buffer)) {
+        if (oi_buffer_is_own(s->buffer) && budget_of(c)->limit == 0) {
             oi_buffer_drop(s->spare);
             s->spare = s->buffer;
         } else {
@@ -323,9 +354,9 @@ oi_status oi_mem_borrow(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, con
     return OI_OK;
 }
 
-bool oi_slot_own(oi_slot *s)
+bool oi_slot_own(oi_budget *budget, oi_slot *s)
 {
-    oi_buffer *b = writable(s, s->size_bytes, false);
+    oi_buffer *b = writable(budget, s, s->size_bytes, false);
     s->is_borrowed = false;
     if (!b) {
         s->epoch = 0; /* no value */
@@ -351,7 +382,7 @@ void *oi_mem_insert(oi_ctx *c, uint32_t var)
 {
     const oi_pvar *v = &c->exec->sim->program->vars[var];
     oi_slot *s = &c->slots[var];
-    oi_buffer *b = set_dims(v, s, NULL) ? writable(s, s->size_bytes, false) : NULL;
+    oi_buffer *b = set_dims(v, s, NULL) ? writable(budget_of(c), s, s->size_bytes, false) : NULL;
     if (!b)
         return NULL;
     if (b != s->buffer) {
@@ -398,7 +429,7 @@ oi_status oi_mem_transfer(oi_ctx *c, const oi_pref *from, const oi_pref *to)
 {
     oi_input o;
     found f;
-    OI_TRY(oi_mem_read(c, from, &o));
+    OI_TRY(oi_mem_locate(c, from, &o));
     OI_TRY(find(c, to, &f));
     if (f.var->dtype != o.dtype)
         return oi_ctx_fail(c, to->source->base.span, "E050", "transfer of %s into %s '%s'",
@@ -421,6 +452,7 @@ oi_status oi_mem_transfer(oi_ctx *c, const oi_pref *from, const oi_pref *to)
         return OI_OK;
     }
     oi_out out;
+    OI_TRY(oi_mem_fetch(c, &o));
     OI_TRY(oi_mem_write(c, to, o.dims, true, &out));
     oi_elements_copy(o.dtype, out.data, 0, o.data, 0, o.n_elements);
     oi_mem_commit(c, &out);

@@ -1,9 +1,7 @@
 /* op.c: ops. A node whose types are known before the run has its kernel chosen once; others
  * (lengths or attributes that only the run knows) are judged and chosen when they run. */
-#include "sim/sim.h"
-
 #include "kernel/kernel.h"
-#include "sim/composite.h"
+#include "sim/chunks.h"
 
 #define MAX_PORTS OI_KERNEL_PORTS /* concat of more is refused by E060 */
 #define MAX_ATTRS 16u             /* of an op; the longest row of the registry has 8 */
@@ -156,7 +154,7 @@ static void set_query(call *c, const oi_pnode *n)
                                  .overlaps = overlaps(n)};
 }
 
-static oi_cpu cpu_of(const oi_sim *s)
+oi_cpu oi_op_cpu(const oi_sim *s)
 {
     switch (s->options.device) {
     case OI_RUN_SCALAR: return OI_CPU_SCALAR;
@@ -236,7 +234,7 @@ static void prepare(void *ctx)
 {
     preparing *x = ctx;
     const oi_program *p = x->s->program;
-    oi_cpu cpu = cpu_of(x->s);
+    oi_cpu cpu = oi_op_cpu(x->s);
     for (size_t i = 0; i < p->graph->nodes.n && !oi_diag_full(x->d); i++) {
         const oi_pnode *n = &p->nodes[i];
         if (n->kind != OI_NODE_OP)
@@ -260,9 +258,9 @@ oi_status oi_op_prepare(oi_sim *s, oi_diag *d)
     if (s->options.device == OI_VULKAN)
         return oi_diag_error(d, (oi_place){.file = "simulator"}, "E060",
                              "this build cannot run on vulkan");
-    if (oi_cpu_best() < cpu_of(s)) {
+    if (oi_cpu_best() < oi_op_cpu(s)) {
         oi_diag_error(d, (oi_place){.file = "simulator"}, "E060",
-                      "this machine has no %s instructions", oi_cpu_name(cpu_of(s)));
+                      "this machine has no %s instructions", oi_cpu_name(oi_op_cpu(s)));
         return OI_ERR_ENV;
     }
     if (oi_arena_guard(s->arena, prepare, &x) != OI_OK)
@@ -277,7 +275,7 @@ void oi_op_release(oi_sim *s)
 
 /* -- running -- */
 
-static oi_status fault(oi_ctx *c, const oi_pnode *n, const oi_kernel_fault *f)
+oi_status oi_op_fault(oi_ctx *c, const oi_pnode *n, const oi_kernel_fault *f)
 {
     const oi_access *at = n->as.op.in[f->input < n->as.op.n_in ? f->input : 0].source;
     if (f->message[0])
@@ -295,28 +293,35 @@ static void commit(oi_ctx *c, oi_out *out, uint32_t n)
         oi_mem_commit(c, &out[i]);
 }
 
-static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, const oi_input *in,
-                          oi_out *out)
+oi_status oi_op_call(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q,
+                     const oi_prologue *ready, const oi_kernel_io *operands)
+{
+    oi_kernel_fault why;
+    why.input = 0; /* a kernel that fails sets the rest */
+    why.message[0] = '\0';
+    oi_threads *threads = c->id == 0 ? c->exec->threads : NULL;
+    oi_kernel_io io = *operands;
+    io.parallel = threads ? oi_threads_run : NULL;
+    io.pool = threads;
+    io.n_threads = oi_threads_count(threads);
+    if (ready->scratch_bytes && !(io.scratch = oi_ctx_scratch(c, ready->scratch_bytes)))
+        return oi_ctx_no_memory(c, ready->scratch_bytes);
+    return oi_ready_run(q, ready, &io, &why) ? OI_OK : oi_op_fault(c, n, &why);
+}
+
+static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, oi_input *in, oi_out *out)
 {
     const void *from[MAX_PORTS];
     void *to[MAX_PORTS];
-    oi_kernel_fault why;
-    why.input = 0; /* whoever fails sets the rest */
-    why.message[0] = '\0';
+    bool done = false;
+    if (c->exec->sim->budget.limit)
+        OI_TRY(oi_chunks_run(c, n, &k->query, &k->ready, in, out, &done));
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         from[i] = in[i].data;
     for (uint32_t i = 0; i < n->as.op.n_out; i++)
         to[i] = out[i].data;
-    oi_threads *threads = c->id == 0 ? c->exec->threads : NULL;
-    oi_kernel_io io = {.in = from,
-                       .out = to,
-                       .parallel = threads ? oi_threads_run : NULL,
-                       .pool = threads,
-                       .n_threads = oi_threads_count(threads)};
-    if (k->ready.scratch_bytes && !(io.scratch = oi_ctx_scratch(c, k->ready.scratch_bytes)))
-        return oi_ctx_no_memory(c, k->ready.scratch_bytes);
-    if (!oi_ready_run(&k->query, &k->ready, &io, &why))
-        return fault(c, n, &why);
+    if (!done)
+        OI_TRY(oi_op_call(c, n, &k->query, &k->ready, &(oi_kernel_io){.in = from, .out = to}));
     commit(c, out, n->as.op.n_out);
     return OI_OK;
 }
@@ -378,7 +383,8 @@ static oi_status write_typed(oi_ctx *c, const oi_pref *ref, const oi_type *type,
 
 /* A kernel for this one run; what a composite needs lives in *arena. */
 typedef struct choosing {
-    call *k;
+    const oi_kernel_query *q;
+    oi_prologue *ready;
     oi_arena *arena;
     oi_cpu cpu;
     bool ok;
@@ -388,12 +394,13 @@ typedef struct choosing {
 static void choose(void *ctx)
 {
     choosing *x = ctx;
-    x->ok = oi_ready_make(x->arena, &x->k->query, x->cpu, &x->k->ready, &x->why);
+    x->ok = oi_ready_make(x->arena, x->q, x->cpu, x->ready, &x->why);
 }
 
-static oi_status choose_now(oi_ctx *c, const oi_pnode *n, call *k, oi_arena **arena)
+oi_status oi_op_choose(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q, oi_prologue *ready,
+                       oi_arena **arena)
 {
-    choosing x = {.k = k, .cpu = cpu_of(c->exec->sim)};
+    choosing x = {.q = q, .ready = ready, .cpu = oi_op_cpu(c->exec->sim)};
     x.arena = *arena = oi_arena_new();
     if (!x.arena || oi_arena_guard(x.arena, choose, &x) != OI_OK)
         return oi_ctx_no_memory(c, 0);
@@ -404,7 +411,7 @@ static oi_status choose_now(oi_ctx *c, const oi_pnode *n, call *k, oi_arena **ar
 }
 
 /* Sizes that the shape rule leaves open are what the data says. */
-static oi_status measure(oi_ctx *c, const oi_pnode *n, const call *k, const oi_input *in,
+static oi_status measure(oi_ctx *c, const oi_pnode *n, const call *k, oi_input *in,
                          oi_type *results)
 {
     size_t scratch_bytes;
@@ -412,8 +419,10 @@ static oi_status measure(oi_ctx *c, const oi_pnode *n, const call *k, const oi_i
     if (!oi_kernel_is_measured(n->as.op.op, &scratch_bytes, &k->query))
         return OI_OK;
     const void *from[MAX_PORTS];
-    for (uint32_t i = 0; i < n->as.op.n_in; i++)
+    for (uint32_t i = 0; i < n->as.op.n_in; i++) {
+        OI_TRY(oi_mem_fetch(c, &in[i]));
         from[i] = in[i].data;
+    }
     oi_kernel_io io = {.in = from};
     if (scratch_bytes && !(io.scratch = oi_ctx_scratch(c, scratch_bytes)))
         return oi_ctx_no_memory(c, scratch_bytes);
@@ -425,7 +434,7 @@ static oi_status measure(oi_ctx *c, const oi_pnode *n, const call *k, const oi_i
     return OI_OK;
 }
 
-static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
+static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, oi_input *in)
 {
     oi_operand ins[MAX_PORTS], outs[MAX_PORTS];
     oi_op_value given[MAX_ATTRS], values[MAX_ATTRS];
@@ -453,7 +462,7 @@ static oi_status execute_typed(oi_ctx *c, const oi_pnode *n, const oi_input *in)
     }
     oi_arena *arena = NULL;
     if (status == OI_OK)
-        status = choose_now(c, n, &k, &arena);
+        status = oi_op_choose(c, n, &k.query, &k.ready, &arena);
     if (status == OI_OK)
         status = run_call(c, n, &k, in, out);
     oi_arena_free(arena);
@@ -485,8 +494,19 @@ static oi_status read_late(oi_ctx *c, const oi_pnode *n, call *k, oi_op_value *v
     return OI_OK;
 }
 
-static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *planned,
-                                const oi_input *in)
+bool oi_op_is_apart(const oi_sim *s, const oi_pnode *n)
+{
+    return s->budget.limit && !(n->as.op.op->flags & OI_OP_FLAG_INPLACE) && overlaps(n);
+}
+
+const oi_kernel_query *oi_op_planned(const oi_sim *s, const oi_pnode *n, const oi_prologue **ready)
+{
+    const oi_op_plan *plan = s->plans[n - s->program->nodes];
+    *ready = &plan->c.ready;
+    return plan->is_static ? &plan->c.query : NULL;
+}
+
+static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *planned, oi_input *in)
 {
     oi_out out[MAX_PORTS];
     oi_op_value values[MAX_ATTRS];
@@ -501,8 +521,9 @@ static oi_status execute_static(oi_ctx *c, const oi_pnode *n, const call *planne
         k = &own;
         OI_TRY(read_late(c, n, &own, values, &room));
     }
+    const bool apart = oi_op_is_apart(c->exec->sim, n);
     while (status == OI_OK && made < n->as.op.n_out) {
-        status = oi_mem_write(c, &n->as.op.out[made], NULL, false, &out[made]);
+        status = oi_mem_write(c, &n->as.op.out[made], NULL, apart, &out[made]);
         made += status == OI_OK;
     }
     if (status == OI_OK)
@@ -518,7 +539,9 @@ oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n)
     const oi_sim *s = c->exec->sim;
     const oi_op_plan *plan = s->plans[n - s->program->nodes];
     oi_input in[MAX_PORTS];
+    const bool limited = s->budget.limit != 0; /* then run_call fetches, as far as there is room */
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
-        OI_TRY(oi_mem_read(c, &n->as.op.in[i], &in[i]));
+        OI_TRY(limited ? oi_mem_locate(c, &n->as.op.in[i], &in[i])
+                       : oi_mem_read(c, &n->as.op.in[i], &in[i]));
     return plan->is_static ? execute_static(c, n, &plan->c, in) : execute_typed(c, n, in);
 }

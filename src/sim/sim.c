@@ -1,5 +1,5 @@
 /* sim.c: simulators and executors: making, sharing, ending. */
-#include "sim/sim.h"
+#include "sim/chunks.h"
 
 /* -- simulators -- */
 
@@ -50,11 +50,12 @@ static oi_status build(oi_sim *s, oi_model *model, const oi_graph *graph, oi_dia
                               .is_complete = true};
     OI_TRY(oi_graph_check(graph, &check, d));
     OI_TRY(oi_program_bind(graph, model, o->sizes, o->n_sizes, o->precision, &s->program, d));
-    if (model && !(s->weights = oi_weights_new(model, o->memory_limit)))
+    if (model && !(s->weights = oi_weights_new(model, &s->budget)))
         return oi_diag_env(d, oi_model_path(model), "out of memory");
     if (oi_arena_guard(s->arena, prepare, s) != OI_OK)
         return oi_diag_env(d, graph->origin ? graph->origin : "graph", "out of memory");
-    return oi_op_prepare(s, d);
+    OI_TRY(oi_op_prepare(s, d));
+    return o->memory_limit ? oi_need_check(s, d) : OI_OK;
 }
 
 oi_status oi_sim_new(oi_model *model, const oi_graph *graph, const oi_sim_options *options,
@@ -71,6 +72,7 @@ oi_status oi_sim_new(oi_model *model, const oi_graph *graph, const oi_sim_option
     if (options)
         s->options = *options;
     read_environment(&s->options);
+    oi_budget_init(&s->budget, s->options.memory_limit);
     oi_status status = build(s, model, graph, diag);
     s->options.sizes = NULL; /* the caller's; no longer needed */
     if (status != OI_OK) {
@@ -89,6 +91,7 @@ void oi_sim_free(oi_sim *s)
     for (uint32_t i = 0; s->prefixes && i < s->program->n_vars; i++)
         oi_prefix_free(s->prefixes[i]);
     oi_weights_free(s->weights);
+    oi_budget_end(&s->budget);
     oi_program_free(s->program);
     oi_arena_free(s->arena);
     free(s);
@@ -101,11 +104,27 @@ uint64_t oi_sim_n_lowered(const oi_sim *s)
 
 void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out)
 {
-    *out = (oi_sim_stats){0};
-    if (!s->weights)
-        return;
-    out->weights_peak = oi_weights_peak(s->weights);
-    out->weights_resident = oi_weights_resident(s->weights);
+    pthread_mutex_lock(&s->budget.lock);
+    *out = (oi_sim_stats){
+        .weights_peak = s->budget.peak[OI_HELD_TENSORS],
+        .weights_resident = s->budget.now[OI_HELD_TENSORS],
+        .chunks_peak = s->budget.peak[OI_HELD_CHUNKS],
+        .values_peak = s->budget.peak[OI_HELD_VALUES],
+        .scratch_peak = s->budget.peak[OI_HELD_SCRATCH],
+        .state_peak = s->budget.peak[OI_HELD_STATE],
+        .total_peak = s->budget.total_peak,
+    };
+    pthread_mutex_unlock(&s->budget.lock);
+}
+
+oi_status oi_sim_no_memory(oi_sim *s, const char *what, uint64_t bytes, oi_diag *d)
+{
+    const uint64_t refused = oi_budget_refused(&s->budget);
+    if (!refused)
+        return oi_diag_env(d, what, "no memory for %llu bytes", (unsigned long long)bytes);
+    return oi_diag_error(d, (oi_place){.file = what}, "E065",
+                         "the memory limit of %llu bytes is reached: %llu would do here",
+                         (unsigned long long)s->budget.limit, (unsigned long long)refused);
 }
 
 void oi_sim_trim(oi_sim *s)

@@ -13,17 +13,55 @@
 
 typedef struct oi_ctx oi_ctx;
 
+/* -- budget.c: who holds how much, and the limit on all of it -- */
+
+typedef struct oi_weights oi_weights;
+
+typedef enum oi_held {
+    OI_HELD_TENSORS, /* the model's, as a whole */
+    OI_HELD_CHUNKS,  /* parts of them */
+    OI_HELD_VALUES,  /* variables, and copies that were fetched */
+    OI_HELD_SCRATCH, /* of the node that runs */
+    OI_HELD_STATE,   /* persistent variables, and what takes a step back */
+    OI_HELD_COUNT
+} oi_held;
+
+typedef struct oi_budget {
+    pthread_mutex_t lock;
+    uint64_t limit; /* 0: none; everything is counted all the same */
+    uint64_t now[OI_HELD_COUNT], peak[OI_HELD_COUNT], total, total_peak;
+    uint64_t refused;    /* what the limit would have had to be; 0: nothing was refused */
+    oi_weights *weights; /* whose tensors may leave; NULL: none */
+} oi_budget;
+
+void oi_budget_init(oi_budget *b, uint64_t limit);
+void oi_budget_end(oi_budget *b);
+/* False when the limit has no room for it. A budget of NULL grants everything. */
+bool oi_budget_take(oi_budget *b, oi_held kind, uint64_t n);
+void oi_budget_give(oi_budget *b, oi_held kind, uint64_t n);
+uint64_t oi_budget_room(oi_budget *b);    /* that can be had, once idle tensors have left */
+uint64_t oi_budget_refused(oi_budget *b); /* the last refusal since the last call; 0: none */
+/* For weights.c, which holds the lock. */
+bool oi_budget_fits(const oi_budget *b, uint64_t n);
+void oi_budget_count(oi_budget *b, oi_held kind, uint64_t n);
+void oi_budget_uncount(oi_budget *b, oi_held kind, uint64_t n);
+
 /* -- buffer.c: bytes with owners -- */
 
 #define OI_BUFFER_ALIGN 64u /* a cache line, and the widest vector */
 
 typedef struct oi_buffer {
     atomic_uint refs;
+    oi_held kind;
     uint64_t size; /* usable bytes */
     void *data;
+    oi_budget *budget;
+    bool is_mapping;
 } oi_buffer;
 
-oi_buffer *oi_buffer_new(uint64_t size);  /* not cleared; NULL when memory is out */
+/* Not cleared. NULL when memory is out, or the limit refuses. */
+oi_buffer *oi_buffer_new(oi_budget *budget, oi_held kind, uint64_t size);
+uint64_t oi_buffer_cost(uint64_t size);   /* what such a buffer counts */
 oi_buffer *oi_buffer_share(oi_buffer *b); /* NULL stays NULL */
 void oi_buffer_drop(oi_buffer *b);
 bool oi_buffer_is_own(const oi_buffer *b); /* nobody else looks at it */
@@ -36,9 +74,7 @@ void oi_elements_copy(oi_dtype t, void *dst, uint64_t to, const void *src, uint6
 
 /* -- weights.c: model tensors, least recently used out first -- */
 
-typedef struct oi_weights oi_weights;
-
-oi_weights *oi_weights_new(oi_model *m, uint64_t limit); /* limit 0: none. NULL: no memory */
+oi_weights *oi_weights_new(oi_model *m, oi_budget *budget); /* NULL: no memory */
 void oi_weights_free(oi_weights *w);
 /* True when a lent pointer stays good without asking again. */
 bool oi_weights_is_stable(const oi_weights *w);
@@ -46,9 +82,14 @@ bool oi_weights_is_stable(const oi_weights *w);
 oi_status oi_weights_get(oi_weights *w, size_t i, const void **out, oi_diag *d);
 void oi_weights_release(oi_weights *w, size_t i);
 oi_status oi_weights_check(oi_weights *w, oi_diag *d); /* is the file still whole? once a step */
-void oi_weights_trim(oi_weights *w); /* gives back what a limit counts and nobody uses now */
-uint64_t oi_weights_peak(oi_weights *w);
-uint64_t oi_weights_resident(oi_weights *w);
+/* n elements of tensor i from element `from` on, to element `at` of dst. Nothing stays resident. */
+oi_status oi_weights_read(oi_weights *w, size_t i, uint64_t from, uint64_t n, void *dst,
+                          uint64_t at, oi_diag *d);
+bool oi_weights_is_resident(oi_weights *w, size_t i);
+void oi_weights_trim(oi_weights *w); /* gives back what a limit counts and no node uses now */
+/* For budget.c, which holds its lock. */
+void oi_weights_make_room(oi_weights *w, uint64_t n); /* for n more bytes, as far as it goes */
+uint64_t oi_weights_idle(const oi_weights *w);        /* bytes that could leave */
 
 /* -- grid.c: arrays that grow along any axis -- */
 
@@ -65,6 +106,7 @@ typedef struct oi_grid {
     uint64_t init;               /* bits */
     uint64_t size[OI_GRID_RANK]; /* as the graph sees it */
     uint64_t cap[OI_GRID_RANK];  /* as stored */
+    oi_budget *budget;           /* that counts the storage */
     uint8_t *data;               /* row-major over cap; NULL when nothing is stored */
     uint8_t *written;            /* a byte per stored table entry; NULL without table axes */
 } oi_grid;
@@ -187,6 +229,9 @@ oi_status oi_prefix_find(oi_ctx *c, oi_span at, const oi_pvar *v, const int64_t 
 
 void oi_slot_drop(oi_slot *s);
 oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out);
+/* As oi_mem_read, but data of the model's tensors is NULL until it is fetched. */
+oi_status oi_mem_locate(oi_ctx *c, const oi_pref *ref, oi_input *out);
+oi_status oi_mem_fetch(oi_ctx *c, oi_input *in);
 oi_status oi_mem_read_var(oi_ctx *c, uint32_t var, oi_span span, oi_input *out);
 /* Lent or not; `indices` of a prefix table, else NULL. */
 oi_status oi_mem_peek(oi_ctx *c, uint32_t var, const int64_t *indices, oi_input *out);
@@ -199,7 +244,8 @@ oi_status oi_mem_write(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, bool
 /* The whole value is what lies at data, until oi_slot_own. NULL slot: not possible, write it. */
 oi_status oi_mem_borrow(oi_ctx *c, const oi_pref *ref, const uint64_t *dims, const void *data,
                         oi_slot **slot);
-bool oi_slot_own(oi_slot *s); /* a borrowed value becomes a copy; false: no memory */
+bool oi_slot_own(oi_budget *budget,
+                 oi_slot *s); /* a borrowed value becomes a copy; false: no memory */
 void oi_mem_commit(oi_ctx *c, oi_out *out);
 void oi_mem_cancel(oi_out *out);
 oi_status oi_mem_transfer(oi_ctx *c, const oi_pref *from, const oi_pref *to);
@@ -233,6 +279,7 @@ struct oi_sim {
     oi_program *program;
     oi_arena *arena;
     oi_sim_options options;
+    oi_budget budget;     /* of all its executors */
     oi_weights *weights;  /* NULL without a model */
     oi_prefix **prefixes; /* by variable; NULL for others */
     oi_op_plan **plans;   /* by node */
@@ -339,7 +386,9 @@ struct oi_exec {
 /* Records why the context cannot go on; returns OI_ERR_INPUT. */
 oi_status oi_ctx_fail(oi_ctx *c, oi_span span, const char *code, const char *fmt, ...)
     OI_PRINTF(4, 5);
+/* The machine has no memory for so many bytes, or the limit refuses them. */
 oi_status oi_ctx_no_memory(oi_ctx *c, uint64_t bytes);
+oi_status oi_sim_no_memory(oi_sim *s, const char *what, uint64_t bytes, oi_diag *d);
 oi_status oi_ctx_reported(oi_ctx *c, oi_status status); /* the callee has written diagnostics */
 oi_status oi_ctx_code(oi_ctx *c, const oi_code *code, const int64_t *own, int64_t *out);
 oi_status oi_ctx_start(oi_ctx *c);

@@ -14,7 +14,9 @@ struct oi_undo {
     oi_grid *all;   /* UNDO_ALL */
     uint8_t *data;  /* UNDO_BOX; NULL: all of it held the initial value */
     uint8_t *marks; /* UNDO_BOX; NULL: none was written */
-    uint64_t v[];   /* sizes, starts, counts: rank of each */
+    oi_budget *budget;
+    uint64_t n_bytes; /* that it counts there */
+    uint64_t v[];     /* sizes, starts, counts: rank of each */
 };
 
 /* -- lending -- */
@@ -55,7 +57,7 @@ bool oi_state_recall(oi_state *s, const oi_box *box)
             i++;
             continue;
         }
-        ok = (over || oi_slot_own(l->slot)) && ok;
+        ok = (over || oi_slot_own(s->grid.budget, l->slot)) && ok;
         *l = s->lends[--s->n_lends];
     }
     return ok;
@@ -70,6 +72,7 @@ static void undo_free(oi_undo *u)
     free(u->all);
     free(u->data);
     free(u->marks);
+    oi_budget_give(u->budget, OI_HELD_STATE, u->n_bytes);
     free(u);
 }
 
@@ -80,6 +83,7 @@ static oi_undo *undo_new(oi_state *s, undo_kind kind, const oi_box *box)
     if (!u)
         return NULL;
     u->kind = kind;
+    u->budget = s->grid.budget;
     memcpy(u->v, s->grid.size, rank * sizeof *u->v);
     if (box) {
         memcpy(u->v + rank, box->start, rank * sizeof *u->v);
@@ -163,6 +167,9 @@ static bool save_box(oi_state *s, oi_undo *u, const oi_box *box)
         return true;
     for (uint32_t i = 0; i < s->grid.n_table; i++)
         entries *= box->count[i];
+    if (!oi_budget_take(u->budget, OI_HELD_STATE, bytes + entries))
+        return false;
+    u->n_bytes = bytes + entries;
     u->data = malloc((size_t)bytes);
     u->marks = marked ? malloc((size_t)entries) : NULL;
     if (!u->data || (marked && !u->marks))
@@ -265,26 +272,30 @@ static void start_sizes(oi_state *s)
     }
 }
 
+/* From the model's file into storage of exactly the declared extents. */
+static oi_status load_tensor(oi_state *s, oi_diag *d)
+{
+    const oi_pvar *v = s->var;
+    if (v->size_bytes) /* unused bits of packed types are 0 */
+        s->grid.data[v->size_bytes - 1] = 0;
+    return oi_weights_read(s->sim->weights, v->tensor, 0, v->n_elements, s->grid.data, 0, d);
+}
+
 oi_status oi_state_load(oi_state *s, oi_diag *d)
 {
     const oi_pvar *v = s->var;
     oi_box whole;
-    const void *data = v->bytes;
     start_sizes(s);
     oi_state_whole(s, &whole);
     /* a number is stored at once, so that reading it changes nothing; the rest when written */
     if (v->source == OI_FROM_INIT && s->grid.rank > 0)
         return OI_OK;
     if (!oi_grid_reserve(&s->grid, &whole, s->most))
-        return oi_diag_env(d, v->name, "no memory for %llu bytes",
-                           (unsigned long long)v->size_bytes);
-    if (v->source == OI_FROM_INIT)
-        return OI_OK;
+        return oi_sim_no_memory(s->sim, v->name, v->size_bytes, d);
     if (v->source == OI_FROM_TENSOR)
-        OI_TRY(oi_weights_get(s->sim->weights, v->tensor, &data, d));
-    oi_grid_write(&s->grid, &whole, data);
-    if (v->source == OI_FROM_TENSOR)
-        oi_weights_release(s->sim->weights, v->tensor);
+        return load_tensor(s, d);
+    if (v->source == OI_FROM_BYTES)
+        oi_grid_write(&s->grid, &whole, v->bytes);
     return OI_OK;
 }
 
@@ -297,6 +308,7 @@ oi_status oi_state_new(oi_sim *sim, const oi_pvar *v, oi_state **out, oi_diag *d
     s->sim = sim;
     atomic_init(&s->refs, 1);
     pthread_mutex_init(&s->lock, NULL);
+    s->grid.budget = &sim->budget;
     s->grid.dtype = v->dtype;
     s->grid.n_table = v->n_table;
     s->grid.rank = v->n_table + v->rank;

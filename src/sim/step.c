@@ -185,7 +185,9 @@ oi_status oi_step(oi_exec *e, oi_diag *diag)
         oi_status status = begin(e, diag);
         if (status != OI_OK)
             return e->in_step ? fail(e, e->entry, status, diag) : status;
-        e->is_parallel = e->sim->options.parallel_consumers && e->sim->program->n_consumers > 0;
+        /* under a limit they take turns: nodes that run at once would need room at once */
+        e->is_parallel = e->sim->options.parallel_consumers && e->sim->program->n_consumers > 0 &&
+                         e->sim->budget.limit == 0;
     }
     return run_to_end(e, diag);
 }

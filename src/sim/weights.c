@@ -1,6 +1,7 @@
 /* weights.c: the model's tensors as the executor uses them, straight from the mapping when there is
  * one. Under a limit the least recently used ones leave: mapped pages are given back to the kernel
- * and come again when touched, copies are freed. A tensor in use is pinned and stays. */
+ * and come again when touched, copies are freed. A tensor in use is pinned and stays. What is too
+ * large is read in parts, through the file, so that pages of the mapping stay untouched. */
 #define _DEFAULT_SOURCE 1 /* madvise: posix_madvise may not drop pages */
 #include "sim/sim.h"
 
@@ -18,14 +19,13 @@ typedef struct entry {
 
 struct oi_weights {
     oi_model *model;
-    uint64_t limit; /* 0: none */
-    uint64_t resident, peak;
+    oi_budget *budget; /* its lock guards what follows */
+    uint64_t resident, pinned;
     uint32_t newest, oldest;
-    pthread_mutex_t lock;
     entry *at; /* by tensor */
 };
 
-oi_weights *oi_weights_new(oi_model *m, uint64_t limit)
+oi_weights *oi_weights_new(oi_model *m, oi_budget *budget)
 {
     oi_weights *w = calloc(1, sizeof *w);
     size_t n = m->n_stored;
@@ -34,9 +34,9 @@ oi_weights *oi_weights_new(oi_model *m, uint64_t limit)
         return NULL;
     }
     w->model = m;
-    w->limit = limit;
+    w->budget = budget;
     w->newest = w->oldest = OI_NO_ID;
-    pthread_mutex_init(&w->lock, NULL);
+    budget->weights = w;
     return w;
 }
 
@@ -79,16 +79,16 @@ static void evict(oi_weights *w, uint32_t i)
     unlink_entry(w, i);
     w->at[i].is_resident = false;
     w->resident -= t->data_nbytes;
+    oi_budget_uncount(w->budget, OI_HELD_TENSORS, t->data_nbytes);
     if (is_mapped(w))
         forget_pages(w, i);
     oi_model_release(w->model, t->name); /* the copy, where there is one */
 }
 
-/* Room for n more bytes, as far as what is not pinned allows. */
-static void make_room(oi_weights *w, uint64_t n)
+void oi_weights_make_room(oi_weights *w, uint64_t n)
 {
     uint32_t i = w->oldest;
-    while (i != OI_NO_ID && (n > w->limit || w->resident > w->limit - n)) {
+    while (i != OI_NO_ID && !oi_budget_fits(w->budget, n)) {
         uint32_t next = w->at[i].newer;
         if (w->at[i].pins == 0)
             evict(w, i);
@@ -96,15 +96,47 @@ static void make_room(oi_weights *w, uint64_t n)
     }
 }
 
+uint64_t oi_weights_idle(const oi_weights *w)
+{
+    return w->resident - w->pinned;
+}
+
 bool oi_weights_is_stable(const oi_weights *w)
 {
-    return w->limit == 0 && is_mapped(w);
+    return w->budget->limit == 0 && is_mapped(w);
 }
 
 /* Lent pointers are used without asking again, so a file that shrinks is noticed once a step. */
 oi_status oi_weights_check(oi_weights *w, oi_diag *d)
 {
     return oi_oinf_io_same(w->model, d);
+}
+
+/* With the lock held. */
+static void pin(oi_weights *w, size_t i)
+{
+    if (w->at[i].pins++ == 0)
+        w->pinned += w->model->tensors[i].data_nbytes;
+}
+
+static void unpin(oi_weights *w, size_t i)
+{
+    if (--w->at[i].pins == 0)
+        w->pinned -= w->model->tensors[i].data_nbytes;
+}
+
+/* Room for the tensor within the limit; it is counted once, however many ask for it. */
+static bool admit(oi_weights *w, size_t i)
+{
+    const uint64_t n = w->model->tensors[i].data_nbytes;
+    if (w->at[i].is_resident)
+        return true;
+    if (!oi_budget_fits(w->budget, n))
+        oi_weights_make_room(w, n);
+    if (oi_budget_fits(w->budget, n))
+        return true;
+    w->budget->refused = w->budget->total + n;
+    return false;
 }
 
 oi_status oi_weights_get(oi_weights *w, size_t i, const void **out, oi_diag *d)
@@ -115,24 +147,25 @@ oi_status oi_weights_get(oi_weights *w, size_t i, const void **out, oi_diag *d)
     *out = atomic_load_explicit(&e->data, memory_order_acquire);
     if (*out)
         return OI_OK;
-    pthread_mutex_lock(&w->lock);
-    if (!e->is_resident && w->limit)
-        make_room(w, t->data_nbytes);
-    oi_status status = oi_model_tensor(w->model, t->name, &view, d);
+    pthread_mutex_lock(&w->budget->lock);
+    oi_status status = OI_NOT_FOUND;
+    if (admit(w, i))
+        status = oi_model_tensor(w->model, t->name, &view, d);
     if (status == OI_OK) {
-        if (e->is_resident)
+        if (e->is_resident) {
             unlink_entry(w, (uint32_t)i);
-        else /* asked for by two threads at once it is counted once */
+        } else {
             w->resident += t->data_nbytes;
+            oi_budget_count(w->budget, OI_HELD_TENSORS, t->data_nbytes);
+        }
         e->is_resident = true;
         link_newest(w, (uint32_t)i);
         if (oi_weights_is_stable(w))
             atomic_store_explicit(&e->data, view.data, memory_order_release);
         else
-            e->pins++;
-        w->peak = w->resident > w->peak ? w->resident : w->peak;
+            pin(w, i);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&w->budget->lock);
     *out = view.data;
     return status;
 }
@@ -141,46 +174,69 @@ void oi_weights_release(oi_weights *w, size_t i)
 {
     if (oi_weights_is_stable(w))
         return;
-    pthread_mutex_lock(&w->lock);
-    w->at[i].pins--;
-    /* a tensor larger than the limit does not outlive its use */
-    if (w->at[i].pins == 0 && w->limit && w->resident > w->limit)
-        evict(w, (uint32_t)i);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&w->budget->lock);
+    unpin(w, i);
+    pthread_mutex_unlock(&w->budget->lock);
+}
+
+bool oi_weights_is_resident(oi_weights *w, size_t i)
+{
+    pthread_mutex_lock(&w->budget->lock);
+    bool is = w->at[i].is_resident;
+    pthread_mutex_unlock(&w->budget->lock);
+    return is;
 }
 
 void oi_weights_trim(oi_weights *w)
 {
-    pthread_mutex_lock(&w->lock);
-    for (uint32_t i = w->limit ? w->oldest : OI_NO_ID, next; i != OI_NO_ID; i = next) {
+    pthread_mutex_lock(&w->budget->lock);
+    for (uint32_t i = w->budget->limit ? w->oldest : OI_NO_ID, next; i != OI_NO_ID; i = next) {
         next = w->at[i].newer;
         if (w->at[i].pins == 0)
             evict(w, i);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&w->budget->lock);
 }
 
-uint64_t oi_weights_peak(oi_weights *w)
+/* Elements that do not lie on whole bytes come through a small buffer. */
+static oi_status read_shifted(oi_weights *w, size_t i, uint64_t from, uint64_t n, void *dst,
+                              uint64_t at, oi_diag *d)
 {
-    pthread_mutex_lock(&w->lock);
-    uint64_t peak = w->peak;
-    pthread_mutex_unlock(&w->lock);
-    return peak;
+    uint8_t part[4096];
+    const oi_dtype t = w->model->tensors[i].dtype;
+    const unsigned width = oi_dtype_bits(t);
+    const uint64_t most = (sizeof part - 1) * 8 / width;
+    while (n) {
+        const uint64_t now = n < most ? n : most, first = from * width / 8;
+        const uint64_t end = ((from + now) * width + 7) / 8;
+        OI_TRY(oi_oinf_read_file(w->model, w->model->tensors[i].data_offset + first, end - first,
+                                 part, d));
+        oi_elements_copy(t, dst, at, part, from - first * 8 / width, now);
+        from += now;
+        at += now;
+        n -= now;
+    }
+    return OI_OK;
 }
 
-uint64_t oi_weights_resident(oi_weights *w)
+oi_status oi_weights_read(oi_weights *w, size_t i, uint64_t from, uint64_t n, void *dst,
+                          uint64_t at, oi_diag *d)
 {
-    pthread_mutex_lock(&w->lock);
-    uint64_t now = w->resident;
-    pthread_mutex_unlock(&w->lock);
-    return now;
+    const oi_tensor_info *t = &w->model->tensors[i];
+    const unsigned width = oi_dtype_bits(t->dtype);
+    if (n == 0)
+        return OI_OK;
+    OI_TRY(oi_oinf_check_tensor(w->model, i, d));
+    if (from * width % 8 || at * width % 8 || n * width % 8)
+        return read_shifted(w, i, from, n, dst, at, d);
+    return oi_oinf_read_file(w->model, t->data_offset + from * width / 8, n * width / 8,
+                             (uint8_t *)dst + at * width / 8, d);
 }
 
 void oi_weights_free(oi_weights *w)
 {
     if (!w)
         return;
-    pthread_mutex_destroy(&w->lock);
     free(w->at);
     free(w);
 }

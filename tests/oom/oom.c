@@ -561,7 +561,7 @@ static oi_status simulate(oi_diag *d)
 
 static oi_status simulate_limited(oi_diag *d)
 {
-    return simulate_with(20, d);
+    return simulate_with(1 << 20, d);
 }
 
 /* Memory that is shown in place, until something overwrites it or shares it. */

@@ -33,8 +33,8 @@ static const cli_option options[] = {
                "language of the host's program; default: as the device prefers"),
     OPT_TEXT(
         "dump-after", 0, "PASS", &dump_after,
-        "print what this pass made: fold, dead, ssa, cse, hoist, copy_prop, clamp, inline, fuse, "
-        "epilogue, rows, narrow32, narrow16, int_clamp, view, layout, schedule, pipeline, "
+        "print what this pass made: ssa, fold, match, dead, cse, hoist, copy_prop, inline, fuse, "
+        "recipes, rows, narrow32, narrow16, int_clamp, view, layout, schedule, pipeline, "
         "inplace, memory, partition or cost"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_FLAG("json", 0, &as_json, "print what was made as JSON: graphs, kernels and their cost"),

@@ -167,7 +167,7 @@ def test_bench_begins_anew_when_memory_is_full(openinfer, tmp_path):
     assert re.search(r"cortex_m4 +\d+ instr", said.stdout)
 
 
-@pytest.mark.parametrize("without", ["recipes", "epilogue", "narrow32", "inplace", "ssa", "fuse", "inline"])
+@pytest.mark.parametrize("without", ["recipes", "match", "narrow32", "inplace", "ssa", "fuse", "inline"])
 def test_no_pass_is_needed(openinfer, words, without):
     need("cortex_m4")
     what, values = words("ds_cnn_i8")

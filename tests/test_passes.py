@@ -670,7 +670,7 @@ def test_both_halves_in_one_loop(openinfer, tmp_path, target):
         dump = openinfer("synth", tmp_path / "rope.oi", "--target", target, "-o", tmp_path / "out", "--dump-after", after).stdout
         return sum(line.count("map[20, 4, 8]") for line in dump.splitlines())
 
-    assert (maps("epilogue"), maps("schedule")) == (4, 2)
+    assert (maps("recipes"), maps("schedule")) == (4, 2)
     run = openinfer("verify", tmp_path / "rope.oi", "--target", target, "--steps", 3, "--set", "x=random:3:-1:1", "--set", "p=random:4:0:99")
     assert "they agree" in run.stdout
 
@@ -700,3 +700,31 @@ def test_a_map_rounds_what_products_want(openinfer, tmp_path):
     run = openinfer("verify", tmp_path / "rounded.oi", "--target", "cpu_amx", "--steps", 2, "--set", "x=random:3:-2:2",
                     "--cflags", "-O1", "--cc", REPO / "tests/emulate/cc")  # fmt: skip
     assert re.search(r"output +y +f32 +2 +0\s", run.stdout) and re.search(r"output +z +f32 +2 +0\s", run.stdout), run.stdout
+
+
+RESHAPED = """
+dynamic {{ x: f32[64, 96]; }}
+constant {{ w: f32[96, 256] @init(0.5); i: i8[256, 96] @init(3); s: f32[256, 3] @init(0.5); }}
+volatile {{ y: f32[32, 512]; z: f32[32, 512]; }}
+block entry {{
+  assign a: f32[64, 256];
+  assign b: f32[32, 512];
+  op {product} >> a;
+  op reshape(a, shape=[32, 512]) >> b;
+  op exp(b) >> y;
+  op softmax(b) >> z;
+  return y, z;
+}}
+"""
+
+
+@pytest.mark.parametrize("product", ["matmul(x, w)", 'qlinear(x, i, s, act="q8")'])
+def test_a_partition_is_no_dim_of_a_reshaped_result(openinfer, tmp_path, product):
+    """Threads share the columns of the product, which lie along no dim of the tensor that it is stored in: readers wait."""
+    path = tmp_path / "reshaped.oi"
+    path.write_text(RESHAPED.format(product=product))
+    openinfer("synth", path, "--target", "cpu_avx2", "--partition-all", "-o", tmp_path / "out")
+    text = (tmp_path / "out/reshaped.c").read_text()
+    calls = re.findall(r"^ +(?:failed = )?(kernel_[a-z]+|oi_barrier)\w*\(", text, re.M)
+    product_at = len(calls) - 1 - calls[::-1].index(f"kernel_{product.split('(')[0]}")
+    assert "oi_barrier" in calls[product_at:calls.index("kernel_exp")]

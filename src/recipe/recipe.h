@@ -127,6 +127,8 @@ typedef struct oi_recipe_plan {
      * instructions after the reduction. The positions are indices over the result's dims: from dim
      * 0, from dim epilogue[0], and from dim epilogue[1] on. No epilogue: epilogue[1] is 0. */
     uint32_t epilogue[2];
+    bool sums_in_result; /* the epilogue receives results of the op, which the body has stored as
+                            output 0; so the kernel's result is f32, in the order of the sums */
     /* The body can compute a range of rows, places along dim row_dim of the result; 0: it cannot.
      * Row r reads rows r * row_step + row_from ... + row_to of input 0, clipped to those that
      * exist. */

@@ -90,6 +90,22 @@ bool oi_sop_same_place(const oi_sop *a, const oi_sop *b, uint32_t rank);
 
 uint64_t oi_sop_work(const oi_sop *op); /* inline.c: its cost, in additions */
 
+/* -- hooks.c: the hooks of recipes -- */
+
+/* By output axis: which position of the epilogue it belongs to. False: they are not the dims of the
+ * sums in order. */
+bool oi_hook_positions(const oi_skernel *k, const oi_recipe_plan *plan, uint32_t *position_of);
+/* The coordinate over the positions; the last one is given as two that are added. */
+bool oi_hook_is_linear(const oi_snest *n, const uint32_t *position_of, const oi_nest_coord *c,
+                       oi_nest_coord *out);
+/* The store visits the elements of its tensor in the order of the sums. */
+bool oi_hook_is_in_order(const oi_unit *u, const oi_skernel *k, const oi_sop *store);
+bool oi_hook_is_bound(const oi_sop *op, double *least, double *most); /* a relu or clamp */
+/* Why the recipe that P is offered cannot do map R after its sums; NULL: it can. `map`: R's axes
+ * over P's. */
+const char *oi_hook_why_not(const oi_unit *u, const oi_skernel *p, const oi_skernel *r,
+                            uint32_t tensor, const oi_axis_map *map);
+
 /* -- kernels -- */
 
 /* The only nest of a kernel, if it is a map with one store at its end; else NULL. */
@@ -103,6 +119,7 @@ void oi_kernel_take_nodes(oi_unit *u, oi_skernel *to, const oi_skernel *from, bo
  * place, writes what it reads or, unless reads_only, uses what it writes. */
 bool oi_stmts_may_pass(oi_unit *u, uint32_t graph, const oi_stmts *list, size_t at, size_t first,
                        size_t last, bool reads_only);
+void oi_units_share_prologues(oi_unit *u); /* cse.c: merges equal prologues of recipes */
 /* rounding.c: turns the rounding of a map's result for a tuned body into a map of its own */
 void oi_stmts_spell_casts(oi_unit *u, const oi_stmts *list, const oi_tally *uses);
 void oi_kernel_join_maps(oi_unit *u, oi_skernel *k); /* join.c: joins nests with equal loops */

@@ -5,6 +5,7 @@
  *
  * Reshapes and transposes of a result vanish. A tuned body cannot be rewritten, but it can still
  * write into a tensor of another shape. */
+#include "synth/lower.h"
 #include "synth/pair.h"
 
 /* R is one load of the tensor and one store of the same bits. */
@@ -70,13 +71,30 @@ static bool loses_name(const oi_pair *x)
     return (t->var || t->origin) && !u->var && !u->origin;
 }
 
+/* P, a tuned body, writes into that tensor instead. */
+static void retarget(oi_pair *x, uint32_t to)
+{
+    const oi_tensor *old = &x->u->tensors.at[x->tensor];
+    oi_recipe_plan *plan = oi_arena_alloc(x->u->arena, sizeof *plan);
+    *plan = *x->p->plan;
+    oi_recipe_resplit(plan, old->dims, old->rank, &x->u->tensors.at[to]);
+    x->p->plan = plan;
+    for (size_t i = 0; i < x->p->ports.n; i++)
+        if (x->p->ports.at[i].tensor == x->tensor)
+            x->p->ports.at[i].tensor = to;
+}
+
 static const char *join(oi_pair *x)
 {
     if (!is_move(x) || loses_name(x))
         return "";
+    const oi_sops *ops = &x->r->nests.at[0].pre;
+    if ((x->p->recipe || oi_offer_stores(x->p)) &&
+        !oi_pair_keeps_order(x, &ops->at[0], &ops->at[1]))
+        return "a recipe writes in its own order";
     if (x->p->recipe) {
-        const oi_sops *ops = &x->r->nests.at[0].pre;
-        return oi_pair_retarget(x, &ops->at[0], &ops->at[1]);
+        retarget(x, x->r->ports.at[ops->at[1].port].tensor);
+        return NULL;
     }
     for (size_t m = 0; m < x->p->nests.n; m++)
         if (x->p->nests.at[m].is_scan || x->p->nests.at[m].combines_out)

@@ -16,6 +16,7 @@ typedef struct sharing {
     oi_where *where;     /* of the list */
     oi_tally *uses;      /* by tensor */
     bool *is_read_below; /* by tensor: is_read_below is known */
+    bool only_bodies;    /* only recipes are compared */
     uint64_t *marks;     /* by statement: a hash, the same for equal calls; 0: no call */
 } sharing;
 
@@ -112,10 +113,12 @@ static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b
 }
 
 /* A hash that is the same for equal calls, because comparing all pairs takes too long. */
-static uint64_t mark_of(const oi_unit *u, const oi_stmt *s)
+static uint64_t mark_of(const sharing *x, const oi_stmt *s)
 {
+    const oi_unit *u = x->u;
     const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &u->kernels.at[s->kernel] : NULL;
-    if (!k || k->scalars.n || k->is_dynamic || k->can_fail || (!k->recipe && !k->query))
+    if (!k || k->scalars.n || k->is_dynamic || k->can_fail ||
+        (!k->recipe && (!k->query || x->only_bodies)))
         return 0;
     uint64_t mark = oi_hash64(&k->ports.n, sizeof k->ports.n, 1);
     if (k->recipe)
@@ -194,7 +197,7 @@ static bool share(sharing *x, size_t first, size_t second)
             oi_stmt_mentions(u, x->graph, s, replace, &r);
             oi_stmts_mentions(u, x->graph, &s->body, replace, &r);
             oi_where_add(x->where, i);
-            x->marks[i] = mark_of(u, s);
+            x->marks[i] = mark_of(x, s);
         }
     oi_tally_stmt(u, x->graph, &x->list->at[second], x->uses, false);
     oi_where_drop(x->where, second);
@@ -234,25 +237,37 @@ static void share_list(sharing *x, oi_stmts *list)
     oi_where_begin(x->where, list);
     x->marks = oi_arena_alloc(x->u->arena, list->n * sizeof *x->marks);
     for (size_t i = 0; i < list->n; i++)
-        x->marks[i] = mark_of(x->u, &list->at[i]);
+        x->marks[i] = mark_of(x, &list->at[i]);
     for (size_t i = 0; i < list->n; i++)
         if (!share_with(x, before.at, before.n, i))
             *OI_PUSH(x->u->arena, &before) = i;
     oi_where_end(x->where);
 }
 
+static void share_graph(oi_unit *u, uint32_t graph, bool only_bodies)
+{
+    oi_where where = {.u = u, .graph = graph};
+    sharing x = {.u = u, .graph = graph, .where = &where, .only_bodies = only_bodies};
+    x.uses = oi_graph_tally(u, graph);
+    x.is_read_below = oi_arena_alloc(u->arena, u->tensors.n + 1);
+    for (uint32_t b = 0; b < u->graphs.at[graph].program->n_blocks; b++)
+        if (u->graphs.at[graph].blocks[b].is_used)
+            share_list(&x, &u->graphs.at[graph].blocks[b].stmts);
+}
+
 oi_status oi_pass_cse(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
-        oi_where where = {.u = u, .graph = g};
-        sharing x = {.u = u, .graph = g, .where = &where, .uses = oi_graph_tally(u, g)};
-        x.is_read_below = oi_arena_alloc(u->arena, u->tensors.n + 1);
-        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
-            if (u->graphs.at[g].blocks[b].is_used)
-                share_list(&x, &u->graphs.at[g].blocks[b].stmts);
+        share_graph(u, g, false);
         const oi_tally *uses = oi_graph_tally(u, g);
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             oi_stmts_spell_casts(u, &u->graphs.at[g].blocks[b].stmts, uses);
     }
     return OI_OK;
+}
+
+void oi_units_share_prologues(oi_unit *u)
+{
+    for (uint32_t g = 0; g < u->graphs.n && !u->per_node && !oi_unit_skips(u, "cse"); g++)
+        share_graph(u, g, true);
 }

@@ -88,7 +88,7 @@ static const char *why_not_follow(const oi_pair *x, oi_axis_map *map)
     const oi_snest *n = &x->p->nests.at[0];
     if ((n->kind == OI_NEST_MAP ? n->pre.n : n->post.n) + x->r->nests.at[0].pre.n > MAX_SOPS)
         return "the kernel would be too long";
-    return NULL;
+    return oi_hook_why_not(x->u, x->p, x->r, x->tensor, map);
 }
 
 /* R's instructions after P's, in place of P's store. */

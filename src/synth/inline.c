@@ -130,7 +130,8 @@ static void spell_numbers(oi_unit *u, oi_skernel *k, oi_snest *n)
         const oi_sop *op = post ? &n->post.at[i - n->pre.n] : &n->pre.at[i];
         oi_sop made[2];
         unsigned n_made = 0;
-        if (op->kind == OI_SOP_LOAD && !n->finds_element && oi_sop_is_affine(u, k, op))
+        if (op->kind == OI_SOP_LOAD && !n->finds_element && !oi_offer_keeps(k, i) &&
+            oi_sop_is_affine(u, k, op))
             n_made = without_memory(u, k, op, made);
         uint32_t base = post ? (uint32_t)lists[0].n : 0;
         for (unsigned m = 0; m < n_made; m++) {
@@ -351,6 +352,8 @@ static const char *fit_nest(inlining *x, oi_skernel *r, oi_snest *n, uint64_t *r
         oi_split want;
         if (!reads_tensor(x, r, op))
             continue;
+        if (oi_offer_keeps(r, i))
+            return "the recipe of the reader reads it as it is";
         const char *no = why_not_load(x, n, op, r->is_dynamic);
         if (no)
             return no;
@@ -427,7 +430,8 @@ static bool has_better_place(const inlining *x, const oi_skernel *r)
     for (size_t p = 0; p < x->p->ports.n; p++) {
         const uint32_t t = x->p->ports.at[p].tensor;
         const oi_skernel *q = x->uses[t].all == 2 ? maker_of(x, t) : NULL;
-        if (q && q->nests.n && !oi_kernel_map(q) && oi_kernel_reads(x->p, t) && overwrites(q, r))
+        if (q && q->nests.n && !oi_kernel_map(q) && !oi_offer_stores(q) &&
+            oi_kernel_reads(x->p, t) && overwrites(q, r))
             return true;
     }
     return false;
@@ -586,7 +590,7 @@ static bool narrows_sums(const inlining *x)
             oi_tensor_count(wide) != oi_tensor_count(t))
             continue;
         const oi_skernel *k = maker_of(x, from);
-        if (k && k->nests.n == 1 && k->nests.at[0].kind != OI_NEST_MAP)
+        if (k && k->nests.n == 1 && k->nests.at[0].kind != OI_NEST_MAP && !oi_offer_stores(k))
             return true;
     }
     return false;
@@ -611,7 +615,7 @@ static void put_everywhere(inlining *x)
             put_into(x, r, &r->nests.at[m]);
         oi_kernel_drop_port(r, x->tensor);
         oi_kernel_take_nodes(x->u, r, x->p, true);
-        r->query = r->sums = NULL;
+        r->query = NULL;
         oi_tally_stmt(x->u, x->graph, s, x->uses, true);
         oi_where_add(x->where, j);
     }

@@ -36,6 +36,12 @@ bool oi_lower_counted(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lo
 bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
                   oi_recipe_plan *plan);
 uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p); /* a tensor */
+/* The result of these dims is stored as that tensor. The partition is along a dim of the result. A
+ * tensor of another shape may have that dim, too; if not, a worker's places are scattered. */
+void oi_recipe_resplit(oi_recipe_plan *p, const int64_t *dims, uint32_t rank, const oi_tensor *to);
+/* Adds a kernel that computes the arrays of the prologue; `arrays` becomes their ports. */
+void oi_recipe_prologue(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
+                        const oi_prologue *r, oi_port *arrays, oi_stmts *out);
 /* What a composite demands of numbers that only the run knows. */
 bool oi_lower_checks(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
                      oi_stmts *out);

@@ -21,23 +21,19 @@ bool oi_pair_map_axes(const oi_pair *x, const oi_snest *n, const oi_sop *store, 
            oi_radix_digits(n, &wrote, &radix, out->of, &want);
 }
 
-const char *oi_pair_retarget(oi_pair *x, const oi_sop *load, const oi_sop *store)
+bool oi_pair_keeps_order(const oi_pair *x, const oi_sop *load, const oi_sop *store)
 {
     const oi_snest *n = &x->r->nests.at[0];
     const oi_port *target = &x->r->ports.at[store->port];
     const oi_tensor *t = &x->u->tensors.at[x->tensor], *u = &x->u->tensors.at[target->tensor];
+    oi_radix all;
     if (!oi_sop_is_affine(x->u, x->r, load) || !oi_sop_is_affine(x->u, x->r, store) ||
         target->n_entry || t->size_bytes != u->size_bytes)
-        return "a recipe writes in its own order";
-    oi_nest_coord read = oi_sop_number(x->u, x->r, load), wrote = oi_sop_number(x->u, x->r, store);
-    oi_radix all;
-    if (memcmp(&read, &wrote, sizeof read) != 0 ||
-        !oi_radix_of_axes(n, &read, oi_tensor_count(t), &all))
-        return "a recipe writes in its own order";
-    for (size_t i = 0; i < x->p->ports.n; i++)
-        if (x->p->ports.at[i].tensor == x->tensor)
-            x->p->ports.at[i].tensor = target->tensor;
-    return NULL;
+        return false;
+    const oi_nest_coord read = oi_sop_number(x->u, x->r, load);
+    const oi_nest_coord wrote = oi_sop_number(x->u, x->r, store);
+    return memcmp(&read, &wrote, sizeof read) == 0 &&
+           oi_radix_of_axes(n, &read, oi_tensor_count(t), &all);
 }
 
 /* Only the two kernels use it: a temporary, or a variable of the graph that no code, attribute,

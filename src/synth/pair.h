@@ -21,11 +21,10 @@ bool oi_pair_is_on(const oi_pair *x, const oi_skernel *k, const oi_sop *op); /* 
 bool oi_pair_map_axes(const oi_pair *x, const oi_snest *n, const oi_sop *store, const oi_sop *load,
                       oi_axis_map *out);
 
-/* NULL: joined, P now does R's work. Else the reason; "" if there is nothing to report. */
-/* P, a tuned body, writes R's result directly; R must keep the order of elements. Returns the
- * reason if not, or NULL. */
-const char *oi_pair_retarget(oi_pair *x, const oi_sop *load, const oi_sop *store);
+/* R stores each element of the tensor where it loads it, counted row by row. */
+bool oi_pair_keeps_order(const oi_pair *x, const oi_sop *load, const oi_sop *store);
 
+/* NULL: joined, P now does R's work. Else the reason; "" if there is nothing to report. */
 typedef const char *oi_pair_fn(oi_pair *x);
 
 /* Tries all pairs of the unit; pairs that are not joined are noted for the pass. */

@@ -7,25 +7,18 @@ typedef struct pass {
     bool is_needed; /* cannot be left out */
 } pass;
 
-static oi_status done_already(oi_unit *u)
-{
-    return u->status;
-}
-
-/* Recipes are picked while graphs become statements: what they take is never taken apart. Those
- * that hand over their sums are picked by finish, when it is known what becomes of a sum. */
+/* Recipes of composites are picked while graphs become statements (bodies.c). */
 static const pass passes[] = {
-    {"recipes", done_already, false},
     {"ssa", oi_pass_ssa, false},
     {"fold", oi_pass_fold, false},
+    {"match", oi_pass_match, false},
     {"dead", oi_pass_dead, false},
     {"cse", oi_pass_cse, false},
     {"hoist", oi_pass_hoist, false},
     {"copy_prop", oi_pass_copy_prop, false},
-    {"clamp", oi_pass_clamp, false},
     {"inline", oi_pass_inline, false},
     {"fuse", oi_pass_fuse, false},
-    {"epilogue", oi_pass_epilogue, false},
+    {"recipes", oi_pass_recipes, false},
     {"rows", oi_pass_rows, false},
     {"narrow32", oi_pass_narrow32, false},
     {"narrow16", oi_pass_narrow16, false},

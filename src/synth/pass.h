@@ -19,6 +19,18 @@ void oi_stmts_remove(oi_stmts *list, size_t i);
 void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,
                   ...) OI_PRINTF(5, 6);
 
+/* -- match.c -- */
+
+#define OI_OFFER_INPUTS 3 /* of a product: two factors, and a bias */
+
+/* The port of every input of the product `sums`; OI_NO_ID: no instruction reads it. False if the
+ * factors are no longer plain loads. */
+bool oi_offer_inputs(const oi_unit *u, const oi_skernel *k, uint32_t *ports);
+/* Whether the recipe on offer needs instruction `op` of the first nest as it is. */
+bool oi_offer_keeps(const oi_skernel *k, size_t op);
+/* Whether the recipe on offer stores the sums itself, so that only its hooks may follow. */
+bool oi_offer_stores(const oi_skernel *k);
+
 /* -- mention.c: what statements refer to -- */
 
 typedef struct oi_mention {

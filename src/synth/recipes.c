@@ -1,478 +1,304 @@
-/* recipes.c: picks tuned bodies for calls, instead of nests.
- * needs:  a call with its ports, before it is lowered
- * keeps:  results within the tolerance of the op; failures
- * makes:  kernels with a recipe; packed weights, shared by equal calls */
-#include "program/composite.h"
+/* recipes.c: applies recipes to fused products.
+ * needs:  offers (match.c); fused kernels (fuse.c), before rows.c joins them
+ * keeps:  results within the tolerance of the op
+ * makes:  kernels with a recipe; packed weights; prologues
+ *
+ * The recipe replaces the loops of the product. What follows the sum becomes bounds of the body or
+ * its epilogue: the body calls a function with these instructions once per sum. Integer recipes
+ * hand over raw sums. Float recipes hand over the result of the op, which passes through the
+ * kernel's result. */
 #include "synth/compose.h"
 #include "synth/lower.h"
 
-#include <inttypes.h>
+typedef struct taking {
+    oi_unit *u;
+    uint32_t graph;
+    oi_skernel *k;
+    const oi_snest *n;
+    oi_recipe_plan *plan;
+    oi_snest *epilogue;
+    uint32_t in[OI_OFFER_INPUTS];       /* ports of the inputs, or OI_NO_ID */
+    uint32_t out;                       /* port of the result */
+    uint32_t first;                     /* of `post`: what follows the value that the body has */
+    uint32_t position_of[OI_NEST_AXES]; /* by axis of the nest */
+} taking;
 
-/* -- packed weights -- */
+/* -- matching the kernel -- */
 
-/* Entries are packed one by one, so all sources are tables of one shape at one entry. */
-static bool can_pack(const oi_unit *u, const oi_lowered *call, const oi_packing *p)
+static bool needs_input(const oi_recipe_plan *p, uint32_t input)
 {
-    const oi_port *first = &call->in[p->in[0]];
-    const oi_tensor *t = &u->tensors.at[first->tensor];
-    for (uint32_t i = 0; i < p->n_in; i++) {
-        const oi_port *port = &call->in[p->in[i]];
-        const oi_tensor *own = &u->tensors.at[port->tensor];
-        if (own->space != OI_SPACE_WEIGHTS || own->packing || !oi_port_same_entry(port, first) ||
-            own->n_table != t->n_table ||
-            memcmp(own->table, t->table, t->n_table * sizeof *t->table) != 0)
+    bool needs = false;
+    for (uint32_t i = 0; i < p->n_args; i++)
+        needs |= p->args[i].kind == OI_ARG_IN && p->args[i].n == input;
+    for (uint32_t i = 0; i < p->n_packings; i++)
+        for (uint32_t j = 0; j < p->packings[i].n_in; j++)
+            needs |= p->packings[i].in[j] == input;
+    return needs;
+}
+
+static bool find_inputs(taking *t)
+{
+    bool found = oi_offer_inputs(t->u, t->k, t->in);
+    for (uint32_t i = 0; found && i < t->k->sums->n_in; i++)
+        found = t->in[i] != OI_NO_ID || !needs_input(t->plan, i);
+    return found;
+}
+
+/* What follows uses no other instruction before it than the value that the body hands over. */
+static bool is_apart(const taking *t)
+{
+    const uint32_t begin = (uint32_t)t->n->pre.n + t->first;
+    bool is = true;
+    for (size_t i = t->first; i < t->n->post.n; i++) {
+        const oi_sop *op = &t->n->post.at[i];
+        for (uint32_t a = 0; a < op->n_args; a++)
+            is = is && (op->args[a] == OI_NO_ID || op->args[a] >= begin ||
+                        (t->first && op->args[a] + 1 == begin));
+        is = is && (op->kind != OI_SOP_EVAL || op->place == OI_NO_ID || op->place >= begin);
+    }
+    return is;
+}
+
+static const char *why_not_nest(taking *t)
+{
+    const oi_skernel *k = t->k;
+    if (k->nests.n != 1 || k->is_dynamic || k->can_fail || k->scalars.n || t->n->is_serial ||
+        t->n->is_scan || t->n->combines_out || t->n->extents)
+        return "more than a product";
+    if (!find_inputs(t))
+        return "its operands are not plain loads";
+    if (!is_apart(t))
+        return "its epilogue reads more than the sum";
+    for (size_t i = t->first; i < t->n->post.n; i++) {
+        const oi_sop *op = &t->n->post.at[i];
+        if (op->kind == OI_SOP_INDEX || op->kind == OI_SOP_COUNT ||
+            (op->at && !oi_sop_is_affine(t->u, k, op)) ||
+            (oi_sop_is_access(op) && t->plan->n_packings && op->port == t->in[1]))
+            return "its epilogue is not affine";
+    }
+    return NULL;
+}
+
+/* -- hooks -- */
+
+static oi_snest *make_epilogue(const taking *t)
+{
+    oi_snest *f = oi_arena_alloc(t->u->arena, sizeof *f);
+    const uint32_t begin = (uint32_t)t->n->pre.n + t->first, n_own = t->first > 0;
+    *f = (oi_snest){.n_axes = OI_EPILOGUE_PLACE + 2,
+                    .kind = t->n->kind,
+                    .acc = n_own ? t->k->sums->out[0].dtype : t->n->acc,
+                    .reduce = t->n->reduce};
+    for (uint32_t p = 0; p < 3; p++)
+        f->axes[p].extent = 1;
+    for (uint32_t a = 0; a < t->n->n_axes; a++)
+        if (!t->n->axes[a].is_reduced)
+            f->axes[t->position_of[a]].extent *= t->n->axes[a].extent;
+    f->axes[OI_EPILOGUE_PLACE + 1] = f->axes[OI_EPILOGUE_PLACE];
+    if (n_own)
+        *OI_PUSH(t->u->arena, &f->post) = (oi_sop){.kind = OI_SOP_ACC, .type = f->acc};
+    for (size_t i = t->first; i < t->n->post.n; i++) {
+        oi_sop op = t->n->post.at[i];
+        for (uint32_t a = 0; a < op.n_args; a++)
+            op.args[a] -= op.args[a] == OI_NO_ID ? 0 : begin - n_own;
+        op.place -= op.kind == OI_SOP_EVAL && op.place != OI_NO_ID ? begin - n_own : 0;
+        if (op.at) {
+            oi_nest_coord *at = oi_arena_alloc(t->u->arena, sizeof *at);
+            oi_nest_coord old = op.kind == OI_SOP_PLACE ? op.at[0] : oi_sop_number(t->u, t->k, &op);
+            if (!oi_hook_is_linear(t->n, t->position_of, &old, at))
+                return NULL;
+            op.at = at;
+            op.is_flat = op.kind != OI_SOP_PLACE;
+        }
+        *OI_PUSH(t->u->arena, &f->post) = op;
+    }
+    return f;
+}
+
+/* All that follows are bounds: then they are the body's own. */
+static bool set_bounds(taking *t)
+{
+    const oi_sops *post = &t->n->post;
+    double least, most;
+    if (!t->plan->bounds)
+        return false;
+    for (size_t i = t->first; i + 1 < post->n; i++)
+        if (!oi_hook_is_bound(&post->at[i], &least, &most))
             return false;
+    for (size_t i = t->first; i + 1 < post->n; i++) {
+        oi_hook_is_bound(&post->at[i], &least, &most);
+        for (uint32_t b = t->plan->bounds; b < t->plan->bounds + 2; b++) {
+            const double had = t->plan->args[b].real, low = had > least ? had : least;
+            t->plan->args[b].real = low < most ? low : most;
+        }
     }
     return true;
 }
 
-/* The same for packings that give the same bytes. */
-static const char *packing_key(oi_arena *a, const oi_packing *p, const uint32_t *from)
+static const char *set_hooks(taking *t)
 {
-    oi_buf b = {0};
-    oi_buf_printf(&b, "packing %s %016" PRIx64, p->name, oi_hash64(&p->pack, sizeof p->pack, 1));
-    for (uint32_t i = 0; i < p->n_in; i++)
-        oi_buf_printf(&b, " %" PRIu32, from[i]);
-    for (size_t i = 0; i < OI_COUNT(p->sizes); i++)
-        oi_buf_printf(&b, "/%" PRId64, p->sizes[i]);
-    return oi_buf_to_arena(&b, a);
+    const oi_sops *post = &t->n->post;
+    const oi_sop *store = &post->at[post->n - 1];
+    const bool is_plain = t->first && (t->first + 1 == post->n || set_bounds(t));
+    if (store->kind != OI_SOP_STORE)
+        return "it does not end with its result";
+    t->out = store->port;
+    if (t->first && !oi_hook_is_in_order(t->u, t->k, store))
+        return "its result is not in the order of the sums";
+    if (is_plain)
+        return NULL;
+    if (!t->plan->epilogue[1])
+        return "the recipe has no epilogue";
+    if (!oi_hook_positions(t->k, t->plan, t->position_of) || !(t->epilogue = make_epilogue(t)))
+        return "its epilogue is not linear in the position";
+    return NULL;
 }
 
-/* An entry exists if all its sources do. */
-static const size_t *entries(oi_unit *u, const oi_tensor *t, const oi_packing *p,
-                             const uint32_t *from)
+/* -- applying the recipe -- */
+
+static void set_split(taking *t)
 {
-    uint64_t n = 1;
-    for (uint32_t a = 0; a < t->n_table; a++)
-        n *= (uint64_t)t->table[a];
-    size_t *list = oi_arena_alloc(u->arena, (size_t)(n + 1) * sizeof *list);
-    for (uint64_t e = 0; e < n; e++)
-        for (uint32_t i = 0; i < p->n_in; i++) {
-            const size_t *own = u->tensors.at[from[i]].sources;
-            if (own && own[e] == OI_NO_SOURCE)
-                list[e] = OI_NO_SOURCE;
+    const oi_operand *sums = &t->k->sums->out[0];
+    for (uint32_t i = 0; i < t->k->ports.n; i++)
+        if (t->k->ports.at[i].is_written && !t->k->ports.at[i].is_dropped)
+            oi_recipe_resplit(t->plan, sums->dims, sums->rank,
+                              &t->u->tensors.at[t->k->ports.at[i].tensor]);
+}
+
+static bool is_used(const taking *t, uint32_t port)
+{
+    bool used = false;
+    for (uint32_t i = 0; i < t->plan->n_args; i++)
+        used |= t->plan->args[i].kind == OI_ARG_IN && t->in[t->plan->args[i].n] == port;
+    for (size_t i = 0; t->epilogue && i < t->epilogue->post.n; i++)
+        used |= oi_sop_is_access(&t->epilogue->post.at[i]) && t->epilogue->post.at[i].port == port;
+    return used;
+}
+
+/* A port of packed data: in place of the weight's, if nothing else reads that. */
+static uint32_t packed_port(taking *t, uint32_t packing, uint32_t tensor)
+{
+    const uint32_t weight = t->in[t->plan->packings[packing].in[0]];
+    oi_port p = t->k->ports.at[weight];
+    p.tensor = tensor;
+    p.ref = NULL;
+    if (is_used(t, weight)) {
+        *OI_PUSH(t->u->arena, &t->k->ports) = p;
+        return (uint32_t)t->k->ports.n - 1;
+    }
+    t->k->ports.at[weight] = p;
+    return weight;
+}
+
+/* Ports that neither the body nor the epilogue accesses go. */
+static void drop_ports(taking *t, uint32_t *args)
+{
+    oi_skernel *k = t->k;
+    uint32_t *to = oi_arena_alloc(t->u->arena, (k->ports.n + 1) * sizeof *to), n = 0;
+    for (uint32_t i = 0; i < k->ports.n; i++) {
+        bool used = is_used(t, i);
+        for (uint32_t a = 0; a < t->plan->n_args; a++)
+            used |= args[a] == i;
+        to[i] = n;
+        if (used)
+            k->ports.at[n++] = k->ports.at[i];
+    }
+    k->ports.n = n;
+    for (uint32_t a = 0; a < t->plan->n_args; a++)
+        args[a] = args[a] == OI_NO_ID ? OI_NO_ID : to[args[a]];
+    for (size_t i = 0; t->epilogue && i < t->epilogue->post.n; i++)
+        if (oi_sop_is_access(&t->epilogue->post.at[i]))
+            t->epilogue->post.at[i].port = to[t->epilogue->post.at[i].port];
+}
+
+static void set_arguments(taking *t, const oi_lowered *call, const oi_port *ready)
+{
+    const oi_recipe_plan *p = t->plan;
+    uint32_t *args = oi_arena_alloc(t->u->arena, (p->n_args + 1) * sizeof *args);
+    uint32_t packed[OI_RECIPE_PACKS];
+    for (uint32_t i = 0; i < p->n_packings; i++)
+        packed[i] = oi_recipe_pack(t->u, call, &p->packings[i]);
+    for (uint32_t i = 0; i < p->n_packings; i++)
+        packed[i] = packed_port(t, i, packed[i]);
+    for (uint32_t i = 0; i < p->n_args; i++) {
+        const int64_t n = p->args[i].n;
+        args[i] = OI_NO_ID;
+        if (p->args[i].kind == OI_ARG_IN)
+            args[i] = t->in[n];
+        else if (p->args[i].kind == OI_ARG_OUT)
+            args[i] = t->out;
+        else if (p->args[i].kind == OI_ARG_PACKED)
+            args[i] = packed[n];
+        else if (p->args[i].kind == OI_ARG_PROLOGUE) {
+            args[i] = (uint32_t)t->k->ports.n;
+            *OI_PUSH(t->u->arena, &t->k->ports) = ready[n];
+            t->k->ports.at[args[i]].is_written = false;
         }
-    return list;
-}
-
-uint32_t oi_recipe_pack(oi_unit *u, const oi_lowered *call, const oi_packing *p)
-{
-    uint32_t *from = oi_arena_alloc(u->arena, (p->n_in + 1) * sizeof *from);
-    for (uint32_t i = 0; i < p->n_in; i++)
-        from[i] = call->in[p->in[i]].tensor;
-    const char *key = packing_key(u->arena, p, from);
-    const uint32_t known = oi_map_get(&u->known, key);
-    if (known != OI_MAP_NONE)
-        return known;
-    const oi_tensor *main = &u->tensors.at[from[0]];
-    oi_packing *own = oi_arena_alloc(u->arena, sizeof *own);
-    *own = *p;
-    oi_dtype dtype = p->dtype ? p->dtype : OI_U8;
-    oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_packed", main->name),
-                   .dtype = dtype,
-                   .rank = 1,
-                   .dims = {(int64_t)p->size_bytes * 8 / oi_dtype_bits(dtype)},
-                   .space = OI_SPACE_WEIGHTS,
-                   .graph = main->graph,
-                   .n_table = main->n_table,
-                   .packing = own,
-                   .packed = from};
-    memcpy(t.table, main->table, sizeof t.table);
-    t.sources = entries(u, &t, p, from);
-    const uint32_t id = oi_unit_add_tensor(u, &t);
-    oi_map_set(&u->known, key, id);
-    return id;
-}
-
-/* -- what it costs -- */
-
-/* What the call's own loops multiply and add. */
-static uint64_t macs_of_nests(oi_unit *u, const oi_kernel_query *q)
-{
-    uint64_t sum = 0;
-    oi_nest *n = oi_arena_alloc(u->arena, sizeof *n);
-    for (size_t i = 0; i < oi_nest_count(q); i++) {
-        uint64_t all = 1;
-        *n = (oi_nest){0};
-        oi_nest_make(q, i, n);
-        for (uint32_t a = 0; a < n->n_axes; a++)
-            all *= (uint64_t)n->axes[a].extent; /* an estimate: a wrap is only a wrong number */
-        sum += n->kind == OI_NEST_CONTRACT ? all : 0;
     }
-    return sum;
+    drop_ports(t, args);
+    t->k->arg_ports = args;
 }
 
-/* As many multiply-accumulates as the op's definition has. */
-static uint64_t macs_of(oi_unit *u, const oi_kernel_query *q)
+static uint64_t n_products(const oi_snest *n)
 {
-    const oi_expansion *e;
-    oi_infer_fail fail;
-    uint64_t all = 0;
-    if (q->op->cls != OI_OP_CLASS_COMPOSITE)
-        return macs_of_nests(u, q);
-    if (!oi_composite_expand(u->arena, q, &e, &fail))
-        return 0;
-    for (uint32_t c = 0; c < e->n_calls; c++) {
-        const oi_exp_call *call = &e->calls[c];
-        oi_operand *ops = oi_arena_alloc(u->arena, (call->n_in + call->n_out + 1) * sizeof *ops);
-        for (uint32_t i = 0; i < call->n_in; i++)
-            ops[i] = e->values[call->in[i]].type;
-        for (uint32_t i = 0; i < call->n_out; i++)
-            ops[call->n_in + i] = e->values[call->out[i]].type;
-        oi_kernel_query own = {.op = call->op,
-                               .in = ops,
-                               .n_in = call->n_in,
-                               .out = ops + call->n_in,
-                               .n_out = call->n_out,
-                               .attrs = call->attrs};
-        if (call->op->cls == OI_OP_CLASS_CONTRACT)
-            all += macs_of_nests(u, &own);
-    }
+    uint64_t all = 1;
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        all *= (uint64_t)n->axes[a].extent;
     return all;
 }
 
-/* -- a call -- */
-
-static bool is_read(const oi_lowered *call, uint32_t tensor)
+static void take(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_stmts *out)
 {
-    for (size_t i = 0; i < call->q->n_in; i++)
-        if (call->in[i].tensor == tensor)
-            return true;
-    return false;
-}
-
-/* The ports of the outputs; an output that is also an input gets a temporary that is copied. */
-static oi_port *outputs(oi_unit *u, uint32_t graph, const oi_lowered *call, bool is_in_place)
-{
-    oi_port *to = oi_arena_alloc(u->arena, (call->q->n_out + 1) * sizeof *to);
-    for (size_t o = 0; o < call->q->n_out; o++) {
-        to[o] = call->to[o];
-        if (is_in_place || !is_read(call, to[o].tensor))
-            continue;
-        const oi_tensor *own = &u->tensors.at[to[o].tensor];
-        oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_new", own->name),
-                       .dtype = own->dtype,
-                       .rank = own->rank,
-                       .space = OI_SPACE_ARENA,
-                       .is_written = true,
-                       .graph = graph};
-        memcpy(t.dims, own->dims, sizeof t.dims);
-        to[o] = (oi_port){.tensor = oi_unit_add_tensor(u, &t)};
+    oi_skernel *k = &u->kernels.at[s->kernel];
+    const oi_offer *o = k->offer;
+    taking t = {.u = u, .graph = graph, .k = k, .n = &k->nests.at[0]};
+    oi_port in[OI_OFFER_INPUTS], ready[OI_PROLOGUE_ARRAYS];
+    t.plan = o->plan;
+    t.first = oi_offer_stores(k) ? o->n_sum : 0;
+    const char *no = why_not_nest(&t);
+    no = no ? no : set_hooks(&t);
+    if (no) {
+        oi_unit_note(u, "recipes", k->graph, k->nodes.at[0], "%s: %s", k->name, no);
+        return;
     }
-    return to;
+    for (size_t i = 0; i < k->sums->n_in; i++)
+        in[i] = k->ports.at[t.in[i] == OI_NO_ID ? t.in[0] : t.in[i]];
+    const oi_lowered call = {.q = k->sums, .in = in, .to = in};
+    if (t.plan->prologue.function)
+        oi_recipe_prologue(u, graph, s->node, &call, &t.plan->prologue, ready, out);
+    t.k = k = &u->kernels.at[s->kernel]; /* there may be another kernel now */
+    t.n = &k->nests.at[0];
+    t.plan->macs = n_products(t.n);
+    set_split(&t);
+    set_arguments(&t, &call, ready);
+    k->recipe = o->recipe;
+    k->plan = t.plan;
+    k->call = t.n->reduce;
+    k->epilogue = t.epilogue;
+    k->nests.n = 0;
+    k->taken = k->sums;
+    k->query = k->sums = NULL;
+    k->offer = NULL;
 }
 
-/* The op rounds its inputs to few bits, or makes integers or bools of floats. */
-static bool rounds(const oi_program *p, const oi_pnode *n)
+static void take_list(oi_unit *u, uint32_t graph, oi_stmts *list)
 {
-    bool has_float = false, has_other = false;
-    for (uint32_t i = 0; i < n->as.op.n_attrs; i++) {
-        const oi_pattr *a = &n->as.op.attrs[i];
-        if (strcmp(a->attr->name, "act") == 0 && a->one.value.tag == OI_VALUE_STRING &&
-            strcmp(a->one.value.s, "float") != 0)
-            return true;
+    oi_stmts all = {0};
+    for (size_t i = 0; i < list->n; i++) {
+        take_list(u, graph, &list->at[i].body);
+        if (list->at[i].kind == OI_STMT_KERNEL && u->kernels.at[list->at[i].kernel].offer)
+            take(u, graph, &list->at[i], &all);
+        *OI_PUSH(u->arena, &all) = list->at[i];
     }
-    for (uint32_t i = 0; i < n->as.op.n_in; i++)
-        has_float |=
-            !n->as.op.in[i].is_index && oi_dtype_is_float(p->vars[n->as.op.in[i].var].dtype);
-    for (uint32_t i = 0; i < n->as.op.n_out; i++)
-        has_other |= !oi_dtype_is_float(p->vars[n->as.op.out[i].var].dtype);
-    return has_float && has_other;
+    *list = all;
 }
 
-bool oi_program_keeps_bits(const oi_program *p)
+oi_status oi_pass_recipes(oi_unit *u)
 {
-    for (size_t i = 0; i < p->graph->nodes.n; i++)
-        if (p->nodes[i].kind == OI_NODE_OP && rounds(p, &p->nodes[i]))
-            return true;
-    return false;
-}
-
-bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
-                  oi_recipe_plan *plan)
-{
-    const oi_kernel_query *q = call->q;
-    bool *is_weight = oi_arena_alloc(u->arena, q->n_in + 1);
-    for (size_t i = 0; i < q->n_in; i++)
-        is_weight[i] = u->tensors.at[call->in[i].tensor].space == OI_SPACE_WEIGHTS;
-    for (size_t i = 0; i < q->n_in + q->n_out; i++) { /* sizes are literals */
-        const oi_port *port = i < q->n_in ? &call->in[i] : &call->to[i - q->n_in];
-        if (u->tensors.at[port->tensor].run_dims && !call->is_counted)
-            return false;
-    }
-    *recipe = oi_recipe_find(
-        &(oi_recipe_call){
-            .q = q, .is_weight = is_weight, .target = u->target, .may_regroup = !u->keeps_bits},
-        plan);
-    bool takes = *recipe;
-    for (uint32_t i = 0; takes && i < plan->n_packings; i++)
-        takes = can_pack(u, call, &plan->packings[i]);
-    return takes;
-}
-
-/* -- weights that the graph converts itself -- */
-
-static void note_results(oi_unit *u, const oi_stmt *s)
-{
-    const oi_skernel *k = &u->kernels.at[s->kernel];
-    for (size_t p = 0; p < k->ports.n; p++) {
-        while (u->recent.by.n <= k->ports.at[p].tensor)
-            *OI_PUSH(u->arena, &u->recent.by) = (oi_made){0, 0};
-        if (k->ports.at[p].is_written)
-            u->recent.by.at[k->ports.at[p].tensor] = (oi_made){s->kernel, u->recent.era};
-    }
-}
-
-/* Examines the statements that were added since the last time. */
-static void look_at_recent(oi_unit *u, const oi_stmts *before)
-{
-    oi_recent *r = &u->recent;
-    size_t begin = before->n;
-    const size_t known = r->list == before->at && r->n <= before->n ? r->n : 0;
-    while (begin > known && before->at[begin - 1].kind == OI_STMT_KERNEL)
-        begin--;
-    if (begin > known || known == 0) /* other statements came, or another list */
-        r->era++;
-    for (size_t i = begin; i < before->n; i++)
-        note_results(u, &before->at[i]);
-    r->list = before->at;
-    r->n = before->n;
-}
-
-/* The conversion that made the tensor from a 16-bit weight, if only kernels ran since; else NULL.
- */
-static const oi_skernel *conversion(oi_unit *u, uint32_t tensor)
-{
-    const oi_recent *r = &u->recent;
-    if (tensor >= r->by.n || r->by.at[tensor].era != r->era)
-        return NULL;
-    const oi_skernel *k = &u->kernels.at[r->by.at[tensor].kernel];
-    const oi_kernel_query *q = k->query;
-    const bool fits = q && q->op->id == OI_OP_CAST && k->ports.n == 2 &&
-                      (q->in[0].dtype == OI_F16 || q->in[0].dtype == OI_BF16) &&
-                      q->out[0].dtype == OI_F32 && k->in_tensors[0] != tensor &&
-                      u->tensors.at[k->in_tensors[0]].space == OI_SPACE_WEIGHTS;
-    return fits ? k : NULL;
-}
-
-/* The call with its weights before that conversion; false: there are none. A conversion for this
- * call alone is then dead. */
-static bool unconverted(oi_unit *u, const oi_lowered *call, const oi_stmts *before, oi_lowered *out)
-{
-    const oi_kernel_query *q = call->q;
-    bool any = false;
-    look_at_recent(u, before);
-    for (size_t i = 0; i < q->n_in; i++)
-        any |= conversion(u, call->in[i].tensor) != NULL;
-    if (!any)
-        return false;
-    oi_port *in = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *in);
-    oi_operand *types = oi_arena_alloc(u->arena, (q->n_in + 1) * sizeof *types);
-    oi_kernel_query *own = oi_arena_alloc(u->arena, sizeof *own);
-    any = false;
-    for (size_t i = 0; i < q->n_in; i++) {
-        const oi_skernel *k = conversion(u, call->in[i].tensor);
-        in[i] = call->in[i];
-        types[i] = q->in[i];
-        if (!k || call->in[i].n_entry || k->query->in[0].rank != q->in[i].rank ||
-            memcmp(k->query->in[0].dims, q->in[i].dims, q->in[i].rank * sizeof(int64_t)) != 0)
-            continue;
-        in[i] = k->ports.at[k->ports.at[0].is_written];
-        types[i].dtype = k->query->in[0].dtype;
-        any = true;
-    }
-    *own = *q;
-    own->in = types;
-    *out = *call;
-    out->q = own;
-    out->in = in;
-    return any;
-}
-
-/* -- what is made ready -- */
-
-static uint32_t add_port(oi_unit *u, oi_skernel *k, oi_port p, bool is_written)
-{
-    p.is_written = is_written;
-    for (uint32_t i = 0; i < k->ports.n; i++)
-        if (oi_port_same(&k->ports.at[i], &p) && k->ports.at[i].is_written == is_written)
-            return i;
-    *OI_PUSH(u->arena, &k->ports) = p;
-    return (uint32_t)k->ports.n - 1;
-}
-
-/* How the prologue computes its arrays: its rows are partitioned. */
-static oi_recipe_plan *ready_plan(oi_unit *u, const oi_prologue *r)
-{
-    oi_recipe_plan *p = oi_arena_alloc(u->arena, sizeof *p);
-    p->function = r->function;
-    p->verb = r->verb;
-    p->doc = r->doc;
-    p->extent = r->rows;
-    p->unit = 1;
-    p->reads_partitioned = r->has_dim;
-    p->read_dim = r->dim;
-    p->is_cast = r->is_cast;
-    oi_recipe_arg_add(p, OI_ARG_IN, 0);
-    for (uint32_t i = 0; i < r->n_arrays; i++)
-        oi_recipe_arg_add(p, OI_ARG_OUT, i);
-    for (uint32_t i = 0; i < r->n_sizes; i++)
-        oi_recipe_arg_add(p, OI_ARG_SIZE, r->sizes[i]);
-    oi_recipe_arg_add(p, OI_ARG_FIRST, 0);
-    oi_recipe_arg_add(p, OI_ARG_LAST, 0);
-    return p;
-}
-
-/* Equal prologues are merged later (cse.c); for now each call has its own kernel. */
-static void make_ready(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
-                       const oi_prologue *r, oi_port *arrays, oi_stmts *out)
-{
-    const oi_tensor *in = &u->tensors.at[call->in[r->in].tensor];
-    const char *x = in->var ? in->var->name : in->name;
-    oi_skernel *k = oi_lower_kernel(u, r->verb, n);
-    k->recipe = r->recipe;
-    k->plan = ready_plan(u, r);
-    k->graph = graph;
-    uint32_t *ports = oi_arena_alloc(u->arena, (k->plan->n_args + 1) * sizeof *ports);
-    for (uint32_t i = 0; i < k->plan->n_args; i++)
-        ports[i] = OI_NO_ID;
-    ports[0] = add_port(u, k, call->in[r->in], false);
-    for (uint32_t i = 0; i < r->n_arrays; i++) {
-        const char *name = oi_arena_printf(u->arena, "%s_%s", x, r->arrays[i].name);
-        oi_tensor t = {.name = name,
-                       .label = name,
-                       .dtype = r->arrays[i].dtype,
-                       .rank = 2,
-                       .dims = {r->rows, r->arrays[i].width},
-                       .space = OI_SPACE_ARENA,
-                       .is_written = true,
-                       .graph = graph};
-        arrays[i] = (oi_port){.tensor = oi_unit_add_tensor(u, &t)};
-        ports[1 + i] = add_port(u, k, arrays[i], true);
-    }
-    k->arg_ports = ports;
-    *OI_PUSH(u->arena, out) =
-        (oi_stmt){.kind = OI_STMT_KERNEL, .node = n, .kernel = (uint32_t)u->kernels.n - 1};
-}
-
-static void add_ports(oi_unit *u, const oi_lowered *call, const oi_port *to, const oi_port *ready,
-                      const oi_recipe_plan *plan, oi_skernel *kernel, const uint32_t *packed)
-{
-    uint32_t *ports = oi_arena_alloc(u->arena, (plan->n_args + 1) * sizeof *ports);
-    for (uint32_t i = 0; i < plan->n_args; i++) {
-        int64_t n = plan->args[i].n;
-        ports[i] = OI_NO_ID;
-        if (plan->args[i].kind == OI_ARG_IN) {
-            ports[i] = add_port(u, kernel, call->in[n], false);
-        } else if (plan->args[i].kind == OI_ARG_PROLOGUE) {
-            ports[i] = add_port(u, kernel, ready[n], false);
-        } else if (plan->args[i].kind == OI_ARG_OUT) {
-            ports[i] = add_port(u, kernel, to[n], true);
-        } else if (plan->args[i].kind == OI_ARG_PACKED) {
-            oi_port p = call->in[plan->packings[n].in[0]];
-            p.tensor = packed[n];
-            p.ref = NULL;
-            ports[i] = add_port(u, kernel, p, false);
-        }
-    }
-    kernel->arg_ports = ports;
-}
-
-bool oi_lower_recipe(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
-                     oi_stmts *out)
-{
-    const oi_kernel_query *q = call->q;
-    const oi_recipe *recipe;
-    oi_recipe_plan found = {0};
-    uint32_t packed[OI_RECIPE_PACKS];
-    oi_lowered before;
-    if (oi_unit_skips(u, "recipes"))
-        return false;
-    if (unconverted(u, call, out, &before) && oi_recipe_of(u, &before, &recipe, &found))
-        call = &before;
-    else if (!oi_recipe_of(u, call, &recipe, &found))
-        return false;
-    if (found.epilogue[1]) /* epilogue.c will pick it */
-        return false;
-    if (!call->is_counted && !oi_lower_checks(u, graph, n, call, out))
-        return false;
-    oi_recipe_plan *plan = oi_arena_alloc(u->arena, sizeof *plan);
-    *plan = found;
-    for (uint32_t i = 0; i < plan->n_packings; i++)
-        packed[i] = oi_recipe_pack(u, call, &plan->packings[i]);
-    oi_port ready[OI_PROLOGUE_ARRAYS], *to = outputs(u, graph, call, plan->in_place);
-    if (plan->prologue.function)
-        make_ready(u, graph, n, call, &plan->prologue, ready, out);
-    oi_skernel *k = oi_lower_kernel(u, q->op->name, n);
-    for (uint32_t i = 0; i < call->n_numbers; i++)
-        *OI_PUSH(u->arena, &k->scalars) = call->numbers[i];
-    oi_scall *own = oi_arena_alloc(u->arena, sizeof *own);
-    *own = (oi_scall){.op = q->op, .attrs = q->attrs, .scalars = call->scalars, .node = n};
-    plan->macs = macs_of(u, q);
-    k->recipe = recipe;
-    k->plan = plan;
-    k->call = own;
-    k->taken = q;
-    k->graph = graph;
-    add_ports(u, call, to, ready, plan, k, packed);
-    *OI_PUSH(u->arena, out) =
-        (oi_stmt){.kind = OI_STMT_KERNEL, .node = n, .kernel = (uint32_t)u->kernels.n - 1};
-    for (size_t o = 0; o < q->n_out; o++)
-        if (to[o].tensor != call->to[o].tensor)
-            oi_lower_copy(u, graph, n, to[o], call->to[o], out);
-    return true;
-}
-
-/* -- lengths that only the run knows -- */
-
-/* The time dim of k and v, if it is the only dim with a run-time length and all before it are 1:
- * then elements lie as with the maximum length. Else OI_NO_ID. */
-static uint32_t open_time(const oi_unit *u, const oi_lowered *call)
-{
-    const oi_kernel_query *q = call->q;
-    const uint32_t time = q->in[0].rank == 2 ? 0 : q->in[0].rank - 2;
-    bool fits = true;
-    for (size_t i = 0; i < q->n_in + q->n_out; i++) {
-        const oi_port *port = i < q->n_in ? &call->in[i] : &call->to[i - q->n_in];
-        const oi_tensor *t = &u->tensors.at[port->tensor];
-        const bool is_key = i == 1 || i == 2;
-        fits &= t->run_dims == (is_key ? 1u << time : 0);
-        for (uint32_t d = 0; is_key && d < time; d++)
-            fits &= t->dims[d] == 1;
-    }
-    return fits ? time : OI_NO_ID;
-}
-
-bool oi_lower_counted(oi_unit *u, uint32_t graph, const oi_pnode *n, const oi_lowered *call,
-                      oi_stmts *out)
-{
-    const oi_op *op = call->q->op;
-    const oi_op_attr *length = oi_op_attr_find(op, "kv_len");
-    const uint32_t time = length ? open_time(u, call) : OI_NO_ID;
-    if (time == OI_NO_ID)
-        return false;
-    const size_t at = (size_t)(length - op->attrs);
-    if (call->q->attrs[at].tag != OI_VALUE_NONE || call->scalars[at] != OI_NO_ID)
-        return false;
-    oi_kernel_query *q = oi_arena_alloc(u->arena, sizeof *q);
-    oi_operand *types = oi_arena_alloc(u->arena, op->n_attrs * sizeof *types);
-    uint32_t *scalars = oi_arena_alloc(u->arena, op->n_attrs * sizeof *scalars);
-    oi_kscalar *numbers = oi_arena_alloc(u->arena, (call->n_numbers + 1) * sizeof *numbers);
-    for (uint32_t i = 0; i < op->n_attrs; i++) {
-        types[i].dtype = call->q->run_attrs ? call->q->run_attrs[i].dtype : OI_NONE;
-        scalars[i] = call->scalars[i];
-    }
-    memcpy(numbers, call->numbers, call->n_numbers * sizeof *numbers);
-    numbers[call->n_numbers] = oi_length_number(u, call->in[1].tensor, time);
-    types[at].dtype = OI_I64;
-    scalars[at] = call->n_numbers;
-    *q = *call->q;
-    q->run_attrs = types;
-    oi_lowered own = *call;
-    own.q = q;
-    own.scalars = scalars;
-    own.numbers = numbers;
-    own.n_numbers++;
-    own.is_counted = true;
-    return oi_lower_recipe(u, graph, n, &own, out);
+    for (uint32_t g = 0; g < u->graphs.n; g++)
+        for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
+            if (u->graphs.at[g].blocks[b].is_used)
+                take_list(u, g, &u->graphs.at[g].blocks[b].stmts);
+    oi_units_share_prologues(u);
+    return OI_OK;
 }

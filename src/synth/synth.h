@@ -288,6 +288,13 @@ typedef struct oi_cost {
     bool is_most; /* some length is known only at run time: its maximum was used */
 } oi_cost;
 
+/* A recipe that could implement the product of a nest, before it is known what follows the sum. */
+typedef struct oi_offer {
+    const oi_recipe *recipe;
+    oi_recipe_plan *plan;
+    uint32_t n_sum; /* the first instructions of `post` are the product's own, up to its result */
+} oi_offer;
+
 typedef struct oi_skernel {
     const char *name;
     OI_VEC(oi_port) ports;
@@ -305,6 +312,7 @@ typedef struct oi_skernel {
     uint32_t *in_tensors, *out_tensors;
     const oi_kernel_query *sums; /* the call whose reduction is the first nest; fused instructions
                                     may follow it */
+    const oi_offer *offer;       /* of a recipe for `sums`; NULL: none matches */
     uint32_t n_shared;           /* outermost axes that all nests share in one loop */
     /* alternative to nests: a tuned body, and the port of each of its arguments, or OI_NO_ID */
     const oi_recipe *recipe;
@@ -429,18 +437,6 @@ typedef struct oi_sgraph {
 
 /* -- the unit -- */
 
-typedef struct oi_made {
-    uint32_t kernel, era;
-} oi_made;
-
-/* While statements are built: the kernels at the end of the list. */
-typedef struct oi_recent {
-    const oi_stmt *list;
-    size_t n; /* number of statements examined */
-    uint32_t era;
-    OI_VEC(oi_made) by; /* by tensor: the last kernel that wrote it, if in this era */
-} oi_recent;
-
 typedef struct oi_pass_note { /* why a pass did not apply */
     const char *pass, *text;
     const oi_pnode *node;
@@ -477,7 +473,6 @@ struct oi_unit {
     const char *const *skip; /* passes to skip, NULL-terminated; or NULL */
     const char *dump_after;  /* the pass to dump after, or NULL */
     const char *dump;        /* that text */
-    oi_recent recent;        /* recipes.c */
     uint64_t weights_bytes, state_bytes, arena_bytes;
     oi_undo undo;         /* of every step */
     uint64_t arena_bound; /* lower bound for any layout in multiples of OI_ALIGN bytes */
@@ -541,7 +536,7 @@ void oi_unit_put_steps(const oi_unit *u, oi_buf *out); /* prints the statements 
 
 oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name);
 
-/* -- recipes.c -- */
+/* -- bodies.c -- */
 
 bool oi_program_keeps_bits(const oi_program *p); /* computes oi_unit.keeps_bits */
 
@@ -555,15 +550,15 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 /* -- passes, in their order -- */
 
 oi_status oi_pass_fold(oi_unit *u);
+oi_status oi_pass_match(oi_unit *u);
 oi_status oi_pass_dead(oi_unit *u);
 oi_status oi_pass_ssa(oi_unit *u);
 oi_status oi_pass_cse(oi_unit *u);
 oi_status oi_pass_hoist(oi_unit *u);
 oi_status oi_pass_copy_prop(oi_unit *u);
-oi_status oi_pass_clamp(oi_unit *u);
 oi_status oi_pass_inline(oi_unit *u);
 oi_status oi_pass_fuse(oi_unit *u);
-oi_status oi_pass_epilogue(oi_unit *u);
+oi_status oi_pass_recipes(oi_unit *u);
 oi_status oi_pass_rows(oi_unit *u);
 oi_status oi_pass_narrow32(oi_unit *u);
 oi_status oi_pass_narrow16(oi_unit *u);

@@ -462,9 +462,8 @@ const cli_command CMD_ops = {
         "With --target it prints only the ops, and of each the element types, that code for that "
         "device computes. C is made from the registry itself and takes everything, but without a "
         "C library no functions of f64. Shaders take what is a loop nest and what the device's "
-        "features allow; where these lack 64-bit numbers, a node whose attributes or sizes need "
-        "them is still refused. For any other language this version writes no code, and nothing is "
-        "listed.",
+        "features allow; 64-bit integers are computed in two words where these lack them. For any "
+        "other language this version writes no code, and nothing is listed.",
     .examples = examples,
     .options = options,
     .run = run,

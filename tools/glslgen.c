@@ -1,7 +1,7 @@
 /* glslgen.c: the helpers of src/kernel/scalar.h as GLSL, one function at a time, so that a shader
  * carries along just those it calls.
  *
- *     glslgen OUT.c OWN.glsl < scalar.h after the preprocessor
+ *     glslgen OUT.c OWN.glsl WORDS.glsl < scalar.h after the preprocessor
  *
  * The meaning of a helper is written once, in C. This reads the small part of C that the helpers
  * keep to (no pointers, no memory) and spells what GLSL does not do by itself: conversions, types
@@ -9,7 +9,8 @@
  * OWN.glsl has them; a shader that would need one is refused when it is printed (src/emit/vulkan).
  *
  * Positions are ints in a shader, so helpers about positions are taken for 32 bits; conversions
- * from 64-bit integers also get a 32-bit form, for devices that have no others. */
+ * from 64-bit integers also get a 32-bit form. All is translated twice: for devices with 64-bit
+ * integers, and for others, where such a number is two words (WORDS.glsl). */
 #include "glslgen.h"
 
 #include "../src/emit/vulkan/words.h"
@@ -22,6 +23,7 @@
 
 static jmp_buf given_up;
 structure structs[T_COUNT - T_STRUCT];
+bool has_words;
 
 /* Texts live as long as the program, in one chain. */
 static struct kept {
@@ -148,6 +150,8 @@ const char *type_text(type t)
         [T_VOID] = "void", [T_BOOL] = "bool",    [T_I8] = "int",    [T_I16] = "int",
         [T_I32] = "int",   [T_I64] = "int64_t",  [T_U8] = "uint",   [T_U16] = "uint",
         [T_U32] = "uint",  [T_U64] = "uint64_t", [T_F32] = "float", [T_F64] = "double"};
+    if (has_words && (t == T_I64 || t == T_U64))
+        return "uvec2";
     return t >= T_STRUCT ? structs[t - T_STRUCT].name : names[t];
 }
 
@@ -223,7 +227,7 @@ static const char *declaration(translator *x, bool is_const)
             type own = t == T_I32 && v.t == T_BOOL ? T_BOOL : t;
             const char *spell = declare(x, name, own);
             last = text("%s%s %s = %s", is_const ? "const " : "", exact_text(own), spell,
-                        convert(v, own).text);
+                        convert(x, v, own).text);
         } else {
             last = text("%s %s", exact_text(t), declare(x, name, t));
         }
@@ -254,7 +258,7 @@ static void for_statement(translator *x)
                         : type_name(x, x->token, &t) ? declaration(x, false)
                                                      : expression(x).text;
     want(x, ";");
-    const char *cond = is(x, ";") ? "" : convert(expression(x), T_BOOL).text;
+    const char *cond = is(x, ";") ? "" : convert(x, expression(x), T_BOOL).text;
     want(x, ";");
     const char *after = is(x, ")") ? "" : expression(x).text;
     want(x, ")");
@@ -268,7 +272,7 @@ static void return_statement(translator *x)
     want(x, ";");
     if (x->f->result == T_I32 && v.t == T_BOOL)
         x->f->result = T_BOOL;
-    line(x, text("return %s;", convert(v, x->f->result).text));
+    line(x, text("return %s;", convert(x, v, x->f->result).text));
 }
 
 static void statement(translator *x)
@@ -279,7 +283,7 @@ static void statement(translator *x)
         bool loops = take(x, "while");
         want(x, "(");
         x->is_head = loops;
-        const char *cond = convert(expression(x), T_BOOL).text;
+        const char *cond = convert(x, expression(x), T_BOOL).text;
         x->is_head = false;
         want(x, ")");
         body(x, text("%s (%s)", loops ? "while" : "if", cond));
@@ -373,7 +377,7 @@ static const char *array_item(translator *x, const char **name)
     want(x, "=");
     want(x, "{");
     for (int i = 0; !take(x, "}"); i++) {
-        values = text("%s%s%s", values, i ? ", " : "", convert(assignment(x), t).text);
+        values = text("%s%s%s", values, i ? ", " : "", convert(x, assignment(x), t).text);
         take(x, ",");
     }
     x->arrays[x->n_arrays++] = (variable){*name, NULL, t};
@@ -496,7 +500,7 @@ static type own_type(translator *x)
     type t;
     for (t = T_BOOL; t < T_STRUCT && !is(x, type_text(t)); t++)
         ;
-    t = t == T_I8 ? T_I32 : t == T_U8 ? T_U32 : t;
+    t = t == T_I8 ? T_I32 : t == T_U8 ? T_U32 : t == T_I64 && has_words ? T_U64 : t;
     next(x);
     return t;
 }
@@ -514,6 +518,9 @@ static void own_items(translator *x, FILE *out, const char *p)
         if (!end)
             exit(1);
         const char *item = text("%.*s", (int)(end + 3 - p), p);
+        p = end + 3;
+        if (has_words && strstr(item, "int64_t")) /* words.glsl has another */
+            continue;
         function f = {.n_params = 0};
         x->p = item;
         x->is_over = false;
@@ -528,7 +535,6 @@ static void own_items(translator *x, FILE *out, const char *p)
         }
         put_row(out, f.name, item);
         x->functions[x->n_functions++] = f;
-        p = end + 3;
     }
 }
 
@@ -544,21 +550,36 @@ static char *read_all(FILE *f)
     return f && n + 1 < cap ? all : NULL;
 }
 
-int main(int argc, char **argv)
+/* A table of one kind. */
+static void put_table(FILE *out, const char *name, const char *own, const char *words,
+                      const char *source)
 {
     static translator x;
-    FILE *out = argc == 3 ? fopen(argv[1], "w") : NULL;
-    char *source = read_all(stdin), *own = argc == 3 ? read_all(fopen(argv[2], "r")) : NULL;
-    if (!out || !source || !own) {
-        fprintf(stderr, "usage: glslgen OUT.c OWN.glsl < scalar.h after the preprocessor\n");
-        return 2;
-    }
-    fputs(
-        "/* generated from src/kernel/scalar.h and src/emit/vulkan/own.glsl by tools/glslgen.c, do "
-        "not edit */\n#include \"emit/vulkan/glsl.h\"\n\nconst oi_helper oi_glsl_helpers[] = {\n",
-        out);
+    memset(&x, 0, sizeof x);
+    memset(structs, 0, sizeof structs);
+    has_words = words != NULL;
+    fprintf(out, "const oi_helper %s[] = {\n", name);
     own_items(&x, out, own);
+    if (words)
+        own_items(&x, out, words);
     translate_all(&x, out, source);
     fputs("    {NULL, NULL, NULL},\n};\n", out);
+}
+
+int main(int argc, char **argv)
+{
+    FILE *out = argc == 4 ? fopen(argv[1], "w") : NULL;
+    char *source = read_all(stdin), *own = argc == 4 ? read_all(fopen(argv[2], "r")) : NULL,
+         *words = argc == 4 ? read_all(fopen(argv[3], "r")) : NULL;
+    if (!out || !source || !own || !words) {
+        fprintf(stderr,
+                "usage: glslgen OUT.c OWN.glsl WORDS.glsl < scalar.h after the preprocessor\n");
+        return 2;
+    }
+    fputs("/* generated from src/kernel/scalar.h, own.glsl and words.glsl of src/emit/vulkan by "
+          "tools/glslgen.c, do not edit */\n#include \"emit/vulkan/glsl.h\"\n\n",
+          out);
+    put_table(out, "oi_glsl_helpers", own, NULL, source);
+    put_table(out, "oi_glsl_words_helpers", own, words, source);
     return fclose(out) == 0 ? 0 : 1;
 }

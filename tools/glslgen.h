@@ -55,6 +55,9 @@ typedef struct structure {
     int n_fields;
 } structure;
 
+/* 64-bit integers are two words: a uvec2, computed by functions of words.glsl. */
+extern bool has_words;
+
 extern structure structs[T_COUNT - T_STRUCT]; /* by type - T_STRUCT */
 
 #define MAX_VARIABLES 64
@@ -97,7 +100,7 @@ function *find_function(translator *x, const char *name);
 
 value expression(translator *x); /* with assignments and commas */
 value assignment(translator *x); /* without commas */
-value convert(value v, type to);
+value convert(translator *x, value v, type to);
 value number_of(type t, uint64_t whole, double number, bool is_hex);
 
 #endif

@@ -34,6 +34,12 @@ static bool is_signed(type t)
     return t >= T_I8 && t <= T_I64;
 }
 
+/* Held in two words. */
+static bool is_pair_of_words(type t)
+{
+    return has_words && (t == T_I64 || t == T_U64);
+}
+
 static bool is_unsigned(type t)
 {
     return t >= T_U8 && t <= T_U64;
@@ -71,6 +77,8 @@ static const char *float_text(type t, double v)
 
 static const char *whole_text(type t, uint64_t v, bool is_hex)
 {
+    if (is_pair_of_words(t))
+        return text("uvec2(0x%xu, 0x%xu)", (unsigned)v, (unsigned)(v >> 32));
     const char *suffix = t == T_U64 ? "ul" : t == T_I64 ? "l" : is_unsigned(t) ? "u" : "";
     if (is_unsigned(t))
         return text(is_hex ? "0x%llx%s" : "%llu%s", (unsigned long long)v, suffix);
@@ -110,24 +118,48 @@ static value convert_number(value v, type to)
 /* -- conversions -- */
 
 /* To a type narrower than 32 bits, from any integer. */
-static value cut(value v, type to)
+static value cut(translator *x, value v, type to)
 {
     type wide = is_signed(to) ? T_I32 : T_U32;
     bool fits = is_signed(v.t) == is_signed(to) && width(v.t) <= width(to) && v.t != T_BOOL;
     if (fits)
         return made(to, v.level, v.text);
-    v = convert(v, wide);
+    v = convert(x, v, wide);
     if (is_signed(to))
         return made(to, POSTFIX, text("bitfieldExtract(%s, 0, %d)", v.text, width(to)));
     return made(to, BIT_AND, text("%s & 0x%xu", at_level(v, BIT_AND), (1u << width(to)) - 1));
 }
 
-value convert(value v, type to)
+/* To or from two words; not to a truth. */
+static value convert_words(translator *x, value v, type to)
+{
+    if (is_pair_of_words(v.t) && is_pair_of_words(to))
+        return made(to, v.level, v.text);
+    if (v.t == T_F64 || to == T_F64)
+        give_up(x, "two words and f64");
+    if (to == T_F32)
+        return made(to, POSTFIX,
+                    text("oi_f32_of_%s_words(%s)", v.t == T_I64 ? "signed" : "unsigned", v.text));
+    if (v.t == T_F32)
+        return made(to, POSTFIX,
+                    text("oi_%s_words_of_f32(%s)", to == T_I64 ? "signed" : "unsigned", v.text));
+    if (is_pair_of_words(v.t)) {
+        v = made(T_U32, POSTFIX, text("%s.x", at_level(v, POSTFIX)));
+        return to == T_U32 ? v : convert(x, v, to);
+    }
+    return made(to, POSTFIX,
+                is_signed(v.t) ? text("oi_words_of_int(%s)", v.text)
+                               : text("uvec2(%s, 0u)", convert(x, v, T_U32).text));
+}
+
+value convert(translator *x, value v, type to)
 {
     if (v.t == to || to == T_VOID)
         return v;
     if (v.is_number)
         return convert_number(v, to);
+    if (to != T_BOOL && (is_pair_of_words(v.t) || is_pair_of_words(to)))
+        return convert_words(x, v, to);
     if (to == T_BOOL) {
         value zero = number_of(v.t, 0, 0, false);
         return made(T_BOOL, EQUAL, text("%s != %s", at_level(v, EQUAL + 1), zero.text));
@@ -136,11 +168,11 @@ value convert(value v, type to)
         return made(to, POSTFIX, text("%s(%s)", type_text(to), v.text));
     if (is_float(v.t) || is_float(to) || width(to) == 64) {
         if (to == T_U64 && is_signed(v.t) && v.t != T_I64)
-            v = convert(v, T_I64); /* the sign goes all the way up */
+            v = convert(x, v, T_I64); /* the sign goes all the way up */
         return made(to, POSTFIX, text("%s(%s)", type_text(to), v.text));
     }
     if (width(to) < 32)
-        return cut(v, to);
+        return cut(x, v, to);
     if (is_signed(v.t) == is_signed(to) && width(v.t) <= 32)
         return made(to, v.level, v.text); /* held in the same type */
     return made(to, POSTFIX, text("%s(%s)", type_text(to), v.text));
@@ -269,7 +301,7 @@ static value call(translator *x, const char *name)
     for (int i = 0; !is(x, ")"); i++) {
         if (i == f->n_params)
             give_up(x, text("%s takes fewer arguments", name));
-        value v = exact_part(x, convert(assignment(x), f->params[i]));
+        value v = exact_part(x, convert(x, assignment(x), f->params[i]));
         args = text("%s%s%s", args, i ? ", " : "", v.text);
         take(x, ",");
     }
@@ -289,7 +321,7 @@ static value struct_value(translator *x, type t)
             give_up(x, "a struct's members must come in their order");
         next(x);
         want(x, "=");
-        value v = exact_part(x, convert(assignment(x), s->fields[i].t));
+        value v = exact_part(x, convert(x, assignment(x), s->fields[i].t));
         args = text("%s%s%s", args, i ? ", " : "", v.text);
         take(x, ",");
     }
@@ -306,7 +338,7 @@ static value primary(translator *x)
         if (type_name(x, x->token, &t)) {
             next(x);
             want(x, ")");
-            return t >= T_STRUCT ? struct_value(x, t) : convert(prefix(x), t);
+            return t >= T_STRUCT ? struct_value(x, t) : convert(x, prefix(x), t);
         }
         value v = expression(x);
         want(x, ")");
@@ -339,8 +371,8 @@ static value postfix(translator *x)
         next(x);
     }
     if (take(x, "++")) {
-        if (width(v.t) < 32)
-            give_up(x, "++ of a narrow integer");
+        if (width(v.t) < 32 || is_pair_of_words(v.t))
+            give_up(x, "++ of what is no word");
         v.text = text("%s++", v.text);
     }
     return v;
@@ -349,7 +381,7 @@ static value postfix(translator *x)
 static value prefix(translator *x)
 {
     if (take(x, "!")) {
-        value v = convert(prefix(x), T_BOOL);
+        value v = convert(x, prefix(x), T_BOOL);
         return made(T_BOOL, PREFIX, text("!%s", at_level(v, PREFIX)));
     }
     bool negates = is(x, "-");
@@ -357,11 +389,13 @@ static value prefix(translator *x)
         return postfix(x);
     next(x);
     value v = prefix(x);
-    v = convert(v, promoted(v.t));
+    v = convert(x, v, promoted(v.t));
     if (v.is_number && negates && is_float(v.t))
         return number_of(v.t, 0, -v.number, false);
     if (v.is_number && negates)
         return convert_number(number_of(v.t, 0 - v.whole, 0, false), v.t);
+    if (negates && is_pair_of_words(v.t))
+        return made(v.t, POSTFIX, text("oi_words_sub(uvec2(0u, 0u), %s)", v.text));
     return made(v.t, PREFIX, text("%c%s", negates ? '-' : '~', at_level(v, PREFIX + 1)));
 }
 
@@ -383,22 +417,53 @@ static int operator_level(const translator *x)
     return -1;
 }
 
+/* Arithmetic and order of two words; equality and bits are GLSL's own. */
+static value joined_words(value a, const char *op, value b, int level)
+{
+    const char *kind = a.t == T_I64 ? "_signed" : "";
+    if (level == LESS) {
+        bool is_turned = *op == '>', is_not = op[1] == '=';
+        is_turned ^= is_not; /* a <= b is not b < a */
+        return made(T_BOOL, is_not ? PREFIX : POSTFIX,
+                    text("%soi_words_less_%s(%s, %s)", is_not ? "!" : "",
+                         a.t == T_I64 ? "i64" : "u64", is_turned ? b.text : a.text,
+                         is_turned ? a.text : b.text));
+    }
+    const char *name = *op == '+'   ? "add"
+                       : *op == '-' ? "sub"
+                       : *op == '*' ? "mul"
+                       : *op == '/' ? "div"
+                                    : "rem";
+    return made(
+        a.t, POSTFIX,
+        text("oi_words_%s%s(%s, %s)", name, *op == '/' || *op == '%' ? kind : "", a.text, b.text));
+}
+
 static value joined(translator *x, value a, const char *op, value b, int level)
 {
     type t = common(a.t, b.t);
     if (level == OR || level == AND) {
         t = T_BOOL;
     } else if (level == SHIFT) { /* each by itself; so far that the distance is an int */
-        a = convert(a, promoted(a.t));
-        b = convert(b, width(b.t) == 64 ? T_I32 : promoted(b.t));
+        a = convert(x, a, promoted(a.t));
+        b = convert(x, b, width(b.t) == 64 ? T_I32 : promoted(b.t));
+        if (is_pair_of_words(a.t))
+            return made(a.t, POSTFIX,
+                        text("oi_words_%s(%s, %s)",
+                             *op == '<'     ? "left"
+                             : a.t == T_I64 ? "right_signed"
+                                            : "right",
+                             a.text, convert(x, b, T_I32).text));
         return made(a.t, SHIFT, text("%s %s %s", at_level(a, SHIFT), op, at_level(b, SHIFT + 1)));
     } else if (level == EQUAL && a.t == T_BOOL && b.t == T_BOOL) {
         t = T_BOOL;
     }
     if (a.t >= T_STRUCT || b.t >= T_STRUCT)
         give_up(x, "a struct in an operator");
-    a = convert(a, t);
-    b = convert(b, t);
+    a = convert(x, a, t);
+    b = convert(x, b, t);
+    if (is_pair_of_words(t) && level >= LESS)
+        return joined_words(a, op, b, level);
     bool is_truth = level == OR || level == AND || level == EQUAL || level == LESS;
     return made(is_truth ? T_BOOL : t, level,
                 text("%s %s %s", at_level(a, level), op, at_level(b, level + 1)));
@@ -424,9 +489,9 @@ static value choice(translator *x)
     want(x, ":");
     value b = choice(x);
     type t = a.t == b.t && a.t < T_STRUCT ? a.t : common(a.t, b.t);
-    c = convert(c, T_BOOL);
-    a = convert(a, t);
-    b = convert(b, t);
+    c = convert(x, c, T_BOOL);
+    a = convert(x, a, t);
+    b = convert(x, b, t);
     return made(
         t, CHOICE,
         text("%s ? %s : %s", at_level(c, CHOICE + 1), at_level(a, CHOICE), at_level(b, CHOICE)));
@@ -442,7 +507,14 @@ value assignment(translator *x)
         if (i > 0 && width(to.t) < 32)
             give_up(x, "arithmetic on a narrow integer in place");
         value v = assignment(x);
-        v = convert(v, i >= 7 ? T_I32 : to.t);
+        if (i > 0 && is_pair_of_words(to.t)) {
+            static const char *const operations[] = {"", "+", "-", "*", "&", "|", "^", ">>", "<<"};
+            static const int levels[] = {0,      SUM,     SUM,   PRODUCT, BIT_AND,
+                                         BIT_OR, BIT_XOR, SHIFT, SHIFT};
+            v = convert(x, joined(x, to, operations[i], v, levels[i]), to.t);
+            return made(to.t, ASSIGN, text("%s = %s", to.text, v.text));
+        }
+        v = convert(x, v, i >= 7 ? T_I32 : to.t);
         return made(to.t, ASSIGN, text("%s %s %s", to.text, tokens[i], v.text));
     }
     return to;

@@ -125,8 +125,7 @@ void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_ske
 
 typedef struct oi_nest_printer oi_nest_printer;
 
-/* What differs between languages; expressions are printed by its dialect. An expression that wants
- * an i64 also accepts a narrower position, because it widens implicitly. */
+/* What differs between languages; expressions are printed by its dialect. */
 typedef struct oi_lang {
     const oi_dialect *dialect;
     const oi_helper *helpers;
@@ -178,7 +177,8 @@ const char *oi_c_missing(const char *text, size_t *n);
 
 /* -- glsl/: compute shaders -- */
 
-extern const oi_helper oi_glsl_helpers[]; /* generated */
+/* generated: with 64-bit integers, and with two words instead */
+extern const oi_helper oi_glsl_helpers[], oi_glsl_words_helpers[];
 
 /* -- fit.c: what the device must have -- */
 

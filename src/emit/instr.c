@@ -33,6 +33,15 @@ const char *oi_instr_type(const oi_printing *x, oi_dtype t)
                            d->types[t]);
 }
 
+/* A position, or an unsigned number, as an i64 where the language does not widen it by itself. */
+static const char *widened(const oi_printing *x, bool is_unsigned, const char *text)
+{
+    const oi_dialect *d = x->p->lang->dialect;
+    return d->of_narrow ? oi_arena_printf(x->p->arena, "%s%s(%s)", d->of_narrow,
+                                          d->types[is_unsigned ? OI_U32 : OI_I32], text)
+                        : text;
+}
+
 /* -- evaluating -- */
 
 static const char *new_name(oi_printing *x, const char *stem)
@@ -159,7 +168,7 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
         if (op->part == OI_PART_COMBINE)
             bind_name(&b, "x", of, x->values[op->args[1]]);
         else
-            bind_name(&b, "n", OI_I64, "n");
+            bind_name(&b, "n", OI_I64, widened(x, false, "n"));
     }
     if (op->part == OI_PART_FINISH && c->op->n_inputs > 2) { /* a bias, or none */
         bind_name(&b, c->op->inputs[2].name, of,
@@ -230,11 +239,14 @@ static void print_index(oi_printing *x, uint32_t id, const oi_sop *op)
     const char *name = new_name(x, "at"), *v = load_text(x, op);
     if (op->type == OI_U8 || op->type == OI_U16)
         v = oi_place_position(x, v);
+    if (is_wide && op->type != OI_I64 && op->type != OI_U64)
+        v = widened(x, op->type == OI_U32, v);
+    const char *length = oi_place_number(x, op->length, op->length_fn);
     v = oi_arena_printf(x->p->arena, "oi_position_%s(%s, %s)",
                         op->type == OI_U64 ? "u64"
                         : is_wide          ? "i64"
                                            : "i32",
-                        v, oi_place_number(x, op->length, op->length_fn));
+                        v, is_wide || op->type == OI_U64 ? widened(x, false, length) : length);
     if (is_wide || op->type == OI_U64)
         v = oi_place_position(x, v);
     oi_out_line(x->p->out, "const %s %s = %s;", x->p->lang->index, name, v);
@@ -281,7 +293,7 @@ static void print_place(oi_printing *x, uint32_t id, const oi_sop *op)
 {
     const char *name = new_name(x, "v");
     oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, OI_I64), name,
-                oi_place_coord(x, &op->at[0], oi_place_fns(op, 0)));
+                widened(x, false, oi_place_coord(x, &op->at[0], oi_place_fns(op, 0))));
     x->values[id] = name;
     x->forms[id] = OI_I64;
 }
@@ -316,11 +328,12 @@ void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const cha
             name_value(x, id, oi_form_of(op->type), convert_text(x, op), !feeds_store);
             break;
         case OI_SOP_ACC:
-            x->values[id] = acc;
+            x->values[id] =
+                x->n->finds_position && op->type == OI_I64 ? widened(x, false, acc) : acc;
             x->forms[id] = oi_form_of(op->type);
             break;
         case OI_SOP_COUNT:
-            x->values[id] = "n";
+            x->values[id] = widened(x, false, "n");
             x->forms[id] = OI_I64;
             break;
         case OI_SOP_STORE: print_store(x, op, bits); break;

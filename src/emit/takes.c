@@ -85,12 +85,11 @@ static void answer(void *ctx)
     q->can = has_all(q, oi_op_at(q->op));
 }
 
-/* 64-bit numbers are an optional feature of devices that run shaders. */
+/* f64 is an optional feature of devices that run shaders; 64-bit integers are computed in words
+ * where they are not there. */
 static bool has_type(const oi_device *d, oi_dtype t)
 {
-    if (t == OI_F64)
-        return oi_device_has(d, OI_FEATURE_FP64);
-    return (t != OI_I64 && t != OI_U64) || oi_device_has(d, OI_FEATURE_INT64);
+    return t != OI_F64 || oi_device_has(d, OI_FEATURE_FP64);
 }
 
 bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)

@@ -45,7 +45,10 @@ static unsigned class_of(oi_dtype t)
     default: break;
     }
     unsigned bits = oi_dtype_bits(t);
-    return bits < 8 ? OI_M_PACKED : bits < 32 ? OI_M_SMALL : OI_M_WHOLE;
+    return bits < 8     ? OI_M_PACKED
+           : bits < 32  ? OI_M_SMALL
+           : bits == 64 ? OI_M_WHOLE | OI_M_WIDE
+                        : OI_M_WHOLE;
 }
 
 /* The type that decides about the spelling: comparisons and tests are told by their arguments. */
@@ -97,16 +100,30 @@ static const char *widest(const printer *p, oi_dtype t, oi_dtype to)
     }
 }
 
+/* Whether the conversion is spelled for 64 bits, and the argument has fewer. */
+static bool is_spelled_wide(const printer *p, const oi_m_node *n, uint16_t arg)
+{
+    const oi_dtype t = p->m->nodes[arg].type;
+    return p->d->of_narrow && !(class_of(t) & (OI_M_FLOATS | OI_M_NARROW)) &&
+           oi_dtype_bits(t) < 64 && strchr(widest(p, t, n->type), '6');
+}
+
 static void print_arguments(const printer *p, const oi_m_node *n)
 {
+    const bool converts = oi_m_helpers[n->helper].rule == OI_M_CONVERT;
     for (unsigned i = 0; i < n->n_args; i++) {
-        bool is_truth = p->d->of_truth && oi_m_helpers[n->helper].rule == OI_M_CONVERT &&
-                        p->m->nodes[n->args[i]].type == OI_BOOL;
+        const oi_dtype t = p->m->nodes[n->args[i]].type;
+        const char *truth = p->d->of_truth && converts && t == OI_BOOL ? p->d->of_truth : NULL;
+        const char *wide = converts && is_spelled_wide(p, n, n->args[i]) ? p->d->of_narrow : NULL;
         put(p->out, i ? ", " : "");
-        put(p->out, is_truth ? p->d->of_truth : "");
-        put(p->out, is_truth ? "(" : "");
+        put(p->out, wide ? wide : "");
+        put(p->out, wide ? (truth ? truth : p->d->types[t]) : "");
+        put(p->out, wide ? "(" : "");
+        put(p->out, truth ? truth : "");
+        put(p->out, truth ? "(" : "");
         print(p, n->args[i], false);
-        put(p->out, is_truth ? ")" : "");
+        put(p->out, truth ? ")" : "");
+        put(p->out, wide ? ")" : "");
     }
 }
 

@@ -95,7 +95,8 @@ enum {
     OI_M_PACKED = 4,
     OI_M_BOOLS = 8,
     OI_M_NARROW = 16, /* floats that are only stored */
-    OI_M_SMALL = 32   /* integers of 8 and 16 bits */
+    OI_M_SMALL = 32,  /* integers of 8 and 16 bits */
+    OI_M_WIDE = 64    /* integers of 64 bits, which are WHOLE too */
 };
 
 typedef struct oi_m_row {
@@ -112,8 +113,10 @@ typedef struct oi_dialect {
     const char *wide[OI_DTYPE_COUNT]; /* $U */
     const oi_m_row *rows, *more;      /* the first that fits; each ends with a NULL text */
     const char *call, *convert;       /* when no row fits */
-    const char *of_truth; /* makes a number of a truth, for conversions; NULL: it is one */
-    bool has_narrow;      /* conversions between integers of up to 32 bits are apart: $f is one */
+    const char *of_truth;  /* makes a number of a truth, for conversions; NULL: it is one */
+    const char *of_narrow; /* makes an argument of 64 bits of a smaller integer: "$T"; NULL: it
+                              widens by itself */
+    bool has_narrow;       /* conversions between integers of up to 32 bits are apart: $f is one */
     void (*number)(char out[40], oi_dtype t, double v);
 } oi_dialect;
 

@@ -22,7 +22,7 @@ from openinfer_oinf import PackageWriter  # noqa: E402
 from shaders import DEVICES, NO_F64, REFUSED, compile_all, shaders  # noqa: E402
 
 PER_OP = 4  # shaders that are compiled; all are printed
-WIDE = {"f64", "i64", "u64"}  # what only the first device has
+WIDE = {"f64"}  # what only the first device has
 CUSTOM = {op["name"] for op in json.loads((REPO / "ops/ops.json").read_text())["ops"] if op["class"] == "custom"}
 
 

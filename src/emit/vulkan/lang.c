@@ -23,9 +23,9 @@ bool oi_glsl_is_words(const oi_device *d, oi_dtype t)
            (bits == 16 && !oi_device_has(d, OI_FEATURE_STORAGE16));
 }
 
-const char *oi_glsl_held(oi_dtype t)
+const char *oi_glsl_held(const oi_device *d, oi_dtype t)
 {
-    return t == OI_BOOL ? "uint" : oi_dialect_glsl.types[t];
+    return t == OI_BOOL ? "uint" : oi_glsl_lang(d)->dialect->types[t];
 }
 
 const char *oi_glsl_stored(const oi_device *d, oi_dtype t)
@@ -34,7 +34,7 @@ const char *oi_glsl_stored(const oi_device *d, oi_dtype t)
     if (oi_glsl_is_words(d, t))
         return "uint";
     if (bits >= 32)
-        return oi_dialect_glsl.types[t];
+        return oi_glsl_held(d, t);
     return bits == 8      ? (is_signed(t) ? "int8_t" : "uint8_t")
            : is_signed(t) ? "int16_t"
                           : "uint16_t";
@@ -172,15 +172,35 @@ static const char *literal(oi_arena *a, oi_dtype t, uint64_t bits)
                                                           : "u");
 }
 
-const oi_lang oi_lang_glsl = {.dialect = &oi_dialect_glsl,
-                              .helpers = oi_glsl_helpers,
-                              .index = "int",
-                              .as_index = "int",
-                              .exact = "precise ",
-                              .load = load,
-                              .store = store,
-                              .fail = fail,
-                              .literal = literal};
+static const char *words_literal(oi_arena *a, oi_dtype t, uint64_t bits)
+{
+    if (t != OI_I64 && t != OI_U64)
+        return literal(a, t, bits);
+    return oi_arena_printf(a, "uvec2(0x%xu, 0x%xu)", (unsigned)bits, (unsigned)(bits >> 32));
+}
+
+const oi_lang *oi_glsl_lang(const oi_device *d)
+{
+    static const oi_lang wide = {.dialect = &oi_dialect_glsl,
+                                 .helpers = oi_glsl_helpers,
+                                 .index = "int",
+                                 .as_index = "int",
+                                 .exact = "precise ",
+                                 .load = load,
+                                 .store = store,
+                                 .fail = fail,
+                                 .literal = literal};
+    static const oi_lang words = {.dialect = &oi_dialect_glsl_words,
+                                  .helpers = oi_glsl_words_helpers,
+                                  .index = "int",
+                                  .as_index = "int", /* of the low word */
+                                  .exact = "precise ",
+                                  .load = load,
+                                  .store = store,
+                                  .fail = fail,
+                                  .literal = words_literal};
+    return oi_device_has(d, OI_FEATURE_INT64) ? &wide : &words;
+}
 
 const char *oi_glsl_free_name(oi_arena *a, const char *name, size_t number)
 {

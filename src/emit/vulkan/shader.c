@@ -49,7 +49,7 @@ static void put_locals(const shader *s, oi_out *o)
     for (size_t i = 0; i < s->k->ports.n; i++) {
         const oi_tensor *t = tensor_at(s, i);
         if (t->space == OI_SPACE_LOCAL)
-            oi_out_line(o, "%s %s[%" PRIu64 "];", oi_glsl_held(t->dtype), s->names[i],
+            oi_out_line(o, "%s %s[%" PRIu64 "];", oi_glsl_held(s->u->device, t->dtype), s->names[i],
                         t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
     }
 }
@@ -108,7 +108,7 @@ static const char *body_text(const shader *s)
     const char **fns = oi_kernel_fn_names(a, s->k);
     oi_nest_printer p = {.arena = a,
                          .out = &o,
-                         .lang = &oi_lang_glsl,
+                         .lang = oi_glsl_lang(s->u->device),
                          .unit = s->u,
                          .kernel = s->k,
                          .ports = s->names,
@@ -144,8 +144,6 @@ static void put_extensions(const shader *s, oi_out *o, const char *text)
         has8 |= is_private && oi_dtype_bits(t->dtype) == 8;
         has16 |= is_private && oi_dtype_bits(t->dtype) == 16;
     }
-    if (wide && !oi_device_has(d, OI_FEATURE_INT64))
-        refuse(s, "E060", "needs 64-bit integers, and the device's features.int64 is false");
     if (oi_text_has_word(text, "double") && !oi_device_has(d, OI_FEATURE_FP64))
         refuse(s, "E060", "needs f64, and the device's features.fp64 is false");
     if (wide)
@@ -174,7 +172,8 @@ static void put_buffers(const shader *s, oi_out *o)
     oi_out_open(o, "layout(push_constant) uniform Scalars");
     for (size_t i = 0; i < s->k->scalars.n; i++) {
         const oi_kscalar *v = &s->k->scalars.at[i];
-        oi_out_line(o, "%s %s%s;", v->is_length ? "int" : oi_glsl_held(oi_form_of(v->dtype)),
+        oi_out_line(o, "%s %s%s;",
+                    v->is_length ? "int" : oi_glsl_held(s->u->device, oi_form_of(v->dtype)),
                     v->name, v->dtype == OI_BOOL ? "_word" : "");
     }
     oi_out_close(o, ";");
@@ -213,11 +212,12 @@ static const char *shader_text(const shader *s)
     oi_arena *a = s->u->arena;
     oi_out o = {.depth = 0};
     oi_buf helpers = {0};
-    const char *body = body_text(s), *missing = oi_helpers_missing(a, oi_glsl_helpers, body);
+    const char *body = body_text(s),
+               *missing = oi_helpers_missing(a, oi_glsl_lang(s->u->device)->helpers, body);
     if (missing)
         refuse(s, "E060",
                oi_arena_printf(a, "needs %s, which GLSL cannot spell exactly enough", missing));
-    (void)oi_helpers_for(a, oi_glsl_helpers, s->u->target, body, &helpers);
+    (void)oi_helpers_for(a, oi_glsl_lang(s->u->device)->helpers, s->u->target, body, &helpers);
     put_buffers(s, &o);
     oi_out_line(&o, "%s", "");
     oi_out_text(&o, helpers.n ? oi_buf_to_arena(&helpers, a) : "");

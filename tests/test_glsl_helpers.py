@@ -53,7 +53,7 @@ def test_helpers(name, tmp_path):
     known = set(re.findall(r"static inline \w+ (oi_\w+)\(", known))
     compared = [h for h in heads if h in known]
     assert len(compared) > 350 and "oi_sin_f32" in compared and "oi_idiv_i64" in compared and c
-    lines = ['#include "glsl_shim.h"', "namespace glsl {", *map(as_cpp, helpers.values()), "}", "int main() {"]
+    lines = ['#include "glsl_shim.hpp"', "namespace glsl {", *map(as_cpp, helpers.values()), "}", "int main() {"]
     lines += [f'    compare("{h}", {"true" if SMALL.match(h) else "false"}, {h}, glsl::{h});' for h in compared]
     lines += ["    return failed != 0;", "}"]
     (tmp_path / "helpers.cpp").write_text("\n".join(lines))

@@ -87,9 +87,10 @@ static void answer(void *ctx)
 
 /* f64 is an optional feature of devices that run shaders; 64-bit integers are computed in words
  * where they are not there. */
-static bool has_type(const oi_device *d, oi_dtype t)
+static bool has_type(const oi_device *d, const oi_op *op, oi_dtype t)
 {
-    return t != OI_F64 || oi_device_has(d, OI_FEATURE_FP64);
+    const bool reads = op->loops != OI_LOOPS_SHAPE_OF && op->loops != OI_LOOPS_SIZE_OF;
+    return t != OI_F64 || !reads || oi_device_has(d, OI_FEATURE_FP64);
 }
 
 bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)
@@ -100,7 +101,7 @@ bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)
         return false;
     if (kind == OI_SYNTH_LISTING || (kind == OI_SYNTH_PROGRAM && target->cpu.libc))
         return true;
-    if (kind == OI_SYNTH_SHADERS && !has_type(d, t))
+    if (kind == OI_SYNTH_SHADERS && !has_type(d, oi_op_at(op), t))
         return false;
     question q = {.arena = oi_arena_new(), .target = target, .op = op, .type = t};
     const bool ok = q.arena && oi_arena_guard(q.arena, answer, &q) == OI_OK;

@@ -14,6 +14,7 @@ from ..write import PackageWriter
 from .convert import Imported, Options, import_model
 from .loops import statements_of
 from .names import identifier
+from .stripped import STEP, forget
 from .text import Program, write_text
 from .values import Value
 
@@ -153,7 +154,11 @@ def stored(value: Value) -> Any:
         return TensorSpec(value.data.astype(np.int64).reshape(-1).tolist() if value.data.ndim == 1 else value.data.astype(np.int64).tolist(), value.dtype)
 
     def chunks() -> Any:
-        return memoryview(np.ascontiguousarray(value.data).reshape(-1).view(np.uint8))
+        data = value.data if value.data.flags.c_contiguous else np.ascontiguousarray(value.data)
+        flat = data.reshape(-1).view(np.uint8)
+        for at in range(0, flat.size, STEP):
+            yield memoryview(flat[at : at + STEP])
+            forget(value.data)
 
     return StreamTensor(value.dtype, [int(d) for d in value.data.shape], chunks)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional
 
+from ..convert.protobuf import Span
 from ..types import OinfError
 from .lowering import Lowering, Problem
 from .loops import roll
@@ -32,8 +33,9 @@ class Imported:
 def import_model(path: str, options: Optional[Options] = None, model: Any = None) -> Imported:
     """The program of an ONNX file, or of a model that is loaded already (`path` is then where its data lies)."""
     options = options or Options()
+    spans: Dict[int, Span] = {}
     if model is None:
-        model = read_model(path)
+        model, spans = read_model(path)
     opsets = opsets_of(model)
     check_opset(opsets, path)
     lowering = Lowering(opsets, functions_of(model), all_rules(), path)
@@ -44,8 +46,8 @@ def import_model(path: str, options: Optional[Options] = None, model: Any = None
     for value in inputs:
         lowering.env[value.name] = value
     try:
-        for tensor in model.graph.initializer:
-            lowering.env[tensor.name] = constant_of(tensor, path)
+        for i, tensor in enumerate(model.graph.initializer):
+            lowering.env[tensor.name] = constant_of(tensor, path, spans.get(i))
         lowering.graph(model.graph)
     except Unsupported as e:
         raise OinfError(str(e), path) from None

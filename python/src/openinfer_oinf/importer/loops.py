@@ -16,7 +16,8 @@ from .values import Statement, Value
 
 LEAST_TURNS = 3
 LEAST_PERIOD = 3
-MOST_LOOPS = 64
+LEAST_SAVED = 8  # statements
+MOST_LOOPS = 32
 MOST_RUNS = 40  # stretches that are looked at, the longest first
 MOST_WORK = 200_000  # statements that are looked at in one of them
 LAST = 1 << 60  # the place of a program's outputs among the readers
@@ -80,15 +81,10 @@ class Turns:
 class Search:
     """Repeated turns in a list of items."""
 
-    def __init__(self, items: Sequence[Item], outputs: Sequence[Value]):
+    def __init__(self, items: Sequence[Item], outputs: Sequence[Value], kinds: Dict[int, int]):
         np = need_numpy()
         self.items, self.places = items, Places(items, outputs)
-        known: Dict[Any, int] = {}
-        kinds = []
-        for i, item in enumerate(items):
-            single = isinstance(item, Statement) and all(v.is_static for v in item.outputs)
-            kinds.append(known.setdefault(signature(item), len(known)) if single and isinstance(item, Statement) else -1 - i)
-        self.kinds = np.array(kinds, np.int64)
+        self.kinds = np.array([kinds.get(id(item), -1 - i) for i, item in enumerate(items)], np.int64)
 
     def at(self, i: int) -> Statement:
         item = self.items[i]
@@ -319,10 +315,15 @@ def roll(statements: List[Statement], outputs: List[Value], inputs: Sequence[Val
 
 
 def rolled(items: List[Item], outputs: List[Value], inputs: Sequence[Value]) -> Tuple[List[Item], List[Value]]:
+    known: Dict[Any, int] = {}
+    kinds = {
+        id(s): known.setdefault(signature(s), len(known))
+        for s in items if isinstance(s, Statement) and all(v.is_static for v in s.outputs)
+    }  # fmt: skip
     for _ in range(MOST_LOOPS):
-        search = Search(items, outputs)
+        search = Search(items, outputs, kinds)
         turns = search.best()
-        if turns is None or turns.score()[0] < LEAST_PERIOD + 2:
+        if turns is None or turns.score()[0] < LEAST_SAVED:
             break
         made, instead = Builder(search, turns, outputs, inputs).build()
         rest = items[turns.start + turns.period * turns.n :]

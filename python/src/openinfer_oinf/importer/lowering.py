@@ -201,6 +201,7 @@ class Lowering:
         opset = opsets.get(domain, 1)
         missing = [name for name in proto.input if name and name not in self.env]
         if missing:  # an earlier problem: its results have no type
+            self.unknown(proto, domain, opset, origin)
             self.lost(proto)
             return
         try:
@@ -216,6 +217,15 @@ class Lowering:
             text = " ".join(f"{type(e).__name__} {e}".split())[:200]
             self.problem(proto, opset, origin, Unsupported(f"it is not a valid node: {text}"))
             self.lost(proto)
+
+    def unknown(self, proto: Any, domain: str, opset: int, origin: int) -> None:
+        """Reports an operator that no types could help, so that one import names all of them."""
+        schema = self.schema(proto, opset)
+        known = schema is not None and not domain and (proto.op_type in self.rules or proto.op_type in CONTROL)
+        if known or (domain, proto.op_type) in self.functions:
+            return
+        if schema is None or not (schema.has_function or schema.has_context_dependent_function):
+            self.problem(proto, opset, origin, Unsupported("this operator has no counterpart"))
 
     def trace(self, proto: Any) -> None:
         """Notes which of the model's inputs each result depends on."""

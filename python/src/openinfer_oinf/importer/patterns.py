@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from .stripped import forget
 from .values import FLOATS, Statement, Value
 
 COMMUTATIVE = ("add", "mul", "min", "max", "and", "or", "xor")
@@ -393,6 +394,7 @@ def refolded(s: Statement, conv: Statement, factor: Any, offset: Any, name: Valu
         along = factor.reshape(-1, *[1] * (w.rank - 1))
     changed = bool((factor != 1.0).any())
     weights = (w.data.astype(np.float64) * along).astype(w.data.dtype) if changed else w.data
+    forget(w.data)
     start = 0.0 if bias is None else bias.data.astype(np.float64)
     offsets = (start * factor + offset).astype(w.data.dtype)
     if not (np.isfinite(weights).all() and np.isfinite(offsets).all()):

@@ -5,19 +5,27 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..convert.onnx import open_inside
+from ..convert.protobuf import Span
 from ..convert.weights import need_numpy, shown
-from ..source import open_regular
+from ..source import FileSource, open_regular
 from ..types import OinfError
 from .names import split_scope
+from .stripped import without_weights
 from .values import Shape, Unsupported, Value, dtype_of_onnx, need_onnx
 
 MAX_RANK = 64
 
 
-def read_model(path: str) -> Any:
+def read_model(path: str) -> Tuple[Any, Dict[int, Span]]:
+    """The model, and where in the file the bytes of its large initialisers are, by number: those are not read."""
     onnx = need_onnx()
-    with open_regular(path) as f:
-        data = f.read()
+    source = FileSource(path)
+    try:
+        data, spans = without_weights(source)
+    except OinfError as e:
+        raise OinfError(f"not an ONNX model: {e.reason}", path) from None
+    finally:
+        source.close()
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -26,7 +34,7 @@ def read_model(path: str) -> Any:
     if not model.HasField("graph") or not model.opset_import:
         raise OinfError("not an ONNX model: it has no graph or no opset", path)
     check_names(model.graph, path, 0)
-    return model
+    return model, spans
 
 
 def check_names(graph: Any, path: str, depth: int) -> None:
@@ -50,7 +58,8 @@ def functions_of(model: Any) -> Dict[Tuple[str, str], Any]:
     return {(f.domain, f.name): f for f in model.functions}
 
 
-def constant_of(tensor: Any, path: str) -> Value:
+def constant_of(tensor: Any, path: str, span: Optional[Span] = None) -> Value:
+    """A tensor's numbers; `span` is where the model's file has them when they were not read with it."""
     onnx = need_onnx()
     what = f"tensor {shown(tensor.name)!r}"
     dtype = dtype_of_onnx(tensor.data_type, what)
@@ -58,7 +67,9 @@ def constant_of(tensor: Any, path: str) -> Value:
     if len(dims) > MAX_RANK or any(d < 0 for d in dims):
         raise OinfError(f"{what} has the dims {list(dims)[:MAX_RANK]}", path)
     try:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        if span is not None:
+            array = in_place(tensor, dtype, dims, path, span, what)
+        elif tensor.data_location == onnx.TensorProto.EXTERNAL:
             array = external(tensor, dtype, dims, path, what)
         else:
             array = inline(tensor, dtype, dims, what, path)
@@ -81,6 +92,23 @@ def inline(tensor: Any, dtype: str, dims: Tuple[int, ...], what: str, path: str)
             raise OinfError(f"{what}: {count * kind.itemsize} bytes are wanted, raw_data has {len(tensor.raw_data)}", path)
         return np.frombuffer(tensor.raw_data, kind).reshape(dims)
     return need_onnx().numpy_helper.to_array(tensor)
+
+
+def in_place(tensor: Any, dtype: str, dims: Tuple[int, ...], path: str, span: Span, what: str) -> Any:
+    """Numbers inside the model's file, mapped."""
+    np = need_numpy()
+    with open_regular(path) as file:
+        if dtype in ("i2", "u2", "i4", "u4"):
+            file.seek(span.start)
+            tensor.raw_data = file.read(span.size)
+            return inline(tensor, dtype, dims, what, path)
+        kind = need_onnx().helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        wanted = kind.itemsize
+        for d in dims:
+            wanted *= d
+        if span.size != wanted:
+            raise OinfError(f"{what}: {wanted} bytes are wanted, raw_data has {span.size}", path)
+        return np.memmap(file, kind, "r", span.start, dims)
 
 
 def external(tensor: Any, dtype: str, dims: Tuple[int, ...], path: str, what: str) -> Any:

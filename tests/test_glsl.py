@@ -36,7 +36,7 @@ def judge(words, device, tmp_path):
     assert "error" not in said, said
     plan = json.loads((tmp_path / "out/plan.json").read_text())
     files = sorted((tmp_path / "out").glob("*.comp"))
-    used = {kernel["name"] for kernel in plan["kernels"]}
+    used = {kernel["function"] for kernel in plan["kernels"]}
     # a kernel whose nests share no loop is a shader per nest: NAME_0, NAME_1 ...
     assert used == {path.stem if path.stem in used else path.stem.rsplit("_", 1)[0] for path in files}
     if files:  # some graphs only move what caches hold: no kernel

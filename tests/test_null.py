@@ -18,7 +18,7 @@ def test_lists_every_example(openinfer, example_package, tmp_path, name):
     text = (tmp_path / f"{name}.txt").read_text()
     plan = json.loads((tmp_path / "plan.json").read_text())
     for kernel in plan["kernels"]:
-        assert f"kernel {kernel['name']}(" in text
+        assert f"kernel {kernel['function']}(" in text
     for tensor in plan["tensors"]:
         if tensor["space"] not in ("local", "view"):
             assert f" {tensor['name']}: {tensor['dtype']}[" in text

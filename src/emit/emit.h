@@ -118,7 +118,10 @@ const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k);
 /* Definitions of those constants that the body uses. */
 const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *names,
                                const char *index, const char *body);
-/* One comment per node that the kernel implements. */
+/* Whether the function that the kernel calls is printed for it: kernels with equal functions share
+ * the first one's. */
+bool oi_kernel_has_function(const oi_unit *u, const oi_skernel *k);
+/* One comment per node that the kernel implements, and those that share its function. */
 void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k);
 
 /* -- nest.c: loops in a C-like language -- */

@@ -36,9 +36,7 @@ const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skerne
 {
     const char **names = oi_arena_alloc(a, (k->ports.n + 1) * sizeof *names);
     for (size_t i = 0; i < k->ports.n; i++) {
-        const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
-        const oi_pvar *var = t->var ? t->var : t->origin;
-        const char *name = var ? var->name : t->label ? t->label : t->name;
+        const char *name = oi_port_stem(u, k, i);
         unsigned same = 0;
         for (size_t j = 0; j < i; j++)
             same += strcmp(names[j], name) == 0;
@@ -126,7 +124,12 @@ const char *oi_file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k)
+bool oi_kernel_has_function(const oi_unit *u, const oi_skernel *k)
+{
+    return k->is_used && &u->kernels.at[k->function] == k;
+}
+
+static void put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k)
 {
     const oi_graph *g = u->graphs.at[k->graph].program->graph;
     for (size_t i = 0; i < k->nodes.n; i++) {
@@ -137,6 +140,13 @@ void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_ske
                     oi_escaped(a, oi_put_c_comment, oi_file_name(g->source.name)),
                     k->nodes.at[i]->source->span.line, oi_escaped(a, oi_put_c_comment, line));
     }
+}
+
+void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k)
+{
+    put_source(o, a, u, k);
+    for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
+        put_source(o, a, u, &u->kernels.at[i]);
 }
 
 /* -- lengths -- */

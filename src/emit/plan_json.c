@@ -149,6 +149,7 @@ static void put_kernel(oi_jsonw *w, const oi_unit *u, const oi_skernel *k)
     }
     put_bool(w, "can_fail", k->can_fail);
     put_cost(w, &k->cost);
+    put_str(w, "function", k->function_name);
     put_u64(w, "graph", k->graph);
     put_str(w, "name", k->name);
     oi_jsonw_key(w, "nests");

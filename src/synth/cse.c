@@ -22,27 +22,6 @@ typedef struct sharing {
 
 /* -- equal calls -- */
 
-static bool same_ints(const int64_t *a, const int64_t *b, size_t n)
-{
-    return n == 0 || memcmp(a, b, n * sizeof *a) == 0;
-}
-
-static bool same_value(const oi_op_value *a, const oi_op_value *b)
-{
-    if (a->tag != b->tag)
-        return false;
-    switch (a->tag) {
-    case OI_VALUE_NONE: return true;
-    case OI_VALUE_INT: return a->i == b->i;
-    case OI_VALUE_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case OI_VALUE_BOOL: return a->b == b->b;
-    case OI_VALUE_STRING: return strcmp(a->s, b->s) == 0;
-    case OI_VALUE_DTYPE: return a->dtype == b->dtype;
-    case OI_VALUE_INT_LIST: return a->n == b->n && same_ints(a->ints, b->ints, a->n);
-    default: return false;
-    }
-}
-
 /* Constants of recipes are made again for every call. */
 static bool same_contents(const oi_tensor *a, const oi_tensor *b)
 {
@@ -107,7 +86,7 @@ static bool same_call(const oi_unit *u, const oi_skernel *a, const oi_skernel *b
     if (!a->query || !b->query || a->query->op != b->query->op)
         return false;
     for (uint32_t i = 0; i < a->query->op->n_attrs; i++)
-        if (!same_value(&a->query->attrs[i], &b->query->attrs[i]))
+        if (!oi_value_same(&a->query->attrs[i], &b->query->attrs[i]))
             return false;
     return same_ports(u, a, b, out);
 }

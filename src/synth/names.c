@@ -1,4 +1,5 @@
-/* names.c: names kernels by what they compute and what their result is, after all passes. */
+/* names.c: names kernels by what they compute and what their result is, and their functions, after
+ * all passes. */
 #include "synth/pass.h"
 
 /* "matmul_add": the first and the last op; a kernel that only moves is a copy. */
@@ -67,5 +68,56 @@ void oi_unit_name_kernels(oi_unit *u)
             u->graphs.n > 1 ? oi_arena_printf(u->arena, "%s_", u->graphs.at[k->graph].name) : "";
         k->name = oi_unit_identifier(
             u, oi_arena_printf(u->arena, "%s%s_%s", graph, ops_of(u, k), result_of(u, k)));
+    }
+}
+
+/* -- functions -- */
+
+const char *oi_port_stem(const oi_unit *u, const oi_skernel *k, size_t port)
+{
+    const oi_tensor *t = &u->tensors.at[k->ports.at[port].tensor];
+    const oi_pvar *var = t->var ? t->var : t->origin;
+    if (k->parameters)
+        return k->parameters[port];
+    return var ? var->name : t->label ? t->label : t->name;
+}
+
+/* The name that all kernels with this function have for the port, or what it is to them. */
+static const char *parameter_of(const oi_unit *u, const oi_skernel *k, size_t port)
+{
+    const char *name = oi_port_stem(u, k, port);
+    const oi_space space = u->tensors.at[k->ports.at[port].tensor].space;
+    for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
+        if (strcmp(oi_port_stem(u, &u->kernels.at[i], port), name) != 0)
+            return k->ports.at[port].is_written ? "y" : space == OI_SPACE_WEIGHTS ? "weights" : "x";
+    return name;
+}
+
+/* A function that several kernels share is named by its ops alone. */
+static void name_shared(oi_unit *u, oi_skernel *k)
+{
+    bool is_own = u->graphs.n > 1;
+    const char **names = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *names);
+    for (size_t i = 0; i < k->ports.n; i++)
+        names[i] = parameter_of(u, k, i);
+    k->parameters = names;
+    for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
+        is_own = is_own && u->kernels.at[i].graph == k->graph;
+    const char *name = ops_of(u, k);
+    if (is_own)
+        name = oi_arena_printf(u->arena, "%s_%s", u->graphs.at[k->graph].name, name);
+    k->function_name = oi_unit_identifier(u, name);
+    for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
+        u->kernels.at[i].function_name = k->function_name;
+}
+
+void oi_unit_name_functions(oi_unit *u)
+{
+    for (uint32_t i = 0; i < u->kernels.n; i++) {
+        oi_skernel *k = &u->kernels.at[i];
+        if (k->function == i && k->next_alike == OI_NO_ID)
+            k->function_name = k->name;
+        else if (k->function == i)
+            name_shared(u, k);
     }
 }

@@ -110,6 +110,8 @@ oi_status oi_passes_run(oi_unit *u)
     if (u->status == OI_OK) {
         number_kernels(u);
         oi_unit_name_kernels(u);
+        oi_unit_share_functions(u);
+        oi_unit_name_functions(u);
     }
     return u->status;
 }

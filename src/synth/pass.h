@@ -69,6 +69,12 @@ const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t);
 /* -- names.c -- */
 
 void oi_unit_name_kernels(oi_unit *u); /* final names */
+void oi_unit_name_functions(oi_unit *u);
+
+/* -- functions.c -- */
+
+bool oi_value_same(const oi_op_value *a, const oi_op_value *b); /* of equal attributes */
+void oi_unit_share_functions(oi_unit *u); /* sets oi_skernel.function and next_alike */
 
 /* -- check.c -- */
 

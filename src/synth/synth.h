@@ -329,6 +329,11 @@ typedef struct oi_skernel {
     uint32_t prefetch;
     uint32_t graph;
     oi_cost cost;
+    /* Kernels with equal functions share the first one's: its index, and its name. `next_alike` is
+     * the next kernel that shares it, or OI_NO_ID. */
+    uint32_t function, next_alike;
+    const char *function_name;
+    const char *const *parameters; /* by port: what a shared function calls it; NULL: not shared */
 } oi_skernel;
 
 /* -- undo: how a failed step is rolled back -- */
@@ -506,6 +511,11 @@ oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span 
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
 
 bool oi_unit_skips(const oi_unit *u, const char *pass); /* the caller asked to skip it */
+
+/* -- names.c -- */
+
+/* What the kernel's function calls the port, before names are made unique. */
+const char *oi_port_stem(const oi_unit *u, const oi_skernel *k, size_t port);
 
 /* -- levels.c: the levels of a nest's axes -- */
 

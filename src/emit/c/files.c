@@ -359,7 +359,7 @@ static void put_code(oi_cprog *c)
 {
     put_section(&c->out, "kernels: each line of the graph stands above what does it");
     for (size_t i = 0; i < c->u->kernels.n; i++)
-        if (c->u->kernels.at[i].is_used)
+        if (oi_kernel_has_function(c->u, &c->u->kernels.at[i]))
             oi_c_kernel(c, &c->u->kernels.at[i]);
     for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
         const char *name = c->u->graphs.n > 1 ? c->u->graphs.at[c->graph].name : c->name;

@@ -17,7 +17,7 @@ static bool lie_apart(const oi_skernel *k)
 
 static const char *kernel_name(oi_cprog *c, const oi_skernel *k)
 {
-    return oi_arena_printf(c->arena, "kernel_%s", k->name);
+    return oi_arena_printf(c->arena, "kernel_%s", k->function_name);
 }
 
 bool oi_c_is_mixed(const oi_skernel *k)
@@ -115,7 +115,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
-    case OI_ARG_EPILOGUE: return oi_arena_printf(c->arena, "finish_%s, ports", k->name);
+    case OI_ARG_EPILOGUE: return oi_arena_printf(c->arena, "finish_%s, ports", k->function_name);
     case OI_ARG_NEXT: return k->has_prefetch ? "next" : "NULL";
     case OI_ARG_FIRST: return oi_kernel_partition(k).extent ? "first" : "0";
     case OI_ARG_LAST:
@@ -233,7 +233,8 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
                          .unit = c->u,
                          .kernel = k,
                          .ports = names};
-    oi_out_line(&c->out, "static inline __attribute__((always_inline)) void finish_%s(", k->name);
+    oi_out_line(&c->out, "static inline __attribute__((always_inline)) void finish_%s(",
+                k->function_name);
     const char *index = lang_of(c)->index;
     oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, int32_t acc)", index,
                 index, index, index);

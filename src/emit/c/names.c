@@ -191,9 +191,7 @@ const char **oi_c_port_names(oi_cprog *c, const oi_skernel *k)
 {
     const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
     for (size_t i = 0; i < k->ports.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
-        const oi_pvar *var = t->var ? t->var : t->origin;
-        const char *stem = var ? var->name : t->label ? t->label : t->name;
+        const char *stem = oi_port_stem(c->u, k, i);
         const char *name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", stem);
         bool is_new = false;
         for (unsigned n = 2; !is_new; n++) {

@@ -103,6 +103,10 @@ static void put_nests(oi_unit *u, const oi_skernel *k, const char **names, oi_ou
 
 static void put_kernel(oi_unit *u, const oi_skernel *k, oi_out *o)
 {
+    if (k->function_name != k->name)
+        oi_out_line(o, "kernel %s is %s", k->name, k->function_name);
+    if (!oi_kernel_has_function(u, k))
+        return;
     const char **names = oi_kernel_port_names(u->arena, u, k);
     oi_buf list = {0};
     for (size_t i = 0; i < k->ports.n; i++)
@@ -111,7 +115,8 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_out *o)
                           k->ports.at[i].is_written ? "out " : "", names[i]);
     oi_out_line(o, "%s", "");
     oi_kernel_put_source(o, u->arena, u, k);
-    oi_out_open(o, "kernel %s(%s)", k->name, list.n ? oi_buf_to_arena(&list, u->arena) : "");
+    oi_out_open(o, "kernel %s(%s)", k->function_name,
+                list.n ? oi_buf_to_arena(&list, u->arena) : "");
     if (k->recipe)
         oi_out_line(o, "recipe \"%s\";", k->recipe->name);
     put_nests(u, k, names, o);

@@ -256,7 +256,7 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
     if (k->nests.n == 0)
         refuse(&s, "E060", "is no loop nest: the device's shaders cannot run it");
     if (k->n_shared) {
-        put_shader(&s, k->name, files);
+        put_shader(&s, k->function_name, files);
         return;
     }
     for (size_t i = 0; i < k->nests.n; i++) {
@@ -266,7 +266,9 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
         s.n_open = 0;
         while (!is_ordered(n) && s.n_open < n->n_axes && !n->axes[s.n_open].is_reduced)
             s.n_open++;
-        put_shader(&s, k->nests.n > 1 ? oi_arena_printf(u->arena, "%s_%zu", k->name, i) : k->name,
+        put_shader(&s,
+                   k->nests.n > 1 ? oi_arena_printf(u->arena, "%s_%zu", k->function_name, i)
+                                  : k->function_name,
                    files);
     }
 }
@@ -274,6 +276,6 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
 void oi_emit_glsl(oi_unit *u, oi_emitted *files)
 {
     for (size_t i = 0; i < u->kernels.n && u->status == OI_OK; i++)
-        if (u->kernels.at[i].is_used)
+        if (oi_kernel_has_function(u, &u->kernels.at[i]))
             put_kernel(u, &u->kernels.at[i], files);
 }

@@ -124,9 +124,24 @@ bool oi_kernel_has_function(const oi_unit *u, const oi_skernel *k);
 /* One comment per node that the kernel implements, and those that share its function. */
 void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k);
 
+/* -- group.c: workgroups of a GPU -- */
+
+/* How invocations are grouped, read off the levels of the nests of one dispatch. */
+typedef struct oi_group {
+    int64_t size;           /* invocations */
+    int64_t lanes;          /* that work on one position together; 1: each has its own */
+    int64_t positions;      /* of a group: size / lanes */
+    bool has_shuffle;       /* invocations of a subgroup exchange sums without memory */
+    const char *first_lane; /* condition for the lane that keeps a result */
+} oi_group;
+
+oi_group oi_group_of(const oi_unit *u, const oi_snest *nests, size_t n);
+bool oi_group_sums(const oi_snest *n); /* lanes make a sum of the nest together */
+
 /* -- nest.c: loops in a C-like language -- */
 
 typedef struct oi_nest_printer oi_nest_printer;
+typedef struct oi_printing oi_printing; /* a nest being printed: nest.h */
 
 /* What differs between languages; expressions are printed by its dialect. */
 typedef struct oi_lang {
@@ -145,6 +160,10 @@ typedef struct oi_lang {
     void (*store)(const oi_nest_printer *p, const oi_sop *op, const char *at, const char *value,
                   oi_buf *out);
     void (*fail)(oi_out *o, int code, const char *why); /* ends the kernel */
+    /* Languages with lanes: where this lane's loop over an axis begins, at `end` if it has none of
+     * its places; and the sum of what the lanes have in `acc`, in the first one. */
+    const char *(*lane)(const oi_nest_printer *p, int64_t lanes, const char *end);
+    void (*sum_lanes)(oi_printing *x, const char *acc, int64_t lanes);
     const char *(*literal)(oi_arena *a, oi_dtype t, uint64_t bits);
 } oi_lang;
 
@@ -160,6 +179,7 @@ struct oi_nest_printer {
     const char *const *ports; /* by port: its name */
     uint32_t n_open;          /* outermost axes whose positions the surrounding text defines */
     const char *const *fns;   /* by oi_fn: the text of its value; NULL if there are none */
+    const oi_group *group;    /* of a language with workgroups, or NULL */
 };
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);

@@ -37,11 +37,24 @@ static void open_pair(oi_printing *x, uint32_t a)
     oi_out_open(o, "for (%s %s = from; %s < to; %s++)", index, j, j, j);
 }
 
+/* A lane takes every lanes-th place. */
+static void open_lanes(oi_printing *x, uint32_t a)
+{
+    const int64_t lanes = x->n->axes[a].factor[OI_AXIS_LANE];
+    const char *i = oi_place_axis(x, a);
+    const char *end =
+        oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0);
+    oi_out_open(x->p->out, "for (%s %s = %s; %s < %s; %s += %" PRId64 ")", x->p->lang->index, i,
+                x->p->lang->lane(x->p, lanes, end), i, end, i, lanes);
+}
+
 static void open_loop(oi_printing *x, uint32_t a)
 {
     const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
     if (is_pair(x, a) || (a > 0 && is_pair(x, a - 1)))
         open_pair(x, a);
+    else if (x->n->axes[a].factor[OI_AXIS_LANE])
+        open_lanes(x, a);
     else if (is_split(x, a))
         oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", index, i, i, i);
     else
@@ -186,12 +199,13 @@ static void open_asked(oi_printing *x)
     oi_out_open(x->p->out, "if (%s)", oi_buf_to_arena(&b, x->p->arena));
 }
 
-/* One sum, in order. */
+/* One sum, in order; or one of each lane, which are then combined. */
 static void print_reduce(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    oi_dtype form = oi_form_of(n->acc);
+    const oi_dtype form = oi_form_of(n->acc);
+    const int64_t lanes = oi_nest_lane_count(n);
     open_loops(x, 0, n_out);
     oi_out_line(o, "%s acc = %s;", oi_instr_type(x, form),
                 n->finds_position ? x->p->lang->literal(x->p->arena, form, 0) : oi_instr_init(x));
@@ -226,11 +240,17 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     close_loops(x, n_out, n->n_axes);
     if (n->n_predicates)
         oi_out_close(o, "");
+    if (lanes) {
+        x->p->lang->sum_lanes(x, "acc", lanes);
+        oi_out_open(o, "if (%s)", x->p->group->first_lane);
+    }
     if (!n->is_scan)
         oi_instr_print(x, &n->post, (uint32_t)n->pre.n,
                        n->finds_element    ? "(best < 0 ? 0 : best)"
                        : n->finds_position ? "best"
                                            : "acc");
+    if (lanes)
+        oi_out_close(o, "");
     close_loops(x, 0, n_out);
 }
 

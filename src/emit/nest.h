@@ -5,7 +5,7 @@
 #include "emit/emit.h"
 
 /* A nest being printed. */
-typedef struct oi_printing {
+struct oi_printing {
     const oi_nest_printer *p;
     const oi_snest *n;
     const char **values; /* by instruction: the text of its value */
@@ -26,7 +26,7 @@ typedef struct oi_printing {
         uint32_t axis; /* inside the loop over it */
     } rows[8];
     uint32_t n_rows;
-} oi_printing;
+};
 
 /* -- place.c -- */
 

@@ -121,8 +121,9 @@ void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost 
 static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
 {
     oi_cost cost = {.is_most = has_open_lengths(k)};
-    oi_work_size w = {.is_parallel = oi_kernel_partition(k).extent > 0 ||
-                                     (oi_kernel_streams(k) && m->threads > 1)};
+    oi_work_size w = {.is_parallel =
+                          (oi_caps_share(&u->can) && oi_kernel_partition(k).extent > 0) ||
+                          (oi_kernel_streams(k) && m->threads > 1)};
     uint64_t *touched = oi_arena_alloc(u->arena, (k->ports.n + 1) * sizeof *touched);
     oi_kernel_work(u, k, touched, &cost, &w);
     for (size_t i = 0; i < k->ports.n; i++) {

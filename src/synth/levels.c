@@ -8,6 +8,8 @@ const char *oi_axis_level_name(oi_axis_level level)
     switch (level) { /* no default: the compiler reports missing cases */
     case OI_AXIS_UNROLLED: return "unrolled";
     case OI_AXIS_VECTOR: return "vector";
+    case OI_AXIS_LANE: return "lane";
+    case OI_AXIS_GROUP: return "group";
     case OI_AXIS_WORKER: return "worker";
     case OI_AXIS_STREAM: return "stream";
     case OI_AXIS_LEVELS: break;
@@ -64,6 +66,15 @@ int64_t oi_nest_jam(const oi_snest *n)
                                                    : 0;
 }
 
+int64_t oi_nest_lane_count(const oi_snest *n)
+{
+    int64_t lanes = 0;
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        if (n->axes[a].factor[OI_AXIS_LANE] > lanes)
+            lanes = n->axes[a].factor[OI_AXIS_LANE];
+    return lanes;
+}
+
 /* -- kernels: all nests have such an axis in common -- */
 
 static void set_level(oi_skernel *k, uint32_t axis, oi_axis_level level, int64_t factor)
@@ -72,6 +83,14 @@ static void set_level(oi_skernel *k, uint32_t axis, oi_axis_level level, int64_t
     for (size_t i = 0; !k->recipe && i < k->nests.n; i++)
         if (axis < k->nests.at[i].n_axes)
             k->nests.at[i].axes[axis].factor[level] = factor;
+}
+
+bool oi_kernel_is_joint(const oi_unit *u, const oi_skernel *k)
+{
+    bool is = k->n_shared > 0;
+    for (size_t i = 0; k->nests.n > 1 && i < k->ports.n; i++)
+        is |= u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL;
+    return is;
 }
 
 oi_partition oi_kernel_partition(const oi_skernel *k)

@@ -90,6 +90,22 @@ uint64_t oi_sops_steps(const oi_sops *ops); /* arithmetic steps per element */
 void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost *cost,
                     oi_work_size *w);
 
+/* -- schedule.c -- */
+
+/* Which loops of a sum run through contiguous memory. */
+typedef struct oi_strides {
+    bool along;    /* the last reduced axis, in all operands */
+    bool across;   /* the last output axis */
+    bool is_plain; /* no load depends on data or is out of bounds */
+} oi_strides;
+
+/* Of a nest whose last loop is a reduced axis. */
+oi_strides oi_nest_strides(const oi_unit *u, const oi_skernel *k, const oi_snest *n);
+
+/* -- groups.c -- */
+
+void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k); /* for targets with workgroups */
+
 /* -- chunks.c -- */
 
 void oi_graph_mark_chunks(oi_unit *u, uint32_t graph); /* needs the barriers of partition.c */

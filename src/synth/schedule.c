@@ -88,18 +88,11 @@ static void spell_bytes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- sums -- */
 
-/* Which loops of a sum run through contiguous memory. */
-typedef struct strides {
-    bool along;    /* the last reduced axis, in all operands */
-    bool across;   /* the last output axis */
-    bool is_plain; /* no load depends on data or is out of bounds */
-} strides;
-
-static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest *n, uint32_t out,
-                          uint32_t last)
+oi_strides oi_nest_strides(const oi_unit *u, const oi_skernel *k, const oi_snest *n)
 {
     const int64_t each = oi_nest_unrolled(n);
-    strides s = {is_number(n, last), out && is_number(n, out - 1), true};
+    const uint32_t out = oi_nest_outputs(n), last = oi_nest_loops(n) - 1;
+    oi_strides s = {is_number(n, last), out && is_number(n, out - 1), true};
     for (size_t i = 0; i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
         s.is_plain &= op->kind != OI_SOP_INDEX && !(op->kind == OI_SOP_LOAD && op->may_leave);
@@ -117,7 +110,7 @@ static strides strides_of(const oi_unit *u, const oi_skernel *k, const oi_snest 
 }
 
 /* The number of partial sums along the last axis, if it is long enough. */
-static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const strides *s)
+static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const oi_strides *s)
 {
     if (n->lanes)
         return s->along || !s->across || u->keeps_bits ? n->lanes : 0;
@@ -139,7 +132,7 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     const bool is_long = is_number(n, last) && n->axes[last].extent >= 2 * LANES;
     if (!oi_dtype_is_float(n->acc) && oi_dtype_bits(n->acc) < 32)
         return;
-    const strides s = strides_of(u, k, n, out, last);
+    const oi_strides s = oi_nest_strides(u, k, n);
     if (is_long)
         n->axes[last].factor[OI_AXIS_VECTOR] = lanes_of(u, n, &s);
     if (!oi_nest_partial_sums(n) && s.across && !(s.along && is_long))
@@ -275,21 +268,11 @@ static void schedule_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     }
 }
 
-/* Targets with an invocation per element follow only the declared order. */
-static void follow_declared(oi_unit *u)
-{
-    for (size_t k = 0; k < u->kernels.n; k++)
-        for (size_t i = 0; i < u->kernels.at[k].nests.n; i++) {
-            oi_snest *n = &u->kernels.at[k].nests.at[i];
-            if (n->n_axes && is_number(n, n->n_axes - 1))
-                n->axes[n->n_axes - 1].factor[OI_AXIS_VECTOR] = n->lanes;
-        }
-}
-
 oi_status oi_pass_schedule(oi_unit *u)
 {
-    if (u->can.element_per_lane) {
-        follow_declared(u);
+    if (u->can.group_size) {
+        for (size_t k = 0; k < u->kernels.n; k++)
+            oi_kernel_schedule_groups(u, &u->kernels.at[k]);
         return OI_OK;
     }
     for (size_t k = 0; k < u->kernels.n; k++)

@@ -201,6 +201,10 @@ typedef enum oi_axis_level {
                          interleaved (unroll-and-jam) */
     OI_AXIS_VECTOR,   /* elements of a vector: accumulators of an output axis (a register tile),
                          partial sums of a reduced one */
+    OI_AXIS_LANE,     /* invocations of a workgroup that compute one result, or one row, together;
+                         lane l takes places l, l + factor ... */
+    OI_AXIS_GROUP,    /* invocations of a workgroup, each with results of its own; counted like
+                         workers */
     OI_AXIS_WORKER,   /* workers take whole units of `factor` places. Several neighbouring axes with
                          this level are counted through together; the unit is that of the last */
     OI_AXIS_STREAM,   /* places arrive a few at a time, in order: rows of a row pipeline */
@@ -532,6 +536,10 @@ int64_t oi_nest_partial_sums(const oi_snest *n);  /* along the last reduced loop
 int64_t oi_nest_register_tile(const oi_snest *n); /* accumulators of a register tile; 0: none */
 int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration computes; 0: one */
 
+int64_t oi_nest_lane_count(const oi_snest *n); /* invocations that run the nest together; 0: one */
+
+/* Its nests are one dispatch, because they share axes or private rows; else each may be one. */
+bool oi_kernel_is_joint(const oi_unit *u, const oi_skernel *k);
 oi_partition oi_kernel_partition(const oi_skernel *k);
 void oi_kernel_set_partition(oi_skernel *k, oi_partition p); /* extent 0: removes it */
 /* Each call computes a range of the places of one axis. */

@@ -24,8 +24,13 @@ typedef struct oi_caps {
     uint64_t workers;
     /* Kernels may run as row pipelines over line buffers. */
     bool row_pipelines;
-    /* Every output element is an invocation. Output axes become its index instead of loops. */
-    bool element_per_lane;
+    /* Workers are groups of at most so many invocations, which run a kernel together and then end:
+     * output axes become the index of an invocation instead of loops. 0: workers are threads. */
+    uint64_t group_size;
+    /* So many of them exchange values without memory; 0: they do not. */
+    uint64_t subgroup_size;
+    /* Memory that the invocations of a group share. */
+    uint64_t shared_bytes;
     /* The compiler of the emitted source vectorises plain loops. Without that, sums keep the
      * simulator's order. */
     bool vectors;

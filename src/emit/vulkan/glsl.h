@@ -2,13 +2,25 @@
 #ifndef OI_EMIT_GLSL_H
 #define OI_EMIT_GLSL_H
 
-#include "emit/emit.h"
+#include "emit/nest.h"
 
 /* -- shader.c -- */
 
 /* Emits every kernel that runs: a shader NAME.comp per nest, or per group of nests with shared
  * loops. Refuses (E060) what the device's shaders cannot compute. */
 void oi_emit_glsl(oi_unit *u, oi_emitted *files);
+
+/* -- lane.c: workgroups, and sums that their invocations make together -- */
+
+/* Declares memory in which lanes exchange sums. */
+void oi_glsl_put_shared(oi_out *o, const oi_unit *u, const oi_group *g, const oi_snest *nests,
+                        size_t n);
+void oi_glsl_put_lane(oi_out *o, const oi_group *g); /* defines `lane` */
+/* Defines `id`, the position of the invocation; `all` is how many there are. */
+void oi_glsl_put_position(oi_out *o, const oi_group *g, const char *all);
+/* Where a lane's loop begins, and the sum of all lanes: of the language (oi_lang). */
+const char *oi_glsl_lane(const oi_nest_printer *p, int64_t lanes, const char *end);
+void oi_glsl_sum_lanes(oi_printing *x, const char *acc, int64_t lanes);
 
 /* -- dialect.c: expressions -- */
 

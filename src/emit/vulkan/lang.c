@@ -189,6 +189,8 @@ const oi_lang *oi_glsl_lang(const oi_device *d)
                                  .load = load,
                                  .store = store,
                                  .fail = fail,
+                                 .lane = oi_glsl_lane,
+                                 .sum_lanes = oi_glsl_sum_lanes,
                                  .literal = literal};
     static const oi_lang words = {.dialect = &oi_dialect_glsl_words,
                                   .helpers = oi_glsl_words_helpers,
@@ -198,6 +200,8 @@ const oi_lang *oi_glsl_lang(const oi_device *d)
                                   .load = load,
                                   .store = store,
                                   .fail = fail,
+                                  .lane = oi_glsl_lane,
+                                  .sum_lanes = oi_glsl_sum_lanes,
                                   .literal = words_literal};
     return oi_device_has(d, OI_FEATURE_INT64) ? &wide : &words;
 }
@@ -207,14 +211,19 @@ const char *oi_glsl_free_name(oi_arena *a, const char *name, size_t number)
     static const char *const kinds[] = {"gl_",      "sampler",  "isampler", "usampler",
                                         "image",    "iimage",   "uimage",   "texture",
                                         "itexture", "utexture", "subpass",  "oi_"};
+    static const char *const own[] = {"at", "id", "inside", "lane", "other", "span"};
     size_t n = strlen(name);
-    bool is_taken = strstr(name, "__") || (n > 2 && strcmp(name + n - 2, "_t") == 0);
+    bool is_taken = strncmp(name, "sums_", 5) == 0 || strstr(name, "__") ||
+                    (n > 2 && strcmp(name + n - 2, "_t") == 0);
     for (size_t i = 0; i < OI_COUNT(kinds); i++)
         is_taken |= strncmp(name, kinds[i], strlen(kinds[i])) == 0;
     if (is_taken)
         return oi_arena_printf(a, "tensor_%zu", number);
     for (size_t i = 0; i < OI_COUNT(oi_glsl_words); i++)
         if (strcmp(oi_glsl_words[i], name) == 0)
+            return oi_arena_printf(a, "%s_%zu", name, number);
+    for (size_t i = 0; i < OI_COUNT(own); i++)
+        if (strcmp(own[i], name) == 0)
             return oi_arena_printf(a, "%s_%zu", name, number);
     return name;
 }

@@ -1,11 +1,10 @@
 /* shader.c: prints a kernel as compute shaders.
  *
- * There is one invocation per place along the independent axes. These are the axes that all nests
- * of the kernel share; if they share none, the output axes of each nest, which then is a shader of
- * its own. Reductions run inside the invocation, in the order of the plan. A nest whose order
- * matters is one invocation. Tensors are storage buffers bound at their port's number, run-time
- * numbers are push constants, and a failure is the greatest E-number that any invocation wrote into
- * one word after the ports. */
+ * Axes with a worker level are the index of a workgroup and of an invocation in it; other axes are
+ * loops. Nests that share neither axes nor private rows are shaders of their own. Lanes are
+ * invocations that compute a sum together: lane.c combines what they have. Tensors are storage
+ * buffers bound at their port's number, run-time numbers are push constants, and a failure is the
+ * greatest E-number that any invocation wrote into one word after the ports. */
 #include "emit/vulkan/glsl.h"
 #include "emit/nest.h"
 
@@ -17,6 +16,7 @@ typedef struct shader {
     const oi_snest *nests;
     size_t n_nests;
     uint32_t n_open; /* axes that the invocation index gives */
+    oi_group of;     /* its workgroups */
     const char **names;
 } shader;
 
@@ -44,12 +44,14 @@ static uint64_t count_open(const shader *s)
     return all;
 }
 
+/* Rows of the kernel: of an invocation, or shared by the lanes of a group. */
 static void put_locals(const shader *s, oi_out *o)
 {
     for (size_t i = 0; i < s->k->ports.n; i++) {
         const oi_tensor *t = tensor_at(s, i);
         if (t->space == OI_SPACE_LOCAL)
-            oi_out_line(o, "%s %s[%" PRIu64 "];", oi_glsl_held(s->u->device, t->dtype), s->names[i],
+            oi_out_line(o, "%s%s %s[%" PRIu64 "];", s->of.lanes > 1 ? "shared " : "",
+                        oi_glsl_held(s->u->device, t->dtype), s->names[i],
                         t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
     }
 }
@@ -74,11 +76,7 @@ static void put_axes(const shader *s, const oi_nest_printer *p)
         }
     if (first == OI_NO_ID)
         return;
-    oi_out_line(p->out, "uint id = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * "
-                        "(gl_NumWorkGroups.x * gl_WorkGroupSize.x);");
-    oi_out_open(p->out, "if (id >= %s)", all);
-    oi_out_line(p->out, "return;");
-    oi_out_close(p->out, "");
+    oi_glsl_put_position(p->out, &s->of, all);
     for (uint32_t a = s->n_open; a-- > first;) {
         if (!oi_place_has_loop(x.n, a))
             continue;
@@ -101,6 +99,21 @@ static void put_truths(const shader *s, oi_out *o)
     }
 }
 
+/* Lanes run a nest together, or the first one alone; what it wrote is then there for all. */
+static void put_nest(const shader *s, const oi_nest_printer *p, size_t i)
+{
+    const bool is_alone = s->of.lanes > 1 && !oi_nest_lane_count(&s->nests[i]);
+    if (is_alone)
+        oi_out_open(p->out, "if (%s)", s->of.first_lane);
+    else if (s->n_nests > 1)
+        oi_out_brace(p->out);
+    oi_nest_print(p, &s->nests[i]);
+    if (is_alone || s->n_nests > 1)
+        oi_out_close(p->out, "");
+    if (s->of.lanes > 1 && i + 1 < s->n_nests)
+        oi_out_line(p->out, "barrier();");
+}
+
 static const char *body_text(const shader *s)
 {
     oi_arena *a = s->u->arena;
@@ -113,19 +126,17 @@ static const char *body_text(const shader *s)
                          .kernel = s->k,
                          .ports = s->names,
                          .fns = fns,
-                         .n_open = s->n_open};
+                         .n_open = s->n_open,
+                         .group = &s->of};
     if (count_open(s) == 0)
         return "void main()\n{\n}\n";
+    oi_glsl_put_lane(&o, &s->of);
     put_axes(s, &p);
-    put_locals(s, &o);
+    if (s->of.lanes == 1)
+        put_locals(s, &o);
     put_truths(s, &o);
-    for (size_t i = 0; i < s->n_nests; i++) {
-        if (s->n_nests > 1)
-            oi_out_brace(&o);
-        oi_nest_print(&p, &s->nests[i]);
-        if (s->n_nests > 1)
-            oi_out_close(&o, "");
-    }
+    for (size_t i = 0; i < s->n_nests; i++)
+        put_nest(s, &p, i);
     const char *lines = o.buf.n ? oi_buf_to_arena(&o.buf, a) : "";
     return oi_arena_printf(a, "void main()\n{\n%s%s}\n",
                            oi_kernel_fn_texts(a, s->k, fns, "int", lines), lines);
@@ -146,6 +157,10 @@ static void put_extensions(const shader *s, oi_out *o, const char *text)
     }
     if (oi_text_has_word(text, "double") && !oi_device_has(d, OI_FEATURE_FP64))
         refuse(s, "E060", "needs f64, and the device's features.fp64 is false");
+    if (s->of.has_shuffle) {
+        oi_out_line(o, "#extension GL_KHR_shader_subgroup_basic : require");
+        oi_out_line(o, "#extension GL_KHR_shader_subgroup_shuffle : require");
+    }
     if (wide)
         oi_out_line(o, "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require");
     if (has8)
@@ -197,15 +212,6 @@ static void check_sizes(const shader *s)
         refuse(s, "E062", "has more elements than a shader counts");
 }
 
-/* Workgroup size; the invocations are independent. */
-static unsigned group_size(const shader *s)
-{
-    uint64_t most = s->u->target->limits.max_workgroup_invocations;
-    uint64_t wide = s->u->target->limits.max_workgroup_size[0];
-    most = most > wide ? wide : most;
-    return count_open(s) == 1 ? 1 : most && most < 64 ? (unsigned)most : 64;
-}
-
 /* Buffers, helpers and main: everything but the extensions that they need. */
 static const char *shader_text(const shader *s)
 {
@@ -219,6 +225,9 @@ static const char *shader_text(const shader *s)
                oi_arena_printf(a, "needs %s, which GLSL cannot spell exactly enough", missing));
     (void)oi_helpers_for(a, oi_glsl_lang(s->u->device)->helpers, s->u->target, body, &helpers);
     put_buffers(s, &o);
+    oi_glsl_put_shared(&o, s->u, &s->of, s->nests, s->n_nests);
+    if (s->of.lanes > 1)
+        put_locals(s, &o);
     oi_out_line(&o, "%s", "");
     oi_out_text(&o, helpers.n ? oi_buf_to_arena(&helpers, a) : "");
     oi_out_text(&o, body);
@@ -235,16 +244,11 @@ static void put_shader(shader *s, const char *name, oi_emitted *files)
     put_extensions(s, &o, text);
     oi_out_line(&o, "/* %s of %s, made by OpenInfer. */", name, s->u->name);
     oi_kernel_put_source(&o, a, s->u, s->k);
-    oi_out_line(&o, "layout(local_size_x = %u) in;", group_size(s));
+    oi_out_line(&o, "layout(local_size_x = %" PRId64 ") in;", s->of.size);
     oi_out_text(&o, text);
     size_t n = o.buf.n;
     *OI_PUSH(a, files) =
         (oi_emitted_file){oi_arena_printf(a, "%s.comp", name), oi_buf_to_arena(&o.buf, a), n};
-}
-
-static bool is_ordered(const oi_snest *n)
-{
-    return n->is_serial || n->combines_out;
 }
 
 static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
@@ -255,7 +259,8 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
         s.names[i] = oi_glsl_free_name(u->arena, s.names[i], i);
     if (k->nests.n == 0)
         refuse(&s, "E060", "is no loop nest: the device's shaders cannot run it");
-    if (k->n_shared) {
+    if (oi_kernel_is_joint(u, k)) {
+        s.of = oi_group_of(u, s.nests, s.n_nests);
         put_shader(&s, k->function_name, files);
         return;
     }
@@ -264,7 +269,8 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
         s.nests = n;
         s.n_nests = 1;
         s.n_open = 0;
-        while (!is_ordered(n) && s.n_open < n->n_axes && !n->axes[s.n_open].is_reduced)
+        s.of = oi_group_of(u, n, 1);
+        while (s.n_open < n->n_axes && n->axes[s.n_open].factor[OI_AXIS_WORKER])
             s.n_open++;
         put_shader(&s,
                    k->nests.n > 1 ? oi_arena_printf(u->arena, "%s_%zu", k->function_name, i)

@@ -1,5 +1,5 @@
-/* target.c: capabilities of compute shaders: kernels run one after the other, one invocation per
- * element. */
+/* target.c: capabilities of compute shaders: kernels run one after the other, each in workgroups.
+ */
 #include "device/cost.h"
 #include "emit/vulkan/glsl.h"
 
@@ -8,11 +8,24 @@ static bool takes(const oi_device_info *d)
     return d->api == OI_DEVICE_VULKAN;
 }
 
+#define GROUP_SIZE 128 /* what every Vulkan device has */
+
+static uint64_t group_size(const oi_device_info *d)
+{
+    const uint64_t most = d->limits.max_workgroup_invocations,
+                   wide = d->limits.max_workgroup_size[0];
+    const uint64_t least = most && (!wide || most < wide) ? most : wide;
+    return least ? least : GROUP_SIZE;
+}
+
 static oi_caps caps(const oi_device_info *d)
 {
     return (oi_caps){.goal = OI_GOAL_TIME,
                      .workers = 1,
-                     .element_per_lane = true,
+                     .group_size = group_size(d),
+                     .subgroup_size =
+                         d->features >> OI_FEATURE_SUBGROUP_OPS & 1 ? d->limits.subgroup_size : 0,
+                     .shared_bytes = d->limits.max_shared_memory_bytes,
                      .private_bytes = oi_cost_near(d),
                      .ram_bytes = d->memory.global_bytes};
 }

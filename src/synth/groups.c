@@ -1,0 +1,186 @@
+/* groups.c: levels of a kernel on a target whose workers are groups of invocations: a GPU.
+ *
+ * The output axes of a nest are counted through together, and a group takes a tile of these
+ * positions, one per invocation. If a sum is long and contiguous in memory, several invocations,
+ * the lanes, compute it together: neighbouring lanes read neighbouring elements. Their partial sums
+ * are combined pairwise, in an order that depends neither on the group nor on the subgroup. Nests
+ * that share a row (softmax, norms) are one group per row; the row lies in shared memory.
+ *
+ * Float sums follow the same rules as elsewhere (schedule.c): a declared order is followed,
+ * products and reductions of any order may be regrouped. */
+#include "synth/pass.h"
+
+#define GROUP 64    /* invocations of a group: one or two subgroups of most GPUs */
+#define BUSY  16384 /* invocations that keep a GPU busy */
+#define LANES 32    /* a subgroup, if its size is not known */
+#define LEAST 8     /* fewer lanes are not worth the barriers */
+
+static bool is_number(const oi_snest *n, uint32_t axis)
+{
+    return !n->extents || !n->extents[axis];
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Positions of the first axes; those whose length is a run-time number count with the maximum. */
+static int64_t count(const oi_snest *n, uint32_t axes)
+{
+    int64_t all = 1;
+    for (uint32_t a = 0; a < axes; a++)
+        if (__builtin_mul_overflow(all, n->axes[a].extent, &all))
+            return INT64_MAX;
+    return all;
+}
+
+/* A group takes `each` neighbouring positions of the first axes. */
+static void take_positions(oi_snest *n, uint32_t axes, int64_t each)
+{
+    for (uint32_t a = 0; a < axes; a++)
+        n->axes[a].factor[OI_AXIS_WORKER] = a + 1 < axes ? 1 : each;
+    if (axes && each > 1)
+        n->axes[axes - 1].factor[OI_AXIS_GROUP] = each;
+}
+
+/* -- lanes -- */
+
+static bool is_in_order(const oi_snest *n)
+{
+    return n->is_serial || n->combines_out || n->is_scan || n->finds_position || n->skips;
+}
+
+/* Lanes for so many places along an axis, while `rows` such sums are made at one time. */
+static int64_t lanes_for(const oi_unit *u, int64_t places, int64_t rows)
+{
+    const int64_t most = (int64_t)u->can.group_size;
+    int64_t lanes = smaller(u->can.subgroup_size ? (int64_t)u->can.subgroup_size : LANES, most);
+    while (lanes > 1 && 2 * lanes > places)
+        lanes /= 2;
+    while (2 * lanes <= most && 8 * lanes <= places && rows < BUSY / lanes)
+        lanes *= 2;
+    return lanes;
+}
+
+/* The lanes that compute a sum of the nest together; 0: one invocation does. */
+static int64_t lanes_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snest *n, int64_t rows)
+{
+    const uint32_t last = n->n_axes - 1;
+    if (n->kind == OI_NEST_MAP || is_in_order(n) || k->can_fail || n->n_axes == 0 ||
+        !n->axes[last].is_reduced || !is_number(n, last) || oi_dtype_bits(n->acc) < 32)
+        return 0;
+    if (n->kind == OI_NEST_REDUCE && !n->lanes && n->reduce->op->order != OI_REDUCE_ANY)
+        return 0;
+    const int64_t lanes = n->lanes ? n->lanes : lanes_for(u, n->axes[last].extent, rows);
+    const bool pays = 2 * lanes <= n->axes[last].extent && (uint64_t)lanes <= u->can.group_size;
+    return lanes >= LEAST && pays && oi_nest_strides(u, k, n).along ? lanes : 0;
+}
+
+/* One invocation makes the partial sums that the op declares. */
+static void follow_declared(oi_snest *n)
+{
+    if (n->n_axes && is_number(n, n->n_axes - 1))
+        n->axes[n->n_axes - 1].factor[OI_AXIS_VECTOR] = n->lanes;
+}
+
+/* -- nests on their own -- */
+
+static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
+{
+    const uint32_t out = n->is_serial || n->combines_out ? 0 : oi_nest_outputs(n);
+    const int64_t positions = count(n, out), lanes = lanes_of_sum(u, k, n, positions);
+    const int64_t most = smaller(GROUP, (int64_t)u->can.group_size);
+    int64_t each = lanes > most ? 1 : lanes ? most / lanes : most;
+    if (lanes)
+        n->axes[n->n_axes - 1].factor[OI_AXIS_LANE] = lanes;
+    else
+        follow_declared(n);
+    if (lanes || positions == 1) /* a group that is full does no harm */
+        each = smaller(each, positions > 0 ? positions : 1);
+    take_positions(n, out, each);
+}
+
+/* -- nests that share a row -- */
+
+/* Rows that a kernel keeps to itself, if a group shares them, and the sums of its lanes; elements
+ * are held in 32 bits or more. */
+static uint64_t shared_bytes(const oi_unit *u, const oi_skernel *k, int64_t lanes)
+{
+    uint64_t all = (uint64_t)lanes * 16;
+    for (size_t i = 0; i < k->ports.n; i++) {
+        const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
+        const uint64_t bits = oi_dtype_bits(t->dtype), held = bits > 32 ? bits : 32;
+        if (t->space == OI_SPACE_LOCAL)
+            all += t->size_bytes / bits * held;
+    }
+    return all;
+}
+
+/* Lanes exchange rows through shared memory. What a nest reads from other memory is not written by
+ * an earlier one. */
+static bool rows_are_local(const oi_unit *u, const oi_skernel *k)
+{
+    bool are = true;
+    for (size_t i = 0; i < k->ports.n; i++)
+        are &= !k->ports.at[i].is_written || !oi_kernel_reads(k, k->ports.at[i].tensor) ||
+               u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL;
+    return are;
+}
+
+/* The axis of the nest that lanes can share: of a sum, or the last one of a map inside the row.
+ * OI_NO_ID: none. *lanes: those of a sum. */
+static uint32_t shared_axis(const oi_unit *u, const oi_skernel *k, const oi_snest *n,
+                            int64_t *lanes)
+{
+    const uint32_t last = n->n_axes - 1;
+    *lanes = lanes_of_sum(u, k, n, count(n, k->n_shared));
+    const bool is_map = n->kind == OI_NEST_MAP && !is_in_order(n) && n->n_axes > k->n_shared &&
+                        n->axes[last].extent > 1;
+    return *lanes || is_map ? last : OI_NO_ID;
+}
+
+/* Lanes of the group: as many as the longest axis that they can share wants; 0: one invocation
+ * does a row. */
+static int64_t lanes_of_row(const oi_unit *u, const oi_skernel *k)
+{
+    int64_t longest = 0, lanes = 0, own;
+    for (size_t i = 0; i < k->nests.n; i++) {
+        const oi_snest *n = &k->nests.at[i];
+        const uint32_t axis = shared_axis(u, k, n, &own);
+        if (axis != OI_NO_ID && n->axes[axis].extent > longest)
+            longest = n->axes[axis].extent;
+        lanes = own > lanes ? own : lanes;
+    }
+    if (!lanes || k->can_fail || !rows_are_local(u, k))
+        return 0;
+    own = lanes_for(u, longest, count(&k->nests.at[0], k->n_shared));
+    lanes = own > lanes ? own : lanes;
+    return shared_bytes(u, k, lanes) <= u->can.shared_bytes ? lanes : 0;
+}
+
+static void schedule_row(const oi_unit *u, oi_skernel *k)
+{
+    const int64_t lanes = lanes_of_row(u, k), rows = count(&k->nests.at[0], k->n_shared);
+    const int64_t each = lanes || rows == 1 ? 1 : smaller(GROUP, (int64_t)u->can.group_size);
+    for (size_t i = 0; i < k->nests.n; i++) {
+        oi_snest *n = &k->nests.at[i];
+        int64_t own = 0;
+        const uint32_t axis = lanes ? shared_axis(u, k, n, &own) : OI_NO_ID;
+        if (axis == OI_NO_ID)
+            follow_declared(n);
+        else
+            n->axes[axis].factor[OI_AXIS_LANE] = own ? own : lanes;
+        take_positions(n, k->n_shared, each);
+    }
+}
+
+void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k)
+{
+    if (oi_kernel_is_joint(u, k)) {
+        schedule_row(u, k);
+        return;
+    }
+    for (size_t i = 0; i < k->nests.n; i++)
+        schedule_nest(u, k, &k->nests.at[i]);
+}

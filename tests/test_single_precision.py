@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from conftest import REPO
@@ -58,6 +59,36 @@ def test_c(openinfer, device, tmp_path):
     text = (tmp_path / "out/single.c").read_text()
     assert not F64.search(text)
     assert "oi_sin_f32" in text
+
+
+AUDIO = """dynamic { x: f32[1, 1024]; }
+constant { w: f32[256]; }
+volatile { s: f32[1, 7, 129, 2]; y: f32[1, 1024]; p: f32[1, 7, 129]; d: f32[1, 1024, 2]; }
+block entry {
+  assign c: f32[1, 1024, 1];
+  op stft(x, w, frame_step=128) >> s;
+  op magnitude(s) >> p;
+  op istft(s, w, hop=128) >> y;
+  op reshape(y) >> c;
+  op dft(c, axis=1) >> d;
+  return p, y, d;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not installed")
+def test_audio_front_end(openinfer, tmp_path):
+    """Fourier transforms of f32, there and back, on a Cortex-M4: no f64, and the simulator's bits."""
+    with PackageWriter(tmp_path / "model.oinf") as model:
+        model.add_tensor("w", np.hanning(257)[:256].astype(np.float32))
+    (tmp_path / "audio.oi").write_text(AUDIO)
+    words = [tmp_path / "audio.oi", "--model", tmp_path / "model.oinf", "--target", "cortex_m4"]
+    assert openinfer("synth", *words, "-o", tmp_path / "out").returncode == 0
+    text = (tmp_path / "out/audio.c").read_text()
+    assert "oi_stft_f32" in text and not F64.search(text)
+    if shutil.which("qemu-system-arm"):
+        done = openinfer("verify", *words, "--set", "x=random:3:-1:1", "--steps", "2")
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="arm-none-eabi-gcc is not installed")

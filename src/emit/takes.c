@@ -62,7 +62,8 @@ static bool has_function(question *q, const char *word, size_t n)
 static bool has_all(question *q, const oi_op *op)
 {
     const oi_custom *own = oi_custom_of(op);
-    if (own && own->body && (q->target->api == OI_DEVICE_VULKAN || !has_helper(q, own->body)))
+    const char *body = !own ? NULL : q->type == OI_F64 && own->body_f64 ? own->body_f64 : own->body;
+    if (body && (q->target->api == OI_DEVICE_VULKAN || !has_helper(q, body)))
         return false;
     for (uint32_t i = 0; q->type == OI_F64 && i < op->n_meanings; i++) {
         const char *word = op->meanings[i].text;

@@ -19,7 +19,8 @@ typedef struct oi_custom {
     /* Records the steps of an emitted program. NULL: an op without inputs, whose result is computed
      * during synthesis; or a composite, whose body says it. */
     void (*lower)(oi_steps *s);
-    const char *body; /* the function of C text that those steps call; NULL: none */
+    const char *body;     /* the function of C text that those steps call; NULL: none */
+    const char *body_f64; /* for f64; NULL: the same */
     /* Results whose length only the data says; NULL for all others. */
     const struct oi_measured {
         size_t (*scratch_bytes)(const oi_kernel_query *q);

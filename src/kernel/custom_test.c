@@ -1,7 +1,8 @@
 /* Ops with a kernel of their own that sort, resample and transform: every dtype, one thread and
  * several, so that the sanitizers see them; what is right, tests/conform judges. Here only what
  * must hold of any answer: the same bits for any number of threads, and going there and back. */
-#include "kernel/custom/fft.h"
+#include "kernel/fft_f32.h"
+#include "kernel/fft_f64.h"
 #include "kernel/text_call.h"
 
 #include <math.h>
@@ -160,31 +161,44 @@ static void resampling(void **state)
 static void lengths(void **state)
 {
     (void)state;
-    static oi_complex x[300], y[300];
+    static oi_complex_f64 x[300], y[300];
+    static oi_complex_f32 z[300];
     for (int64_t n = 1; n <= 300; n++) {
         uint64_t seed = (uint64_t)n;
-        void *tables = malloc(oi_fft_table_bytes(n)), *work = malloc(oi_fft_work_bytes(n));
-        assert_true(tables && work);
-        oi_fft f;
-        oi_fft_init(&f, n, tables);
-        oi_complex sum = {0, 0};
+        void *tables = malloc(oi_fft_table_bytes_f64(n)), *work = malloc(oi_fft_work_bytes_f64(n)),
+             *narrow = malloc(oi_fft_table_bytes_f32(n));
+        assert_true(tables && work && narrow);
+        oi_fft_f64 f;
+        oi_fft_f32 g;
+        oi_fft_init_f64(&f, n, tables);
+        oi_complex_f64 sum = {0, 0};
         for (int64_t k = 0; k < n; k++) {
-            x[k] = y[k] = (oi_complex){(double)(oi_splitmix64(&seed) % 100) / 50 - 1,
-                                       (double)(oi_splitmix64(&seed) % 100) / 50 - 1};
+            x[k] = y[k] = (oi_complex_f64){(double)(oi_splitmix64(&seed) % 100) / 50 - 1,
+                                           (double)(oi_splitmix64(&seed) % 100) / 50 - 1};
             double angle = -2 * 3.14159265358979323846 * (double)(k * (n > 1)) / (double)n;
             sum.re += x[k].re * cos(angle) - x[k].im * sin(angle);
             sum.im += x[k].re * sin(angle) + x[k].im * cos(angle);
         }
-        oi_fft_run(&f, y, false, work);
+        for (int64_t k = 0; k < n; k++)
+            z[k] = (oi_complex_f32){(float)x[k].re, (float)x[k].im};
+        oi_fft_run_f64(&f, y, false, work);
         assert_float_equal(y[n > 1].re, sum.re, 1e-10);
         assert_float_equal(y[n > 1].im, sum.im, 1e-10);
-        oi_fft_run(&f, y, true, work);
+        oi_fft_init_f32(&g, n, narrow);
+        oi_fft_run_f32(&g, z, false, work);
+        const double near = g.m ? 5e-5 : 2e-5; /* sums of up to 300 numbers of up to 1 */
+        for (int64_t k = 0; k < n; k++) {
+            assert_float_equal(z[k].re, y[k].re, near);
+            assert_float_equal(z[k].im, y[k].im, near);
+        }
+        oi_fft_run_f64(&f, y, true, work);
         for (int64_t k = 0; k < n; k++) {
             assert_float_equal(y[k].re, x[k].re, 1e-12);
             assert_float_equal(y[k].im, x[k].im, 1e-12);
         }
         free(tables);
         free(work);
+        free(narrow);
     }
 }
 

@@ -7,47 +7,46 @@ static bool flag(const oi_kernel_query *q, const char *name)
     return v && v->tag == OI_VALUE_BOOL && v->b;
 }
 
-static void set_dft(oi_transform *j, const oi_kernel_query *q)
+/* What oi_dft takes, of a call with these shapes. */
+typedef struct sizes {
+    int64_t outer, k, inner, x_parts, n, m, y_parts, inverse, onesided;
+} sizes;
+
+static sizes sizes_of(const oi_kernel_query *q)
 {
-    oi_operand x = q->in[0], out = q->out[0];
-    int64_t axis = oi_kernel_attr(q, "axis")->i;
+    const oi_operand *x = &q->in[0], *y = &q->out[0];
+    const int64_t axis = oi_kernel_attr(q, "axis")->i;
     const oi_op_value *length = oi_kernel_attr(q, "length");
-    uint32_t at = (uint32_t)(axis < 0 ? axis + x.rank : axis), last = x.rank - 1;
-    *j = (oi_transform){.q = q, .inverse = flag(q, "inverse"), .onesided = flag(q, "onesided")};
-    j->x_im = x.dims[last] == 2 ? x.strides[last] : 0;
-    j->out_im = out.dims[last] == 2 ? out.strides[last] : 0;
-    j->n = length->tag == OI_VALUE_INT ? length->i
-           : j->inverse && j->onesided ? 2 * (x.dims[at] - 1)
-                                       : x.dims[at];
-    x.rank = out.rank = last;
-    oi_lines_init(&j->lines, (const oi_operand *const[]){&x, &out}, 2, at);
-    j->n_tasks = oi_lines_tasks(j->lines.n);
+    const uint32_t at = (uint32_t)(axis < 0 ? axis + x->rank : axis), last = x->rank - 1;
+    sizes s = {.k = x->dims[at],
+               .x_parts = x->dims[last],
+               .m = y->dims[at],
+               .y_parts = y->dims[last],
+               .inverse = flag(q, "inverse"),
+               .onesided = flag(q, "onesided")};
+    oi_steps_around(x->dims, last, at, &s.outer, &s.inner);
+    s.n = length->tag == OI_VALUE_INT ? length->i : s.inverse && s.onesided ? 2 * (s.k - 1) : s.k;
+    return s;
 }
 
-static void dft_task(void *ctx, size_t task)
+static void part(const oi_transform *j, const void *x, const void *window, void *y, void *work,
+                 int64_t begin, int64_t end)
 {
-    const oi_transform *j = ctx;
-    oi_complex *line = (oi_complex *)(j->work + task * j->work_bytes);
-    void *work = (char *)line + j->line_bytes;
-    oi_dtype t = j->q->in[0].dtype;
-    int64_t wanted = j->inverse && j->onesided ? j->n / 2 + 1 : j->n;
-    size_t n = (size_t)(j->lines.length[0] < wanted ? j->lines.length[0] : wanted);
-    for (int64_t i = (int64_t)task; i < j->lines.n; i += (int64_t)j->n_tasks) {
-        int64_t at[OI_WALK_OPERANDS] = {oi_start_of(j->io->in_at, 0),
-                                        oi_start_of(j->io->out_at, 0)};
-        oi_walk_seek(&j->lines.w, j->lines.w.rank, i, at);
-        memset(line, 0, (size_t)j->n * sizeof *line);
-        oi_wide_load(t, j->io->in[0], at[0], j->lines.step[0], n, &line->re, 2);
-        if (j->x_im)
-            oi_wide_load(t, j->io->in[0], at[0] + j->x_im, j->lines.step[0], n, &line->im, 2);
-        if (j->inverse && j->onesided)
-            oi_fft_mirror(line, j->n);
-        oi_fft_run(&j->fft, line, j->inverse, work);
-        size_t m = (size_t)j->lines.length[1];
-        oi_wide_store(t, j->io->out[0], at[1], j->lines.step[1], m, &line->re, 2);
-        if (j->out_im)
-            oi_wide_store(t, j->io->out[0], at[1] + j->out_im, j->lines.step[1], m, &line->im, 2);
-    }
+    const sizes s = sizes_of(j->q);
+    const int64_t from = begin * s.k * s.inner * s.x_parts, to = begin * s.m * s.inner * s.y_parts;
+    (void)window;
+    if (oi_transform_type(j->q) == OI_F64)
+        oi_dft_f64((const double *)x + from, (double *)y + to, work, end - begin, s.k, s.inner,
+                   s.x_parts, s.n, s.m, s.y_parts, s.inverse, s.onesided);
+    else
+        oi_dft_f32((const float *)x + from, (float *)y + to, work, end - begin, s.k, s.inner,
+                   s.x_parts, s.n, s.m, s.y_parts, s.inverse, s.onesided);
+}
+
+static oi_transform transform_of(const oi_kernel_query *q)
+{
+    const sizes s = sizes_of(q);
+    return (oi_transform){.q = q, .n = s.n, .n_parts = s.outer, .part = part};
 }
 
 static bool dft_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
@@ -55,47 +54,34 @@ static bool dft_run(const oi_kernel_query *q, const oi_choice *c, const oi_kerne
 {
     (void)c;
     (void)fault;
-    oi_transform j;
-    set_dft(&j, q);
-    j.io = io;
-    if (j.n == 0 || j.lines.n == 0)
-        return true;
-    oi_transform_scratch(&j, NULL);
-    oi_parallel(io, j.n_tasks, dft_task, &j);
-    return true;
+    const oi_transform j = transform_of(q);
+    return j.n == 0 || oi_transform_run(&j, io);
 }
 
 static bool dft_choose(const oi_kernel_query *q, oi_choice *c)
 {
-    oi_transform j;
-    set_dft(&j, q);
-    c->run = dft_run;
-    return oi_transform_scratch(&j, c);
+    const oi_transform j = transform_of(q);
+    return oi_transform_choose(&j, dft_run, c);
 }
 
 static void dft_lower(oi_steps *s)
 {
-    const oi_operand *in = &s->q->in[0], *out = &s->q->out[0];
-    const uint32_t axis = oi_steps_axis(s), last = in->rank - 1;
-    const bool inverse = oi_steps_is(s, "inverse"), onesided = oi_steps_is(s, "onesided");
-    const int64_t k = in->dims[axis];
-    const int64_t n = oi_steps_int(s, "length", inverse && onesided ? 2 * (k - 1) : k);
-    int64_t outer, inner;
-    oi_steps_around(in->dims, last, axis, &outer, &inner);
-    const uint32_t from = oi_steps_as(s, 0, OI_F64), to = oi_steps_wide(s, 0);
-    if (n > 0) {
-        const uint32_t work = oi_steps_line(s, "work", OI_F64, oi_fft_room(n));
-        oi_steps_call(
-            s, &(oi_custom_step){.function = "oi_dft",
-                                 .in = {from},
-                                 .out = {to, work},
-                                 .sizes = {outer, k, inner, in->dims[last], n, out->dims[axis],
-                                           out->dims[last], inverse, onesided},
-                                 .n_in = 1,
-                                 .n_out = 2,
-                                 .n_sizes = 9});
+    const sizes z = sizes_of(s->q);
+    const oi_dtype t = oi_transform_type(s->q);
+    const uint32_t from = oi_steps_as(s, 0, t), to = oi_transform_result(s);
+    if (z.n > 0) {
+        const uint32_t work = oi_transform_work(s, z.n, 0);
+        oi_steps_call(s, &(oi_custom_step){.function = t == OI_F64 ? "oi_dft_f64" : "oi_dft_f32",
+                                           .in = {from},
+                                           .out = {to, work},
+                                           .sizes = {z.outer, z.k, z.inner, z.x_parts, z.n, z.m,
+                                                     z.y_parts, z.inverse, z.onesided},
+                                           .n_in = 1,
+                                           .n_out = 2,
+                                           .n_sizes = 9});
     }
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_dft = {.choose = dft_choose, .lower = dft_lower, .body = "oi_dft"};
+const oi_custom oi_custom_dft = {
+    .choose = dft_choose, .lower = dft_lower, .body = "oi_dft_f32", .body_f64 = "oi_dft_f64"};

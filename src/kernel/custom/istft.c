@@ -2,73 +2,54 @@
  * squared windows. */
 #include "kernel/custom/transform.h"
 
-static void set_overlap(oi_transform *j, const oi_kernel_query *q)
+/* All signals: their frames overlap. */
+static void part(const oi_transform *j, const void *x, const void *window, void *y, void *work,
+                 int64_t begin, int64_t end)
 {
-    *j = (oi_transform){.q = q, .hop = oi_kernel_attr(q, "hop")->i, .frames = q->in[0].dims[1]};
-    j->n = q->in[1].dims[0];
-    j->onesided = q->in[0].dims[2] != j->n;
-    j->n_tasks = 1;
+    const oi_operand *in = &j->q->in[0];
+    const int64_t length = j->q->out[0].dims[1], hop = oi_kernel_attr(j->q, "hop")->i,
+                  frames = in->dims[1], bins = in->dims[2], from = begin * frames * bins * 2;
+    if (oi_transform_type(j->q) == OI_F64)
+        oi_istft_f64((const double *)x + from, window, (double *)y + begin * length, work,
+                     end - begin, frames, bins, hop, j->n, length);
+    else
+        oi_istft_f32((const float *)x + from, window, (float *)y + begin * length, work,
+                     end - begin, frames, bins, hop, j->n, length);
 }
 
-/* The spectrum of frame f of signal b. */
-static void load_bins(const oi_transform *j, int64_t b, int64_t f, oi_complex *line)
+static oi_transform transform_of(const oi_kernel_query *q)
 {
-    const oi_operand *x = &j->q->in[0];
-    int64_t from = oi_start_of(j->io->in_at, 0) + b * x->strides[0] + f * x->strides[1];
-    size_t bins = (size_t)(j->onesided ? j->n / 2 + 1 : j->n);
-    memset(line, 0, (size_t)j->n * sizeof *line);
-    oi_wide_load(x->dtype, j->io->in[0], from, x->strides[2], bins, &line->re, 2);
-    oi_wide_load(x->dtype, j->io->in[0], from + x->strides[3], x->strides[2], bins, &line->im, 2);
+    return (oi_transform){.q = q,
+                          .n = q->in[1].dims[0],
+                          .n_parts = q->out[0].dims[0],
+                          .extra = 2 * q->out[0].dims[1],
+                          .has_window = true,
+                          .part = part};
 }
 
 static bool istft_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
                       oi_kernel_fault *fault)
 {
+    (void)c;
     (void)fault;
-    oi_transform j;
-    const oi_operand *out = &q->out[0];
-    int64_t length = out->dims[1];
-    set_overlap(&j, q);
-    j.io = io;
-    oi_transform_scratch(&j, NULL);
-    oi_transform_window(&j, 1);
-    double *sum = (double *)((char *)io->scratch + c->scratch_bytes) - 2 * length,
-           *weight = sum + length;
-    for (int64_t b = 0; b < out->dims[0]; b++) {
-        memset(sum, 0, 2 * (size_t)length * sizeof *sum);
-        for (int64_t f = 0; f < j.frames; f++) {
-            oi_complex *line = (oi_complex *)j.work;
-            load_bins(&j, b, f, line);
-            oi_fft_unframe(&j.fft, line, j.onesided ? j.n / 2 + 1 : j.n, j.window, sum, weight,
-                           f * j.hop, length, j.work + j.line_bytes);
-        }
-        for (int64_t t = 0; t < length; t++)
-            sum[t] = weight[t] == 0 ? 0 : sum[t] / weight[t];
-        oi_wide_store(out->dtype, io->out[0], oi_start_of(io->out_at, 0) + b * out->strides[0],
-                      out->strides[1], (size_t)length, sum, 1);
-    }
-    return true;
+    const oi_transform j = transform_of(q);
+    return oi_transform_run(&j, io);
 }
 
 static bool istft_choose(const oi_kernel_query *q, oi_choice *c)
 {
-    oi_transform j;
-    set_overlap(&j, q);
-    c->run = istft_run;
-    if (!oi_transform_scratch(&j, c))
-        return false;
-    c->scratch_bytes += 2 * (size_t)q->out[0].dims[1] * sizeof(double);
-    return true;
+    const oi_transform j = transform_of(q);
+    return oi_transform_choose(&j, istft_run, c);
 }
 
 static void istft_lower(oi_steps *s)
 {
     const oi_operand *in = &s->q->in[0], *out = &s->q->out[0];
     const int64_t n = s->q->in[1].dims[0], length = out->dims[1];
-    const uint32_t from = oi_steps_as(s, 0, OI_F64), window = oi_transform_window_lower(s, n),
-                   to = oi_steps_wide(s, 0),
-                   work = oi_steps_line(s, "work", OI_F64, oi_fft_room(n ? n : 1) + 2 * length);
-    oi_steps_call(s, &(oi_custom_step){.function = "oi_istft",
+    const oi_dtype t = oi_transform_type(s->q);
+    const uint32_t from = oi_steps_as(s, 0, t), window = oi_transform_window_lower(s, n),
+                   to = oi_transform_result(s), work = oi_transform_work(s, n, 2 * length);
+    oi_steps_call(s, &(oi_custom_step){.function = t == OI_F64 ? "oi_istft_f64" : "oi_istft_f32",
                                        .in = {from, window},
                                        .out = {to, work},
                                        .sizes = {in->dims[0], in->dims[1], in->dims[2],
@@ -79,5 +60,7 @@ static void istft_lower(oi_steps *s)
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_istft = {
-    .choose = istft_choose, .lower = istft_lower, .body = "oi_istft"};
+const oi_custom oi_custom_istft = {.choose = istft_choose,
+                                   .lower = istft_lower,
+                                   .body = "oi_istft_f32",
+                                   .body_f64 = "oi_istft_f64"};

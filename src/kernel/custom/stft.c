@@ -1,39 +1,42 @@
 /* stft.c: Fourier transforms of frames of a signal: windowed lines that overlap. */
 #include "kernel/custom/transform.h"
 
-static void set_frames(oi_transform *j, const oi_kernel_query *q)
+static int64_t frame_length(const oi_kernel_query *q)
 {
-    const oi_operand *x = &q->in[0];
     const oi_op_value *length = oi_kernel_attr(q, "frame_length");
-    *j = (oi_transform){.q = q, .hop = oi_kernel_attr(q, "frame_step")->i};
-    j->n = q->n_in > 1 ? q->in[1].dims[0] : length->tag == OI_VALUE_INT ? length->i : x->dims[1];
-    j->frames = q->out[0].dims[1];
-    j->x_im = x->rank == 3 && x->dims[2] == 2 ? x->strides[2] : 0;
-    j->n_tasks = oi_lines_tasks(x->dims[0] * j->frames);
+    return q->n_in > 1                   ? q->in[1].dims[0]
+           : length->tag == OI_VALUE_INT ? length->i
+                                         : q->in[0].dims[1];
 }
 
-static void stft_task(void *ctx, size_t task)
+/* Frames `begin` to `end`, counted through all signals: those of one signal at a time. */
+static void part(const oi_transform *j, const void *x, const void *window, void *y, void *work,
+                 int64_t begin, int64_t end)
 {
-    const oi_transform *j = ctx;
-    const oi_operand *x = &j->q->in[0], *out = &j->q->out[0];
-    oi_complex *line = (oi_complex *)(j->work + task * j->work_bytes);
-    void *work = (char *)line + j->line_bytes;
-    for (int64_t i = (int64_t)task; i < x->dims[0] * j->frames; i += (int64_t)j->n_tasks) {
-        int64_t b = i / j->frames, f = i % j->frames;
-        int64_t from =
-            oi_start_of(j->io->in_at, 0) + b * x->strides[0] + f * j->hop * x->strides[1];
-        int64_t to = oi_start_of(j->io->out_at, 0) + b * out->strides[0] + f * out->strides[1];
-        memset(line, 0, (size_t)j->n * sizeof *line);
-        oi_wide_load(x->dtype, j->io->in[0], from, x->strides[1], (size_t)j->n, &line->re, 2);
-        if (j->x_im)
-            oi_wide_load(x->dtype, j->io->in[0], from + j->x_im, x->strides[1], (size_t)j->n,
-                         &line->im, 2);
-        oi_fft_frame(&j->fft, &line->re, 2, j->window, line, work);
-        size_t m = (size_t)out->dims[2];
-        oi_wide_store(out->dtype, j->io->out[0], to, out->strides[2], m, &line->re, 2);
-        oi_wide_store(out->dtype, j->io->out[0], to + out->strides[3], out->strides[2], m,
-                      &line->im, 2);
+    const oi_operand *in = &j->q->in[0], *out = &j->q->out[0];
+    const int64_t parts = in->rank == 3 ? in->dims[2] : 1, length = in->dims[1],
+                  frames = out->dims[1], bins = out->dims[2],
+                  hop = oi_kernel_attr(j->q, "frame_step")->i;
+    for (int64_t n; begin < end; begin += n) {
+        const int64_t b = begin / frames, f = begin % frames;
+        n = end - begin < frames - f ? end - begin : frames - f;
+        const int64_t from = (b * length + f * hop) * parts, to = begin * bins * 2;
+        if (oi_transform_type(j->q) == OI_F64)
+            oi_stft_f64((const double *)x + from, window, (double *)y + to, work, 1, length, parts,
+                        n, hop, j->n, bins);
+        else
+            oi_stft_f32((const float *)x + from, window, (float *)y + to, work, 1, length, parts, n,
+                        hop, j->n, bins);
     }
+}
+
+static oi_transform transform_of(const oi_kernel_query *q)
+{
+    return (oi_transform){.q = q,
+                          .n = frame_length(q),
+                          .n_parts = q->out[0].dims[0] * q->out[0].dims[1],
+                          .has_window = true,
+                          .part = part};
 }
 
 static bool stft_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io *io,
@@ -41,36 +44,27 @@ static bool stft_run(const oi_kernel_query *q, const oi_choice *c, const oi_kern
 {
     (void)c;
     (void)fault;
-    oi_transform j;
-    set_frames(&j, q);
-    j.io = io;
-    if (j.n == 0 || j.n_tasks == 0)
-        return true;
-    oi_transform_scratch(&j, NULL);
-    oi_transform_window(&j, 1);
-    oi_parallel(io, j.n_tasks, stft_task, &j);
-    return true;
+    const oi_transform j = transform_of(q);
+    return j.n == 0 || oi_transform_run(&j, io);
 }
 
 static bool stft_choose(const oi_kernel_query *q, oi_choice *c)
 {
-    oi_transform j;
-    set_frames(&j, q);
-    c->run = stft_run;
-    return oi_transform_scratch(&j, c);
+    const oi_transform j = transform_of(q);
+    return oi_transform_choose(&j, stft_run, c);
 }
 
 static void stft_lower(oi_steps *s)
 {
     const oi_operand *in = &s->q->in[0], *out = &s->q->out[0];
-    const int64_t n =
-        s->q->n_in > 1 ? s->q->in[1].dims[0] : oi_steps_int(s, "frame_length", in->dims[1]);
-    const uint32_t from = oi_steps_as(s, 0, OI_F64), window = oi_transform_window_lower(s, n),
-                   to = oi_steps_wide(s, 0);
+    const int64_t n = frame_length(s->q);
+    const oi_dtype t = oi_transform_type(s->q);
+    const uint32_t from = oi_steps_as(s, 0, t), window = oi_transform_window_lower(s, n),
+                   to = oi_transform_result(s);
     if (n > 0) {
-        const uint32_t work = oi_steps_line(s, "work", OI_F64, oi_fft_room(n));
+        const uint32_t work = oi_transform_work(s, n, 0);
         oi_steps_call(
-            s, &(oi_custom_step){.function = "oi_stft",
+            s, &(oi_custom_step){.function = t == OI_F64 ? "oi_stft_f64" : "oi_stft_f32",
                                  .in = {from, window},
                                  .out = {to, work},
                                  .sizes = {in->dims[0], in->dims[1],
@@ -83,4 +77,5 @@ static void stft_lower(oi_steps *s)
     oi_steps_narrow(s, to, 0);
 }
 
-const oi_custom oi_custom_stft = {.choose = stft_choose, .lower = stft_lower, .body = "oi_stft"};
+const oi_custom oi_custom_stft = {
+    .choose = stft_choose, .lower = stft_lower, .body = "oi_stft_f32", .body_f64 = "oi_stft_f64"};

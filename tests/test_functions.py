@@ -21,6 +21,23 @@ dynamic { u: f32[4, 8]; V: f32[8, 8]; }
 volatile { w: f32[4, 8]; }
 block entry { op matmul(u, V) >> w; return w; }
 """
+OPEN = """
+dynamic { x: f32[2]; }
+volatile { y: f32[]; z: f32[]; }
+persistent { t: i32 @init(0); K(t): f32[2] @table @cap(t=8); V(t): f32[2] @table @cap(t=8); }
+block entry {
+  assign k: f32[?, 2];
+  assign v: f32[?, 2];
+  cache.write x >> K[t];
+  cache.write x >> V[t];
+  cache.increment t;
+  cache.read K[0..t] >> k;
+  cache.read V[0..t] >> v;
+  op sum_axis(k, axes=[0, 1], keepdims=false) >> y;
+  op sum_axis(v, axes=[0, 1], keepdims=false) >> z;
+  return y, z;
+}
+"""
 WAYS = {
     "scalar": ["--target", "cpu_scalar"],
     "avx2": ["--target", "cpu_avx2", "--partition-all"],
@@ -87,3 +104,11 @@ def test_they_agree_with_the_simulator(openinfer, tmp_path, way):
     sets = [w for n, name in enumerate("xABp") for w in ("--set", f"{name}=random:{n}:-1:1")]
     said = openinfer("verify", path, *WAYS[way], "--per-node", "--cflags", "-O1", *sets).stdout
     assert "they agree" in said
+
+
+def test_lengths_of_a_run(openinfer, tmp_path):
+    """A length is an argument of the function: both callers hand over their own."""
+    kernels, _ = emit(openinfer, tmp_path, WAYS["scalar"], {"open": OPEN})
+    assert len({k["function"] for k in kernels}) == 1 and len(kernels) == 2
+    words = ["--target", "cpu_scalar", "--cflags", "-O1", "--steps", "4", "--set", "x=random:3:-1:1"]
+    assert "they agree" in openinfer("verify", tmp_path / "open.oi", *words).stdout

@@ -250,7 +250,9 @@ static bool attributes(builder *b, const oi_frame *f, const oi_body_step *s, con
 static bool results(builder *b, const oi_frame *f, const oi_op *op, const value_list *in,
                     const given_attrs *g, uint32_t *out, uint32_t n_out)
 {
-    oi_type *types = oi_arena_alloc(b->a, (in->n + n_out) * sizeof *types);
+    oi_type few[8] = {{0}}, *types = few;
+    if (in->n + n_out > OI_COUNT(few))
+        types = oi_arena_alloc(b->a, (in->n + n_out) * sizeof *types);
     oi_infer_fail why;
     for (size_t i = 0; i < in->n; i++)
         types[i] = type_from(&b->values.at[in->at[i]].type);

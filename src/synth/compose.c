@@ -451,6 +451,11 @@ static void move_fn(const oi_moving *m, oi_fn *fn)
 /* What stands beside the moved coordinates; NULL: they are numbers. */
 static const oi_coord_fns *moved_fns(oi_moving *m, const oi_sop *op, uint32_t rank)
 {
+    bool has_fns = op->fns != NULL;
+    for (uint32_t a = 0; a < m->nest->n_axes; a++)
+        has_fns |= m->map->fns[a] != NULL;
+    if (!has_fns)
+        return NULL;
     oi_coord_fns *fns = oi_arena_alloc(m->u->arena, (rank + 1) * sizeof *fns);
     bool any = false, are_own;
     for (uint32_t d = 0; d < rank; d++) {

@@ -33,10 +33,10 @@ static const oi_lang *lang_of(const oi_cprog *c)
     return oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c;
 }
 
-/* By scalar: whether the kernel receives it. Some lengths serve only the caller. */
+/* By scalar: whether the kernel's function receives it. Some lengths serve only the caller. */
 static const bool *scalars_of(const oi_cprog *c, const oi_skernel *k)
 {
-    return c->scalars[k - c->u->kernels.at];
+    return c->scalars[k->function];
 }
 
 static void find_scalars(oi_cprog *c, const oi_skernel *k, const char *body)
@@ -44,7 +44,7 @@ static void find_scalars(oi_cprog *c, const oi_skernel *k, const char *body)
     bool *used = oi_arena_alloc(c->arena, k->scalars.n + 1);
     for (size_t i = 0; i < k->scalars.n; i++)
         used[i] = !k->is_dynamic || oi_text_has_word(body, k->scalars.at[i].name);
-    c->scalars[k - c->u->kernels.at] = used;
+    c->scalars[k->function] = used;
 }
 
 static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *names)

@@ -297,7 +297,7 @@ def test_what_no_iteration_changes_is_computed_before_the_loop(openinfer, tmp_pa
     outer, inner = loop.split("loop inner")
     inner, behind = inner.split("}", 1)
     assert "// sum_axis" in before and "// cos" in before  # out of both loops, with what it is made of
-    assert "// exp" in inner  # a variable is read anew
+    assert "// exp" in outer  # the outer loop writes the variable
     assert "// add" in inner and "// add" not in outer  # an addition is not worth a place in memory
     assert "// sin" in behind  # what it reads changes
 
@@ -353,6 +353,10 @@ def test_reads_that_lend(openinfer, tmp_path):
     path = tmp_path / "lent.oi"
     path.write_text(GRAPHS["lent"])
     run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "view")
+    for reader in "sum_axis(rows)", "abs(rows)", "add(x, rows)":  # nests read where it lies, contiguous or not
+        assert reader in run.stdout
+    alone = [x for name in ("copy_prop", "inline", "fuse", "rows") for x in ("--without", name)]
+    run = openinfer("synth", path, "-o", tmp_path / "out", "--dump-after", "view", *alone)
     assert "// view     all: f32[5, 4]" in run.stdout
     assert "// view     some: f32[3, 4]" in run.stdout
     assert "// view: two is copied: it is not contiguous" in run.stdout

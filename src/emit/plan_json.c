@@ -197,6 +197,10 @@ static const char *stmt_name(oi_stmt_kind k)
     case OI_STMT_SHAPE: return "shape";
     case OI_STMT_SIZES: return "sizes";
     case OI_STMT_LENGTH: return "length";
+    case OI_STMT_NEED: return "need";
+    case OI_STMT_RESIZE: return "resize";
+    case OI_STMT_LOG: return "log";
+    case OI_STMT_VIEW: return "view";
     }
     return "other";
 }

@@ -50,6 +50,8 @@ static void put_code(collecting *c, const oi_code *code)
     for (uint32_t i = 0; i < code->n; i++)
         if (code->at[i].kind == OI_INS_VAR)
             put_var(c, code->at[i].id);
+        else if (code->at[i].kind == OI_INS_SIZE) /* kept with the state */
+            put(c, (uint32_t)code->at[i].value, false);
 }
 
 static void put_value(collecting *c, const oi_pvalue *v)
@@ -169,21 +171,45 @@ static void put_cache(collecting *c)
 {
     const oi_pnode *n = c->s->node;
     const oi_paccess *a = &n->as.move.cache;
-    const bool reads = n->kind == OI_NODE_CACHE_READ, writes = n->kind == OI_NODE_CACHE_WRITE;
     for (uint32_t i = 0; i < a->n; i++) {
         put_code(c, &a->sels[i].start);
         put_code(c, &a->sels[i].end);
     }
-    if (!reads && !writes && n->kind != OI_NODE_CACHE_RESET && n->as.move.amount_var != OI_NO_ID &&
-        !n->as.move.amount_is_index)
+    if (n->kind != OI_NODE_CACHE_WRITE && n->kind != OI_NODE_CACHE_RESET &&
+        n->as.move.amount_var != OI_NO_ID && !n->as.move.amount_is_index)
         put_var(c, n->as.move.amount_var);
     put_port(c, &c->s->a, false);
-    if (writes)
+    if (n->kind == OI_NODE_CACHE_WRITE)
         put_port(c, &c->s->b, false);
-    if (!reads)
-        put_port(c, &c->s->a, true);
-    if (reads && !c->s->is_view) /* a view copies nothing: each worker finds its own pointer */
-        put_port(c, &c->s->b, true);
+    put_port(c, &c->s->a, true);
+}
+
+static void put_needs(collecting *c)
+{
+    for (uint32_t i = 0; i < c->s->n_checks; i++) {
+        put_code(c, &c->s->needs[i].value);
+        put_code(c, &c->s->needs[i].limit);
+    }
+}
+
+static void put_resize(collecting *c)
+{
+    const oi_resize *r = c->s->resize;
+    for (uint32_t i = 0; i < c->u->tensors.at[c->s->a.tensor].rank; i++)
+        put_code(c, &r->sizes[i]);
+    for (uint32_t i = 0; i < r->n_counts; i++)
+        put_code(c, &r->counts[i]);
+    put_port(c, &c->s->a, true);
+}
+
+/* A view copies nothing: each worker finds its own pointer. */
+static void put_view(collecting *c)
+{
+    const oi_skernel *k = c->s->kernel == OI_NO_ID ? NULL : &c->u->kernels.at[c->s->kernel];
+    for (size_t i = 0; k && i < k->scalars.n; i++)
+        if (!k->scalars.at[i].is_length)
+            put_value(c, &k->scalars.at[i].value);
+    put_port(c, &c->s->a, false);
 }
 
 void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out)
@@ -194,6 +220,10 @@ void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out
     case OI_STMT_KERNEL: put_kernel(&c, &u->kernels.at[s->kernel]); break;
     case OI_STMT_PIPELINE: put_pipeline(&c, s); break;
     case OI_STMT_CACHE: put_cache(&c); break;
+    case OI_STMT_NEED: put_needs(&c); break;
+    case OI_STMT_RESIZE: put_resize(&c); break;
+    case OI_STMT_LOG: put_port(&c, &s->a, false); break;
+    case OI_STMT_VIEW: put_view(&c); break;
     case OI_STMT_SET:
         put_value(&c, &s->value);
         put_port(&c, &s->a, true);
@@ -248,6 +278,7 @@ typedef struct places {
     uint32_t n; /* digits, the greatest step first; 0: not known */
     int64_t base, step[DIGITS];
     range digit[DIGITS];
+    const oi_code *from; /* all of this counts from that position; NULL: from 0 */
 } places;
 
 typedef struct boxes {
@@ -330,8 +361,33 @@ static void set_digits(places *p, const oi_nest_coord *c, const oi_snest *n, con
         p->n = 0;
 }
 
+static bool has_index(const oi_code *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->at[i].kind == OI_INS_INDEX)
+            return true;
+    return false;
+}
+
+/* The position from which the port counts. Workers agree on variables, which no worker writes while
+ * another reads them, but they may be in different iterations of a loop. */
+static void set_from(places *p, const oi_tensor *t, const oi_port *port, uint32_t d)
+{
+    int64_t n;
+    if (t->n_table || !port->n_entry)
+        return;
+    const oi_code *from = &port->entry[d];
+    if (!oi_code_is_int(from, &n))
+        p->from = from;
+    else if (n)
+        *p = whole_dim(t, d);
+    if (p->from && has_index(from))
+        *p = whole_dim(t, d);
+}
+
 static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, boxes *out)
 {
+    const oi_port *port = &x->kernel->ports.at[x->op->port];
     places *box = out->at[out->n++];
     for (uint32_t d = 0; d < out->rank; d++) {
         const oi_nest_coord *c = &x->op->at[d];
@@ -339,12 +395,14 @@ static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, bo
         box[d] = whole_dim(t, d);
         if (out->is_flat)
             box[d].all.high = (int64_t)(t->size_bytes * 8 / oi_dtype_bits(t->dtype)) - 1;
-        if (!is_affine)
+        if (!is_affine || (out->is_flat && port->n_entry && !t->n_table))
             continue;
         const range r = coord_range(c, x->nest, axes);
         box[d].all.low = r.low > 0 ? r.low : 0;
         box[d].all.high = r.high < box[d].all.high ? r.high : box[d].all.high;
         set_digits(&box[d], c, x->nest, axes);
+        if (!out->is_flat)
+            set_from(&box[d], t, port, d);
     }
 }
 
@@ -435,6 +493,9 @@ static bool ranges_meet(range x, range y)
 
 static bool places_meet(const places *x, const places *y)
 {
+    if (x->from || y->from)
+        if (!x->from || !y->from || !oi_code_same(x->from, y->from))
+            return true;
     bool meet = ranges_meet(x->all, y->all);
     const bool alike =
         x->n == y->n && x->base == y->base && memcmp(x->step, y->step, x->n * sizeof *x->step) == 0;
@@ -463,8 +524,9 @@ static range bytes_of(const oi_tensor *t, const boxes *b)
     for (uint32_t i = 0; i < b->n; i++) {
         int64_t low = 0, high = 0;
         for (uint32_t d = 0; d < b->rank; d++) {
-            low = low * t->dims[d] + b->at[i][d].all.low;
-            high = high * t->dims[d] + b->at[i][d].all.high;
+            const places *p = &b->at[i][d];
+            low = low * t->dims[d] + (p->from ? 0 : p->all.low);
+            high = high * t->dims[d] + (p->from ? t->dims[d] - 1 : p->all.high);
         }
         all.low = low < all.low ? low : all.low;
         all.high = high > all.high ? high : all.high;

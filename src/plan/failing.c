@@ -75,9 +75,16 @@ static range divide(oi_ins_kind kind, range x, range y)
     return (range){-most, most, x.fails || y.fails || may_be_zero || may_overflow};
 }
 
+/* The lesser, the greater, or the end of a slice: never further away than one of the two. */
+static range choose(range x, range y)
+{
+    return (range){x.low < y.low ? x.low : y.low, x.high > y.high ? x.high : y.high,
+                   x.fails || y.fails};
+}
+
 static range range_of(const oi_program *p, const oi_code *code)
 {
-    range at[OI_MAX_EXPR_DEPTH + 2] = {{0, 0, false}};
+    range at[OI_CODE_STACK] = {{0, 0, false}};
     size_t n = 0;
     for (uint32_t k = 0; k < code->n; k++) {
         const oi_ins *i = &code->at[k];
@@ -89,7 +96,8 @@ static range range_of(const oi_program *p, const oi_code *code)
             n--;
             at[n - 1] = i->kind == OI_INS_DIV || i->kind == OI_INS_MOD
                             ? divide(i->kind, at[n - 1], at[n])
-                            : combine(i->kind, at[n - 1], at[n]);
+                        : i->kind >= OI_INS_MIN ? choose(at[n - 1], at[n])
+                                                : combine(i->kind, at[n - 1], at[n]);
         }
     }
     return at[0];
@@ -108,7 +116,9 @@ bool oi_entry_misses(const oi_unit *u, uint32_t graph, const oi_port *port)
     const oi_program *p = u->graphs.at[graph].program;
     uint64_t e = 0;
     bool is_constant = true, misses = false;
-    for (uint32_t i = 0; i < port->n_entry; i++) {
+    for (uint32_t i = 0; !t->n_table && i < port->n_entry; i++) /* a part of the state */
+        misses |= range_of(p, &port->entry[i]).fails;
+    for (uint32_t i = 0; i < t->n_table && i < port->n_entry; i++) {
         int64_t v = 0;
         misses |= !oi_code_is_below(p, &port->entry[i], t->table[i]);
         is_constant &= oi_code_is_int(&port->entry[i], &v);
@@ -198,6 +208,20 @@ static bool kernel_fails(const oi_unit *u, uint32_t graph, const oi_skernel *k)
     return fails;
 }
 
+static bool codes_fail(const oi_program *p, const oi_code *codes, uint32_t n)
+{
+    bool fails = false;
+    for (uint32_t i = 0; codes && i < n; i++)
+        fails |= range_of(p, &codes[i]).fails;
+    return fails;
+}
+
+static bool resize_fails(const oi_unit *u, const oi_program *p, const oi_stmt *s)
+{
+    return codes_fail(p, s->resize->sizes, u->tensors.at[s->a.tensor].rank) ||
+           codes_fail(p, s->resize->counts, s->resize->n_counts);
+}
+
 bool oi_stmt_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s)
 {
     const oi_program *p = u->graphs.at[graph].program;
@@ -209,7 +233,15 @@ bool oi_stmt_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s)
         return range_of(p, &s->node->as.loop.start).fails ||
                range_of(p, &s->node->as.loop.end).fails;
     case OI_STMT_LIMIT: return true;
-    case OI_STMT_SHAPE: return s->n_checks > 0;
+    case OI_STMT_SHAPE:
+    case OI_STMT_NEED: return s->n_checks > 0;
+    case OI_STMT_RESIZE: return resize_fails(u, p, s);
+    case OI_STMT_LOG:
+        return oi_entry_misses(u, graph, &s->a) ||
+               codes_fail(p, s->a.count, u->tensors.at[s->a.tensor].rank);
+    case OI_STMT_VIEW:
+        return oi_entry_misses(u, graph, &s->a) ||
+               (s->kernel != OI_NO_ID && kernel_fails(u, graph, &u->kernels.at[s->kernel]));
     case OI_STMT_LENGTH: return !(u->tensors.at[s->b.tensor].run_dims >> s->limit & 1);
     case OI_STMT_YIELD:
     case OI_STMT_AWAIT: return s->node->source->block == p->entry;

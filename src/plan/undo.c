@@ -19,14 +19,16 @@ typedef struct undoing {
     const oi_sgraph *g;
     const oi_stmt *bare; /* changed state that could not be restored; NULL: none did */
     const char *bare_what;
+    uint32_t bare_tensor;
     visit *visits; /* by block */
+    OI_VEC(const oi_stmt *) held; /* statements of the present list that logged a part of the state */
     uint64_t *log; /* by block: bytes that one run logs; UINT64_MAX: not counted yet */
     oi_plan_verdict *v;
 } undoing;
 
 static const char *variable(const undoing *x, const oi_stmt *s)
 {
-    return x->u->tensors.at[s->a.tensor].name;
+    return x->u->tensors.at[s->kind == OI_STMT_KERNEL ? x->bare_tensor : s->a.tensor].name;
 }
 
 /* -- what is logged -- */
@@ -101,14 +103,100 @@ static bool is_state(const oi_tensor *t)
     return t->space == OI_SPACE_STATE || t->space == OI_SPACE_VIEW;
 }
 
+/* -- parts of the state that were logged before a kernel writes them -- */
+
+static bool codes_same(const oi_code *a, const oi_code *b, uint32_t n)
+{
+    bool same = !a == !b;
+    for (uint32_t i = 0; same && a && i < n; i++)
+        same = oi_code_same(&a[i], &b[i]);
+    return same;
+}
+
+static bool is_held(const undoing *x, const oi_port *p)
+{
+    const uint32_t rank = x->u->tensors.at[p->tensor].rank;
+    bool is = x->u->undo.kind == OI_UNDO_COPY && x->g->needs_undo;
+    for (size_t i = 0; i < x->held.n; i++) {
+        const oi_port *log = &x->held.at[i]->a;
+        is |= log->tensor == p->tensor &&
+              (!log->count || (codes_same(log->entry, p->entry, rank) &&
+                               codes_same(log->count, p->count, rank)));
+    }
+    return is;
+}
+
 static void change_ports(undoing *x, const oi_stmt *s)
 {
     const oi_skernel *k = &x->u->kernels.at[s->kernel];
-    for (size_t i = 0; i < k->ports.n; i++) {
+    for (size_t i = 0; i < k->ports.n && !x->bare; i++) {
         const oi_port *p = &k->ports.at[i];
-        if (p->is_written && is_state(&x->u->tensors.at[p->tensor]))
-            change(x, s, OI_UNDO_ELEMENTS, 1, x->u->tensors.at[p->tensor].size_bytes);
+        if (!p->is_written || !is_state(&x->u->tensors.at[p->tensor]) || is_held(x, p))
+            continue;
+        x->bare = s;
+        x->bare_what = "";
+        x->bare_tensor = p->tensor;
     }
+}
+
+static uint64_t most_along(const oi_tensor *t, const oi_port *p, uint32_t d)
+{
+    int64_t n;
+    return (uint64_t)(p->count && oi_code_is_int(&p->count[d], &n) ? n : t->dims[d]);
+}
+
+/* The log has room for the part. */
+static bool holds_part(const undoing *x, const oi_stmt *s)
+{
+    const oi_tensor *t = &x->u->tensors.at[s->a.tensor];
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < t->rank; d++)
+        n *= most_along(t, &s->a, d);
+    for (uint32_t i = 0; x->g->needs_undo && x->u->undo.kind == OI_UNDO_LOG && i < s->n_undo; i++)
+        if (s->undo[i].what == OI_UNDO_ELEMENTS &&
+            s->undo[i].bytes * s->undo[i].n >= (n * oi_dtype_bits(t->dtype) + 7) / 8)
+            return true;
+    return n == 0;
+}
+
+static bool looks_at(const undoing *x, const oi_stmt *log, const oi_code *codes, uint32_t tensor)
+{
+    const uint32_t rank = x->u->tensors.at[log->a.tensor].rank;
+    for (uint32_t i = 0; codes && i < rank; i++)
+        for (uint32_t k = 0; k < codes[i].n; k++) {
+            const oi_ins *ins = &codes[i].at[k];
+            const bool is_var = ins->kind == OI_INS_VAR;
+            if ((is_var && oi_block_tensor(x->u, x->graph, log->node->source->block, ins->id) ==
+                               tensor) ||
+                (ins->kind == OI_INS_SIZE && (uint32_t)ins->value == tensor))
+                return true;
+        }
+    return false;
+}
+
+/* A variable changed: parts whose positions depend on it are others from now on. */
+static void forget(undoing *x, uint32_t tensor)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->held.n; i++) {
+        const oi_stmt *log = x->held.at[i];
+        if (!looks_at(x, log, log->a.entry, tensor) && !looks_at(x, log, log->a.count, tensor))
+            x->held.at[n++] = log;
+    }
+    x->held.n = n;
+}
+
+static void forget_written(undoing *x, const oi_stmt *s)
+{
+    const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &x->u->kernels.at[s->kernel] : NULL;
+    for (size_t i = 0; k && i < k->ports.n; i++)
+        if (k->ports.at[i].is_written)
+            forget(x, k->ports.at[i].tensor);
+    if (s->kind == OI_STMT_CACHE || s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_SET)
+        forget(x, s->a.tensor);
+    if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD ||
+        s->kind == OI_STMT_AWAIT)
+        x->held.n = 0;
 }
 
 /* Sizes that the selectors give are set first, before other checks of the statement. */
@@ -137,6 +225,11 @@ static void run(undoing *x, const oi_stmt *s)
         change_selected(x, s, v, grows);
     else if (s->kind == OI_STMT_KERNEL)
         change_ports(x, s);
+    else if (s->kind == OI_STMT_RESIZE)
+        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)oi_unit_store(x->u, s->a.tensor)->rank);
+    else if (s->kind == OI_STMT_LOG && holds_part(x, s))
+        *OI_PUSH(x->u->arena, &x->held) = s;
+    forget_written(x, s);
 }
 
 /* -- walking -- */
@@ -180,6 +273,7 @@ static bool never_runs(const oi_stmt *s)
 static void walk(undoing *x, const oi_stmts *list)
 {
     const oi_program *p = x->g->program;
+    x->held.n = 0;
     for (size_t i = 0; i < list->n && !x->v->why; i++) {
         const oi_stmt *s = &list->at[i];
         run(x, s);
@@ -188,14 +282,16 @@ static void walk(undoing *x, const oi_stmts *list)
             walk(x, &s->body);
         if (s->kind == OI_STMT_LOOP && was_clean && x->bare) /* into the next iteration */
             walk(x, &s->body);
-        if (s->kind == OI_STMT_PIPELINE)
-            walk(x, &s->body);
+        for (size_t k = 0; s->kind == OI_STMT_PIPELINE && k < s->body.n; k++)
+            run(x, &s->body.at[k]);
         if (s->kind == OI_STMT_BRANCH)
             walk_branch(x, s->node);
         for (uint32_t k = 0;
              s->kind == OI_STMT_YIELD && s->node->source->block == p->entry && k < p->n_consumers;
              k++)
             walk_block(x, p->consumers[k]);
+        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD)
+            x->held.n = 0; /* of that list, not of this */
     }
 }
 

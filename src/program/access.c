@@ -48,21 +48,86 @@ bool oi_pattern_match(const oi_pvar *v, const char *name, int64_t *indices)
     return *name == '\0';
 }
 
-bool oi_code_is_below(const oi_program *p, const oi_code *code, int64_t n)
+/* -- ranges of codes -- */
+
+typedef struct code_range {
+    int64_t low, high;
+    bool is_known; /* else it is any number */
+} code_range;
+
+static code_range range_of_index(const oi_program *p, uint32_t index)
 {
-    int64_t v;
-    if (oi_code_is_int(code, &v))
-        return v >= 0 && v < n;
-    if (code->n != 1 || code->at[0].kind != OI_INS_INDEX)
-        return false;
+    code_range r = {0, 0, false};
+    bool any = false;
     for (size_t i = 0; i < p->graph->nodes.n; i++) {
         const oi_pnode *node = &p->nodes[i];
         int64_t from, to;
-        if (node->kind != OI_NODE_LOOP || node->as.loop.index != code->at[0].id)
+        if (node->kind != OI_NODE_LOOP || node->as.loop.index != index)
             continue;
         if (!oi_code_is_int(&node->as.loop.start, &from) ||
-            !oi_code_is_int(&node->as.loop.end, &to) || from < 0 || to > n)
-            return false;
+            !oi_code_is_int(&node->as.loop.end, &to))
+            return (code_range){0, 0, false};
+        to = to > from ? to - 1 : from;
+        r.low = any && r.low < from ? r.low : from;
+        r.high = any && r.high > to ? r.high : to;
+        r.is_known = any = true;
     }
-    return true;
+    return r;
+}
+
+static code_range range_of_leaf(const oi_program *p, const oi_ins *i)
+{
+    if (i->kind == OI_INS_INT)
+        return (code_range){i->value, i->value, true};
+    if (i->kind == OI_INS_INDEX)
+        return range_of_index(p, i->id);
+    if (i->kind == OI_INS_VAR && oi_dtype_bits(p->vars[i->id].dtype) <= 32) {
+        const oi_dtype t = p->vars[i->id].dtype;
+        if (t == OI_BOOL || t == OI_U8 || t == OI_U16 || t == OI_U32)
+            return (code_range){0, ((int64_t)1 << oi_dtype_bits(t)) - 1, true};
+    }
+    return (code_range){0, 0, false};
+}
+
+/* Sums of the ends; a remainder by a positive number has a range whatever it is taken of. */
+static code_range range_of_join(oi_ins_kind kind, code_range x, code_range y)
+{
+    code_range r = {0, 0, x.is_known && y.is_known};
+    if (kind == OI_INS_MOD && y.is_known && y.low == y.high && y.low > 0)
+        return (code_range){0, y.low - 1, true};
+    if (kind == OI_INS_ADD)
+        r.is_known &= !__builtin_add_overflow(x.low, y.low, &r.low) &&
+                      !__builtin_add_overflow(x.high, y.high, &r.high);
+    else if (kind == OI_INS_SUB)
+        r.is_known &= !__builtin_sub_overflow(x.low, y.high, &r.low) &&
+                      !__builtin_sub_overflow(x.high, y.low, &r.high);
+    else if (kind == OI_INS_MUL && r.is_known && x.low >= 0 && y.low >= 0)
+        r.is_known = !__builtin_mul_overflow(x.low, y.low, &r.low) &&
+                     !__builtin_mul_overflow(x.high, y.high, &r.high);
+    else
+        r.is_known = false;
+    return r;
+}
+
+static code_range range_of(const oi_program *p, const oi_code *code)
+{
+    code_range stack[OI_CODE_STACK];
+    size_t n = 0;
+    for (uint32_t i = 0; i < code->n; i++) {
+        if (code->at[i].kind < OI_INS_NEG) {
+            stack[n++] = range_of_leaf(p, &code->at[i]);
+        } else if (code->at[i].kind == OI_INS_NEG) {
+            stack[n - 1] = range_of_join(OI_INS_SUB, (code_range){0, 0, true}, stack[n - 1]);
+        } else {
+            n--;
+            stack[n - 1] = range_of_join(code->at[i].kind, stack[n - 1], stack[n]);
+        }
+    }
+    return n ? stack[0] : (code_range){0, 0, false};
+}
+
+bool oi_code_is_below(const oi_program *p, const oi_code *code, int64_t n)
+{
+    const code_range r = range_of(p, code);
+    return r.is_known && r.low >= 0 && r.high < n;
 }

@@ -11,20 +11,29 @@
 
 #define OI_DIM_RUN UINT64_MAX /* a `?` dim */
 
+typedef struct oi_program oi_program;
+
 /* -- code.c: integer expressions -- */
 
 typedef enum oi_ins_kind {
     OI_INS_INT,
-    OI_INS_INDEX, /* loop index `id` */
-    OI_INS_VAR,   /* rank-0 variable `id` */
-    OI_INS_OWN,   /* current size or growth of axis `id` of the accessed table */
+    OI_INS_INDEX,  /* loop index `id` */
+    OI_INS_VAR,    /* rank-0 variable `id` */
+    OI_INS_OWN,    /* current size or growth of axis `id` of the accessed table */
+    OI_INS_SIZE,   /* current size of axis `id` of persistent memory; `value` says of which */
+    OI_INS_LENGTH, /* length of dim `id` of tensor `value`: only in the plans of src/synth */
     OI_INS_NEG,
     OI_INS_ADD,
     OI_INS_SUB,
     OI_INS_MUL,
     OI_INS_DIV,
-    OI_INS_MOD
+    OI_INS_MOD,
+    OI_INS_MIN,
+    OI_INS_MAX,
+    OI_INS_END /* the end of a slice over an axis of that size: a negative end counts from it */
 } oi_ins_kind;
+
+#define OI_CODE_STACK (OI_MAX_EXPR_DEPTH + 8) /* values that are alive at once in a code */
 
 typedef struct oi_ins {
     oi_ins_kind kind;
@@ -43,6 +52,7 @@ typedef struct oi_code {
 typedef struct oi_env {
     const int64_t *indices; /* by loop index */
     const int64_t *own;     /* by axis; NULL outside selectors */
+    const int64_t *sizes;   /* by axis of the variable that a selection is about, or NULL */
     /* false when the variable cannot be read; the callee has said why */
     bool (*variable)(void *ctx, uint32_t id, int64_t *out);
     void *ctx;
@@ -57,6 +67,10 @@ typedef enum oi_code_status {
 
 oi_code_status oi_code_run(const oi_code *c, const oi_env *env, int64_t *out);
 bool oi_code_is_int(const oi_code *c, int64_t *out); /* a constant after folding */
+bool oi_code_same(const oi_code *a, const oi_code *b);
+oi_code oi_code_int(oi_arena *a, int64_t value);
+/* The two joined by a binary instruction, simplified where that is safe. */
+oi_code oi_code_join(oi_arena *a, oi_ins_kind kind, const oi_code *x, const oi_code *y);
 
 /* -- variables (bind.c) -- */
 
@@ -134,6 +148,53 @@ bool oi_access_is_whole(const oi_paccess *a); /* every selector is blank */
 void oi_pattern_key(const oi_pvar *v, const int64_t *indices, oi_buf *out);
 bool oi_pattern_match(const oi_pvar *v, const char *name, int64_t *indices);
 
+/* -- selection.c: what an access to persistent memory selects, as codes over current sizes -- */
+
+typedef enum oi_select_for { OI_SELECT_READ, OI_SELECT_WRITE, OI_SELECT_RESET } oi_select_for;
+
+typedef enum oi_need_kind {
+    OI_NEED_START,  /* E042: value >= 0; the start of a slice, an index, a growth count */
+    OI_NEED_ORDER,  /* E046: value >= limit; the end of a slice and its start */
+    OI_NEED_INDEX,  /* E047: value < limit */
+    OI_NEED_END,    /* E047: value <= limit; the end of a slice */
+    OI_NEED_GROWTH, /* E047: value <= limit; a growth count */
+    OI_NEED_BOUND,  /* E047: value <= limit; the end of what becomes a `?` dim */
+    OI_NEED_EQUAL   /* E051: value == limit; two lengths */
+} oi_need_kind;
+
+/* A condition without which the access fails. */
+typedef struct oi_need {
+    oi_need_kind kind;
+    uint32_t axis; /* of the grid */
+    oi_code value, limit;
+} oi_need;
+
+typedef struct oi_part_axis {
+    bool keeps; /* the axis stays in the result */
+    bool
+        may_leave; /* it may go past the entries that can be stored: these hold the initial value */
+    oi_code start, end, count; /* end = start + count */
+} oi_part_axis;
+
+/* Axes are those of the grid: of the table, then dims of an entry. Codes hold the sizes before the
+ * access, and mean something only if the needs before them are met. */
+typedef struct oi_state_part {
+    uint32_t rank, n_needs, n_kept;
+    oi_part_axis axes[2 * OI_MAX_RANK];
+    const oi_need *needs;          /* in the order in which they fail */
+    oi_code size[2 * OI_MAX_RANK]; /* sizes after the access; n == 0: unchanged */
+    bool grows, is_growth;         /* some size may change; even if nothing is selected */
+} oi_state_part;
+
+/* The most that an axis of the grid can hold; INT64_MAX: it has no bound. */
+int64_t oi_grid_most(const oi_pvar *v, uint32_t axis);
+bool oi_grid_grows(const oi_pvar *v, uint32_t axis); /* its size changes while the program runs */
+/* `of`: what instructions for sizes carry as their value. `open`: bit per dim of the result that
+ * is a `?`: it must not be longer than the axis can be. */
+oi_state_part *oi_state_part_of(oi_arena *a, const oi_program *p, const oi_paccess *x,
+                                oi_select_for why, int64_t of, uint32_t open);
+int oi_need_error(oi_need_kind kind); /* 47 for E047 */
+
 /* What an attribute (or an item of its list) is until the node runs. */
 typedef enum oi_pvalue_kind { OI_PV_KNOWN, OI_PV_VAR, OI_PV_INDEX, OI_PV_CODE } oi_pvalue_kind;
 typedef struct oi_pvalue {
@@ -194,7 +255,7 @@ typedef struct oi_pblock {
     const oi_pnode *first_await; /* consumers */
 } oi_pblock;
 
-typedef struct oi_program {
+struct oi_program {
     const oi_graph *graph;
     oi_model *model; /* NULL: a graph that needs none */
     const oi_symbols *symbols;
@@ -210,9 +271,10 @@ typedef struct oi_program {
     uint32_t n_mask;           /* words of a set of variables */
     const uint32_t *consumers; /* blocks, in declaration order */
     uint32_t n_consumers;
-} oi_program;
+};
 
-/* Whether the code is a number, or a loop's index, that stays in 0 ... n - 1. */
+/* Whether the code is known to stay in 0 ... n - 1: a number, a loop's index, a remainder, or sums
+ * and products of such. */
 bool oi_code_is_below(const oi_program *p, const oi_code *code, int64_t n);
 
 static inline bool oi_mask_has(const uint64_t *mask, uint32_t i)

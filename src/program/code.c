@@ -20,6 +20,12 @@ static oi_code_status binary(oi_ins_kind kind, int64_t a, int64_t b, int64_t *ou
     case OI_INS_ADD: overflow = __builtin_add_overflow(a, b, out); break;
     case OI_INS_SUB: overflow = __builtin_sub_overflow(a, b, out); break;
     case OI_INS_MUL: overflow = __builtin_mul_overflow(a, b, out); break;
+    case OI_INS_MIN: *out = a < b ? a : b; break;
+    case OI_INS_MAX: *out = a > b ? a : b; break;
+    case OI_INS_END:
+        *out = a;
+        overflow = a < 0 && __builtin_add_overflow(a, b, out);
+        break;
     default:
         if (b == 0)
             return OI_CODE_DIV_ZERO;
@@ -37,13 +43,14 @@ static inline bool leaf(const oi_ins *i, const oi_env *env, int64_t *out)
     case OI_INS_INT: *out = i->value; return true;
     case OI_INS_INDEX: *out = env->indices[i->id]; return true;
     case OI_INS_OWN: *out = env->own[i->id]; return true;
+    case OI_INS_SIZE: *out = env->sizes[i->id]; return true;
     default: return env->variable(env->ctx, i->id, out);
     }
 }
 
 oi_code_status oi_code_run(const oi_code *c, const oi_env *env, int64_t *out)
 {
-    int64_t stack[OI_MAX_EXPR_DEPTH + 2];
+    int64_t stack[OI_CODE_STACK];
     size_t n = 0;
     for (uint32_t k = 0; k < c->n; k++) {
         const oi_ins *i = &c->at[k];
@@ -70,4 +77,56 @@ bool oi_code_is_int(const oi_code *c, int64_t *out)
         return false;
     *out = c->at[0].value;
     return true;
+}
+
+bool oi_code_same(const oi_code *a, const oi_code *b)
+{
+    bool same = a->n == b->n;
+    for (uint32_t i = 0; same && i < a->n; i++)
+        same = a->at[i].kind == b->at[i].kind && a->at[i].id == b->at[i].id &&
+               a->at[i].value == b->at[i].value;
+    return same;
+}
+
+oi_code oi_code_int(oi_arena *a, int64_t value)
+{
+    oi_ins *one = oi_arena_alloc(a, sizeof *one);
+    *one = (oi_ins){OI_INS_INT, 0, value};
+    return (oi_code){one, 1, NULL};
+}
+
+/* x is y plus a constant that is not negative. */
+static bool is_offset(const oi_code *x, const oi_code *y, int64_t *by)
+{
+    oi_code head = {x->at, y->n, NULL};
+    if (oi_code_same(x, y)) {
+        *by = 0;
+        return true;
+    }
+    if (x->n != y->n + 2 || x->at[y->n].kind != OI_INS_INT || x->at[y->n].value < 0 ||
+        x->at[y->n + 1].kind != OI_INS_ADD || !oi_code_same(&head, y))
+        return false;
+    *by = x->at[y->n].value;
+    return true;
+}
+
+oi_code oi_code_join(oi_arena *a, oi_ins_kind kind, const oi_code *x, const oi_code *y)
+{
+    int64_t u = 0, v = 0, value;
+    const bool both = oi_code_is_int(x, &u) & oi_code_is_int(y, &v);
+    if (both && binary(kind, u, v, &value) == OI_CODE_OK)
+        return oi_code_int(a, value);
+    if (kind == OI_INS_SUB && is_offset(x, y, &value))
+        return oi_code_int(a, value);
+    if (oi_code_is_int(y, &v) && v == 0 && (kind == OI_INS_ADD || kind == OI_INS_SUB))
+        return *x;
+    if ((kind == OI_INS_MIN || kind == OI_INS_MAX) && oi_code_same(x, y))
+        return *x;
+    if (kind == OI_INS_END && oi_code_is_int(x, &u) && u >= 0)
+        return *x;
+    oi_ins *all = oi_arena_alloc(a, (x->n + y->n + 1) * sizeof *all);
+    memcpy(all, x->at, x->n * sizeof *all);
+    memcpy(all + x->n, y->at, y->n * sizeof *all);
+    all[x->n + y->n] = (oi_ins){kind, 0, 0};
+    return (oi_code){all, x->n + y->n + 1, x->source};
 }

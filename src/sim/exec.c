@@ -61,7 +61,7 @@ oi_status oi_ctx_code(oi_ctx *c, const oi_code *code, const int64_t *own, int64_
         *out = c->indices[code->at[0].id];
         return OI_OK;
     }
-    switch (oi_code_run(code, &(oi_env){c->indices, own, variable, c}, out)) {
+    switch (oi_code_run(code, &(oi_env){c->indices, own, NULL, variable, c}, out)) {
     case OI_CODE_OK: return OI_OK;
     case OI_CODE_UNREADABLE: return c->fail.status;
     case OI_CODE_DIV_ZERO:

@@ -42,15 +42,18 @@ static void add_transfer(building *b, const oi_pnode *n, oi_stmts *out)
 
 static void add_cache(building *b, const oi_pnode *n, oi_stmts *out)
 {
+    if (n->kind == OI_NODE_CACHE_READ ||
+        (n->kind == OI_NODE_CACHE_WRITE &&
+         !oi_unit_store(b->u, b->u->graphs.at[b->graph].tensor_of[n->as.move.cache.var])
+              ->has_marks)) {
+        oi_lower_cache(b->u, b->graph, n, out);
+        return;
+    }
     oi_stmt s = {.kind = OI_STMT_CACHE, .node = n};
     s.a.tensor = b->u->graphs.at[b->graph].tensor_of[n->as.move.cache.var];
-    s.a.is_written = n->kind != OI_NODE_CACHE_READ;
-    if (n->kind == OI_NODE_CACHE_READ) {
-        s.b = port_of(b, &n->as.move.to);
-        s.b.is_written = true;
-    } else if (n->kind == OI_NODE_CACHE_WRITE) {
+    s.a.is_written = true;
+    if (n->kind == OI_NODE_CACHE_WRITE)
         s.b = port_of(b, &n->as.move.from);
-    }
     *OI_PUSH(b->u->arena, out) = s;
 }
 

@@ -92,6 +92,32 @@ static bool kernel_may_fail(const calling *x, const oi_skernel *k)
     return may;
 }
 
+static bool codes_may_fail(const calling *x, const oi_code *codes, uint32_t n)
+{
+    bool may = false;
+    for (uint32_t i = 0; codes && i < n; i++)
+        may |= oi_code_may_fail(x->g->program, &codes[i]);
+    return may;
+}
+
+static bool part_may_fail(const calling *x, const oi_port *p)
+{
+    return port_may_fail(x, p) ||
+           codes_may_fail(x, p->count, x->u->tensors.at[p->tensor].rank);
+}
+
+static bool resize_may_fail(const calling *x, const oi_stmt *s)
+{
+    return codes_may_fail(x, s->resize->sizes, x->u->tensors.at[s->a.tensor].rank) ||
+           codes_may_fail(x, s->resize->counts, s->resize->n_counts);
+}
+
+static bool view_may_fail(const calling *x, const oi_stmt *s)
+{
+    return port_may_fail(x, &s->a) ||
+           (s->kernel != OI_NO_ID && kernel_may_fail(x, &x->u->kernels.at[s->kernel]));
+}
+
 static bool cache_may_fail(const calling *x, const oi_stmt *s)
 {
     oi_selection selection;
@@ -129,7 +155,11 @@ static bool stmt_may_fail(calling *x, oi_stmt *s)
     case OI_STMT_YIELD:
     case OI_STMT_AWAIT: return n->source->block == p->entry;
     case OI_STMT_LIMIT: return true;
-    case OI_STMT_SHAPE: return s->n_checks > 0;
+    case OI_STMT_SHAPE:
+    case OI_STMT_NEED: return s->n_checks > 0;
+    case OI_STMT_RESIZE: return resize_may_fail(x, s);
+    case OI_STMT_LOG: return part_may_fail(x, &s->a);
+    case OI_STMT_VIEW: return view_may_fail(x, s);
     case OI_STMT_LENGTH:
         return !(x->u->tensors.at[s->b.tensor].run_dims >> s->limit & 1) || port_may_fail(x, &s->a);
     case OI_STMT_CHECK: return port_may_fail(x, &s->a);

@@ -55,7 +55,7 @@ static uint8_t division_checks(oi_ins_kind kind, uint64_t most, int64_t by)
 /* Returns all checks together; checks[k], unless NULL, are those of instruction k. */
 static uint8_t find_checks(const oi_program *p, const oi_code *code, uint8_t *checks)
 {
-    uint64_t most[OI_MAX_EXPR_DEPTH + 2];
+    uint64_t most[OI_CODE_STACK];
     uint8_t all = 0;
     size_t n = 0;
     for (uint32_t k = 0; k < code->n; k++) {
@@ -68,6 +68,9 @@ static uint8_t find_checks(const oi_program *p, const oi_code *code, uint8_t *ch
             n--;
             own = division_checks(i->kind, most[n - 1], by->kind == OI_INS_INT ? by->value : 0);
             most[n - 1] = i->kind == OI_INS_DIV ? most[n - 1] : most[n];
+        } else if (i->kind == OI_INS_MIN || i->kind == OI_INS_MAX || i->kind == OI_INS_END) {
+            n--;
+            most[n - 1] = most[n - 1] > most[n] ? most[n - 1] : most[n];
         } else {
             n -= i->kind != OI_INS_NEG;
             most[n - 1] = most_of(i->kind, most[n - 1], i->kind == OI_INS_NEG ? 0 : most[n]);
@@ -119,7 +122,7 @@ bool oi_entry_may_fail(const oi_program *p, const oi_tensor *t, const oi_port *p
 {
     bool may = oi_entry_may_lack(t, port);
     for (uint32_t i = 0; i < port->n_entry; i++)
-        may |= !oi_code_is_below(p, &port->entry[i], t->table[i]) ||
+        may |= (t->n_table && !oi_code_is_below(p, &port->entry[i], t->table[i])) ||
                oi_code_may_fail(p, &port->entry[i]);
     return may;
 }

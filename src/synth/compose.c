@@ -263,20 +263,11 @@ void oi_nest_drop_unit_axes(oi_unit *u, const oi_skernel *k, oi_snest *n)
 
 /* -- instructions -- */
 
-static bool same_code(const oi_code *a, const oi_code *b)
-{
-    bool same = a->n == b->n;
-    for (uint32_t i = 0; same && i < a->n; i++)
-        same = a->at[i].kind == b->at[i].kind && a->at[i].id == b->at[i].id &&
-               a->at[i].value == b->at[i].value;
-    return same;
-}
-
 bool oi_port_same_entry(const oi_port *a, const oi_port *b)
 {
     bool same = a->n_entry == b->n_entry;
     for (uint32_t i = 0; same && i < a->n_entry; i++)
-        same = same_code(&a->entry[i], &b->entry[i]);
+        same = oi_code_same(&a->entry[i], &b->entry[i]);
     return same;
 }
 
@@ -629,7 +620,9 @@ static void look_between(void *ctx, const oi_mention *m)
 static bool is_work(const oi_stmt *s)
 {
     bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET ||
-                s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES;
+                s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES ||
+                s->kind == OI_STMT_NEED || s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_LOG ||
+                s->kind == OI_STMT_VIEW;
     for (size_t i = 0; work && i < s->body.n; i++)
         work = is_work(&s->body.at[i]);
     return work;

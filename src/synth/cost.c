@@ -205,8 +205,7 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
             all = sum(all, of_stmts(c, &s->body));
         else if (s->kind == OI_STMT_BRANCH)
             all = sum(all, of_branch(c, s->node));
-        else if (s->kind == OI_STMT_CACHE && !s->is_view &&
-                 (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE))
+        else if (s->kind == OI_STMT_CACHE && s->node->kind == OI_NODE_CACHE_WRITE)
             all = sum(all, of_copy(c, c->u->tensors.at[s->b.tensor].size_bytes));
     }
     return all;

@@ -59,6 +59,85 @@ static void put_kernel(dumping *d, const oi_skernel *k)
     oi_buf_puts(d->out, "\n");
 }
 
+/* -- accesses to the state -- */
+
+static const char *leaf_text(const dumping *d, const oi_ins *i)
+{
+    const oi_program *p = d->u->graphs.at[d->graph].program;
+    oi_arena *a = d->u->arena;
+    switch (i->kind) {
+    case OI_INS_INT: return oi_arena_printf(a, "%" PRId64, i->value);
+    case OI_INS_INDEX: return p->symbols->list.at[p->first_index + i->id].name;
+    case OI_INS_VAR: return p->vars[i->id].name;
+    case OI_INS_SIZE:
+        return oi_arena_printf(a, "%s.size[%u]", name_of(d, (uint32_t)i->value), i->id);
+    case OI_INS_LENGTH:
+        return oi_arena_printf(a, "%s.length[%u]", name_of(d, (uint32_t)i->value), i->id);
+    default: return "0";
+    }
+}
+
+static const char *code_text(const dumping *d, const oi_code *c)
+{
+    static const char *const forms[] = {
+        [OI_INS_ADD] = "(%s + %s)",   [OI_INS_SUB] = "(%s - %s)",  [OI_INS_MUL] = "(%s * %s)",
+        [OI_INS_DIV] = "(%s / %s)",   [OI_INS_MOD] = "(%s %% %s)", [OI_INS_MIN] = "min(%s, %s)",
+        [OI_INS_MAX] = "max(%s, %s)", [OI_INS_END] = "end(%s, %s)"};
+    const char *stack[OI_CODE_STACK];
+    size_t n = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const oi_ins_kind kind = c->at[i].kind;
+        if (kind < OI_INS_NEG) {
+            stack[n++] = leaf_text(d, &c->at[i]);
+        } else if (kind == OI_INS_NEG) {
+            stack[n - 1] = oi_arena_printf(d->u->arena, "-%s", stack[n - 1]);
+        } else {
+            n--;
+            stack[n - 1] = oi_arena_printf(d->u->arena, forms[kind], stack[n - 1], stack[n]);
+        }
+    }
+    return n ? stack[0] : "0";
+}
+
+/* "K[l + 1, step + 4, 0 + 16]": first positions and how many. */
+static void put_part(dumping *d, const oi_port *p)
+{
+    const oi_tensor *t = &d->u->tensors.at[p->tensor];
+    oi_buf_puts(d->out, t->name);
+    for (uint32_t i = 0; p->n_entry && i < t->rank; i++)
+        oi_buf_printf(d->out, "%s%s : %s", i ? ", " : "[", code_text(d, &p->entry[i]),
+                      code_text(d, &p->count[i]));
+    oi_buf_puts(d->out, p->n_entry ? "]" : "");
+}
+
+static void put_needs(dumping *d, const oi_stmt *s)
+{
+    static const char *const signs[] = {
+        [OI_NEED_START] = ">=", [OI_NEED_ORDER] = ">=",  [OI_NEED_INDEX] = "<",
+        [OI_NEED_END] = "<=",   [OI_NEED_GROWTH] = "<=", [OI_NEED_BOUND] = "<=",
+        [OI_NEED_EQUAL] = "=="};
+    oi_buf_printf(d->out, "need");
+    for (uint32_t i = 0; i < s->n_checks; i++)
+        oi_buf_printf(d->out, "%s %s %s %s (E%03d)", i ? "," : "", code_text(d, &s->needs[i].value),
+                      signs[s->needs[i].kind], code_text(d, &s->needs[i].limit),
+                      oi_need_error(s->needs[i].kind));
+    oi_buf_puts(d->out, ";\n");
+}
+
+static void put_resize(dumping *d, const oi_stmt *s)
+{
+    const oi_resize *r = s->resize;
+    bool any = false;
+    oi_buf_printf(d->out, "resize %s", name_of(d, s->a.tensor));
+    for (uint32_t i = 0; i < d->u->tensors.at[s->a.tensor].rank; i++)
+        if (r->sizes[i].n)
+            oi_buf_printf(d->out, " [%u]%s= %s", i, r->always >> i & 1 ? "" : "?",
+                          code_text(d, &r->sizes[i]));
+    for (uint32_t i = 0; i < r->n_counts; i++, any = true)
+        oi_buf_printf(d->out, "%s %s > 0", any ? " and" : " if", code_text(d, &r->counts[i]));
+    oi_buf_puts(d->out, ";\n");
+}
+
 static void put_list(dumping *d, const oi_stmts *list);
 
 static void put_body(dumping *d, const oi_stmts *list)
@@ -94,9 +173,8 @@ static void put_list(dumping *d, const oi_stmts *list)
         case OI_STMT_CACHE:
             oi_buf_printf(d->out, "%s %s", oi_node_table[s->node->kind].target,
                           name_of(d, s->a.tensor));
-            if (s->node->kind == OI_NODE_CACHE_READ || s->node->kind == OI_NODE_CACHE_WRITE)
-                oi_buf_printf(d->out, " %s %s", s->b.is_written ? ">>" : "<<",
-                              name_of(d, s->b.tensor));
+            if (s->node->kind == OI_NODE_CACHE_WRITE)
+                oi_buf_printf(d->out, " << %s", name_of(d, s->b.tensor));
             oi_buf_puts(d->out, ";\n");
             break;
         case OI_STMT_SET: oi_buf_printf(d->out, "set %s;\n", name_of(d, s->a.tensor)); break;
@@ -118,6 +196,18 @@ static void put_list(dumping *d, const oi_stmts *list)
                           s->a.tensor == OI_NO_ID ? "a number" : name_of(d, s->a.tensor));
             break;
         case OI_STMT_CHECK: oi_buf_puts(d->out, "check;\n"); break;
+        case OI_STMT_NEED: put_needs(d, s); break;
+        case OI_STMT_RESIZE: put_resize(d, s); break;
+        case OI_STMT_LOG:
+            oi_buf_puts(d->out, "log ");
+            put_part(d, &s->a);
+            oi_buf_puts(d->out, ";\n");
+            break;
+        case OI_STMT_VIEW:
+            oi_buf_puts(d->out, "view ");
+            put_part(d, &s->a);
+            oi_buf_printf(d->out, " >> %s;\n", name_of(d, s->b.tensor));
+            break;
         default: oi_buf_printf(d->out, "%s;\n", oi_node_table[s->node->kind].keyword); break;
         }
     }

@@ -61,15 +61,46 @@ static void start(oi_formula *f)
     f->unless_one = OI_NO_ID;
 }
 
-static oi_fn add_length(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+static oi_fn add_scalar(oi_unit *u, oi_skernel *k, uint32_t scalar)
 {
     oi_formula f;
     start(&f);
     f.n_terms = 1;
     f.terms[0].factor = 1;
     f.terms[0].n = 1;
-    f.terms[0].of[0] = oi_length_scalar(u, k, tensor, dim);
+    f.terms[0].of[0] = scalar;
     return add_formula(u, k, &f);
+}
+
+static oi_fn add_length(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+{
+    return add_scalar(u, k, oi_length_scalar(u, k, tensor, dim));
+}
+
+uint32_t oi_kscalar_add(oi_unit *u, oi_skernel *k, const oi_kscalar *s)
+{
+    uint32_t same = 0;
+    if (s->is_length)
+        return oi_length_scalar(u, k, s->tensor, s->dim);
+    for (size_t i = 0; i < k->scalars.n; i++) {
+        const oi_kscalar *own = &k->scalars.at[i];
+        if (!own->is_length && own->dtype == s->dtype && own->value.kind == OI_PV_CODE &&
+            s->value.kind == OI_PV_CODE && oi_code_same(&own->value.code, &s->value.code))
+            return (uint32_t)i;
+        same += strcmp(own->name, s->name) == 0;
+    }
+    oi_kscalar *own = OI_PUSH(u->arena, &k->scalars);
+    *own = *s;
+    if (same)
+        own->name = oi_arena_printf(u->arena, "%s_%zu", s->name, k->scalars.n);
+    return (uint32_t)k->scalars.n - 1;
+}
+
+oi_fn oi_code_fn(oi_unit *u, oi_skernel *k, const char *name, const oi_code *code)
+{
+    const oi_kscalar own = {
+        .name = name, .dtype = OI_I64, .value = {.kind = OI_PV_CODE, .code = *code}};
+    return add_scalar(u, k, oi_kscalar_add(u, k, &own));
 }
 
 oi_fn oi_fn_moved(oi_unit *u, oi_skernel *to, const oi_skernel *from, oi_fn fn)
@@ -87,8 +118,8 @@ oi_fn oi_fn_moved(oi_unit *u, oi_skernel *to, const oi_skernel *from, oi_fn fn)
     if (f.unless_one != OI_NO_ID)
         own[n++] = &f.unless_one;
     for (uint32_t i = 0; i < n; i++) {
-        const oi_kscalar *s = &from->scalars.at[*own[i]];
-        *own[i] = oi_length_scalar(u, to, s->tensor, s->dim);
+        const oi_kscalar s = from->scalars.at[*own[i]];
+        *own[i] = oi_kscalar_add(u, to, &s);
     }
     return add_formula(u, to, &f);
 }

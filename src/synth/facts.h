@@ -50,6 +50,10 @@ typedef struct oi_selection {
 /* Of a cache statement that is no increment or decrement. */
 void oi_selection_find(const oi_unit *u, uint32_t graph, const oi_stmt *s, oi_selection *out);
 
+/* The dim from which on the part of the state is contiguous; its rank: single elements. */
+uint32_t oi_part_run(const oi_tensor *t, const oi_port *part);
+uint64_t oi_part_most(const oi_tensor *t, const oi_port *part, uint32_t dim); /* positions */
+
 /* -- calls.c: which blocks call which, how often, and what may fail -- */
 
 /* Fills in the order and the run counts of the graph's blocks, and may_fail of all statements. */

@@ -74,6 +74,9 @@ oi_status oi_bounds_find(oi_unit *u, uint32_t graph);
 /* A length as a number that a kernel is handed, and which of the kernel's numbers that is. */
 oi_kscalar oi_length_number(oi_unit *u, uint32_t tensor, uint32_t dim);
 uint32_t oi_length_scalar(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim);
+uint32_t oi_kscalar_add(oi_unit *u, oi_skernel *k, const oi_kscalar *s); /* one of another kernel */
+/* The number as a formula of the kernel. */
+oi_fn oi_code_fn(oi_unit *u, oi_skernel *k, const char *name, const oi_code *code);
 /* The formula as one of another kernel. */
 oi_fn oi_fn_moved(oi_unit *u, oi_skernel *to, const oi_skernel *from, oi_fn fn);
 /* The length along a dim as a number of the kernel; 0 where it is fixed. */

@@ -19,11 +19,27 @@ static void tell_name(const telling *t, uint32_t id, bool is_index)
     t->fn(t->ctx, &m);
 }
 
+static void tell_length(const telling *t, uint32_t tensor, bool is_set)
+{
+    t->fn(t->ctx, &(oi_mention){.tensor = tensor,
+                                .index = OI_NO_ID,
+                                .reads = !is_set,
+                                .writes = is_set,
+                                .is_length = true});
+}
+
 static void tell_code(const telling *t, const oi_code *c)
 {
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->at[i].kind == OI_INS_VAR || c->at[i].kind == OI_INS_INDEX)
-            tell_name(t, c->at[i].id, c->at[i].kind == OI_INS_INDEX);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const oi_ins *x = &c->at[i];
+        if (x->kind == OI_INS_VAR || x->kind == OI_INS_INDEX)
+            tell_name(t, x->id, x->kind == OI_INS_INDEX);
+        else if (x->kind == OI_INS_SIZE) /* part of the state */
+            t->fn(t->ctx,
+                  &(oi_mention){.tensor = (uint32_t)x->value, .index = OI_NO_ID, .reads = true});
+        else if (x->kind == OI_INS_LENGTH)
+            tell_length(t, (uint32_t)x->value, false);
+    }
 }
 
 static void tell_value(const telling *t, const oi_pvalue *v)
@@ -36,20 +52,14 @@ static void tell_value(const telling *t, const oi_pvalue *v)
 
 static void tell_port(const telling *t, oi_port *p, bool reads, bool writes)
 {
+    const oi_tensor *tensor = &t->u->tensors.at[p->tensor];
     for (uint32_t i = 0; i < p->n_entry; i++)
         tell_code(t, &p->entry[i]);
+    for (uint32_t i = 0; p->count && i < tensor->rank; i++)
+        tell_code(t, &p->count[i]);
     oi_mention m = {
         .port = p, .tensor = p->tensor, .index = OI_NO_ID, .reads = reads, .writes = writes};
     t->fn(t->ctx, &m);
-}
-
-static void tell_length(const telling *t, uint32_t tensor, bool is_set)
-{
-    t->fn(t->ctx, &(oi_mention){.tensor = tensor,
-                                .index = OI_NO_ID,
-                                .reads = !is_set,
-                                .writes = is_set,
-                                .is_length = true});
 }
 
 /* Lengths of what it only writes are set before it runs. */
@@ -93,6 +103,8 @@ static void tell_sizes(const telling *t, const oi_skernel *k)
     for (size_t i = 0; i < k->scalars.n; i++)
         if (k->scalars.at[i].is_length)
             tell_length(t, k->scalars.at[i].tensor, false);
+        else
+            tell_value(t, &k->scalars.at[i].value);
     for (size_t i = 0; i < k->lengths.n; i++)
         tell_length(t, k->lengths.at[i].tensor, true);
 }
@@ -108,9 +120,37 @@ static void tell_cache(const telling *t, oi_stmt *s)
     bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
     if (counts && n->as.move.amount_var != OI_NO_ID)
         tell_name(t, n->as.move.amount_var, n->as.move.amount_is_index);
-    tell_port(t, &s->a, true, n->kind != OI_NODE_CACHE_READ);
-    if (n->kind == OI_NODE_CACHE_READ || n->kind == OI_NODE_CACHE_WRITE)
-        tell_port(t, &s->b, n->kind == OI_NODE_CACHE_WRITE, n->kind == OI_NODE_CACHE_READ);
+    tell_port(t, &s->a, true, true);
+    if (n->kind == OI_NODE_CACHE_WRITE)
+        tell_port(t, &s->b, true, false);
+}
+
+/* No access to the state may move across the conditions of one: they count as a write. */
+static void tell_needs(const telling *t, oi_stmt *s)
+{
+    for (uint32_t i = 0; i < s->n_checks; i++) {
+        tell_code(t, &s->needs[i].value);
+        tell_code(t, &s->needs[i].limit);
+    }
+    tell_port(t, &s->a, true, true);
+}
+
+static void tell_resize(const telling *t, oi_stmt *s)
+{
+    const oi_store_var *v = oi_unit_store(t->u, s->a.tensor);
+    for (uint32_t i = 0; i < v->rank; i++)
+        tell_code(t, &s->resize->sizes[i]);
+    for (uint32_t i = 0; i < s->resize->n_counts; i++)
+        tell_code(t, &s->resize->counts[i]);
+    tell_port(t, &s->a, true, true);
+}
+
+static void tell_view(const telling *t, oi_stmt *s)
+{
+    if (s->kernel != OI_NO_ID)
+        tell_sizes(t, &t->u->kernels.at[s->kernel]);
+    tell_port(t, &s->a, true, false);
+    tell_port(t, &s->b, false, true);
 }
 
 void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_fn *fn, void *ctx)
@@ -121,6 +161,10 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
     case OI_STMT_KERNEL: tell_kernel(&t, &u->kernels.at[s->kernel]); break;
     case OI_STMT_SIZES: tell_sizes(&t, &u->kernels.at[s->kernel]); break;
     case OI_STMT_CACHE: tell_cache(&t, s); break;
+    case OI_STMT_NEED: tell_needs(&t, s); break;
+    case OI_STMT_RESIZE: tell_resize(&t, s); break;
+    case OI_STMT_LOG: tell_port(&t, &s->a, true, false); break;
+    case OI_STMT_VIEW: tell_view(&t, s); break;
     case OI_STMT_SET:
         tell_value(&t, &s->value);
         tell_port(&t, &s->a, false, true);

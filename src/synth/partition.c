@@ -130,10 +130,18 @@ static oi_partition best_axis(const oi_unit *u, const oi_skernel *k)
 
 /* -- dims -- */
 
+/* Whether the port's coordinates along the dim do not count from 0. */
+static bool begins_within(const oi_tensor *t, const oi_port *port, uint32_t dim)
+{
+    int64_t from;
+    return !t->n_table && port->n_entry && (!oi_code_is_int(&port->entry[dim], &from) || from != 0);
+}
+
 /* The dim in which position i of the partition touches only places i * p ... i * p + p - 1, where p
  * is places per position. OI_NO_ID if there is none, or if another dim depends on the position too.
  */
-static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, oi_partition split)
+static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, const oi_port *port,
+                       oi_partition split)
 {
     const uint32_t first = split.axis, last = first + split.n_axes - 1;
     uint32_t found = OI_NO_ID;
@@ -145,6 +153,8 @@ static uint32_t dim_of(const oi_tensor *t, const oi_snest *n, const oi_sop *op, 
         int64_t most = c->base;
         if (c->step[first] == 0 && c->step[last] == 0)
             continue;
+        if (begins_within(t, port, d))
+            return OI_NO_ID;
         if (found != OI_NO_ID || c->step[last] != places ||
             (split.n_axes > 1 && c->step[first] != places * n->axes[last].extent) ||
             places * split.extent != t->dims[d] || c->base < 0 || c->bend ||
@@ -185,7 +195,8 @@ static uint32_t partition_dim(const oi_unit *u, const oi_skernel *k, uint32_t te
                 const oi_sop *op = &ops->at[i];
                 if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
                     continue;
-                uint32_t dim = dim_of(t, &k->nests.at[n], op, oi_kernel_partition(k));
+                uint32_t dim = dim_of(t, &k->nests.at[n], op, &k->ports.at[op->port],
+                                      oi_kernel_partition(k));
                 if (dim == OI_NO_ID || (any && dim != found))
                     return OI_NO_ID;
                 found = dim;
@@ -352,6 +363,23 @@ static void mark_sides(planning *s, const oi_pnode *n)
         blocks[n->as.branch.else_block].is_parallel = true;
 }
 
+/* Every thread locates views and checks numbers for itself. */
+static bool is_replicated(const oi_stmt *x)
+{
+    return x->kind == OI_STMT_VIEW || x->kind == OI_STMT_NEED ||
+           (x->kind == OI_STMT_LIMIT && x->a.tensor == OI_NO_ID);
+}
+
+static void mark_replicated(oi_stmts *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        oi_stmt *x = &list->at[i];
+        x->is_parallel |= is_replicated(x);
+        if (x->is_parallel)
+            mark_replicated(&x->body);
+    }
+}
+
 static bool mark_list(planning *s, oi_stmts *list)
 {
     bool any = false;
@@ -361,7 +389,7 @@ static bool mark_list(planning *s, oi_stmts *list)
         x->is_parallel = mark_stmt(s, x);
         any |= x->is_parallel;
         s->moved |= x->is_parallel != was_parallel;
-        s->era += !x->is_parallel; /* there is a barrier around it anyway */
+        s->era += !x->is_parallel && !is_replicated(x); /* there is a barrier around it anyway */
         if (x->is_parallel && x->kind == OI_STMT_BRANCH)
             mark_sides(s, x->node);
     }
@@ -446,6 +474,9 @@ static void mark_redundant(planning *s, oi_stmts *list, const oi_tally *tally)
         }
         if (end == list->n)
             return;
+        for (size_t at = i; at < end; at++) /* these force no barrier */
+            if (is_replicated(&list->at[at]) || list->at[at].kind == OI_STMT_LOG)
+                i = at + 1;
         make_redundant(s, list, i, end, tally);
         if (list->at[end].kind == OI_STMT_LOOP)
             mark_redundant(s, &list->at[end].body, tally);
@@ -492,13 +523,14 @@ typedef struct collecting {
     planning *s;
     accesses list;
     access_by by;
+    bool is_check; /* of a statement that only checks: it touches no elements */
 } collecting;
 
 /* The pointer of a view is private to each thread. The first thread finds run-time lengths. */
 static void collect(void *ctx, const oi_mention *m)
 {
     collecting *c = ctx;
-    if (m->tensor == OI_NO_ID)
+    if (m->tensor == OI_NO_ID || (c->is_check && m->port))
         return;
     oi_space space = c->s->u->tensors.at[m->tensor].space;
     if (c->s->u->tensors.at[m->tensor].is_private || space == OI_SPACE_WEIGHTS ||
@@ -522,7 +554,7 @@ static void collect_kernel(void *ctx, const oi_mention *m)
 
 static accesses accesses_of(planning *s, oi_stmt *x)
 {
-    collecting c = {.s = s, .by = x->is_parallel ? ALL : ONE};
+    collecting c = {.s = s, .by = x->is_parallel ? ALL : ONE, .is_check = x->kind == OI_STMT_NEED};
     bool parts = x->is_parallel && x->kind == OI_STMT_KERNEL &&
                  oi_kernel_partition(&s->u->kernels.at[x->kernel]).extent > 0;
     oi_stmt_mentions(s->u, s->graph, x, parts ? collect_kernel : collect, &c);
@@ -562,12 +594,14 @@ static bool can_fail(const oi_unit *u, const oi_stmt *x)
 {
     if (x->kind == OI_STMT_SET)
         return x->a.n_entry > 0;
+    if (x->kind == OI_STMT_LOG || x->kind == OI_STMT_RESIZE || x->kind == OI_STMT_VIEW)
+        return false;
     if (x->kind != OI_STMT_KERNEL)
         return x->kind != OI_STMT_BARRIER && x->kind != OI_STMT_RETURN;
     const oi_skernel *k = &u->kernels.at[x->kernel];
     bool can = k->can_fail;
     for (size_t i = 0; i < k->ports.n; i++)
-        can |= k->ports.at[i].n_entry > 0;
+        can |= k->ports.at[i].n_entry && u->tensors.at[k->ports.at[i].tensor].n_table;
     return can;
 }
 
@@ -653,17 +687,6 @@ static void walk(planning *s, oi_stmts *list)
             walk_loop(s, x);
         else if (x->is_parallel && x->kind == OI_STMT_BRANCH)
             walk_branch(s, x->node);
-    }
-}
-
-/* Every thread locates views and checks scalar limits for itself. */
-static void mark_replicated(oi_stmts *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        oi_stmt *x = &list->at[i];
-        x->is_parallel |= x->is_view || (x->kind == OI_STMT_LIMIT && x->a.tensor == OI_NO_ID);
-        if (x->is_parallel)
-            mark_replicated(&x->body);
     }
 }
 

@@ -28,6 +28,7 @@ static const pass passes[] = {
     {"schedule", oi_pass_schedule, false},
     {"pipeline", oi_pass_pipeline, false},
     {"inplace", oi_pass_inplace, false},
+    {"log", oi_pass_log, true},
     {"memory", oi_pass_memory, true},
     {"partition", oi_pass_partition, false},
     {"cost", oi_pass_cost, true},

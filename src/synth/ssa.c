@@ -111,8 +111,6 @@ static bool reads_old(const oi_skernel *k, uint32_t tensor)
 static bool replaces(oi_unit *u, oi_stmt *s, uint32_t tensor, bool *reads)
 {
     *reads = false;
-    if (s->kind == OI_STMT_CACHE)
-        return s->node->kind == OI_NODE_CACHE_READ && s->b.tensor == tensor && s->b.n_entry == 0;
     if (s->kind == OI_STMT_SET)
         return s->a.tensor == tensor && s->a.n_entry == 0;
     if (s->kind != OI_STMT_KERNEL)
@@ -270,16 +268,11 @@ static void rename_value(oi_unit *u, uint32_t graph, oi_stmts *list, const sight
                          const value *v)
 {
     renaming r = {v->tensor, fresh_tensor(u, graph, v->tensor)};
-    oi_stmt *w = &list->at[v->first];
-    if (w->kind == OI_STMT_KERNEL) { /* it reads the previous value */
-        oi_skernel *k = &u->kernels.at[w->kernel];
-        if (reads_old(k, v->tensor))
-            split_ports(u, k, v->tensor, v->tensor, r.to);
-        else
-            move_writes(k, v->tensor, r.to);
-    } else {
-        each_mention(u, graph, w, rename_port, &r);
-    }
+    oi_skernel *k = &u->kernels.at[list->at[v->first].kernel];
+    if (reads_old(k, v->tensor)) /* it reads the previous value */
+        split_ports(u, k, v->tensor, v->tensor, r.to);
+    else
+        move_writes(k, v->tensor, r.to);
     for (size_t i = v->from; i < v->to; i++) {
         if (i > v->from && x->all.at[i].at == x->all.at[i - 1].at)
             continue;
@@ -320,12 +313,10 @@ static void rename_in(oi_unit *u, uint32_t graph, oi_stmts *list, const bool *cr
         oi_stmt *w = &list->at[i];
         if (w->kind == OI_STMT_LOOP)
             rename_in(u, graph, &w->body, crosses);
-        if (w->kind != OI_STMT_KERNEL && w->kind != OI_STMT_CACHE)
+        if (w->kind != OI_STMT_KERNEL)
             continue;
-        size_t n_ports = w->kind == OI_STMT_KERNEL ? u->kernels.at[w->kernel].ports.n : 1;
-        for (size_t p = 0; p < n_ports; p++) {
-            uint32_t t = w->kind == OI_STMT_KERNEL ? u->kernels.at[w->kernel].ports.at[p].tensor
-                                                   : w->b.tensor;
+        for (size_t p = 0; p < u->kernels.at[w->kernel].ports.n; p++) {
+            uint32_t t = u->kernels.at[w->kernel].ports.at[p].tensor;
             bool reads;
             const oi_tensor *tensor = &u->tensors.at[t];
             if ((tensor->space != OI_SPACE_ARENA && tensor->space != OI_SPACE_OUTPUT) ||

@@ -26,7 +26,7 @@ typedef enum oi_space {
     OI_SPACE_ARENA,   /* working memory of one step, shared by tensors whose lifetimes do not
                          overlap */
     OI_SPACE_LOCAL,   /* one row inside a kernel, on the stack */
-    OI_SPACE_VIEW     /* a view: part of the state tensor `from`, located by a cache.read */
+    OI_SPACE_VIEW     /* a view: part of the state tensor `from`, located by a statement */
 } oi_space;
 
 /* What an element holds before the step writes it. */
@@ -264,11 +264,14 @@ typedef struct oi_snest {
     uint32_t n_predicates, predicates[OI_MAX_PREDICATES];
 } oi_snest;
 
-/* One entry of a tensor that a kernel accesses. */
+/* The part of a tensor that a kernel accesses. */
 typedef struct oi_port {
     uint32_t tensor;
-    const oi_code *entry; /* of a table: one per axis */
+    /* Of a table: the entry, one code per axis. STATE: the first position along every dim, from
+     * which coordinates count; but those of elements smaller than a byte count from 0. */
+    const oi_code *entry;
     uint32_t n_entry;
+    const oi_code *count; /* STATE: how many positions along every dim; NULL: all */
     bool is_written;
     bool is_dropped; /* by fusion: no instruction refers to it */
     const oi_pref
@@ -370,7 +373,7 @@ typedef struct oi_undo {
 
 typedef enum oi_stmt_kind {
     OI_STMT_KERNEL,
-    OI_STMT_CACHE, /* read, write, increment, decrement or reset, as the node says */
+    OI_STMT_CACHE, /* increment, decrement or reset, as the node says */
     OI_STMT_SET,   /* stores a scalar into a tensor of rank 0: loop index, attribute */
     OI_STMT_LOOP,
     OI_STMT_PIPELINE, /* row pipeline: runs the kernels of `body` `limit` times, each for the rows
@@ -382,6 +385,12 @@ typedef enum oi_stmt_kind {
     OI_STMT_LIMIT,  /* checks that every element of a, or `value` if a is OI_NO_ID, is in 0 ...
                        limit; else E047 */
     OI_STMT_SHAPE,  /* checks that lengths satisfy `checks`; else E051 */
+    OI_STMT_NEED,   /* checks that an access to the state `a` meets `needs`; else it fails as they
+                       say (oi_need_error) */
+    OI_STMT_RESIZE, /* sets the current sizes of the state `a` to `resize` */
+    OI_STMT_LOG,    /* keeps the part `a` of the state for a rollback, before a kernel writes it */
+    OI_STMT_VIEW,   /* locates the view b: the part `a` of the state; sets the lengths that `kernel`
+                       sets */
     OI_STMT_SIZES,  /* sets the lengths that `kernel` sets; its computation was fused into its
                        consumers */
     OI_STMT_LENGTH, /* sets the length of b along dim `limit` to the value of a, or checks it (E051)
@@ -391,24 +400,33 @@ typedef enum oi_stmt_kind {
     OI_STMT_GONE /* deleted; exists only while a pass works on the list (where.h) */
 } oi_stmt_kind;
 
+/* Sizes of persistent memory after an access. All codes hold sizes before it. */
+typedef struct oi_resize {
+    const oi_code *sizes;  /* by axis of the grid; n == 0: unchanged */
+    const oi_code *counts; /* some change only if all of these are above 0 */
+    uint32_t n_counts;
+    uint32_t always; /* bit per axis: it changes in any case */
+} oi_resize;
+
 typedef struct oi_stmt oi_stmt;
 typedef OI_VEC(oi_stmt) oi_stmts;
 
 struct oi_stmt {
     oi_stmt_kind kind;
     const oi_pnode *node;
-    uint32_t kernel;               /* KERNEL */
-    oi_port a, b;                  /* CACHE: a is the variable; SET: a is the destination */
+    uint32_t kernel;               /* KERNEL, SIZES; VIEW: or OI_NO_ID */
+    oi_port a, b;                  /* SET: a is the destination */
     oi_pvalue value;               /* SET, LIMIT */
     int64_t limit;                 /* LIMIT, LENGTH, PIPELINE */
-    bool is_view;                  /* CACHE, a read: b becomes a view of a */
     const oi_length_check *checks; /* SHAPE */
-    uint32_t n_checks;
-    oi_row_schedule rows; /* KERNEL inside PIPELINE */
-    oi_stmts body;        /* LOOP, TURNS */
-    bool is_parallel;     /* every thread runs it, each its partition; else only the first thread
-                             does */
-    bool barrier;         /* barrier before it: no thread begins it before all have arrived */
+    const oi_need *needs;          /* NEED */
+    uint32_t n_checks;             /* how many checks or needs */
+    const oi_resize *resize;       /* RESIZE */
+    oi_row_schedule rows;          /* KERNEL inside PIPELINE */
+    oi_stmts body;                 /* LOOP, TURNS */
+    bool is_parallel; /* every thread runs it, each its partition; else only the first thread
+                         does */
+    bool barrier;     /* barrier before it: no thread begins it before all have arrived */
     /* barrier, not is_parallel: the first thread runs it, and what follows up to the next parallel
      * statement or barrier, while the others wait in the barrier */
     bool first_enters;
@@ -565,6 +583,11 @@ void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
 void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
                    oi_stmts *out);
 
+/* -- state.c: accesses to persistent memory -- */
+
+/* The statements of a cache.read or cache.write. */
+void oi_lower_cache(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
+
 /* -- passes, in their order -- */
 
 oi_status oi_pass_fold(oi_unit *u);
@@ -586,6 +609,7 @@ oi_status oi_pass_layout(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_pipeline(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);
+oi_status oi_pass_log(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_partition(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);

@@ -110,9 +110,26 @@ static uint64_t log_bytes(const entries *e)
 
 /* -- walking a block backwards -- */
 
+/* What a kernel writes is logged before it by a statement. */
+static void add_part(entries *e, const oi_tensor *t, const oi_port *part)
+{
+    const uint64_t bits = oi_dtype_bits(t->dtype);
+    const uint32_t run = oi_part_run(t, part);
+    uint64_t runs = 1, bytes = bits < 8 ? 1 : bits / 8;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        uint64_t *which = d < run ? &runs : &bytes;
+        *which = oi_times_of(*which, oi_part_most(t, part, d));
+    }
+    add_entry(e, OI_UNDO_ELEMENTS, runs, bytes);
+}
+
 static void cover_stmt(covering *x, oi_stmt *s, bool is_followed, uint64_t times)
 {
     entries e = {.n = 0};
+    if (s->kind == OI_STMT_LOG && is_followed)
+        add_part(&e, &x->u->tensors.at[s->a.tensor], &s->a);
+    if (s->kind == OI_STMT_RESIZE && is_followed)
+        add_sizes(&e, oi_unit_store(x->u, s->a.tensor));
     if (s->kind == OI_STMT_CACHE)
         cache_entries(x, s, is_followed, &e);
     if (e.n == 0 || times == 0)

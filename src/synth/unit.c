@@ -215,16 +215,6 @@ static bool same_store(const oi_pvar *a, const oi_pvar *b)
     return true;
 }
 
-/* The greatest size of an axis of the grid, or -1 when nothing bounds it. */
-static int64_t greatest(const oi_pvar *v, uint32_t axis)
-{
-    int64_t base = axis < v->n_table ? 0 : (int64_t)v->dims[axis - v->n_table];
-    if (axis >= v->n_axes)
-        return base;
-    const oi_paxis *x = &v->axes[axis];
-    return x->has_fixed ? base + x->fixed : x->has_cap ? base + x->cap : -1;
-}
-
 static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v)
 {
     const char *key = oi_arena_printf(u->arena, "state %s", v->name);
@@ -239,14 +229,14 @@ static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const
     oi_tensor t = {.space = OI_SPACE_STATE, .graph = graph, .start = OI_START_FILL};
     set_type(&t, v);
     for (uint32_t a = 0; a < s.rank; a++) {
-        s.most[a] = greatest(v, a);
+        s.most[a] = oi_grid_most(v, a);
         s.first[a] = a < v->n_table ? 0 : (int64_t)v->dims[a - v->n_table];
-        bool counted = a < v->n_axes && !(a < v->n_table && v->axes[a].has_fixed);
+        const bool counted = oi_grid_grows(v, a);
         if (a < v->n_table && !counted)
             s.first[a] = s.most[a];
         s.grows |= (uint32_t)counted << a;
         s.has_marks |= counted && a < v->n_table;
-        if (s.most[a] < 0) {
+        if (s.most[a] == INT64_MAX) {
             oi_unit_refuse(u, graph, NULL, v->symbol->span, "E062",
                            "'%s' grows without bound along '%s': a static target needs @fixed or "
                            "@cap",

@@ -65,7 +65,8 @@ static bool is_work(const oi_stmt *s)
 {
     bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET ||
                 s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES ||
-                s->kind == OI_STMT_GONE;
+                s->kind == OI_STMT_NEED || s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_LOG ||
+                s->kind == OI_STMT_VIEW || s->kind == OI_STMT_GONE;
     for (size_t i = 0; work && i < s->body.n; i++)
         work = is_work(&s->body.at[i]);
     return work;

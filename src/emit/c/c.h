@@ -74,7 +74,8 @@ const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packe
 const char *oi_c_address(oi_cprog *c, const oi_port *p);
 /* The length of a tensor along a dim: a number, or where it is kept. */
 const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim);
-const oi_program *oi_c_program(const oi_cprog *c); /* of the present graph */
+const char *oi_c_size(oi_cprog *c, uint32_t tensor, uint32_t axis); /* of growing state */
+const oi_program *oi_c_program(const oi_cprog *c);                  /* of the present graph */
 /* How many bytes the tensor holds now; a number when it always is. */
 const char *oi_c_bytes(oi_cprog *c, uint32_t tensor);
 /* The value of a rank-0 variable as int64_t, or as a truth. */
@@ -104,6 +105,16 @@ void oi_c_put_failed(oi_cprog *c);                        /* leave with what fai
 /* -- cache.c -- */
 
 void oi_c_cache(oi_cprog *c, const oi_stmt *s);
+
+/* -- access.c: statements about the state -- */
+
+void oi_c_need(oi_cprog *c, const oi_stmt *s);
+void oi_c_resize(oi_cprog *c, const oi_stmt *s);
+void oi_c_log(oi_cprog *c, const oi_stmt *s);
+bool oi_c_logs(const oi_cprog *c, const oi_stmt *s); /* it prints something */
+void oi_c_view(oi_cprog *c, const oi_stmt *s);
+/* Logs n bytes before they change if the plan says that the statement logs this. */
+void oi_c_put_log(oi_cprog *c, const oi_stmt *s, oi_undo_what what, const char *at, const char *n);
 
 /* -- step.c -- */
 

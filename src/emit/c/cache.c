@@ -1,4 +1,4 @@
-/* cache.c: prints cache.read, write, increment, decrement and reset on persistent memory. Storage
+/* cache.c: prints cache.write, increment, decrement and reset on persistent memory. Storage
  * has the maximum sizes, so growing only changes counters; cells beyond the current sizes hold the
  * initial value. Selections are processed run by run: a contiguous run is copied at once. */
 #include "emit/c/c.h"
@@ -31,12 +31,9 @@ static void fail_if(access *x, int code, const char *what, const char *fmt, ...)
     oi_out_line(&x->c->out, "    return %d; /* E%03d: %s */", code, code, what);
 }
 
-/* Logs n bytes before they change if the plan asks for it. */
 static void note(access *x, oi_undo_what what, const char *at, const char *n)
 {
-    for (uint32_t i = 0; i < x->s->n_undo && x->c->u->undo.kind == OI_UNDO_LOG; i++)
-        if (x->s->undo[i].what == what)
-            oi_out_line(&x->c->out, "oi_log_undo(s, %s, %s);", at, n);
+    oi_c_put_log(x->c, x->s, what, at, n);
 }
 
 static void note_sizes(access *x)
@@ -187,19 +184,10 @@ static void make_selection(access *x)
     }
 }
 
-/* A run-time length: a read sets it, a write checks it. */
 static void check_length(access *x, uint32_t axis, uint32_t d)
 {
-    const char *length = oi_c_length(x->c, x->s->b.tensor, d);
-    if (x->writes) {
-        fail_if(x, 51, "another shape", "%s != %s", x->count[axis], length);
-        return;
-    }
-    if (asks(x, axis, OI_AXIS_BOUND))
-        fail_if(x, 47, "past the bound", "%s > %" PRId64, end_text(x, axis), x->v->most[axis]);
-    const char *first = x->s->is_parallel ? "if (worker == 0) " : ""; /* every thread locates the
-                                                                         view */
-    oi_out_line(&x->c->out, "%s%s = %s;", first, length, x->count[axis]);
+    fail_if(x, 51, "another shape", "%s != %s", x->count[axis],
+            oi_c_length(x->c, x->s->b.tensor, d));
 }
 
 /* Checks that the other operand has the selection's shape. */
@@ -315,29 +303,6 @@ static void fill_run(access *x, const char *to, const char *n)
         oi_out_line(&x->c->out, "    %s[e] = %s;", to, init_text(x));
 }
 
-static void read_run(access *x, const char *at, const char *n, const char *beyond)
-{
-    oi_out *o = &x->c->out;
-    if (oi_dtype_bits(x->t->dtype) < 8) {
-        const char *value = oi_arena_printf(x->c->arena, "oi_get_%s(%s, %s)",
-                                            oi_dtype_name(x->t->dtype), storage(x), at);
-        if (beyond)
-            value = oi_arena_printf(x->c->arena, "%s ? %s : %s", beyond, init_text(x), value);
-        oi_out_line(o, "oi_put_%s(to, e++, %s);", oi_dtype_name(x->t->dtype), value);
-        return;
-    }
-    if (beyond) {
-        oi_out_open(o, "if (%s)", beyond);
-        fill_run(x, "to", n);
-        oi_out_close(o, " else {");
-        o->depth++;
-    }
-    oi_out_line(o, "memcpy(to, %s, (size_t)(%s) * sizeof *to);", place_text(x, at), n);
-    if (beyond)
-        oi_out_close(o, "");
-    oi_out_line(o, "to += %s;", n);
-}
-
 /* Logs the contents of a run. */
 static void note_run(access *x, const char *at, const char *n)
 {
@@ -451,45 +416,6 @@ static void measure(access *x)
 
 /* -- the operations -- */
 
-/* A pointer to the selection, which is contiguous: a view. */
-static void lend_cache(access *x)
-{
-    const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
-    oi_out *o = &x->c->out;
-    size_t before = o->buf.n;
-    o->depth++;
-    make_selection(x);
-    check_shape(x, to);
-    o->depth--;
-    const char *checks = oi_arena_text(x->c->arena, o->buf.text + before, o->buf.n - before);
-    o->buf.n = before;
-    uint32_t q = 0; /* every axis before it selects a single entry */
-    while (q < x->v->rank && x->known.axes[q].count == 1)
-        q++;
-    const char *place = place_text(x, offset_text(x, q));
-    if (checks[0] == '\0') {
-        oi_out_line(o, "const %s *const %s = %s;", oi_c_type(to->dtype), oi_c_lent(x->c, to),
-                    place);
-        return;
-    }
-    oi_out_line(o, "const %s *%s;", oi_c_type(to->dtype), oi_c_lent(x->c, to));
-    oi_out_brace(o);
-    oi_out_text(o, checks);
-    oi_out_line(o, "%s = %s;", oi_c_lent(x->c, to), place);
-    oi_out_close(o, "");
-}
-
-static void read_cache(access *x)
-{
-    const oi_tensor *to = &x->c->u->tensors.at[x->s->b.tensor];
-    oi_c_check_entry(x->c, &x->s->b);
-    check_shape(x, to);
-    oi_out_line(&x->c->out, "%s *to = %s;", oi_c_type(to->dtype), oi_c_address(x->c, &x->s->b));
-    if (oi_dtype_bits(to->dtype) < 8)
-        oi_out_line(&x->c->out, "int64_t e = 0;");
-    walk(x, read_run);
-}
-
 /* The condition that the selection is not empty: "" always, "0" never. */
 static const char *any_text(access *x)
 {
@@ -590,19 +516,12 @@ void oi_c_cache(oi_cprog *c, const oi_stmt *s)
     x.t = &c->u->tensors.at[s->a.tensor];
     x.writes = s->node->kind == OI_NODE_CACHE_WRITE;
     x.resets = s->node->kind == OI_NODE_CACHE_RESET;
-    if (s->is_view) {
-        lend_cache(&x);
-        return;
-    }
     oi_out_brace(&c->out);
     if (s->node->kind == OI_NODE_CACHE_INCREMENT || s->node->kind == OI_NODE_CACHE_DECREMENT) {
         count_cache(&x);
     } else {
         make_selection(&x);
-        if (s->node->kind == OI_NODE_CACHE_READ) {
-            oi_c_put_reuse(c, s->b.tensor);
-            read_cache(&x);
-        } else if (x.writes) {
+        if (x.writes) {
             write_cache(&x);
         } else {
             reset_cache(&x);

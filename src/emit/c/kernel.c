@@ -317,7 +317,7 @@ static const char *length_text(void *ctx, uint32_t scalar)
 {
     const calling *x = ctx;
     const oi_kscalar *s = &x->k->scalars.at[scalar];
-    return oi_c_length(x->c, s->tensor, s->dim);
+    return s->is_length ? oi_c_length(x->c, s->tensor, s->dim) : oi_c_scalar(x->c, &s->value);
 }
 
 void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)

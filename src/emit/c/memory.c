@@ -59,6 +59,16 @@ static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint
     return (spelled){name, true};
 }
 
+static spelled choose(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y)
+{
+    const char *a = operand(c->arena, x), *b = operand(c->arena, y);
+    if (kind == OI_INS_END)
+        return (spelled){oi_arena_printf(c->arena, "oi_end(%s, %s)", x.text, y.text), true};
+    return (spelled){
+        oi_arena_printf(c->arena, "%s %c %s ? %s : %s", a, kind == OI_INS_MIN ? '<' : '>', b, a, b),
+        false};
+}
+
 static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint8_t checks)
 {
     oi_arena *a = c->arena;
@@ -74,7 +84,7 @@ static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint8
 
 const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
 {
-    spelled stack[OI_MAX_EXPR_DEPTH + 2];
+    spelled stack[OI_CODE_STACK];
     size_t n = 0;
     const uint8_t *checks = oi_code_checks(c->arena, oi_c_program(c), code);
     for (uint32_t k = 0; k < code->n; k++) {
@@ -87,6 +97,12 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
         case OI_INS_INDEX: stack[n++] = (spelled){oi_c_index(c, i->id), true}; break;
         case OI_INS_VAR: stack[n++] = (spelled){oi_c_number(c, i->id), true}; break;
         case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true}; break;
+        case OI_INS_SIZE:
+            stack[n++] = (spelled){oi_c_size(c, (uint32_t)i->value, i->id), true};
+            break;
+        case OI_INS_LENGTH:
+            stack[n++] = (spelled){oi_c_length(c, (uint32_t)i->value, i->id), true};
+            break;
         case OI_INS_NEG:
             stack[n - 1] = combine(c, OI_INS_SUB, (spelled){"0", true}, stack[n - 1], checks[k]);
             break;
@@ -94,6 +110,12 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
         case OI_INS_MOD:
             n--;
             stack[n - 1] = divide(c, i->kind, stack[n - 1], stack[n], checks[k]);
+            break;
+        case OI_INS_MIN:
+        case OI_INS_MAX:
+        case OI_INS_END:
+            n--;
+            stack[n - 1] = choose(c, i->kind, stack[n - 1], stack[n]);
             break;
         default:
             n--;
@@ -153,10 +175,33 @@ static const char *entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
     return text;
 }
 
+/* " + step * 64": the part of the state; where elements share bytes, coordinates say it. */
+static const char *part_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
+{
+    oi_buf b = {0};
+    int64_t stride = 1, known = 0, n;
+    if (oi_dtype_bits(t->dtype) < 8)
+        return "";
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d]) {
+        if (oi_code_is_int(&p->entry[d], &n)) {
+            known += n * stride;
+            continue;
+        }
+        const char *at = oi_c_code(c, &p->entry[d], NULL);
+        oi_buf_printf(&b, p->entry[d].n > 1 ? " + (%s)" : " + %s", at);
+        if (stride != 1)
+            oi_buf_printf(&b, " * %" PRId64, stride);
+    }
+    if (known)
+        oi_buf_printf(&b, " + %" PRId64, known);
+    return b.n ? oi_buf_to_arena(&b, c->arena) : "";
+}
+
 const char *oi_c_address(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
-    const char *base = base_address(c, t), *entry = entry_text(c, t, p);
+    const bool is_part = p->n_entry && !t->n_table;
+    const char *base = base_address(c, t), *entry = is_part ? NULL : entry_text(c, t, p);
     if (t->space == OI_SPACE_VIEW)
         return base;
     if (c->places && (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_WEIGHTS)) {
@@ -168,7 +213,7 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
     }
     if (is_member(t)) {
         const char *amp = t->rank == 0 ? "&" : "";
-        return oi_arena_printf(c->arena, "%s%s", amp, base);
+        return oi_arena_printf(c->arena, "%s%s%s", amp, base, is_part ? part_text(c, t, p) : "");
     }
     if (!entry)
         return oi_arena_printf(c->arena, "%s)", base);
@@ -180,6 +225,12 @@ const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim)
     const oi_tensor *t = &c->u->tensors.at[tensor];
     return t->run_dims >> dim & 1 ? oi_arena_printf(c->arena, "s->oi_dims_%s[%u]", t->name, dim)
                                   : oi_arena_printf(c->arena, "%" PRId64, t->dims[dim]);
+}
+
+const char *oi_c_size(oi_cprog *c, uint32_t tensor, uint32_t axis)
+{
+    return oi_arena_printf(c->arena, "s->oi_state_data.oi_size_%s[%u]",
+                           oi_c_field(c, &c->u->tensors.at[tensor]), axis);
 }
 
 const char *oi_c_bytes(oi_cprog *c, uint32_t tensor)
@@ -228,7 +279,7 @@ const char *oi_c_truth(oi_cprog *c, uint32_t var)
 void oi_c_check_entry(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->u->tensors.at[p->tensor];
-    for (uint32_t i = 0; i < p->n_entry; i++) {
+    for (uint32_t i = 0; i < t->n_table && i < p->n_entry; i++) {
         if (oi_code_is_below(oi_c_program(c), &p->entry[i], t->table[i]))
             continue;
         const char *e = oi_c_code(c, &p->entry[i], NULL);

@@ -6,6 +6,7 @@ typedef struct using
 {
     oi_cprog *c;
     oi_cuses *out;
+    bool is_check; /* of a statement that only checks numbers */
 }
 using;
 
@@ -14,7 +15,7 @@ static void mention(void *ctx, const oi_mention *m)
 {
     const using *x = ctx;
     const oi_tensor *t = m->tensor != OI_NO_ID ? &x->c->u->tensors.at[m->tensor] : NULL;
-    if (!t)
+    if (!t || (x->is_check && m->port))
         return;
     if (m->is_length)
         x->out->memory |= t->run_dims != 0;
@@ -37,14 +38,14 @@ static void add_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared, oi_cuse
 
 static void add_stmt(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *out)
 {
-    using x = {c, out};
+    using x = {c, out, s->kind == OI_STMT_NEED};
     oi_stmt_mentions(c->u, c->graph, (oi_stmt *)s, mention, &x);
     out->worker |= is_shared && (s->barrier || s->chunks);
     out->workers |= is_shared && s->barrier && s->has_prefetch;
     out->memory |= is_shared && (s->barrier || s->chunks);
     switch (s->kind) {
     case OI_STMT_KERNEL: add_kernel(c, s, is_shared, out); break;
-    case OI_STMT_CACHE: out->worker |= s->is_view && c->u->tensors.at[s->b.tensor].run_dims; break;
+    case OI_STMT_VIEW: out->worker |= s->is_parallel && s->kernel != OI_NO_ID; break;
     case OI_STMT_LOOP: add_stmts(c, &s->body, is_shared && s->is_parallel, out); break;
     case OI_STMT_PIPELINE:
         out->memory |= s->is_parallel;
@@ -63,6 +64,10 @@ static void add_stmt(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *ou
         break;
     case OI_STMT_AWAIT: out->memory |= s->may_fail; break;
     case OI_STMT_CHECK: out->memory = true; break;
+    case OI_STMT_CACHE:
+    case OI_STMT_NEED:
+    case OI_STMT_RESIZE:
+    case OI_STMT_LOG:
     case OI_STMT_SET:
     case OI_STMT_BARRIER:
     case OI_STMT_LIMIT:
@@ -102,6 +107,7 @@ bool oi_c_is_spelled(const oi_cprog *c, const oi_stmts *list)
         case OI_STMT_YIELD:
         case OI_STMT_AWAIT:
         case OI_STMT_SHAPE: is |= s->may_fail; break;
+        case OI_STMT_LOG: is |= oi_c_logs(c, s); break;
         case OI_STMT_SIZES: is |= c->u->kernels.at[s->kernel].lengths.n > 0; break;
         default: is = true;
         }

@@ -21,7 +21,8 @@ typedef struct undoing {
     const char *bare_what;
     uint32_t bare_tensor;
     visit *visits; /* by block */
-    OI_VEC(const oi_stmt *) held; /* statements of the present list that logged a part of the state */
+    OI_VEC(const oi_stmt *)
+    held;          /* statements of the present list that logged a part of the state */
     uint64_t *log; /* by block: bytes that one run logs; UINT64_MAX: not counted yet */
     oi_plan_verdict *v;
 } undoing;
@@ -119,9 +120,8 @@ static bool is_held(const undoing *x, const oi_port *p)
     bool is = x->u->undo.kind == OI_UNDO_COPY && x->g->needs_undo;
     for (size_t i = 0; i < x->held.n; i++) {
         const oi_port *log = &x->held.at[i]->a;
-        is |= log->tensor == p->tensor &&
-              (!log->count || (codes_same(log->entry, p->entry, rank) &&
-                               codes_same(log->count, p->count, rank)));
+        is |= log->tensor == p->tensor && (!log->count || (codes_same(log->entry, p->entry, rank) &&
+                                                           codes_same(log->count, p->count, rank)));
     }
     return is;
 }
@@ -166,8 +166,8 @@ static bool looks_at(const undoing *x, const oi_stmt *log, const oi_code *codes,
         for (uint32_t k = 0; k < codes[i].n; k++) {
             const oi_ins *ins = &codes[i].at[k];
             const bool is_var = ins->kind == OI_INS_VAR;
-            if ((is_var && oi_block_tensor(x->u, x->graph, log->node->source->block, ins->id) ==
-                               tensor) ||
+            if ((is_var &&
+                 oi_block_tensor(x->u, x->graph, log->node->source->block, ins->id) == tensor) ||
                 (ins->kind == OI_INS_SIZE && (uint32_t)ins->value == tensor))
                 return true;
         }

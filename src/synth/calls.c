@@ -102,8 +102,7 @@ static bool codes_may_fail(const calling *x, const oi_code *codes, uint32_t n)
 
 static bool part_may_fail(const calling *x, const oi_port *p)
 {
-    return port_may_fail(x, p) ||
-           codes_may_fail(x, p->count, x->u->tensors.at[p->tensor].rank);
+    return port_may_fail(x, p) || codes_may_fail(x, p->count, x->u->tensors.at[p->tensor].rank);
 }
 
 static bool resize_may_fail(const calling *x, const oi_stmt *s)

@@ -195,8 +195,8 @@ static uint32_t partition_dim(const oi_unit *u, const oi_skernel *k, uint32_t te
                 const oi_sop *op = &ops->at[i];
                 if (!op->at || op->kind == OI_SOP_PLACE || k->ports.at[op->port].tensor != tensor)
                     continue;
-                uint32_t dim = dim_of(t, &k->nests.at[n], op, &k->ports.at[op->port],
-                                      oi_kernel_partition(k));
+                uint32_t dim =
+                    dim_of(t, &k->nests.at[n], op, &k->ports.at[op->port], oi_kernel_partition(k));
                 if (dim == OI_NO_ID || (any && dim != found))
                     return OI_NO_ID;
                 found = dim;
@@ -725,44 +725,6 @@ static void mark_serial(oi_stmts *list)
     }
 }
 
-/* Finds the first kernel from `at` on whose weights each thread streams for its partition. */
-static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uint32_t *found)
-{
-    for (; at < list->n; at++) {
-        const oi_stmt *x = &list->at[at];
-        if (x->kind == OI_STMT_LOOP || x->kind == OI_STMT_BRANCH)
-            return false; /* its body comes first */
-        const oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
-        *found = x->kernel;
-        if (k && k->recipe && k->plan->streams && oi_kernel_partition(k).extent > 0)
-            return true;
-    }
-    return false;
-}
-
-static bool can_prefetch(const oi_skernel *k)
-{
-    const bool is_body = k->recipe && oi_kernel_partition(k).extent > 0;
-    bool asks = false;
-    for (uint32_t i = 0; is_body && i < k->plan->n_args; i++)
-        asks |= k->plan->args[i].kind == OI_ARG_NEXT;
-    return asks;
-}
-
-/* Sets the kernel whose weights are prefetched, for waiting threads and for kernels that stream
- * weights. */
-static void mark_prefetch(oi_unit *u, oi_stmts *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        oi_stmt *x = &list->at[i];
-        mark_prefetch(u, &x->body);
-        x->has_prefetch = x->barrier && find_prefetch(u, list, i, &x->prefetch);
-        oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
-        if (k && x->is_parallel && !k->is_chunked && can_prefetch(k))
-            k->has_prefetch = find_prefetch(u, list, i + 1, &k->prefetch);
-    }
-}
-
 /* Repeats until nothing changes, because a block that calls a parallel block is parallel. The
  * second round shows conflicts between the end of one block and the beginning of another. */
 static void mark_blocks(planning *s)
@@ -800,10 +762,9 @@ static void partition_graph(oi_unit *u, uint32_t graph)
             mark_serial(&g->blocks[b].stmts);
     oi_graph_mark_chunks(u, graph);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
-        if (g->blocks[b].is_parallel) {
+        if (g->blocks[b].is_parallel)
             mark_groups(&g->blocks[b].stmts);
-            mark_prefetch(u, &g->blocks[b].stmts);
-        }
+    oi_graph_mark_prefetch(u, graph);
 }
 
 oi_status oi_pass_partition(oi_unit *u)

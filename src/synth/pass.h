@@ -110,6 +110,10 @@ void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k); /* for targets 
 
 void oi_graph_mark_chunks(oi_unit *u, uint32_t graph); /* needs the barriers of partition.c */
 
+/* -- prefetch.c -- */
+
+void oi_graph_mark_prefetch(oi_unit *u, uint32_t graph); /* needs the barriers of partition.c */
+
 /* -- dump.c -- */
 
 void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out);

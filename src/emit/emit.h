@@ -1,10 +1,10 @@
-/* emit.h: printing a plan. Emitters decide nothing: the unit (src/synth/synth.h) says what runs, in
+/* emit.h: printing a plan. Emitters decide nothing: the plan (src/plan/plan.h) says what runs, in
  * which order and in which memory. Grouped by the file that implements it. */
 #ifndef OI_EMIT_H
 #define OI_EMIT_H
 
 #include "kernel/meaning.h"
-#include "synth/synth.h"
+#include "plan/plan.h"
 
 /* -- targets.c: what can be emitted -- */
 
@@ -17,10 +17,11 @@ typedef struct oi_emitted_file {
 struct oi_emitted {
     oi_emitted_file *at;
     size_t n, cap;
+    oi_status status; /* a target refuses */
 };
 
 /* The file takes ownership of the text. */
-void oi_emit_file(oi_unit *u, oi_emitted *files, const char *name, oi_buf *text);
+void oi_emit_file(const oi_plan *u, oi_emitted *files, const char *name, oi_buf *text);
 
 /* -- out.c: text with indentation -- */
 
@@ -105,24 +106,24 @@ bool oi_formula_is_length(const oi_formula *f, uint32_t *scalar); /* it is that 
 #define OI_AXIS_LETTERS "ijkpqrtuvw" /* loop counters; l, n and e have other uses */
 
 /* By port: its name. */
-const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skernel *k);
+const char **oi_kernel_port_names(oi_arena *a, const oi_plan *u, const oi_skernel *k);
 /* The statement as written, without its line end. NULL if the graph has no text. */
-const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const oi_pnode *n);
+const char *oi_node_source(oi_arena *a, const oi_plan *u, uint32_t graph, const oi_pnode *n);
 /* Without folders: emitted text does not depend on where it was made. */
 const char *oi_file_name(const char *path);
 /* The number of ops that the device's precision changed, and a sentence about them. */
-uint64_t oi_unit_n_lowered(const oi_unit *u);
-const char *oi_unit_lowered_text(oi_arena *a, const oi_unit *u);
+uint64_t oi_plan_count_lowered(const oi_plan *u);
+const char *oi_plan_lowered_text(oi_arena *a, const oi_plan *u);
 /* By oi_fn: the text of the kernel's formulas: the name of a length, or of a constant. */
-const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k);
+const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k, const char *const *scalars);
 /* Definitions of those constants that the body uses. */
-const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *names,
-                               const char *index, const char *body);
+const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *scalars,
+                               const char *const *names, const char *index, const char *body);
 /* Whether the function that the kernel calls is printed for it: kernels with equal functions share
  * the first one's. */
-bool oi_kernel_has_function(const oi_unit *u, const oi_skernel *k);
+bool oi_kernel_has_function(const oi_plan *u, const oi_skernel *k);
 /* One comment per node that the kernel implements, and those that share its function. */
-void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k);
+void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_plan *u, const oi_skernel *k);
 
 /* -- group.c: workgroups of a GPU -- */
 
@@ -135,7 +136,7 @@ typedef struct oi_group {
     const char *first_lane; /* condition for the lane that keeps a result */
 } oi_group;
 
-oi_group oi_group_of(const oi_unit *u, const oi_snest *nests, size_t n);
+oi_group oi_group_of(const oi_plan *u, const oi_snest *nests, size_t n);
 bool oi_group_sums(const oi_snest *n); /* lanes make a sum of the nest together */
 
 /* -- nest.c: loops in a C-like language -- */
@@ -174,12 +175,13 @@ struct oi_nest_printer {
     oi_arena *arena;
     oi_out *out;
     const oi_lang *lang;
-    const oi_unit *unit;
+    const oi_plan *plan;
     const oi_skernel *kernel;
-    const char *const *ports; /* by port: its name */
-    uint32_t n_open;          /* outermost axes whose positions the surrounding text defines */
-    const char *const *fns;   /* by oi_fn: the text of its value; NULL if there are none */
-    const oi_group *group;    /* of a language with workgroups, or NULL */
+    const char *const *ports;   /* by port: its name */
+    uint32_t n_open;            /* outermost axes whose positions the surrounding text defines */
+    const char *const *scalars; /* by scalar: its name; NULL: the kernel's own */
+    const char *const *fns;     /* by oi_fn: the text of its value; NULL if there are none */
+    const oi_group *group;      /* of a language with workgroups, or NULL */
 };
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
@@ -217,28 +219,28 @@ struct oi_certificate {
 };
 
 /* Refuses (E062) what the device cannot hold, with the largest users of memory. */
-oi_status oi_fit_check(oi_unit *u, const oi_certificate *c);
+oi_status oi_fit_check(const oi_plan *u, const oi_certificate *c);
 
 /* -- plan_json.c: the plan for other programs -- */
 
-void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
+void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out);
 
 /* -- report.c: the plan for people -- */
 
-void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out);
+void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out);
 
 /* -- room.c: how much a program may write -- */
 
-uint64_t oi_room_weights(const oi_unit *u); /* bytes of the file of the weights, at most */
+uint64_t oi_room_weights(const oi_plan *u); /* bytes of the file of the weights, at most */
 /* E064 when bytes are more than `most` (0: 64 GiB), a failure when the file system has less. */
-oi_status oi_room_check(oi_unit *u, const char *dir, uint64_t bytes, uint64_t most);
+oi_status oi_room_check(const oi_plan *u, const char *dir, uint64_t bytes, uint64_t most);
 
 /* -- weights.c -- */
 
 #define OI_WEIGHTS_VERSION 1u /* of the format */
 
-oi_status oi_weights_hash(oi_unit *u, uint64_t *out);
-oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd);
-oi_status oi_weights_write_c(oi_unit *u, uint64_t hash, int fd); /* the same as a C array */
+oi_status oi_weights_hash(const oi_plan *u, uint64_t *out);
+oi_status oi_weights_write(const oi_plan *u, int fd);
+oi_status oi_weights_write_c(const oi_plan *u, int fd); /* the same as a C array */
 
 #endif

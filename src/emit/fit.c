@@ -12,7 +12,7 @@ static bool is_ram(const oi_tensor *t)
 }
 
 /* The largest tensors of the exceeded memory, in descending order; returns how many. */
-static size_t find_largest(const oi_unit *u, bool ram, uint32_t *out)
+static size_t find_largest(const oi_plan *u, bool ram, uint32_t *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < u->tensors.n; i++) {
@@ -31,7 +31,7 @@ static size_t find_largest(const oi_unit *u, bool ram, uint32_t *out)
     return n;
 }
 
-static const char *shape_text(oi_unit *u, const oi_tensor *t)
+static const char *shape_text(const oi_plan *u, const oi_tensor *t)
 {
     oi_buf b = {0};
     oi_buf_printf(&b, "%s[", oi_dtype_name(t->dtype));
@@ -41,7 +41,7 @@ static const char *shape_text(oi_unit *u, const oi_tensor *t)
     return oi_buf_to_arena(&b, u->arena);
 }
 
-static void note_largest(oi_unit *u, const uint32_t *largest, size_t n)
+static void note_largest(const oi_plan *u, const uint32_t *largest, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const oi_tensor *t = &u->tensors.at[largest[i]];
@@ -54,7 +54,8 @@ static void note_largest(oi_unit *u, const uint32_t *largest, size_t n)
     }
 }
 
-static oi_status refuse(oi_unit *u, const oi_certificate *c, bool ram, uint64_t needs, uint64_t has)
+static oi_status refuse(const oi_plan *u, const oi_certificate *c, bool ram, uint64_t needs,
+                        uint64_t has)
 {
     uint32_t largest[N_LARGEST + 1];
     size_t n = find_largest(u, ram, largest);
@@ -63,7 +64,7 @@ static oi_status refuse(oi_unit *u, const oi_certificate *c, bool ram, uint64_t 
     if (t && t->var && t->var->symbol)
         at = t->var->symbol->span;
     oi_status status =
-        oi_unit_refuse(u, t ? t->graph : 0, NULL, at, "E062",
+        oi_plan_refuse(u, t ? t->graph : 0, NULL, at, "E062",
                        "the program needs %" PRIu64 " bytes of %s, '%s' has %" PRIu64, needs,
                        ram ? "RAM" : "read-only memory", u->target->name, has);
     oi_place plan = {.file = u->name};
@@ -77,7 +78,7 @@ static oi_status refuse(oi_unit *u, const oi_certificate *c, bool ram, uint64_t 
     return status;
 }
 
-oi_status oi_fit_check(oi_unit *u, const oi_certificate *c)
+oi_status oi_fit_check(const oi_plan *u, const oi_certificate *c)
 {
     const oi_caps *can = &u->can;
     uint64_t all = c->ram_bytes + c->weights_bytes;
@@ -86,7 +87,7 @@ oi_status oi_fit_check(oi_unit *u, const oi_certificate *c)
     if (can->has_rom && c->ram_bytes > can->ram_bytes)
         return refuse(u, c, true, c->ram_bytes, can->ram_bytes);
     if (can->stack_bytes && c->is_measured && c->measured.program_stack_bytes > can->stack_bytes)
-        return oi_unit_refuse(u, 0, NULL, (oi_span){0}, "E062",
+        return oi_plan_refuse(u, 0, NULL, (oi_span){0}, "E062",
                               "the program needs up to %" PRIu64
                               " bytes of stack, mcu.stack_bytes of '%s' is %" PRIu64,
                               c->measured.program_stack_bytes, u->target->name, can->stack_bytes);

@@ -7,7 +7,7 @@ bool oi_group_sums(const oi_snest *n)
 }
 
 /* A nest with fewer lanes than another one of its dispatch leaves the rest idle. */
-oi_group oi_group_of(const oi_unit *u, const oi_snest *nests, size_t n)
+oi_group oi_group_of(const oi_plan *u, const oi_snest *nests, size_t n)
 {
     oi_group g = {.lanes = 1, .positions = 1};
     bool shuffles = false;

@@ -1,7 +1,7 @@
 /* instr.c: prints the instructions of a nest: loads, arithmetic and stores, and what follows a sum.
  */
 #include "emit/nest.h"
-#include "synth/scalar.h"
+#include "plan/scalar.h"
 
 #include <math.h>
 
@@ -74,7 +74,7 @@ static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
         const oi_op_value *v = &c->attrs[i];
         *name = attrs[k];
         if (c->scalars && c->scalars[i] != OI_NO_ID)
-            name->spell = x->p->kernel->scalars.at[c->scalars[i]].name;
+            name->spell = oi_place_scalar(x->p, c->scalars[i]);
         else if (name->is_absent)
             name->spell = literal(x, name->type, 0);
         else if (attr->kind == OI_ATTR_INT)
@@ -280,7 +280,7 @@ static void print_store(oi_printing *x, const oi_sop *op, const char *bits)
     own.is_raw |= bits != NULL;
     x->p->lang->store(x->p, &own, oi_place_element(x, op), bits ? bits : x->values[op->args[0]],
                       &text);
-    uint32_t rank = x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
+    uint32_t rank = x->p->plan->tensors.at[x->p->kernel->ports.at[op->port].tensor].rank;
     const char *guard = "";
     for (uint32_t d = 0; !op->is_flat && d < rank; d++)
         if (op->at[d].index != OI_NEST_NONE && op->at[d].may_leave) /* the place does not exist */

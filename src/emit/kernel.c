@@ -32,11 +32,11 @@ static bool is_taken(const oi_skernel *k, const char *name)
     return taken;
 }
 
-const char **oi_kernel_port_names(oi_arena *a, const oi_unit *u, const oi_skernel *k)
+const char **oi_kernel_port_names(oi_arena *a, const oi_plan *u, const oi_skernel *k)
 {
     const char **names = oi_arena_alloc(a, (k->ports.n + 1) * sizeof *names);
     for (size_t i = 0; i < k->ports.n; i++) {
-        const char *name = oi_port_stem(u, k, i);
+        const char *name = oi_port_stem(u->tensors.at, k, i);
         unsigned same = 0;
         for (size_t j = 0; j < i; j++)
             same += strcmp(names[j], name) == 0;
@@ -87,7 +87,7 @@ static char *line_text(oi_arena *a, const oi_graph *g, oi_bytes line)
     return out;
 }
 
-const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const oi_pnode *n)
+const char *oi_node_source(oi_arena *a, const oi_plan *u, uint32_t graph, const oi_pnode *n)
 {
     const oi_graph *g = u->graphs.at[graph].program->graph;
     if (!g->source.name || !n->source->span.line)
@@ -100,7 +100,7 @@ const char *oi_node_source(oi_arena *a, const oi_unit *u, uint32_t graph, const 
                : text;
 }
 
-uint64_t oi_unit_n_lowered(const oi_unit *u)
+uint64_t oi_plan_count_lowered(const oi_plan *u)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < u->graphs.n; i++)
@@ -108,9 +108,9 @@ uint64_t oi_unit_n_lowered(const oi_unit *u)
     return n;
 }
 
-const char *oi_unit_lowered_text(oi_arena *a, const oi_unit *u)
+const char *oi_plan_lowered_text(oi_arena *a, const oi_plan *u)
 {
-    uint64_t n = oi_unit_n_lowered(u);
+    uint64_t n = oi_plan_count_lowered(u);
     return oi_arena_printf(a,
                            "%" PRIu64 " op%s computed with act=\"%s\", not as the graph says: "
                            "the device's preferences.default_precision.",
@@ -124,12 +124,12 @@ const char *oi_file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool oi_kernel_has_function(const oi_unit *u, const oi_skernel *k)
+bool oi_kernel_has_function(const oi_plan *u, const oi_skernel *k)
 {
     return k->is_used && &u->kernels.at[k->function] == k;
 }
 
-static void put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k)
+static void put_source(oi_out *o, oi_arena *a, const oi_plan *u, const oi_skernel *k)
 {
     const oi_graph *g = u->graphs.at[k->graph].program->graph;
     for (size_t i = 0; i < k->nodes.n; i++) {
@@ -142,7 +142,7 @@ static void put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skerne
     }
 }
 
-void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_skernel *k)
+void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_plan *u, const oi_skernel *k)
 {
     put_source(o, a, u, k);
     for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
@@ -151,34 +151,41 @@ void oi_kernel_put_source(oi_out *o, oi_arena *a, const oi_unit *u, const oi_ske
 
 /* -- lengths -- */
 
+typedef struct naming {
+    const oi_skernel *k;
+    const char *const *scalars;
+} naming;
+
 static const char *scalar_name(void *ctx, uint32_t scalar)
 {
-    const oi_skernel *k = ctx;
-    return k->scalars.at[scalar].name;
+    const naming *n = ctx;
+    return n->scalars ? n->scalars[scalar] : n->k->scalars.at[scalar].name;
 }
 
-const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k)
+const char **oi_kernel_fn_names(oi_arena *a, const oi_skernel *k, const char *const *scalars)
 {
+    naming n = {k, scalars};
     const char **names = oi_arena_alloc(a, (k->formulas.n + 2) * sizeof *names);
     for (size_t i = 0; i < k->formulas.n; i++) {
         uint32_t scalar;
         names[i + 1] = oi_formula_is_length(&k->formulas.at[i], &scalar)
-                           ? k->scalars.at[scalar].name
+                           ? scalar_name(&n, scalar)
                            : oi_arena_printf(a, "size%zu", i + 1);
     }
     return names;
 }
 
-const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *names,
-                               const char *index, const char *body)
+const char *oi_kernel_fn_texts(oi_arena *a, const oi_skernel *k, const char *const *scalars,
+                               const char *const *names, const char *index, const char *body)
 {
+    naming n = {k, scalars};
     oi_buf b = {0};
     for (size_t i = 0; i < k->formulas.n; i++) {
         uint32_t scalar;
         if (!oi_formula_is_length(&k->formulas.at[i], &scalar) &&
             oi_text_has_word(body, names[i + 1]))
             oi_buf_printf(&b, "    const %s %s = %s;\n", index, names[i + 1],
-                          oi_formula_text(a, &k->formulas.at[i], scalar_name, (void *)k));
+                          oi_formula_text(a, &k->formulas.at[i], scalar_name, &n));
     }
     return b.n ? oi_buf_to_arena(&b, a) : "";
 }

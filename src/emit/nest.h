@@ -30,6 +30,8 @@ struct oi_printing {
 
 /* -- place.c -- */
 
+const char *oi_place_scalar(const oi_nest_printer *p, uint32_t scalar); /* its name */
+
 const char *oi_place_axis(const oi_printing *x, uint32_t a); /* the counter of the axis */
 bool oi_place_has_loop(const oi_snest *n, uint32_t a);       /* else it has no counter */
 const char *oi_place_number(const oi_printing *x, int64_t value, oi_fn fn);

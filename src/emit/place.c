@@ -5,6 +5,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+const char *oi_place_scalar(const oi_nest_printer *p, uint32_t scalar)
+{
+    return p->scalars ? p->scalars[scalar] : p->kernel->scalars.at[scalar].name;
+}
+
 const char *oi_place_axis(const oi_printing *x, uint32_t a)
 {
     if (a < sizeof OI_AXIS_LETTERS - 1 && x->row && a + 2 == x->n->n_axes)
@@ -33,8 +38,8 @@ const char *oi_place_dim(const oi_printing *x, uint32_t port, uint32_t d)
     for (size_t i = 0; i < k->scalars.n; i++)
         if (k->scalars.at[i].is_length && k->scalars.at[i].tensor == tensor &&
             k->scalars.at[i].dim == d)
-            return k->scalars.at[i].name;
-    const oi_tensor *t = &x->p->unit->tensors.at[tensor];
+            return oi_place_scalar(x->p, (uint32_t)i);
+    const oi_tensor *t = &x->p->plan->tensors.at[tensor];
     return oi_arena_printf(x->p->arena, "%" PRId64, t->ring == d + 1 ? t->rows : t->dims[d]);
 }
 
@@ -112,7 +117,7 @@ const oi_coord_fns *oi_place_fns(const oi_sop *op, uint32_t d)
 
 const oi_tensor *oi_place_tensor(const oi_printing *x, const oi_sop *op)
 {
-    return &x->p->unit->tensors.at[x->p->kernel->ports.at[op->port].tensor];
+    return &x->p->plan->tensors.at[x->p->kernel->ports.at[op->port].tensor];
 }
 
 /* "(i * 4 + j) * x_n2 + k": strides depend on lengths. */

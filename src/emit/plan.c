@@ -2,6 +2,7 @@
 #include "emit/emit.h"
 #include "kernel/digest.h"
 #include "plan/check.h"
+#include "synth/unit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct oi_plan {
+/* What is behind a plan that a caller holds. */
+typedef struct made {
+    oi_plan plan; /* first, so that the one is the other; frozen when the unit is done */
     oi_unit unit;
     const oi_target *target;
     oi_certificate certificate;
@@ -18,104 +21,116 @@ struct oi_plan {
     size_t n_programs;
     bool overwrites;
     uint64_t max_output;
-};
+} made;
+
+static made *made_of(oi_plan *p)
+{
+    return (made *)p;
+}
 
 void oi_plan_free(oi_plan *p)
 {
-    if (!p)
+    made *m = made_of(p);
+    if (!m)
         return;
-    for (size_t i = 0; i < p->n_programs; i++)
-        oi_program_free(p->programs[i]);
-    free(p->programs);
-    oi_arena_free(p->unit.arena);
-    free(p);
+    for (size_t i = 0; i < m->n_programs; i++)
+        oi_program_free(m->programs[i]);
+    free(m->programs);
+    oi_arena_free(m->unit.arena);
+    free(m);
 }
 
 const char *oi_plan_name(const oi_plan *p)
 {
-    return p->unit.name;
+    return p->name;
 }
 
 uint64_t oi_plan_n_lowered(const oi_plan *p)
 {
-    return oi_unit_n_lowered(&p->unit);
+    return oi_plan_count_lowered(p);
 }
 
 bool oi_plan_renamed(const oi_plan *p, size_t i, const char **was, const char **is)
 {
-    if (i >= p->unit.renamed.n)
+    if (i >= p->renamed.n)
         return false;
-    *was = p->unit.renamed.at[i].was;
-    *is = p->unit.renamed.at[i].is;
+    *was = p->renamed.at[i].was;
+    *is = p->renamed.at[i].is;
     return true;
 }
 
 const char *oi_plan_dump(const oi_plan *p)
 {
-    return p->unit.dump;
+    return ((const made *)p)->unit.dump;
 }
 
 bool oi_plan_cost(const oi_plan *p, size_t graph, oi_step_cost *out)
 {
-    if (graph >= p->unit.graphs.n)
+    if (graph >= p->graphs.n)
         return false;
-    const oi_cost *c = &p->unit.graphs.at[graph].cost;
+    const oi_cost *c = &p->graphs.at[graph].cost;
     *out = (oi_step_cost){c->macs, c->bytes, c->is_open, c->ns, c->is_most};
     return true;
 }
 
-static const oi_skernel *used_kernel(const oi_unit *u, size_t i)
-{
-    for (size_t k = 0; k < u->kernels.n; k++)
-        if (u->kernels.at[k].is_used && i-- == 0)
-            return &u->kernels.at[k];
-    return NULL;
-}
-
 bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out)
 {
-    const oi_skernel *k = used_kernel(&p->unit, i);
-    if (!k)
-        return false;
-    const oi_cost *c = &k->cost;
-    *out = (oi_plan_kernel){k->name,
-                            k->recipe ? k->recipe->name : "",
-                            k->nodes.n ? k->nodes.at[0]->source->span.line : 0,
-                            {c->macs, c->bytes, c->is_open, c->ns, c->is_most}};
-    return true;
+    for (size_t k = 0; k < p->kernels.n; k++) {
+        const oi_skernel *own = &p->kernels.at[k];
+        if (!own->is_used || own->number != i)
+            continue;
+        const oi_cost *c = &own->cost;
+        *out = (oi_plan_kernel){own->name,
+                                own->recipe ? own->recipe->name : "",
+                                own->nodes.n ? own->nodes.at[0]->source->span.line : 0,
+                                {c->macs, c->bytes, c->is_open, c->ns, c->is_most}};
+        return true;
+    }
+    return false;
 }
 
 /* -- making -- */
 
 typedef struct making {
-    oi_plan *plan;
+    made *plan;
     const oi_synth_graph *graphs;
     const char **names; /* names of the graphs in the program */
 } making;
 
-/* A checker that is independent of the passes verifies the plan; then the target computes what it
- * needs. */
-static void certify(oi_plan *p)
+static void note_name(void *ctx, const char *was, const char *is)
 {
-    oi_unit *u = &p->unit;
-    const oi_plan_verdict v = oi_plan_check(u);
+    oi_unit_note_name(ctx, was, is);
+}
+
+/* From here on the plan does not change. A checker that is independent of the passes verifies it;
+ * then the target computes what it needs. */
+static void certify(made *m)
+{
+    oi_unit *u = &m->unit;
+    oi_unit_freeze(u, &m->plan);
+    const oi_plan_verdict v = oi_plan_check(&m->plan);
     if (v.why) {
         u->status =
             oi_diag_env(u->diag, "synthesizer", "the plan is wrong: %s; please report this", v.why);
         return;
     }
-    p->target->certify(u, &p->certificate);
-    p->certificate.n_checked = v.accesses;
-    p->certificate.n_barriers = v.barriers;
+    if (m->target->note_names) {
+        m->target->note_names(&m->plan, note_name, u);
+        oi_unit_freeze(u, &m->plan);
+    }
+    m->target->certify(&m->plan, &m->certificate);
+    m->certificate.n_checked = v.accesses;
+    m->certificate.n_barriers = v.barriers;
+    u->status = oi_fit_check(&m->plan, &m->certificate);
 }
 
-typedef const char *name_fn(oi_unit *u, const char *wanted);
+typedef const char *name_fn(oi_arena *a, const char *wanted);
 
 /* The text as an identifier that the target allows. */
 static const char *name_for(oi_unit *u, name_fn *fn, const char *wanted)
 {
     const char *name = oi_unit_identifier(u, *wanted ? wanted : "model"), *own = name;
-    while (fn && (own = fn(u, name)) != name)
+    while (fn && (own = fn(u->arena, name)) != name)
         name = oi_unit_identifier(u, own);
     oi_unit_note_name(u, wanted, name);
     return name;
@@ -146,12 +161,10 @@ static void make(void *ctx)
     if (u->status != OI_OK)
         return;
     certify(m->plan);
-    if (u->status == OI_OK)
-        u->status = oi_fit_check(u, &m->plan->certificate);
 }
 
-static oi_status bind_graph(oi_plan *p, oi_model *model, const oi_graph *g,
-                            const oi_synth_options *o, oi_diag *d)
+static oi_status bind_graph(made *p, oi_model *model, const oi_graph *g, const oi_synth_options *o,
+                            oi_diag *d)
 {
     oi_check_options check = {
         .model = model, .sizes = o->sizes, .n_sizes = o->n_sizes, .is_complete = true};
@@ -189,7 +202,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
         return refuse_api(oi_device_get(device),
                           "it is big-endian, and programs and their weights are little-endian",
                           diag);
-    oi_plan *p = calloc(1, sizeof *p);
+    made *p = calloc(1, sizeof *p);
     oi_status status = OI_OK;
     if (p) {
         p->target = target;
@@ -211,7 +224,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }
     if (!p || !p->unit.arena || !p->programs) {
-        oi_plan_free(p);
+        oi_plan_free(p ? &p->plan : NULL);
         return oi_diag_env(diag, "synthesizer", "out of memory");
     }
     for (size_t i = 0; i < n_graphs && status == OI_OK; i++)
@@ -222,20 +235,19 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
     if (status == OI_OK)
         status = p->unit.status;
     if (status != OI_OK) {
-        oi_plan_free(p);
+        oi_plan_free(&p->plan);
         return status;
     }
-    *out = p;
+    *out = &p->plan;
     return OI_OK;
 }
 
 /* -- writing: into a folder beside, which then takes the place -- */
 
 typedef struct writing {
-    oi_plan *plan;
+    made *plan;
     const char *dir;
     char *device; /* normalised */
-    uint64_t hash;
     oi_emitted files;
     bool is_device; /* only what runs on the device, without weights */
     char *old;      /* names of the files of an earlier run, or NULL */
@@ -255,18 +267,18 @@ static void spell(void *ctx)
 {
     writing *w = ctx;
     w->files.n = 0;
-    oi_unit *u = &w->plan->unit;
+    const oi_plan *p = &w->plan->plan;
     if (w->is_device)
-        w->plan->target->emit_device(u, &w->files);
+        w->plan->target->emit_device(p, &w->files);
     else
-        w->plan->target->emit(u, &w->plan->certificate, w->hash, &w->files);
+        w->plan->target->emit(p, &w->plan->certificate, &w->files);
     oi_buf text = {0};
-    oi_plan_json(u, &w->plan->certificate, w->hash, &text);
+    oi_plan_json(p, &w->plan->certificate, &text);
     add_text(w, "plan.json", &text);
     text = (oi_buf){0};
-    oi_report_html(u, &w->plan->certificate, w->hash, &text);
+    oi_report_html(p, &w->plan->certificate, &text);
     add_text(w, "report.html", &text);
-    *OI_PUSH(u->arena, &w->files) = (oi_emitted_file){"device.json", w->device, strlen(w->device)};
+    *OI_PUSH(p->arena, &w->files) = (oi_emitted_file){"device.json", w->device, strlen(w->device)};
 }
 
 static bool has_weights(const writing *w)
@@ -282,9 +294,8 @@ static const char *weights_name(const writing *w)
 static oi_status put_weights(void *ctx, int fd, oi_diag *d)
 {
     writing *w = ctx;
-    oi_unit *u = &w->plan->unit;
-    oi_status status =
-        u->embeds ? oi_weights_write_c(u, w->hash, fd) : oi_weights_write(u, w->hash, fd);
+    const oi_plan *p = &w->plan->plan;
+    oi_status status = p->embeds ? oi_weights_write_c(p, fd) : oi_weights_write(p, fd);
     return status == OI_ERR_ENV ? oi_diag_env(d, weights_name(w), "%s", strerror(errno)) : status;
 }
 
@@ -391,7 +402,7 @@ static oi_status write_folder(writing *w)
 /* Hashes the graphs as text, without paths and layout. */
 static oi_status hash_graphs(writing *w)
 {
-    oi_unit *u = &w->plan->unit;
+    oi_plan *u = &w->plan->plan;
     u->graphs_hash = 0;
     for (size_t i = 0; i < w->plan->n_programs; i++) {
         char *text;
@@ -407,11 +418,11 @@ static oi_status hash_graphs(writing *w)
 static void check_room(void *ctx)
 {
     writing *w = ctx;
-    uint64_t bytes = has_weights(w) ? oi_room_weights(&w->plan->unit) : 0;
+    uint64_t bytes = has_weights(w) ? oi_room_weights(&w->plan->plan) : 0;
     for (size_t i = 0; i < w->files.n; i++)
         if (__builtin_add_overflow(bytes, w->files.at[i].size, &bytes))
             bytes = UINT64_MAX;
-    w->status = oi_room_check(&w->plan->unit, w->dir, bytes, w->plan->max_output);
+    w->status = oi_room_check(&w->plan->plan, w->dir, bytes, w->plan->max_output);
 }
 
 /* Asked twice: before the weights are read for their hash, which takes as long as writing them, and
@@ -423,20 +434,20 @@ static oi_status find_room(writing *w)
                : oi_diag_env(w->diag, w->dir, "out of memory");
 }
 
-static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
+static oi_status emit(writing *w, made *p, const char *dir, oi_diag *diag)
 {
     w->plan = p;
     w->dir = dir;
     w->diag = diag;
-    p->unit.diag = diag;
+    p->plan.diag = diag;
     if (!*dir) /* a script's variable that is not set; "" and a name would be a file of / */
         return oi_diag_env(diag, "output folder", "its name is empty");
     OI_TRY(find_room(w));
-    OI_TRY(oi_weights_hash(&p->unit, &w->hash));
+    OI_TRY(oi_weights_hash(&p->plan, &p->plan.weights_hash));
     OI_TRY(hash_graphs(w));
     OI_TRY(oi_device_to_json(p->unit.device, &w->device, diag));
     oi_status status = oi_arena_guard(p->unit.arena, spell, w) == OI_OK
-                           ? p->unit.status
+                           ? w->files.status
                            : oi_diag_env(diag, dir, "out of memory");
     if (status == OI_OK)
         status = find_room(w);
@@ -458,35 +469,36 @@ static oi_status emit(writing *w, oi_plan *p, const char *dir, oi_diag *diag)
 
 oi_status oi_plan_emit(oi_plan *p, const char *dir, oi_diag *diag)
 {
-    return oi_plan_emit_host(p, p->unit.target->preferences.host_lang, dir, diag);
+    return oi_plan_emit_host(p, p->target->preferences.host_lang, dir, diag);
 }
 
 oi_status oi_plan_emit_host(oi_plan *p, oi_host_lang lang, const char *dir, oi_diag *diag)
 {
-    p->unit.host_lang = lang;
+    made *m = made_of(p);
+    p->host_lang = lang;
     writing w = {.is_device = false};
-    if (!p->target->emit)
-        return refuse_api(p->unit.target, p->target->emit_why, diag);
-    if (p->unit.target->cpu.c_standard == OI_C99 && oi_unit_is_parallel(&p->unit))
-        return refuse_api(p->unit.target,
+    if (!m->target->emit)
+        return refuse_api(p->target, m->target->emit_why, diag);
+    if (p->target->cpu.c_standard == OI_C99 && p->is_parallel)
+        return refuse_api(p->target,
                           "threads share this program's steps with the atomics of C11, and "
                           "cpu.c_standard is c99: set cpu.threads to 1",
                           diag);
-    return emit(&w, p, dir, diag);
+    return emit(&w, made_of(p), dir, diag);
 }
 
 oi_status oi_plan_emit_device(oi_plan *p, const char *dir, oi_diag *diag)
 {
     writing w = {.is_device = true};
-    if (!p->target->emit_device)
-        return refuse_api(p->unit.target, "there is no part that runs apart from a host", diag);
-    return emit(&w, p, dir, diag);
+    if (!made_of(p)->target->emit_device)
+        return refuse_api(p->target, "there is no part that runs apart from a host", diag);
+    return emit(&w, made_of(p), dir, diag);
 }
 
 /* -- what was measured -- */
 
 typedef struct measuring {
-    oi_plan *plan;
+    made *plan;
     oi_certificate certificate;
     oi_status status;
 } measuring;
@@ -494,18 +506,19 @@ typedef struct measuring {
 static void check_measured(void *ctx)
 {
     measuring *m = ctx;
-    m->status = oi_fit_check(&m->plan->unit, &m->certificate);
+    m->status = oi_fit_check(&m->plan->plan, &m->certificate);
 }
 
 oi_status oi_plan_set_measured(oi_plan *p, const oi_plan_measured *m, oi_diag *diag)
 {
-    measuring w = {.plan = p, .certificate = p->certificate};
+    made *own = made_of(p);
+    measuring w = {.plan = own, .certificate = own->certificate};
     w.certificate.is_measured = true;
     w.certificate.measured = *m;
-    p->unit.diag = diag;
-    if (oi_arena_guard(p->unit.arena, check_measured, &w) != OI_OK)
-        return oi_diag_env(diag, p->unit.name, "out of memory");
+    p->diag = diag;
+    if (oi_arena_guard(p->arena, check_measured, &w) != OI_OK)
+        return oi_diag_env(diag, p->name, "out of memory");
     if (w.status == OI_OK)
-        p->certificate = w.certificate;
+        own->certificate = w.certificate;
     return w.status;
 }

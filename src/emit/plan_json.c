@@ -136,7 +136,7 @@ static void put_nest(oi_jsonw *w, const oi_snest *n)
     oi_jsonw_close(w, '}');
 }
 
-static void put_kernel(oi_jsonw *w, const oi_unit *u, const oi_skernel *k)
+static void put_kernel(oi_jsonw *w, const oi_plan *u, const oi_skernel *k)
 {
     oi_jsonw_open(w, '{');
     if (k->body.extent) {
@@ -205,7 +205,7 @@ static const char *stmt_name(oi_stmt_kind k)
     return "other";
 }
 
-static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
+static void put_stmts(oi_jsonw *w, const oi_plan *u, const oi_stmts *list)
 {
     oi_jsonw_open(w, '[');
     for (size_t i = 0; i < list->n; i++) {
@@ -231,7 +231,7 @@ static void put_stmts(oi_jsonw *w, const oi_unit *u, const oi_stmts *list)
     oi_jsonw_close(w, ']');
 }
 
-static void put_names(oi_jsonw *w, const oi_unit *u, const char *key, const uint32_t *ids, size_t n)
+static void put_names(oi_jsonw *w, const oi_plan *u, const char *key, const uint32_t *ids, size_t n)
 {
     oi_jsonw_key(w, key);
     oi_jsonw_open(w, '[');
@@ -240,7 +240,7 @@ static void put_names(oi_jsonw *w, const oi_unit *u, const char *key, const uint
     oi_jsonw_close(w, ']');
 }
 
-static void put_graph(oi_jsonw *w, const oi_unit *u, const oi_sgraph *g)
+static void put_graph(oi_jsonw *w, const oi_plan *u, const oi_sgraph *g)
 {
     oi_jsonw_open(w, '{');
     oi_jsonw_key(w, "blocks");
@@ -264,7 +264,7 @@ static void put_graph(oi_jsonw *w, const oi_unit *u, const oi_sgraph *g)
 
 /* -- everything -- */
 
-static void put_certificate(oi_jsonw *w, const oi_unit *u, const oi_certificate *c)
+static void put_certificate(oi_jsonw *w, const oi_plan *u, const oi_certificate *c)
 {
     oi_jsonw_key(w, "certificate");
     oi_jsonw_open(w, '{');
@@ -295,7 +295,7 @@ static void put_certificate(oi_jsonw *w, const oi_unit *u, const oi_certificate 
     oi_jsonw_close(w, '}');
 }
 
-static void put_notes(oi_jsonw *w, const oi_unit *u)
+static void put_notes(oi_jsonw *w, const oi_plan *u)
 {
     oi_jsonw_key(w, "notes");
     oi_jsonw_open(w, '[');
@@ -315,9 +315,9 @@ static void put_notes(oi_jsonw *w, const oi_unit *u)
 }
 
 /* Only if the device's precision changed some ops. */
-static void put_precision(oi_jsonw *w, const oi_unit *u)
+static void put_precision(oi_jsonw *w, const oi_plan *u)
 {
-    if (!oi_unit_n_lowered(u))
+    if (!oi_plan_count_lowered(u))
         return;
     oi_jsonw_key(w, "precision");
     oi_jsonw_open(w, '{');
@@ -341,7 +341,7 @@ static void put_precision(oi_jsonw *w, const oi_unit *u)
     oi_jsonw_close(w, '}');
 }
 
-void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
+void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_jsonw w = {.out = out};
     oi_jsonw_open(&w, '{');
@@ -372,7 +372,7 @@ void oi_plan_json(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *ou
     oi_jsonw_open(&w, '{');
     put_u64(&w, "bytes", u->weights_bytes);
     put_bool(&w, "embedded", u->embeds);
-    put_str(&w, "hash", oi_arena_printf(u->arena, "%016" PRIx64, hash));
+    put_str(&w, "hash", oi_arena_printf(u->arena, "%016" PRIx64, u->weights_hash));
     oi_jsonw_close(&w, '}');
     oi_jsonw_close(&w, '}');
     oi_buf_putc(out, '\n');

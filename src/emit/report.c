@@ -46,7 +46,7 @@ static void put_tile(oi_buf *out, const char *value, const char *what)
     oi_buf_printf(out, "<div class=\"tile\"><b>%s</b><span>%s</span></div>", value, what);
 }
 
-static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
+static void put_head(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_arena *a = u->arena;
     oi_cost all = {0};
@@ -61,11 +61,11 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
     oi_buf_puts(out, "</h1><p class=\"quiet\">for ");
     oi_put_xml(out, u->target->name);
     oi_buf_printf(out, " (%s, %s) · weights <code>%016" PRIx64 "</code> · OpenInfer %s</p>",
-                  oi_device_type_name(u->target->type), oi_device_api_name(u->target->api), hash,
-                  oi_version());
-    if (oi_unit_n_lowered(u)) {
+                  oi_device_type_name(u->target->type), oi_device_api_name(u->target->api),
+                  u->weights_hash, oi_version());
+    if (oi_plan_count_lowered(u)) {
         oi_buf_puts(out, "<p><b>Precision:</b> ");
-        oi_put_xml(out, oi_unit_lowered_text(a, u));
+        oi_put_xml(out, oi_plan_lowered_text(a, u));
         oi_buf_puts(out, "</p>");
     }
     oi_buf_puts(out, "<div class=\"tiles\">");
@@ -81,7 +81,7 @@ static void put_head(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf 
     oi_buf_puts(out, "</div>");
 }
 
-static void put_bar(oi_unit *u, const oi_certificate *c, oi_buf *out)
+static void put_bar(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     const struct {
         const char *what;
@@ -104,7 +104,7 @@ static void put_bar(oi_unit *u, const oi_certificate *c, oi_buf *out)
     oi_buf_puts(out, "</div>");
 }
 
-static void put_maps(oi_unit *u, oi_buf *out)
+static void put_maps(const oi_plan *u, oi_buf *out)
 {
     oi_buf_puts(out, "<h2>Working memory over a step</h2>");
     if (u->arena_bytes)
@@ -144,7 +144,7 @@ static const char *axes_text(oi_arena *a, const oi_snest *n)
     return b.n ? oi_buf_to_arena(&b, a) : "1";
 }
 
-static void put_lines(oi_unit *u, const oi_skernel *k, oi_buf *out)
+static void put_lines(const oi_plan *u, const oi_skernel *k, oi_buf *out)
 {
     uint32_t last = 0;
     for (size_t i = 0; i < k->nodes.n; i++) {
@@ -159,7 +159,7 @@ static void put_lines(oi_unit *u, const oi_skernel *k, oi_buf *out)
     }
 }
 
-static void put_loops(oi_unit *u, const oi_skernel *k, oi_buf *out)
+static void put_loops(const oi_plan *u, const oi_skernel *k, oi_buf *out)
 {
     if (k->recipe) {
         oi_buf_puts(out, "<span class=\"tag\">recipe ");
@@ -178,7 +178,7 @@ static void put_loops(oi_unit *u, const oi_skernel *k, oi_buf *out)
     }
 }
 
-static void put_kernel(oi_unit *u, const oi_skernel *k, double most, oi_buf *out)
+static void put_kernel(const oi_plan *u, const oi_skernel *k, double most, oi_buf *out)
 {
     oi_arena *a = u->arena;
     oi_buf_puts(out, "<tr><td><code>");
@@ -195,7 +195,7 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, double most, oi_buf *out
                   most > 0 ? 1 + 70.0 * k->cost.ns / most : 1.0);
 }
 
-static void put_kernels(oi_unit *u, oi_buf *out)
+static void put_kernels(const oi_plan *u, oi_buf *out)
 {
     double most = 0;
     size_t n = 0;
@@ -223,7 +223,7 @@ static void put_kernels(oi_unit *u, oi_buf *out)
 
 /* -- what was not done -- */
 
-static void put_notes(oi_unit *u, oi_buf *out)
+static void put_notes(const oi_plan *u, oi_buf *out)
 {
     oi_buf_puts(out, "<h2>What was left apart, and why</h2>");
     if (!u->notes.n) {
@@ -249,7 +249,7 @@ static void put_notes(oi_unit *u, oi_buf *out)
 
 /* -- state and weights, the largest first -- */
 
-static void put_tensors(oi_unit *u, oi_space space, const char *title, oi_buf *out)
+static void put_tensors(const oi_plan *u, oi_space space, const char *title, oi_buf *out)
 {
     enum { MOST = 20 };
     uint32_t *ids = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *ids);
@@ -294,7 +294,7 @@ static void put_row(oi_buf *out, const char *what, uint64_t bytes)
     oi_buf_printf(out, "<tr><td>%s</td><td class=\"n\">%" PRIu64 "</td></tr>\n", what, bytes);
 }
 
-static void put_certificate(const oi_unit *u, const oi_certificate *c, oi_buf *out)
+static void put_certificate(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_buf_puts(out, "<h2>Certificate</h2><div class=\"scroll\"><table><tr><th>what</th>"
                      "<th class=\"n\">bytes</th></tr>\n");
@@ -320,7 +320,7 @@ static void put_certificate(const oi_unit *u, const oi_certificate *c, oi_buf *o
                          "--certify</code>.</p>");
 }
 
-void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *out)
+void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
@@ -328,7 +328,7 @@ void oi_report_html(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_buf *
     oi_put_xml(out, u->name);
     oi_buf_printf(out, ": the plan</title><style>\n%.*s</style></head><body><main>",
                   (int)oi_report_files[0].size, (const char *)oi_report_files[0].text);
-    put_head(u, c, hash, out);
+    put_head(u, c, out);
     put_bar(u, c, out);
     put_maps(u, out);
     put_kernels(u, out);

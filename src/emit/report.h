@@ -12,6 +12,6 @@ const char *oi_report_count(oi_arena *a, uint64_t n);
 /* -- report_map.c: pictures -- */
 
 /* Draws the tensors in working memory over the statements of a step. */
-void oi_report_map(oi_unit *u, uint32_t graph, oi_buf *out);
+void oi_report_map(const oi_plan *u, uint32_t graph, oi_buf *out);
 
 #endif

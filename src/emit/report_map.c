@@ -1,14 +1,13 @@
 /* report_map.c: draws the working memory: statements of a step from left to right in execution
  * order, bytes upwards, and a block per tensor from its first use to its last. */
 #include "emit/report.h"
-#include "synth/live.h"
 
 #include <inttypes.h>
 
 enum { LEFT = 78, TOP = 14, WIDTH = 900, HEIGHT = 300, COLOURS = 8 };
 
 typedef struct map {
-    oi_unit *u;
+    const oi_plan *u;
     oi_buf *out;
     uint32_t n_positions;
     uint64_t top; /* byte offset of the upper edge */
@@ -24,19 +23,20 @@ static double up(const map *m, uint64_t bytes)
     return TOP + HEIGHT - (double)HEIGHT * (double)bytes / (double)m->top;
 }
 
-static void put_block(const map *m, const oi_lifetime *l)
+static void put_block(const map *m, uint32_t tensor)
 {
-    const oi_tensor *t = &m->u->tensors.at[l->tensor];
+    const oi_tensor *t = &m->u->tensors.at[tensor];
+    const uint32_t first = (uint32_t)t->alive[0], last = (uint32_t)t->alive[1];
     uint64_t bytes = oi_tensor_bytes(t);
-    double x = across(m, l->first), y = up(m, t->offset + bytes);
-    double w = across(m, l->last + 1) - x, h = up(m, t->offset) - y;
+    double x = across(m, first), y = up(m, t->offset + bytes);
+    double w = across(m, last + 1) - x, h = up(m, t->offset) - y;
     oi_buf_printf(m->out,
                   "<rect class=\"c%u\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">",
-                  l->tensor % COLOURS, x, y, w, h);
+                  tensor % COLOURS, x, y, w, h);
     oi_buf_puts(m->out, "<title>");
     oi_put_xml(m->out, t->name);
     oi_buf_printf(m->out, ": %s at %" PRIu64 ", statements %u to %u</title></rect>",
-                  oi_report_bytes(m->u->arena, bytes), t->offset, l->first, l->last);
+                  oi_report_bytes(m->u->arena, bytes), t->offset, first, last);
     size_t len = strlen(t->name);
     if (h < 11 || w < (double)len * 6.2 + 8) /* too small for its name */
         return;
@@ -64,15 +64,19 @@ static void put_grid(const map *m)
                   LEFT + WIDTH, TOP + HEIGHT + 18, m->n_positions);
 }
 
-void oi_report_map(oi_unit *u, uint32_t graph, oi_buf *out)
+static bool is_shown(const oi_plan *u, uint32_t graph, size_t tensor)
 {
-    oi_lifetimes live = {.n_positions = 0};
-    oi_live_find(u, graph, &live);
-    map m = {u, out, live.n_positions, 0};
-    for (size_t i = 0; i < live.list.n; i++) {
-        const oi_tensor *t = &u->tensors.at[live.list.at[i].tensor];
+    const oi_tensor *t = &u->tensors.at[tensor];
+    return t->space == OI_SPACE_ARENA && t->graph == graph && !t->is_private;
+}
+
+void oi_report_map(const oi_plan *u, uint32_t graph, oi_buf *out)
+{
+    map m = {u, out, u->graphs.at[graph].n_positions, 0};
+    for (size_t i = 0; i < u->tensors.n; i++) {
+        const oi_tensor *t = &u->tensors.at[i];
         uint64_t end = t->offset + oi_tensor_bytes(t);
-        m.top = t->space == OI_SPACE_ARENA && end > m.top ? end : m.top;
+        m.top = is_shown(u, graph, i) && end > m.top ? end : m.top;
     }
     if (m.top == 0) {
         oi_buf_puts(out, "<p class=\"quiet\">A step needs no working memory.</p>");
@@ -83,8 +87,8 @@ void oi_report_map(oi_unit *u, uint32_t graph, oi_buf *out)
                   "aria-label=\"working memory over a step\">",
                   LEFT + WIDTH + 12, TOP + HEIGHT + 28);
     put_grid(&m);
-    for (size_t i = 0; i < live.list.n; i++)
-        if (u->tensors.at[live.list.at[i].tensor].space == OI_SPACE_ARENA)
-            put_block(&m, &live.list.at[i]);
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (is_shown(u, graph, i))
+            put_block(&m, (uint32_t)i);
     oi_buf_puts(out, "</svg></div>");
 }

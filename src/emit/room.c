@@ -29,7 +29,7 @@ static uint64_t free_bytes(oi_arena *a, const char *dir)
 }
 
 /* In weights.c a byte takes 4 characters and a line of 24 bytes 5 more, at most. */
-uint64_t oi_room_weights(const oi_unit *u)
+uint64_t oi_room_weights(const oi_plan *u)
 {
     uint64_t n = u->weights_bytes;
     if (!u->embeds)
@@ -37,7 +37,7 @@ uint64_t oi_room_weights(const oi_unit *u)
     return __builtin_mul_overflow(n, 5, &n) ? UINT64_MAX : n;
 }
 
-oi_status oi_room_check(oi_unit *u, const char *dir, uint64_t bytes, uint64_t most)
+oi_status oi_room_check(const oi_plan *u, const char *dir, uint64_t bytes, uint64_t most)
 {
     oi_place at = {.file = u->name};
     most = most ? most : STANDARD_MOST;

@@ -22,7 +22,7 @@ const oi_target *oi_target_of(const oi_device_info *device)
     return *t;
 }
 
-void oi_emit_file(oi_unit *u, oi_emitted *files, const char *name, oi_buf *text)
+void oi_emit_file(const oi_plan *u, oi_emitted *files, const char *name, oi_buf *text)
 {
     const size_t n = text->n;
     *OI_PUSH(u->arena, files) = (oi_emitted_file){name, oi_buf_to_arena(text, u->arena), n};

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 typedef struct sink {
-    oi_unit *u;
+    const oi_plan *u;
     oi_status (*put)(void *ctx, const void *data, size_t n);
     void *ctx;
     uint64_t at;
@@ -183,7 +183,7 @@ static oi_status digest_part(void *ctx, const void *data, size_t n)
     return OI_OK;
 }
 
-oi_status oi_weights_hash(oi_unit *u, uint64_t *out)
+oi_status oi_weights_hash(const oi_plan *u, uint64_t *out)
 {
     digest d = {.sums = {0}};
     oi_digest_begin(d.sums);
@@ -205,20 +205,20 @@ static oi_status write_part(void *ctx, const void *data, size_t n)
     return oi_file_put(*(const int *)ctx, data, n) ? OI_OK : OI_ERR_ENV;
 }
 
-static void put_head(const oi_unit *u, uint64_t hash, uint8_t *head)
+static void put_head(const oi_plan *u, uint8_t *head)
 {
     const uint64_t version = OI_WEIGHTS_VERSION;
     memset(head, 0, OI_WEIGHTS_HEAD);
     memcpy(head, "OIWEIGHT", 8);
-    memcpy(head + 8, &hash, 8);
+    memcpy(head + 8, &u->weights_hash, 8);
     memcpy(head + 16, &u->weights_bytes, 8);
     memcpy(head + 24, &version, 8);
 }
 
-oi_status oi_weights_write(oi_unit *u, uint64_t hash, int fd)
+oi_status oi_weights_write(const oi_plan *u, int fd)
 {
     uint8_t head[OI_WEIGHTS_HEAD];
-    put_head(u, hash, head);
+    put_head(u, head);
     sink s = {.u = u, .put = write_part, .ctx = &fd};
     if (!oi_file_put(fd, head, sizeof head))
         return OI_ERR_ENV;
@@ -255,7 +255,7 @@ static oi_status text_part(void *ctx, const void *data, size_t n)
     return OI_OK;
 }
 
-static oi_status write_beginning(const oi_unit *u, int fd)
+static oi_status write_beginning(const oi_plan *u, int fd)
 {
     const char *section = u->target->mcu.flash_section;
     oi_buf b = {0};
@@ -269,17 +269,17 @@ static oi_status write_beginning(const oi_unit *u, int fd)
         oi_buf_puts(&b, ")))\n");
     }
     oi_buf_printf(&b, "OI_ALIGNED(%u) const unsigned char %s_weights[%" PRIu64 "] = {\n",
-                  (unsigned)oi_unit_align(u), u->name, u->weights_bytes);
+                  (unsigned)u->align, u->name, u->weights_bytes);
     bool is_written = !b.failed && oi_file_put(fd, b.text, b.n);
     oi_buf_free(&b);
     return is_written ? OI_OK : OI_ERR_ENV;
 }
 
-oi_status oi_weights_write_c(oi_unit *u, uint64_t hash, int fd)
+oi_status oi_weights_write_c(const oi_plan *u, int fd)
 {
     uint8_t head[OI_WEIGHTS_HEAD];
     text_sink t = {.fd = fd};
-    put_head(u, hash, head);
+    put_head(u, head);
     OI_TRY(write_beginning(u, fd));
     sink s = {.u = u, .put = text_part, .ctx = &t};
     OI_TRY(text_part(&t, head, sizeof head));

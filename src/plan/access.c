@@ -6,13 +6,13 @@
 #include "plan/check.h"
 
 typedef struct collecting {
-    oi_unit *u;
+    const oi_plan *u;
     uint32_t graph, block;
     const oi_stmt *s;
     oi_touches *out;
 } collecting;
 
-static uint32_t storage_of(const oi_unit *u, uint32_t tensor)
+static uint32_t storage_of(const oi_plan *u, uint32_t tensor)
 {
     const oi_tensor *t = &u->tensors.at[tensor];
     return t->space == OI_SPACE_VIEW ? t->from : tensor;
@@ -42,7 +42,7 @@ static oi_touch *put(collecting *c, uint32_t tensor, bool writes)
 
 static void put_var(collecting *c, uint32_t var)
 {
-    put(c, oi_block_tensor(c->u, c->graph, c->block, var), false);
+    put(c, oi_graph_tensor(&c->u->graphs.at[c->graph], c->block, var), false);
 }
 
 static void put_code(collecting *c, const oi_code *code)
@@ -212,7 +212,7 @@ static void put_view(collecting *c)
     put_port(c, &c->s->a, false);
 }
 
-void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out)
+void oi_touch_stmt(const oi_plan *u, uint32_t graph, const oi_stmt *s, oi_touches *out)
 {
     const oi_pnode *n = s->node;
     collecting c = {u, graph, n->source->block, s, out};
@@ -440,7 +440,7 @@ static void whole_boxes(const oi_tensor *t, boxes *out)
         out->at[0][d] = whole_dim(t, d);
 }
 
-static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
+static boxes boxes_of(const oi_plan *u, const oi_touch *x, int64_t p, int64_t n)
 {
     const oi_tensor *t = &u->tensors.at[x->tensor];
     boxes out = {.rank = t->rank};
@@ -468,7 +468,7 @@ static boxes boxes_of(const oi_unit *u, const oi_touch *x, int64_t p, int64_t n)
 
 /* -- bytes -- */
 
-bool oi_touch_overlap(const oi_unit *u, uint32_t a, uint32_t b)
+bool oi_touch_overlap(const oi_plan *u, uint32_t a, uint32_t b)
 {
     const oi_tensor *x = &u->tensors.at[a], *y = &u->tensors.at[b];
     if (a == b)
@@ -537,7 +537,7 @@ static range bytes_of(const oi_tensor *t, const boxes *b)
     return (range){base + all.low * bits / 8, base + ((all.high + 1) * bits + 7) / 8 - 1};
 }
 
-bool oi_touch_meet(const oi_unit *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
+bool oi_touch_meet(const oi_plan *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
                    int64_t n)
 {
     const oi_tensor *x = &u->tensors.at[a->tensor], *y = &u->tensors.at[b->tensor];

@@ -6,7 +6,7 @@
 #ifndef OI_PLAN_CHECK_H
 #define OI_PLAN_CHECK_H
 
-#include "synth/synth.h"
+#include "plan/plan.h"
 
 /* -- check.c -- */
 
@@ -21,7 +21,7 @@ typedef struct oi_plan_verdict {
  * barrier or by the partition; all workers come to every barrier; every tensor lies inside its
  * arena; every read of the arena finds what was written for it, also around loops; the undo holds
  * all state that changes before a possible failure. */
-oi_plan_verdict oi_plan_check(oi_unit *u);
+oi_plan_verdict oi_plan_check(const oi_plan *u);
 
 /* -- access.c: what a statement touches -- */
 
@@ -48,28 +48,28 @@ typedef OI_VEC(oi_touch) oi_touches;
 
 /* Those of the statement itself, in order: reads of a nest before its writes. Not those of its body
  * or of called blocks, but for row pipelines, whose body is one dispatch. */
-void oi_touch_stmt(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_touches *out);
+void oi_touch_stmt(const oi_plan *u, uint32_t graph, const oi_stmt *s, oi_touches *out);
 
 /* Whether a loop runs at least once, as far as is known now. */
 bool oi_loop_runs(const oi_stmt *loop);
 
 /* Whether worker p of n and worker q of n may touch the same bytes. */
-bool oi_touch_meet(const oi_unit *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
+bool oi_touch_meet(const oi_plan *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
                    int64_t n);
 /* Whether the tensors share bytes that workers share. */
-bool oi_touch_overlap(const oi_unit *u, uint32_t a, uint32_t b);
+bool oi_touch_overlap(const oi_plan *u, uint32_t a, uint32_t b);
 
 /* -- failing.c -- */
 
 /* Whether the statement itself may end the step; not its body or the blocks that it calls. */
-bool oi_stmt_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s);
+bool oi_stmt_fails(const oi_plan *u, uint32_t graph, const oi_stmt *s);
 /* Whether an entry of a table may be out of range, or missing in the model. */
-bool oi_entry_misses(const oi_unit *u, uint32_t graph, const oi_port *port);
+bool oi_entry_misses(const oi_plan *u, uint32_t graph, const oi_port *port);
 
 /* -- races.c, memory.c, undo.c -- */
 
-void oi_plan_check_races(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
-void oi_plan_check_memory(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
-void oi_plan_check_undo(oi_unit *u, uint32_t graph, oi_plan_verdict *v);
+void oi_plan_check_races(const oi_plan *u, uint32_t graph, oi_plan_verdict *v);
+void oi_plan_check_memory(const oi_plan *u, uint32_t graph, oi_plan_verdict *v);
+void oi_plan_check_undo(const oi_plan *u, uint32_t graph, oi_plan_verdict *v);
 
 #endif

@@ -110,7 +110,7 @@ static bool value_fails(const oi_program *p, const oi_pvalue *v)
 
 /* -- entries of tables -- */
 
-bool oi_entry_misses(const oi_unit *u, uint32_t graph, const oi_port *port)
+bool oi_entry_misses(const oi_plan *u, uint32_t graph, const oi_port *port)
 {
     const oi_tensor *t = &u->tensors.at[port->tensor];
     const oi_program *p = u->graphs.at[graph].program;
@@ -173,11 +173,11 @@ static bool shape_differs(const oi_tensor *other, uint32_t d, const reach *r, in
     return !r->is_constant || (d < other->rank && r->to - r->from != other->dims[d]);
 }
 
-static bool cache_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s)
+static bool cache_fails(const oi_plan *u, uint32_t graph, const oi_stmt *s)
 {
     const oi_program *p = u->graphs.at[graph].program;
     const oi_paccess *a = &s->node->as.move.cache;
-    const oi_store_var *v = oi_unit_store(u, s->a.tensor);
+    const oi_store_var *v = oi_plan_store(u, s->a.tensor);
     const oi_node_kind kind = s->node->kind;
     const bool resets = kind == OI_NODE_CACHE_RESET, writes = kind == OI_NODE_CACHE_WRITE;
     if (kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT)
@@ -197,7 +197,7 @@ static bool cache_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s)
 
 /* -- statements -- */
 
-static bool kernel_fails(const oi_unit *u, uint32_t graph, const oi_skernel *k)
+static bool kernel_fails(const oi_plan *u, uint32_t graph, const oi_skernel *k)
 {
     bool fails = k->can_fail;
     for (size_t i = 0; i < k->ports.n; i++)
@@ -216,13 +216,13 @@ static bool codes_fail(const oi_program *p, const oi_code *codes, uint32_t n)
     return fails;
 }
 
-static bool resize_fails(const oi_unit *u, const oi_program *p, const oi_stmt *s)
+static bool resize_fails(const oi_plan *u, const oi_program *p, const oi_stmt *s)
 {
     return codes_fail(p, s->resize->sizes, u->tensors.at[s->a.tensor].rank) ||
            codes_fail(p, s->resize->counts, s->resize->n_counts);
 }
 
-bool oi_stmt_fails(const oi_unit *u, uint32_t graph, const oi_stmt *s)
+bool oi_stmt_fails(const oi_plan *u, uint32_t graph, const oi_stmt *s)
 {
     const oi_program *p = u->graphs.at[graph].program;
     switch (s->kind) {

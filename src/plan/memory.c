@@ -15,7 +15,7 @@ typedef struct visit { /* of a block: what it was entered with last, and left */
 } visit;
 
 typedef struct owning {
-    oi_unit *u;
+    const oi_plan *u;
     uint32_t graph;
     uint64_t *cuts; /* where pieces begin */
     size_t n_pieces;
@@ -40,7 +40,7 @@ static int by_place(const void *a, const void *b)
 
 static void cut_arena(owning *x)
 {
-    const oi_unit *u = x->u;
+    const oi_plan *u = x->u;
     size_t n = 0;
     x->cuts = oi_arena_alloc(u->arena, (2 * u->tensors.n + 1) * sizeof *x->cuts);
     for (uint32_t i = 0; i < u->tensors.n; i++) {
@@ -73,7 +73,7 @@ static size_t piece_at(const owning *x, uint64_t byte)
 
 static void refuse(owning *x, const oi_stmt *s, uint32_t tensor, owner found)
 {
-    const oi_unit *u = x->u;
+    const oi_plan *u = x->u;
     const char *who = !s                          ? "the step"
                       : s->kind == OI_STMT_KERNEL ? u->kernels.at[s->kernel].name
                       : s->node                   ? oi_node_table[s->node->kind].keyword
@@ -269,7 +269,7 @@ static void establish(owning *x)
             read(x, NULL, i);
 }
 
-void oi_plan_check_memory(oi_unit *u, uint32_t graph, oi_plan_verdict *v)
+void oi_plan_check_memory(const oi_plan *u, uint32_t graph, oi_plan_verdict *v)
 {
     owning x = {.u = u, .graph = graph, .v = v};
     const oi_sgraph *g = &u->graphs.at[graph];

@@ -12,7 +12,7 @@ typedef struct pending {
 } pending;
 
 typedef struct racing {
-    oi_unit *u;
+    const oi_plan *u;
     uint32_t graph, n_groups;
     OI_VEC(pending) since; /* the last barrier */
     bool may_have_failed;  /* the first worker, alone: the others do not know yet */
@@ -284,7 +284,7 @@ static void walk(racing *r, const oi_stmts *list)
     }
 }
 
-void oi_plan_check_races(oi_unit *u, uint32_t graph, oi_plan_verdict *v)
+void oi_plan_check_races(const oi_plan *u, uint32_t graph, oi_plan_verdict *v)
 {
     racing r = {.u = u, .graph = graph, .v = v};
     const oi_sgraph *g = &u->graphs.at[graph];

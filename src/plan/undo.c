@@ -14,7 +14,7 @@ typedef struct visit {
 } visit;
 
 typedef struct undoing {
-    oi_unit *u;
+    const oi_plan *u;
     uint32_t graph;
     const oi_sgraph *g;
     const oi_stmt *bare; /* changed state that could not be restored; NULL: none did */
@@ -166,8 +166,7 @@ static bool looks_at(const undoing *x, const oi_stmt *log, const oi_code *codes,
         for (uint32_t k = 0; k < codes[i].n; k++) {
             const oi_ins *ins = &codes[i].at[k];
             const bool is_var = ins->kind == OI_INS_VAR;
-            if ((is_var &&
-                 oi_block_tensor(x->u, x->graph, log->node->source->block, ins->id) == tensor) ||
+            if ((is_var && oi_graph_tensor(x->g, log->node->source->block, ins->id) == tensor) ||
                 (ins->kind == OI_INS_SIZE && (uint32_t)ins->value == tensor))
                 return true;
         }
@@ -204,7 +203,7 @@ static void run(undoing *x, const oi_stmt *s)
 {
     const oi_node_kind kind = s->kind == OI_STMT_CACHE ? s->node->kind : OI_NODE_OP;
     const oi_tensor *t = s->kind == OI_STMT_CACHE ? &x->u->tensors.at[s->a.tensor] : NULL;
-    const oi_store_var *v = t ? oi_unit_store(x->u, s->a.tensor) : NULL;
+    const oi_store_var *v = t ? oi_plan_store(x->u, s->a.tensor) : NULL;
     const bool counts = kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT;
     const bool grows = v && !counts && kind != OI_NODE_CACHE_RESET && v->grows &&
                        oi_access_is_growth(t->var, &s->node->as.move.cache);
@@ -226,7 +225,7 @@ static void run(undoing *x, const oi_stmt *s)
     else if (s->kind == OI_STMT_KERNEL)
         change_ports(x, s);
     else if (s->kind == OI_STMT_RESIZE)
-        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)oi_unit_store(x->u, s->a.tensor)->rank);
+        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)oi_plan_store(x->u, s->a.tensor)->rank);
     else if (s->kind == OI_STMT_LOG && holds_part(x, s))
         *OI_PUSH(x->u->arena, &x->held) = s;
     forget_written(x, s);
@@ -350,7 +349,7 @@ static uint64_t logged_by(undoing *x, const oi_stmts *list)
     return all;
 }
 
-static uint64_t state_bytes(const oi_unit *u)
+static uint64_t state_bytes(const oi_plan *u)
 {
     uint64_t all = 0;
     for (size_t i = 0; i < u->stores.n; i++) {
@@ -385,7 +384,7 @@ static void check_size(undoing *x)
         x->v->why = "the undo log does not hold all entries of a step";
 }
 
-void oi_plan_check_undo(oi_unit *u, uint32_t graph, oi_plan_verdict *v)
+void oi_plan_check_undo(const oi_plan *u, uint32_t graph, oi_plan_verdict *v)
 {
     undoing x = {.u = u, .graph = graph, .g = &u->graphs.at[graph], .v = v};
     x.visits = oi_arena_alloc(u->arena, (x.g->program->n_blocks + 1) * sizeof *x.visits);

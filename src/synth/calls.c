@@ -1,5 +1,5 @@
 /* calls.c: the order of blocks, how often a step runs them, and which statements may fail. */
-#include "synth/facts.h"
+#include "synth/pass.h"
 
 typedef struct calling {
     oi_unit *u;
@@ -123,7 +123,9 @@ static bool cache_may_fail(const calling *x, const oi_stmt *s)
     const oi_node_kind kind = s->node->kind;
     if (kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT)
         return false;
-    oi_selection_find(x->u, x->graph, s, &selection);
+    oi_selection_find(x->g->program, oi_unit_store(x->u, s->a.tensor),
+                      &x->u->tensors.at[s->a.tensor], &x->u->tensors.at[s->b.tensor], s,
+                      &selection);
     return selection.may_fail || (kind != OI_NODE_CACHE_RESET && port_may_fail(x, &s->b));
 }
 

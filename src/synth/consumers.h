@@ -2,7 +2,7 @@
 #ifndef OI_CONSUMERS_H
 #define OI_CONSUMERS_H
 
-#include "synth/synth.h"
+#include "synth/unit.h"
 
 /* -- uses.c -- */
 

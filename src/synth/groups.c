@@ -177,7 +177,7 @@ static void schedule_row(const oi_unit *u, oi_skernel *k)
 
 void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k)
 {
-    if (oi_kernel_is_joint(u, k)) {
+    if (oi_kernel_is_joint(u->tensors.at, k)) {
         schedule_row(u, k);
         return;
     }

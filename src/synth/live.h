@@ -2,7 +2,7 @@
 #ifndef OI_LIVE_H
 #define OI_LIVE_H
 
-#include "synth/synth.h"
+#include "synth/unit.h"
 
 typedef struct oi_lifetime {
     uint32_t tensor;

@@ -6,7 +6,7 @@
  * One thread logs, before all write. The statement moves up in its list as far as its positions
  * are known there and valid: then a barrier that is there for other reasons orders the two. */
 #include "synth/compose.h"
-#include "synth/facts.h"
+#include "synth/pass.h"
 
 #define MOST_PASSED 64 /* statements: a barrier is nearer than that */
 

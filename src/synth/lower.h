@@ -2,7 +2,7 @@
 #ifndef OI_LOWER_H
 #define OI_LOWER_H
 
-#include "synth/synth.h"
+#include "synth/unit.h"
 
 typedef struct oi_dyn oi_dyn; /* lengths.h */
 

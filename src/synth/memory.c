@@ -254,6 +254,7 @@ static void place_graph(oi_unit *u, uint32_t graph)
 {
     oi_lifetimes live = {.n_positions = 0};
     oi_live_find(u, graph, &live);
+    u->graphs.at[graph].n_positions = live.n_positions;
     block *blocks = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *blocks);
     block *best = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *best);
     const block **near = oi_arena_alloc(u->arena, (live.list.n + 1) * sizeof *near);

@@ -73,22 +73,13 @@ void oi_unit_name_kernels(oi_unit *u)
 
 /* -- functions -- */
 
-const char *oi_port_stem(const oi_unit *u, const oi_skernel *k, size_t port)
-{
-    const oi_tensor *t = &u->tensors.at[k->ports.at[port].tensor];
-    const oi_pvar *var = t->var ? t->var : t->origin;
-    if (k->parameters)
-        return k->parameters[port];
-    return var ? var->name : t->label ? t->label : t->name;
-}
-
 /* The name that all kernels with this function have for the port, or what it is to them. */
 static const char *parameter_of(const oi_unit *u, const oi_skernel *k, size_t port)
 {
-    const char *name = oi_port_stem(u, k, port);
+    const char *name = oi_port_stem(u->tensors.at, k, port);
     const oi_space space = u->tensors.at[k->ports.at[port].tensor].space;
     for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
-        if (strcmp(oi_port_stem(u, &u->kernels.at[i], port), name) != 0)
+        if (strcmp(oi_port_stem(u->tensors.at, &u->kernels.at[i], port), name) != 0)
             return k->ports.at[port].is_written ? "y" : space == OI_SPACE_WEIGHTS ? "weights" : "x";
     return name;
 }

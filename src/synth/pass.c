@@ -98,7 +98,9 @@ oi_status oi_passes_run(oi_unit *u)
         find_used(u);
         if (u->dump_after && strcmp(u->dump_after, passes[i].name) == 0) {
             oi_buf text = {0};
-            oi_unit_dump(u, passes[i].name, &text);
+            oi_plan view;
+            oi_unit_freeze(u, &view);
+            oi_plan_put(&view, passes[i].name, &text);
             u->dump = oi_buf_to_arena(&text, u->arena);
         }
         const bool is_checked = u->status == OI_OK && is_checked_after(u, i);
@@ -110,6 +112,7 @@ oi_status oi_passes_run(oi_unit *u)
     }
     if (u->status == OI_OK) {
         number_kernels(u);
+        oi_unit_refer(u);
         oi_unit_name_kernels(u);
         oi_unit_share_functions(u);
         oi_unit_name_functions(u);
@@ -122,49 +125,12 @@ const char *oi_synth_pass(size_t i)
     return i < OI_COUNT(passes) ? passes[i].name : NULL;
 }
 
-oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i)
-{
-    if (i >= 2 * k->nests.n)
-        return i == 2 * k->nests.n && k->epilogue ? &k->epilogue->post : NULL;
-    return i % 2 ? &k->nests.at[i / 2].post : &k->nests.at[i / 2].pre;
-}
-
-bool oi_sop_is_access(const oi_sop *op)
-{
-    return op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX || op->kind == OI_SOP_STORE;
-}
-
-bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor)
-{
-    const oi_sops *ops;
-    for (size_t l = 0; (ops = oi_kernel_sops(k, l)) != NULL; l++)
-        for (size_t i = 0; i < ops->n; i++)
-            if (oi_sop_is_access(&ops->at[i]) && ops->at[i].kind != OI_SOP_STORE &&
-                k->ports.at[ops->at[i].port].tensor == tensor)
-                return true;
-    for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++) { /* an input that it overwrites */
-        const oi_port *p = k->arg_ports[i] == OI_NO_ID ? NULL : &k->ports.at[k->arg_ports[i]];
-        if (p && k->plan->args[i].kind == OI_ARG_IN && p->is_written && p->tensor == tensor)
-            return true;
-    }
-    return false;
-}
-
 bool oi_loop_surely_runs(const oi_stmt *loop)
 {
     int64_t start, end;
     const oi_pnode *n = loop->node;
     return oi_code_is_int(&n->as.loop.start, &start) && oi_code_is_int(&n->as.loop.end, &end) &&
            start < end;
-}
-
-bool oi_stmts_call(const oi_stmts *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (list->at[i].kind == OI_STMT_BRANCH || list->at[i].kind == OI_STMT_YIELD ||
-            oi_stmts_call(&list->at[i].body))
-            return true;
-    return false;
 }
 
 void oi_stmts_remove(oi_stmts *list, size_t i)

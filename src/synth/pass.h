@@ -3,17 +3,11 @@
 #define OI_PASS_H
 
 #include "device/cost.h"
-#include "synth/synth.h"
+#include "synth/unit.h"
 
 /* -- pass.c -- */
 
-/* The kernel's instruction lists: pre and post of each nest in order, then the epilogue's. NULL
- * past the end. */
-oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i);
-bool oi_sop_is_access(const oi_sop *op);                    /* it accesses a port */
-bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load reads it */
-bool oi_loop_surely_runs(const oi_stmt *loop);              /* at least once, as far as is known */
-bool oi_stmts_call(const oi_stmts *list);                   /* contains a branch or yield */
+bool oi_loop_surely_runs(const oi_stmt *loop); /* at least once, as far as is known */
 void oi_stmts_remove(oi_stmts *list, size_t i);
 /* Adds a line to the report: why a pass did not apply. */
 void oi_unit_note(oi_unit *u, const char *pass, uint32_t graph, const oi_pnode *n, const char *fmt,
@@ -66,6 +60,14 @@ void oi_tally_stmt(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_tally *tally
 /* The elements of a constant tensor. NULL: it is not constant, or its model cannot be read. */
 const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t);
 
+/* -- calls.c: which blocks call which, how often, and what may fail -- */
+
+/* Fills in the order and the run counts of the graph's blocks, and may_fail of all statements. */
+void oi_calls_find(oi_unit *u, uint32_t graph);
+uint64_t oi_loop_times(const oi_stmt *loop);               /* iterations; UINT64_MAX: unbounded */
+uint64_t oi_times_of(uint64_t a, uint64_t b);              /* a product of such numbers */
+bool oi_yield_runs(const oi_program *p, const oi_stmt *s); /* a yield that may run consumers */
+
 /* -- names.c -- */
 
 void oi_unit_name_kernels(oi_unit *u); /* final names */
@@ -113,10 +115,6 @@ void oi_graph_mark_chunks(oi_unit *u, uint32_t graph); /* needs the barriers of 
 /* -- prefetch.c -- */
 
 void oi_graph_mark_prefetch(oi_unit *u, uint32_t graph); /* needs the barriers of partition.c */
-
-/* -- dump.c -- */
-
-void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out);
 
 /* The call with its kernel scalars renumbered: each moves up by n. */
 const oi_scall *oi_call_shifted(oi_unit *u, const oi_scall *c, uint32_t n);

@@ -1,7 +1,7 @@
 /* range.c: interval analysis of kernel values, from the contents of weights, the ranges of types
  * and the instructions. */
 #include "synth/range.h"
-#include "synth/scalar.h"
+#include "plan/scalar.h"
 
 #include <math.h>
 

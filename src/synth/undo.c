@@ -7,7 +7,6 @@
  * statement, one of the next iteration of a loop, or a later check of its own. The log holds all
  * that a step may change before its last possible failure. If that has no bound or is more than
  * the state itself, a copy of the state replaces the log. */
-#include "synth/facts.h"
 #include "synth/pass.h"
 
 typedef struct covering {
@@ -83,7 +82,9 @@ static void cache_entries(const covering *x, const oi_stmt *s, bool is_followed,
             add_entry(e, OI_UNDO_ELEMENTS, 1, 8);
         return;
     }
-    oi_selection_find(x->u, x->graph, s, &selection);
+    oi_selection_find(x->g->program, oi_unit_store(x->u, s->a.tensor),
+                      &x->u->tensors.at[s->a.tensor], &x->u->tensors.at[s->b.tensor], s,
+                      &selection);
     const bool writes = kind == OI_NODE_CACHE_WRITE && is_followed;
     const bool resets = kind == OI_NODE_CACHE_RESET && is_followed;
     if (selection.grows || resets || (writes && !is_empty(&selection)))

@@ -1,5 +1,5 @@
 /* unit.c: the unit and its tensors: what every variable of a graph becomes in memory. */
-#include "synth/synth.h"
+#include "synth/unit.h"
 
 #include "oinf/oinf.h"
 
@@ -78,11 +78,6 @@ uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t)
     return (uint32_t)u->tensors.n - 1;
 }
 
-uint64_t oi_tensor_bytes(const oi_tensor *t)
-{
-    return t->n_table ? t->n_entries * t->stride_bytes : t->size_bytes;
-}
-
 oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
                          const char *code, const char *fmt, ...)
 {
@@ -90,13 +85,9 @@ oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span 
     va_start(args, fmt);
     const char *text = oi_arena_vprintf(u->arena, fmt, args);
     va_end(args);
-    const oi_graph *g = u->graphs.at[graph].program->graph;
-    oi_place place = {.file = g->origin ? g->origin : "graph"};
-    if (n)
-        place = oi_graph_place_node(g, u->arena, n->source, at.line ? at : n->source->span);
-    else if (g->source.name)
-        place = (oi_place){.source = &g->source, .span = at};
-    u->status = oi_diag_error(u->diag, place, code, "%s", text);
+    oi_plan view;
+    oi_unit_freeze(u, &view);
+    u->status = oi_plan_refuse(&view, graph, n, at, code, "%s", text);
     return u->status;
 }
 
@@ -260,9 +251,7 @@ static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const
 
 uint32_t oi_block_tensor(const oi_unit *u, uint32_t graph, uint32_t block, uint32_t var)
 {
-    const oi_sgraph *g = &u->graphs.at[graph];
-    const uint32_t *own = g->blocks[block].tensor_of;
-    return own ? own[var] : g->tensor_of[var];
+    return oi_graph_tensor(&u->graphs.at[graph], block, var);
 }
 
 oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor)

@@ -2,7 +2,6 @@
  * kept for a rollback. Storage has the maximum sizes, so growing only changes counters; cells
  * beyond the current sizes hold the initial value. */
 #include "emit/c/c.h"
-#include "synth/facts.h"
 
 #include <inttypes.h>
 
@@ -34,12 +33,12 @@ void oi_c_need(oi_cprog *c, const oi_stmt *s)
 
 bool oi_c_logs(const oi_cprog *c, const oi_stmt *s)
 {
-    return s->n_undo > 0 && c->u->undo.kind == OI_UNDO_LOG;
+    return s->n_undo > 0 && c->p->undo.kind == OI_UNDO_LOG;
 }
 
 void oi_c_put_log(oi_cprog *c, const oi_stmt *s, oi_undo_what what, const char *at, const char *n)
 {
-    for (uint32_t i = 0; i < s->n_undo && c->u->undo.kind == OI_UNDO_LOG; i++)
+    for (uint32_t i = 0; i < s->n_undo && c->p->undo.kind == OI_UNDO_LOG; i++)
         if (s->undo[i].what == what)
             oi_out_line(&c->out, "oi_log_undo(s, %s, %s);", at, n);
 }
@@ -89,7 +88,7 @@ static const char *run_bytes(oi_cprog *c, const oi_port *p, const oi_tensor *t, 
 void oi_c_log(oi_cprog *c, const oi_stmt *s)
 {
     const oi_port *p = &s->a;
-    const oi_tensor *t = &c->u->tensors.at[p->tensor];
+    const oi_tensor *t = &c->p->tensors.at[p->tensor];
     const unsigned bits = oi_dtype_bits(t->dtype);
     const uint32_t q = oi_part_run(t, p);
     if (!oi_c_logs(c, s))
@@ -114,7 +113,7 @@ void oi_c_log(oi_cprog *c, const oi_stmt *s)
 
 static void put_sizes(oi_cprog *c, const oi_stmt *s, uint32_t mask)
 {
-    for (uint32_t i = 0; i < c->u->tensors.at[s->a.tensor].rank; i++)
+    for (uint32_t i = 0; i < c->p->tensors.at[s->a.tensor].rank; i++)
         if (s->resize->sizes[i].n && mask >> i & 1)
             oi_out_line(&c->out, "%s = size%u;", oi_c_size(c, s->a.tensor, i), i);
 }
@@ -123,9 +122,9 @@ static void put_sizes(oi_cprog *c, const oi_stmt *s, uint32_t mask)
 void oi_c_resize(oi_cprog *c, const oi_stmt *s)
 {
     const oi_resize *r = s->resize;
-    const oi_store_var *v = oi_unit_store(c->u, s->a.tensor);
+    const oi_store_var *v = oi_plan_store(c->p, s->a.tensor);
     const char *own = oi_arena_printf(c->arena, "s->oi_state_data.oi_size_%s",
-                                      oi_c_field(c, &c->u->tensors.at[s->a.tensor]));
+                                      oi_c_field(c, &c->p->tensors.at[s->a.tensor]));
     oi_buf b = {0};
     oi_out_brace(&c->out);
     for (uint32_t i = 0; i < v->rank; i++)
@@ -150,14 +149,14 @@ void oi_c_resize(oi_cprog *c, const oi_stmt *s)
 /* Every worker finds the pointer, the first one sets lengths. */
 void oi_c_view(oi_cprog *c, const oi_stmt *s)
 {
-    const oi_tensor *t = &c->u->tensors.at[s->b.tensor];
+    const oi_tensor *t = &c->p->tensors.at[s->b.tensor];
     const char *at = oi_c_address(c, &s->a);
     oi_out_line(&c->out, "const %s *const %s = %s;", oi_c_type(t->dtype), oi_c_lent(c, t), at);
     if (s->kernel == OI_NO_ID)
         return;
     if (s->is_parallel)
         oi_out_open(&c->out, "if (worker == 0)");
-    oi_c_kernel_lengths(c, &c->u->kernels.at[s->kernel]);
+    oi_c_kernel_lengths(c, &c->p->kernels.at[s->kernel]);
     if (s->is_parallel)
         oi_out_close(&c->out, "");
 }

@@ -6,8 +6,8 @@
 /* The flags of a graph have their own struct, so their names do not clash with variables. */
 static const char *flags(oi_cprog *c)
 {
-    return c->u->graphs.n > 1
-               ? oi_arena_printf(c->arena, "oi_waits_%s", c->u->graphs.at[c->graph].name)
+    return c->p->graphs.n > 1
+               ? oi_arena_printf(c->arena, "oi_waits_%s", c->p->graphs.at[c->graph].name)
                : "oi_waits";
 }
 

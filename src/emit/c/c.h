@@ -3,8 +3,6 @@
 #define OI_EMIT_C_H
 
 #include "emit/emit.h"
-#include "synth/facts.h"
-#include "synth/pass.h"
 
 /* A tensor by the name that a function gives it. */
 typedef struct oi_cplace {
@@ -25,7 +23,7 @@ typedef struct oi_clayout {
 } oi_clayout;
 
 typedef struct oi_cprog {
-    oi_unit *u;
+    const oi_plan *p;
     oi_arena *arena;
     oi_out out;
     const char *name;
@@ -33,7 +31,6 @@ typedef struct oi_cprog {
     oi_settler *settler;
     /* by block of the graph: bit per loop index that its code mentions */
     uint64_t **mentions;
-    uint64_t hash;      /* of the weights */
     bool *is_retyped;   /* by tensor: its memory holds values of another type at another time */
     uint32_t n_numbers; /* that codes have given names */
     const char *rows;   /* the last arguments of kernels that take turns */
@@ -53,10 +50,12 @@ typedef struct oi_cprog {
 bool oi_c_is_forbidden(const char *name);
 const char *oi_c_field(const oi_cprog *c,
                        const oi_tensor *t); /* its member, of what the host sees */
-void oi_c_note_names(oi_cprog *c);          /* members that are called otherwise */
-const char *oi_c_program_name(oi_unit *u, const char *wanted);
-const char *oi_c_graph_name(oi_unit *u, const char *wanted);
-void oi_c_mark_scalars(oi_unit *u);
+/* Reports members that are called otherwise. */
+void oi_c_note_names(const oi_plan *p, void (*note)(void *ctx, const char *was, const char *is),
+                     void *ctx);
+const char *oi_c_program_name(oi_arena *a, const char *wanted);
+const char *oi_c_graph_name(oi_arena *a, const char *wanted);
+const char **oi_c_scalar_names(oi_cprog *c, const oi_skernel *k); /* by scalar, marked */
 /* By port: what the kernel calls it, marked. */
 const char **oi_c_port_names(oi_cprog *c, const oi_skernel *k);
 
@@ -118,12 +117,6 @@ void oi_c_put_log(oi_cprog *c, const oi_stmt *s, oi_undo_what what, const char *
 
 /* -- step.c -- */
 
-/* How workers of the program wait for each other. */
-typedef struct oi_csync {
-    bool barrier, first_enters, chunks;
-} oi_csync;
-
-oi_csync oi_c_sync(const oi_cprog *c);
 const char *oi_c_std_name(const oi_cprog *c); /* for -std= */
 bool oi_c_is_shared(const oi_cprog *c);       /* some graph's steps are run by several threads */
 void oi_c_blocks(oi_cprog *c);
@@ -167,8 +160,8 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o); /* errors, sizes and declaratio
 
 /* -- files.c -- */
 
-void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files);
-void oi_c_certify(oi_unit *u, oi_certificate *out); /* what the program will need */
+void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files);
+void oi_c_certify(const oi_plan *u, oi_certificate *out); /* what the program will need */
 const char *oi_c_step_name(oi_cprog *c, size_t graph);
 
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s);
@@ -197,7 +190,7 @@ void oi_c_put_reuse_function(oi_cprog *c); /* if it is called */
 /* -- mcu.c: programs without a C library -- */
 
 bool oi_c_is_freestanding(const oi_cprog *c);
-void oi_c_check_library(oi_cprog *c, const char *text); /* refuses what would not link: E060 */
-void oi_c_mcu_files(oi_cprog *c, oi_emitted *files);    /* instead of hal.c, Makefile ... */
+oi_status oi_c_check_library(oi_cprog *c, const char *text); /* refuses what would not link: E060 */
+void oi_c_mcu_files(oi_cprog *c, oi_emitted *files);         /* instead of hal.c, Makefile ... */
 
 #endif

@@ -2,7 +2,6 @@
  * has the maximum sizes, so growing only changes counters; cells beyond the current sizes hold the
  * initial value. Selections are processed run by run: a contiguous run is copied at once. */
 #include "emit/c/c.h"
-#include "synth/facts.h"
 
 #include <inttypes.h>
 
@@ -173,7 +172,8 @@ static void make_selection(access *x)
 {
     const oi_pvar *var = x->t->var;
     set_sizes(x);
-    oi_selection_find(x->c->u, x->c->graph, x->s, &x->known);
+    oi_selection_find(oi_c_program(x->c), x->v, x->t, &x->c->p->tensors.at[x->s->b.tensor], x->s,
+                      &x->known);
     if (x->known.grows) {
         note_sizes(x);
         grow_auto(x);
@@ -447,7 +447,7 @@ static void grow_written(access *x)
 
 static void write_cache(access *x)
 {
-    const oi_tensor *from = &x->c->u->tensors.at[x->s->b.tensor];
+    const oi_tensor *from = &x->c->p->tensors.at[x->s->b.tensor];
     oi_c_check_entry(x->c, &x->s->b);
     check_shape(x, from);
     oi_out_line(&x->c->out, "const %s *from = %s;", oi_c_type(from->dtype),
@@ -512,8 +512,8 @@ static void count_cache(access *x)
 void oi_c_cache(oi_cprog *c, const oi_stmt *s)
 {
     access x = {
-        .c = c, .s = s, .v = oi_unit_store(c->u, s->a.tensor), .a = &s->node->as.move.cache};
-    x.t = &c->u->tensors.at[s->a.tensor];
+        .c = c, .s = s, .v = oi_plan_store(c->p, s->a.tensor), .a = &s->node->as.move.cache};
+    x.t = &c->p->tensors.at[s->a.tensor];
     x.writes = s->node->kind == OI_NODE_CACHE_WRITE;
     x.resets = s->node->kind == OI_NODE_CACHE_RESET;
     oi_out_brace(&c->out);

@@ -34,7 +34,7 @@ static const instructions table[] = {
 
 static bool asks_for(const oi_cprog *c, size_t i)
 {
-    return c->u->target->cpu.isa >> table[i].isa & 1;
+    return c->p->target->cpu.isa >> table[i].isa & 1;
 }
 
 const char *oi_c_flags(oi_cprog *c)
@@ -74,7 +74,7 @@ static void put_error(oi_out *o, const char *when, const char *says)
 /* The processor itself: no attribute can change it. */
 static void put_processor(oi_cprog *c, oi_out *o)
 {
-    const oi_device_info *t = c->u->target;
+    const oi_device_info *t = c->p->target;
     const oi_recipe_folder *folder = oi_recipe_folder_of(t);
     const char *header = folder ? folder->header : NULL;
     if (header && strcmp(header, "immintrin.h") == 0)
@@ -179,7 +179,7 @@ static bool is_beyond(const uint64_t *edge, kind own, uint64_t place)
  * is none. */
 void oi_c_find_reuse(oi_cprog *c)
 {
-    const oi_unit *u = c->u;
+    const oi_plan *u = c->p;
     const oi_tensor **list = oi_arena_alloc(c->arena, (u->tensors.n + 1) * sizeof *list);
     uint64_t ends[KINDS] = {0}, starts[KINDS] = {0};
     size_t n = 0;
@@ -224,7 +224,7 @@ void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k)
 void oi_c_put_reuse_function(oi_cprog *c)
 {
     bool any = false;
-    for (size_t i = 0; i < c->u->tensors.n; i++)
+    for (size_t i = 0; i < c->p->tensors.n; i++)
         any |= c->is_retyped[i];
     if (!any)
         return;

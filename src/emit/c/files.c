@@ -5,14 +5,14 @@
 
 static void put_banner(oi_cprog *c, oi_out *o, const char *what)
 {
-    const bool is_lowered = oi_unit_n_lowered(c->u) > 0;
+    const bool is_lowered = oi_plan_count_lowered(c->p) > 0;
     oi_out_line(o, "/* %s", what);
     oi_out_line(o,
                 " * Synthesized by openinfer %s for %s; do not edit: change the graph instead.%s",
-                oi_version(), oi_escaped(c->arena, oi_put_c_comment, c->u->target->name),
+                oi_version(), oi_escaped(c->arena, oi_put_c_comment, c->p->target->name),
                 is_lowered ? "" : " */");
     if (is_lowered)
-        oi_out_line(o, " * %s */", oi_unit_lowered_text(c->arena, c->u));
+        oi_out_line(o, " * %s */", oi_plan_lowered_text(c->arena, c->p));
 }
 
 /* -- NAME.h -- */
@@ -37,12 +37,12 @@ static void put_certificate(oi_cprog *c, oi_out *o)
     oi_out_line(o, " *   weights, read only: %" PRIu64 " bytes", k->weights_bytes);
     if (k->is_measured && k->measured.flash_bytes)
         oi_out_line(o, " *   flash, code and weights: %" PRIu64 " bytes", k->measured.flash_bytes);
-    for (size_t g = 0; g < c->u->graphs.n; g++) {
-        const oi_cost *cost = &c->u->graphs.at[g].cost;
-        bool several = c->u->graphs.n > 1;
+    for (size_t g = 0; g < c->p->graphs.n; g++) {
+        const oi_cost *cost = &c->p->graphs.at[g].cost;
+        bool several = c->p->graphs.n > 1;
         oi_out_line(o,
                     " *   a step%s%s: %s%" PRIu64 " multiply-accumulates, %" PRIu64 " bytes moved",
-                    several ? " of " : "", several ? c->u->graphs.at[g].name : "",
+                    several ? " of " : "", several ? c->p->graphs.at[g].name : "",
                     cost->is_open ? "at least " : "", cost->macs, cost->bytes);
     }
     oi_out_line(o,
@@ -62,21 +62,21 @@ static void put_name_rule(oi_cprog *c, oi_out *o)
         " * C++, a macro of a standard header, or begins with oi_. What begins with oi_, OI_ or "
         "%s_",
         c->name);
-    oi_out_line(o, " * is this program's own.%s", c->u->renamed.n ? " Renamed here:" : " */");
-    for (size_t i = 0; i < c->u->renamed.n; i++)
+    oi_out_line(o, " * is this program's own.%s", c->p->renamed.n ? " Renamed here:" : " */");
+    for (size_t i = 0; i < c->p->renamed.n; i++)
         oi_out_line(o, " *   %s is %s%s",
-                    oi_escaped(c->arena, oi_put_c_comment, c->u->renamed.at[i].was),
-                    c->u->renamed.at[i].is, i + 1 == c->u->renamed.n ? " */" : "");
+                    oi_escaped(c->arena, oi_put_c_comment, c->p->renamed.at[i].was),
+                    c->p->renamed.at[i].is, i + 1 == c->p->renamed.n ? " */" : "");
 }
 
 const char *oi_c_step_name(oi_cprog *c, size_t graph)
 {
-    return c->u->graphs.n > 1
-               ? oi_arena_printf(c->arena, "%s_%s_step", c->name, c->u->graphs.at[graph].name)
+    return c->p->graphs.n > 1
+               ? oi_arena_printf(c->arena, "%s_%s_step", c->name, c->p->graphs.at[graph].name)
                : oi_arena_printf(c->arena, "%s_step", c->name);
 }
 
-static bool has_arena(const oi_unit *u)
+static bool has_arena(const oi_plan *u)
 {
     for (size_t i = 0; i < u->tensors.n; i++)
         if (u->tensors.at[i].space == OI_SPACE_ARENA)
@@ -91,15 +91,15 @@ static void put_struct(oi_cprog *c, oi_out *o)
     c->layout.size = c->layout.align = 0;
     oi_out_open(o, "typedef struct %s", c->name);
     oi_c_members(c, o);
-    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++)
+    for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++)
         oi_c_async_members(c, o);
-    if (c->u->per_node) {
+    if (c->p->per_node) {
         oi_out_line(o, "/* called after every node with its result */");
         oi_out_line(o, "void (*oi_check)(void *ctx, const char *node, void *data, size_t size);");
         oi_out_line(o, "void *oi_check_ctx;");
         oi_c_count(c, pointer, 2 * pointer);
     }
-    if (c->u->timed) {
+    if (c->p->timed) {
         oi_out_line(o, "/* set it before the first step: called with -1 before a kernel, with its "
                        "number after it */");
         oi_out_line(o, "void (*oi_mark)(int kernel, int begins);");
@@ -112,12 +112,12 @@ static void put_struct(oi_cprog *c, oi_out *o)
                        "after init; NULL: one thread */");
         oi_c_count(c, pointer, pointer);
     }
-    uint64_t working = c->u->arena_bytes ? c->u->arena_bytes : 1;
-    if (has_arena(c->u)) {
+    uint64_t working = c->p->arena_bytes ? c->p->arena_bytes : 1;
+    if (has_arena(c->p)) {
         oi_out_line(
             o, "OI_ALIGNED(%u) unsigned char oi_arena[%" PRIu64 "]; /* working memory of a step */",
-            (unsigned)oi_unit_align(c->u), working);
-        oi_c_count(c, oi_unit_align(c->u), working);
+            (unsigned)c->p->align, working);
+        oi_c_count(c, c->p->align, working);
     }
     oi_c_undo_members(c, o);
     oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->name));
@@ -126,24 +126,21 @@ static void put_struct(oi_cprog *c, oi_out *o)
 
 static void certify(oi_cprog *c, oi_certificate *k)
 {
-    const oi_device_info *t = c->u->target;
+    const oi_device_info *t = c->p->target;
     k->struct_bytes = c->layout.size;
-    k->arena_bytes = c->u->arena_bytes;
-    k->weights_bytes = c->u->weights_bytes;
+    k->arena_bytes = c->p->arena_bytes;
+    k->weights_bytes = c->p->weights_bytes;
     k->stack_bytes = t->type == OI_DEVICE_MCU ? t->mcu.stack_bytes : 0;
     k->ram_bytes = k->struct_bytes + k->stack_bytes;
 }
 
-void oi_c_certify(oi_unit *u, oi_certificate *out)
+void oi_c_certify(const oi_plan *p, oi_certificate *out)
 {
-    oi_cprog c = {.u = u,
-                  .arena = u->arena,
-                  .name = u->name,
-                  .settler = oi_settler_new(u->arena, oi_c_is_forbidden)};
+    oi_cprog c = {.p = p,
+                  .arena = p->arena,
+                  .name = p->name,
+                  .settler = oi_settler_new(p->arena, oi_c_is_forbidden)};
     oi_out o = {0};
-    oi_c_mark_scalars(u);
-    oi_c_note_names(&c);
-    oi_c_find_reuse(&c);
     put_struct(&c, &o);
     oi_buf_free(&o.buf);
     certify(&c, &c.certificate);
@@ -170,10 +167,10 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     oi_buf_add(&o.buf, members.buf.text, members.buf.n);
     oi_buf_free(&members.buf);
     oi_out_line(&o, "%s", "");
-    if (c->u->embeds) {
+    if (c->p->embeds) {
         oi_out_line(&o, "/* What %s_init takes. */", c->name);
         oi_out_line(&o, "extern const unsigned char %s_weights[%" PRIu64 "];", c->name,
-                    c->u->weights_bytes);
+                    c->p->weights_bytes);
         oi_out_line(&o, "%s", "");
     }
     oi_c_put_functions(c, &o);
@@ -190,16 +187,16 @@ static void put_header(oi_cprog *c, oi_emitted *files)
  * read weights, if the device asks for it. */
 static int are_read_together(const oi_cprog *c)
 {
-    const oi_device_info *t = c->u->target;
-    const uint64_t bytes = c->u->weights_bytes;
+    const oi_device_info *t = c->p->target;
+    const uint64_t bytes = c->p->weights_bytes;
     return t->tuning.warm_up_slices && bytes > 4 * t->cpu.cache_l2_bytes &&
-           c->u->graphs.at[c->graph].cost.macs < FEW_ROWS * bytes;
+           c->p->graphs.at[c->graph].cost.macs < FEW_ROWS * bytes;
 }
 
 /* The function that a thread of the team runs. */
 static void put_part(oi_cprog *c)
 {
-    const oi_sgraph *g = &c->u->graphs.at[c->graph];
+    const oi_sgraph *g = &c->p->graphs.at[c->graph];
     if (!g->blocks[g->program->entry].is_parallel)
         return;
     oi_out_line(&c->out, "static int oi_part%u(void *ctx, int worker, int workers)", c->graph);
@@ -208,7 +205,7 @@ static void put_part(oi_cprog *c)
         oi_out_line(&c->out, "const %s *s = ctx;", c->name);
         oi_out_line(&c->out,
                     "team_warm_up(s->oi_team, worker, s->oi_weights, %" PRIu64 ", %" PRIu64 ");",
-                    c->u->weights_bytes, c->u->target->tuning.warm_up_slices);
+                    c->p->weights_bytes, c->p->target->tuning.warm_up_slices);
     }
     oi_out_line(&c->out, "return %s(ctx, worker, workers);", oi_c_block_name(c, g->program->entry));
     oi_out_close(&c->out, "");
@@ -218,7 +215,7 @@ static void put_part(oi_cprog *c)
 /* The synchronisation functions that the program calls. */
 static void put_sync(oi_cprog *c)
 {
-    const oi_csync sync = oi_c_sync(c);
+    const oi_sync sync = c->p->sync;
     if (sync.barrier) {
         oi_out_line(&c->out,
                     "/* A barrier: no thread returns before all have called it. Returns the "
@@ -269,11 +266,11 @@ static void put_sync(oi_cprog *c)
 static void put_step(oi_cprog *c)
 {
     oi_out *o = &c->out;
-    const oi_sgraph *g = &c->u->graphs.at[c->graph];
+    const oi_sgraph *g = &c->p->graphs.at[c->graph];
     oi_out_line(o, "int %s(%s *s)", oi_c_step_name(c, c->graph), c->name);
     oi_out_brace(o);
-    for (size_t i = 0; i < c->u->tensors.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[i];
+    for (size_t i = 0; i < c->p->tensors.n; i++) {
+        const oi_tensor *t = &c->p->tensors.at[i];
         bool works = t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT;
         if (!works || t->graph != c->graph || !t->var || t->start == OI_START_NONE)
             continue;
@@ -293,7 +290,7 @@ static void put_step(oi_cprog *c)
     if (g->program->n_consumers)
         oi_c_async_reset(c);
     if (g->needs_undo) {
-        const bool logs = c->u->undo.kind == OI_UNDO_LOG;
+        const bool logs = c->p->undo.kind == OI_UNDO_LOG;
         oi_out_line(o, logs
                            ? "s->oi_undo_used = 0;"
                            : "memcpy(s->oi_undo_log, &s->oi_state_data, sizeof s->oi_state_data);");
@@ -315,13 +312,13 @@ static void find_holes(oi_cprog *c, const oi_stmts *list, bool *is_asked)
 {
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
-        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &c->u->kernels.at[s->kernel] : NULL;
+        const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &c->p->kernels.at[s->kernel] : NULL;
         const oi_port *own = s->kind == OI_STMT_SET     ? &s->a
                              : s->kind == OI_STMT_CACHE ? &s->b
                                                         : NULL;
         for (size_t p = 0; p < (k ? k->ports.n : own ? 1 : 0); p++) {
             const oi_port *port = k ? &k->ports.at[p] : own;
-            if (port->n_entry && oi_entry_may_lack(&c->u->tensors.at[port->tensor], port))
+            if (port->n_entry && oi_entry_may_lack(&c->p->tensors.at[port->tensor], port))
                 is_asked[port->tensor] = true;
         }
         find_holes(c, &s->body, is_asked);
@@ -330,12 +327,12 @@ static void find_holes(oi_cprog *c, const oi_stmts *list, bool *is_asked)
 
 static void put_holes(oi_cprog *c)
 {
-    bool *is_asked = oi_arena_alloc(c->arena, c->u->tensors.n + 1);
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        for (uint32_t b = 0; b < c->u->graphs.at[g].n_order; b++)
-            find_holes(c, &c->u->graphs.at[g].blocks[c->u->graphs.at[g].order[b]].stmts, is_asked);
-    for (size_t i = 0; i < c->u->tensors.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[i];
+    bool *is_asked = oi_arena_alloc(c->arena, c->p->tensors.n + 1);
+    for (size_t g = 0; g < c->p->graphs.n; g++)
+        for (uint32_t b = 0; b < c->p->graphs.at[g].n_order; b++)
+            find_holes(c, &c->p->graphs.at[g].blocks[c->p->graphs.at[g].order[b]].stmts, is_asked);
+    for (size_t i = 0; i < c->p->tensors.n; i++) {
+        const oi_tensor *t = &c->p->tensors.at[i];
         if (!is_asked[i])
             continue;
         oi_buf list = {0};
@@ -358,11 +355,11 @@ static void put_section(oi_out *o, const char *title)
 static void put_code(oi_cprog *c)
 {
     put_section(&c->out, "kernels: each line of the graph stands above what does it");
-    for (size_t i = 0; i < c->u->kernels.n; i++)
-        if (oi_kernel_has_function(c->u, &c->u->kernels.at[i]))
-            oi_c_kernel(c, &c->u->kernels.at[i]);
-    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
-        const char *name = c->u->graphs.n > 1 ? c->u->graphs.at[c->graph].name : c->name;
+    for (size_t i = 0; i < c->p->kernels.n; i++)
+        if (oi_kernel_has_function(c->p, &c->p->kernels.at[i]))
+            oi_c_kernel(c, &c->p->kernels.at[i]);
+    for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++) {
+        const char *name = c->p->graphs.n > 1 ? c->p->graphs.at[c->graph].name : c->name;
         put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
         oi_c_blocks(c);
         put_part(c);
@@ -385,8 +382,8 @@ static void put_code(oi_cprog *c)
 static void put_mixed(const oi_cprog *c, oi_out *o)
 {
     bool any = false;
-    for (size_t i = 0; i < c->u->kernels.n; i++)
-        any |= c->u->kernels.at[i].is_used && oi_c_is_mixed(&c->u->kernels.at[i]);
+    for (size_t i = 0; i < c->p->kernels.n; i++)
+        any |= c->p->kernels.at[i].is_used && oi_c_is_mixed(&c->p->kernels.at[i]);
     if (!any)
         return;
     oi_out_line(
@@ -406,7 +403,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_buf helpers = {0};
     put_code(c);
     const char *header =
-        oi_helpers_for(c->arena, oi_helpers, c->u->target, c->out.buf.text, &helpers);
+        oi_helpers_for(c->arena, oi_helpers, c->p->target, c->out.buf.text, &helpers);
     put_banner(
         c, &o,
         oi_arena_printf(c->arena,
@@ -441,7 +438,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_buf_putc(&o.buf, '\0');
     o.buf.n--; /* the terminating zero was only for reading */
     if (oi_c_is_freestanding(c))
-        oi_c_check_library(c, o.buf.text);
+        files->status = oi_c_check_library(c, o.buf.text);
     oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.c", c->name), &o);
     oi_buf_free(&c->out.buf);
 }
@@ -461,15 +458,14 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)
     *OI_PUSH(c->arena, files) = (oi_emitted_file){name, text, n};
 }
 
-void oi_emit_c(oi_unit *u, const oi_certificate *k, uint64_t hash, oi_emitted *files)
+void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files)
 {
-    oi_cprog c = {.u = u,
-                  .arena = u->arena,
-                  .name = u->name,
-                  .hash = hash,
-                  .settler = oi_settler_new(u->arena, oi_c_is_forbidden)};
-    c.certificate = *k;
-    c.scalars = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *c.scalars);
+    oi_cprog c = {.p = p,
+                  .arena = p->arena,
+                  .name = p->name,
+                  .settler = oi_settler_new(p->arena, oi_c_is_forbidden),
+                  .certificate = *k};
+    c.scalars = oi_arena_alloc(p->arena, (p->kernels.n + 1) * sizeof *c.scalars);
     oi_c_find_reuse(&c);
     put_header(&c, files);
     put_source(&c, files);

@@ -40,7 +40,7 @@ static void put_sizes(oi_cprog *c, oi_out *o)
                              c->name));
     put_size(c, o, "STRUCT_ALIGN", align, "alignment of the struct");
     put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read-only");
-    put_size(c, o, "WEIGHTS_ALIGN", oi_unit_align(c->u), "alignment of the weights");
+    put_size(c, o, "WEIGHTS_ALIGN", c->p->align, "alignment of the weights");
     oi_out_line(
         o,
         "#define %s_SAVED_BYTES (40 + sizeof(((struct %s *)0)->oi_state_data)) /* a saved state */",
@@ -132,7 +132,7 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o)
     put_errors(c, o);
     oi_out_named(o, init_text, c->name);
     oi_out_text(o, step_text);
-    for (size_t g = 0; g < c->u->graphs.n; g++)
+    for (size_t g = 0; g < c->p->graphs.n; g++)
         oi_out_line(o, "int %s(%s *s);", oi_c_step_name(c, g), c->name);
     oi_out_named(o, state_text, c->name);
 }

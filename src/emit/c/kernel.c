@@ -42,18 +42,20 @@ static const bool *scalars_of(const oi_cprog *c, const oi_skernel *k)
 static void find_scalars(oi_cprog *c, const oi_skernel *k, const char *body)
 {
     bool *used = oi_arena_alloc(c->arena, k->scalars.n + 1);
+    const char **scalars = oi_c_scalar_names(c, k);
     for (size_t i = 0; i < k->scalars.n; i++)
-        used[i] = !k->is_dynamic || oi_text_has_word(body, k->scalars.at[i].name);
+        used[i] = !k->is_dynamic || oi_text_has_word(body, scalars[i]);
     c->scalars[k->function] = used;
 }
 
 static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     const bool *used = scalars_of(c, k);
+    const char **scalars = oi_c_scalar_names(c, k);
     oi_buf text = {0};
     const char *star = lie_apart(k) ? "*restrict " : "*";
     for (size_t i = 0; i < k->ports.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        const oi_tensor *t = &c->p->tensors.at[k->ports.at[i].tensor];
         if (t->space == OI_SPACE_LOCAL)
             continue;
         oi_buf_printf(&text, "%s%s%s %s%s", text.n ? ", " : "",
@@ -63,8 +65,7 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     for (size_t i = 0; i < k->scalars.n; i++)
         if (used[i])
             oi_buf_printf(&text, "%s%s %s", text.n ? ", " : "",
-                          oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)],
-                          k->scalars.at[i].name);
+                          oi_dialect_c.types[oi_form_of(k->scalars.at[i].dtype)], scalars[i]);
     if (oi_kernel_partition(k).extent)
         oi_buf_puts(&text, ", int worker, int workers");
     if (k->has_prefetch)
@@ -81,7 +82,7 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
 static void put_locals(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     for (size_t i = 0; i < k->ports.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        const oi_tensor *t = &c->p->tensors.at[k->ports.at[i].tensor];
         if (t->space == OI_SPACE_LOCAL)
             oi_out_line(&c->out, "%s %s[%" PRIu64 "];", oi_c_type(t->dtype), names[i],
                         t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
@@ -93,7 +94,7 @@ static void put_locals(oi_cprog *c, const oi_skernel *k, const char *const *name
 static const char *attr_text(oi_cprog *c, const oi_skernel *k, int64_t attr)
 {
     uint32_t scalar = k->call->scalars ? k->call->scalars[attr] : OI_NO_ID;
-    return scalar != OI_NO_ID ? k->scalars.at[scalar].name
+    return scalar != OI_NO_ID ? oi_c_scalar_names(c, k)[scalar]
                               : oi_c_literal(c->arena, OI_I64, (uint64_t)k->call->attrs[attr].i);
 }
 
@@ -142,7 +143,7 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
         oi_out_line(&c->out, "void *const ports[] = {%s};", oi_buf_to_arena(&ports, c->arena));
     }
     for (uint32_t i = 0; i < p->n_scratch; i++)
-        oi_out_line(&c->out, "OI_ALIGNED(%u) %s %s[%" PRId64 "];", (unsigned)oi_unit_align(c->u),
+        oi_out_line(&c->out, "OI_ALIGNED(%u) %s %s[%" PRId64 "];", (unsigned)c->p->align,
                     oi_c_type(p->scratch[i].dtype), p->scratch[i].name,
                     p->scratch[i].count ? p->scratch[i].count : 1);
     for (uint32_t i = 0; i < p->n_args; i++) {
@@ -207,21 +208,23 @@ static void put_body(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p)
 static const char *body_text(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     const oi_out outer = c->out;
-    const char **fns = oi_kernel_fn_names(c->arena, k);
+    const char **scalars = oi_c_scalar_names(c, k),
+               **fns = oi_kernel_fn_names(c->arena, k, scalars);
     const oi_nest_printer p = {.arena = c->arena,
                                .out = &c->out,
                                .lang = lang_of(c),
-                               .unit = c->u,
+                               .plan = c->p,
                                .kernel = k,
                                .ports = names,
+                               .scalars = scalars,
                                .fns = fns,
                                .n_open = k->n_shared};
     c->out = (oi_out){.depth = 1};
     put_body(c, k, &p);
     const char *body = c->out.buf.n ? oi_buf_to_arena(&c->out.buf, c->arena) : "";
     c->out = outer;
-    return oi_arena_printf(c->arena, "%s%s", oi_kernel_fn_texts(c->arena, k, fns, "int64_t", body),
-                           body);
+    return oi_arena_printf(c->arena, "%s%s",
+                           oi_kernel_fn_texts(c->arena, k, scalars, fns, "int64_t", body), body);
 }
 
 /* The epilogue: a function of a sum at three positions of the result. */
@@ -230,7 +233,7 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
                          .lang = lang_of(c),
-                         .unit = c->u,
+                         .plan = c->p,
                          .kernel = k,
                          .ports = names};
     oi_out_line(&c->out, "static inline __attribute__((always_inline)) void finish_%s(",
@@ -240,7 +243,7 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
                 index, index, index);
     oi_out_brace(&c->out);
     for (size_t i = 0; i < k->ports.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[k->ports.at[i].tensor];
+        const oi_tensor *t = &c->p->tensors.at[k->ports.at[i].tensor];
         bool is_used = false;
         for (size_t s = 0; s < k->epilogue->post.n; s++)
             is_used |= k->epilogue->post.at[s].at && k->epilogue->post.at[s].kind != OI_SOP_PLACE &&
@@ -263,7 +266,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     const size_t before = c->out.buf.n;
     c->graph = k->graph;
     const char **names = oi_c_port_names(c, k);
-    oi_kernel_put_source(&c->out, c->arena, c->u, k);
+    oi_kernel_put_source(&c->out, c->arena, c->p, k);
     if (k->recipe && (k->plan->doc || k->call)) /* its loops are elsewhere, so say what it does */
         oi_out_line(&c->out, "/* %s */", k->plan->doc ? k->plan->doc : k->call->op->doc);
     if (k->epilogue)
@@ -294,7 +297,7 @@ const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v)
     oi_dtype t = p->vars[v->id].dtype;
     if (!oi_dtype_is_float(t))
         return oi_c_number(c, v->id);
-    oi_port port = {.tensor = oi_block_tensor(c->u, c->graph, c->block, v->id)};
+    oi_port port = {.tensor = oi_graph_tensor(&c->p->graphs.at[c->graph], c->block, v->id)};
     const char *at = oi_arena_printf(c->arena, "*(%s)", oi_c_address(c, &port));
     return oi_form_of(t) == t ? at
                               : oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), at);
@@ -342,7 +345,7 @@ void oi_c_put_failed(oi_cprog *c)
 
 const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
 {
-    const oi_skernel *k = &c->u->kernels.at[kernel];
+    const oi_skernel *k = &c->p->kernels.at[kernel];
     for (uint32_t i = 0; i < k->plan->n_args; i++) {
         if (k->plan->args[i].kind != OI_ARG_PACKED || k->plan->args[i].n != 0)
             continue;
@@ -350,7 +353,7 @@ const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
         bool exists = true;
         for (uint32_t a = 0; a < p->n_entry; a++)
             exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
-                                       c->u->tensors.at[p->tensor].table[a]);
+                                       c->p->tensors.at[p->tensor].table[a]);
         const char *text =
             "%s + oi_partition_begin(%" PRId64 ", %" PRId64 ", worker, %s) * %" PRId64;
         const char *workers =
@@ -370,7 +373,7 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     oi_c_kernel_lengths(c, k);
     oi_c_put_kernel_reuse(c, k);
     for (size_t i = 0; i < k->ports.n; i++) {
-        if (c->u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
+        if (c->p->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
             continue;
         oi_c_check_entry(c, &k->ports.at[i]);
         oi_buf_printf(&text, "%s%s", text.n ? ", " : "", oi_c_address(c, &k->ports.at[i]));

@@ -19,7 +19,7 @@ static void put_read(oi_cprog *c, oi_out *o, const oi_sgraph *g)
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < g->inputs.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[g->inputs.at[i]];
+        const oi_tensor *t = &c->p->tensors.at[g->inputs.at[i]];
         if (t->size_bytes == 0)
             continue;
         oi_out_line(o, "\1get(%s, %" PRIu64 ");", place(c, t, g->inputs.at[i]), t->size_bytes);
@@ -34,7 +34,7 @@ static void put_write(oi_cprog *c, oi_out *o, const oi_sgraph *g)
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < g->outputs.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[g->outputs.at[i]];
+        const oi_tensor *t = &c->p->tensors.at[g->outputs.at[i]];
         if (t->space == OI_SPACE_STATE || (t->var && t->var->is_prefix))
             continue; /* written below; no value of its own */
         oi_out_line(o, "\1put('o', \"%s\", 0, NULL, NULL, %s, %s);",
@@ -51,9 +51,9 @@ static void put_state(oi_cprog *c, oi_out *o)
     oi_out_line(o, "static void \1write_state(%s *s)", c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_store_var *v = &c->u->stores.at[i];
-        const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    for (size_t i = 0; i < c->p->stores.n; i++) {
+        const oi_store_var *v = &c->p->stores.at[i];
+        const oi_tensor *t = &c->p->tensors.at[v->tensor];
         oi_buf most = {0};
         for (uint32_t a = 0; a < v->rank; a++)
             oi_buf_printf(&most, "%s%" PRId64, a ? ", " : "", v->most[a]);
@@ -120,17 +120,17 @@ static const char check_text[] =
 /* More than which graph comes next. */
 static bool reads_input(oi_cprog *c)
 {
-    bool reads = c->u->per_node || oi_c_is_freestanding(c);
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        for (size_t i = 0; i < c->u->graphs.at[g].inputs.n; i++)
-            reads |= c->u->tensors.at[c->u->graphs.at[g].inputs.at[i]].size_bytes > 0;
+    bool reads = c->p->per_node || oi_c_is_freestanding(c);
+    for (size_t g = 0; g < c->p->graphs.n; g++)
+        for (size_t i = 0; i < c->p->graphs.at[g].inputs.n; i++)
+            reads |= c->p->tensors.at[c->p->graphs.at[g].inputs.at[i]].size_bytes > 0;
     return reads;
 }
 
 /* A function that reads a graph's number and its inputs; and one that steps it. */
 static void put_choice(oi_cprog *c, oi_out *o)
 {
-    const oi_unit *u = c->u;
+    const oi_plan *u = c->p;
     oi_out_line(o, "/* Which graph comes next, its inputs read; -1 at the end. */");
     oi_out_line(o, "static int \1next_graph(void)");
     oi_out_brace(o);
@@ -219,9 +219,9 @@ static const char mark_text[] =
 static void put_marking(oi_cprog *c, oi_out *o)
 {
     size_t n = 0;
-    for (size_t k = 0; k < c->u->kernels.n; k++)
-        n += c->u->kernels.at[k].is_used;
-    if (!c->u->timed)
+    for (size_t k = 0; k < c->p->kernels.n; k++)
+        n += c->p->kernels.at[k].is_used;
+    if (!c->p->timed)
         return;
     oi_out_line(o, "enum { \1KERNELS = %zu };", n ? n : 1);
     oi_out_line(o, "%s", "");
@@ -260,7 +260,7 @@ static void put_named(oi_cprog *c, oi_out *o, const char *text)
 /* Whether so many bytes are to lie in large pages. */
 static bool is_large(const oi_cprog *c, uint64_t bytes)
 {
-    const uint64_t from = c->u->target->preferences.large_pages_bytes;
+    const uint64_t from = c->p->target->preferences.large_pages_bytes;
     return from && bytes >= from && !oi_c_is_freestanding(c);
 }
 
@@ -291,7 +291,7 @@ static const char take_weights_text[] =
 static void put_weights(oi_cprog *c, oi_out *o)
 {
     const char *n = c->name;
-    if (c->u->embeds) {
+    if (c->p->embeds) {
         if (oi_c_is_freestanding(c))
             put_named(c, o, bare_text);
         oi_out_line(o, "int main(void)");
@@ -305,13 +305,13 @@ static void put_weights(oi_cprog *c, oi_out *o)
         put_start(c, o);
         oi_out_line(o, "size_t size;");
         oi_out_line(o, "const void *weights = hal_%s(argc > 1 ? argv[1] : \"weights.bin\", &size);",
-                    is_large(c, c->u->weights_bytes) ? "load" : "map");
+                    is_large(c, c->p->weights_bytes) ? "load" : "map");
         oi_out_line(o, "if (!weights)");
         oi_out_line(o, "    hal_stop(1, \"the weights cannot be read\");");
         oi_out_line(o, "\1take_weights(weights, size);");
     }
     if (oi_c_is_shared(c)) {
-        uint64_t most = c->u->target->cpu.threads;
+        uint64_t most = c->p->target->cpu.threads;
         oi_out_line(o, "const char *wish = getenv(\"THREADS\");");
         oi_out_line(o, "static team threads;");
         oi_out_line(o, "if (team_start(&threads, wish ? atoi(wish) : %s) > 1)",
@@ -333,9 +333,9 @@ static void put_take_step(oi_cprog *c, oi_out *o)
         oi_out_line(o, "hal_took(time);");
         oi_out_line(o, "\1put('t', \"\", 0, NULL, NULL, &time, sizeof time);");
     }
-    for (size_t g = 0; g < c->u->graphs.n; g++) {
+    for (size_t g = 0; g < c->p->graphs.n; g++) {
         oi_out_line(o, "if (result == 0 && graph == %zu)", g);
-        oi_out_line(o, "    \1write_graph_%s(&\1program);", c->u->graphs.at[g].name);
+        oi_out_line(o, "    \1write_graph_%s(&\1program);", c->p->graphs.at[g].name);
     }
     oi_out_line(o, "\1write_state(&\1program);");
     oi_out_line(o, "\1put('e', \"\", 0, NULL, NULL, &result, sizeof result);");
@@ -346,7 +346,7 @@ static void put_take_step(oi_cprog *c, oi_out *o)
 
 static void put_loop(oi_cprog *c, oi_out *o)
 {
-    const oi_unit *u = c->u;
+    const oi_plan *u = c->p;
     put_named(c, o, take_weights_text);
     put_named(c, o, usage_text);
     put_weights(c, o);
@@ -379,7 +379,7 @@ static void put_loop(oi_cprog *c, oi_out *o)
 /* Boards have one language, that of their linker script and start. */
 static bool is_cpp(const oi_cprog *c)
 {
-    return c->u->host_lang == OI_HOST_CPP && !oi_c_is_freestanding(c);
+    return c->p->host_lang == OI_HOST_CPP && !oi_c_is_freestanding(c);
 }
 
 /* Its text is both: what it calls has C linkage. */
@@ -397,11 +397,11 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (oi_c_is_shared(c))
         oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
-    if (!c->u->embeds || oi_c_is_shared(c)) {
+    if (!c->p->embeds || oi_c_is_shared(c)) {
         oi_out_line(&o, "#include <stdlib.h>");
         oi_out_line(&o, "%s", "");
     }
-    const char *section = c->u->target->mcu.ram_section;
+    const char *section = c->p->target->mcu.ram_section;
     if (section && *section)
         oi_out_line(&o, "__attribute__((section(%s)))",
                     oi_escaped(c->arena, oi_put_c_string, section));
@@ -410,20 +410,20 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (reads_input(c))
         oi_out_text(&o, get_text);
     oi_out_text(&o, put_text);
-    for (c->graph = 0; c->graph < c->u->graphs.n; c->graph++) {
-        put_read(c, &o, &c->u->graphs.at[c->graph]);
-        put_write(c, &o, &c->u->graphs.at[c->graph]);
+    for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++) {
+        put_read(c, &o, &c->p->graphs.at[c->graph]);
+        put_write(c, &o, &c->p->graphs.at[c->graph]);
     }
     c->graph = 0;
     put_state(c, &o);
-    if (c->u->per_node)
+    if (c->p->per_node)
         oi_out_text(&o, check_text);
     put_choice(c, &o);
     put_take_step(c, &o);
     put_marking(c, &o);
-    if (!c->u->embeds) {
+    if (!c->p->embeds) {
         put_named(c, &o, time_text);
-        oi_out_text(&o, c->u->timed
+        oi_out_text(&o, c->p->timed
                             ? "        \1next_marks(i + 1 == n);\n    }\n    \1put_marks();\n}\n\n"
                             : "    }\n}\n\n");
     }
@@ -548,7 +548,7 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
     if (*oi_c_needs(c))
         add_host_file(c, files, "needs", "needs.c");
     const char *library =
-        oi_arena_printf(c->arena, "%s.c%s%s", c->name, c->u->embeds ? " weights.c" : "",
+        oi_arena_printf(c->arena, "%s.c%s%s", c->name, c->p->embeds ? " weights.c" : "",
                         oi_c_is_shared(c) ? " team.c" : "");
     const char *demo =
         oi_arena_printf(c->arena, "%s hal.c%s", main_name(c), *oi_c_needs(c) ? " needs.c" : "");

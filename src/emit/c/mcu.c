@@ -3,7 +3,6 @@
 #include "emit/c/c.h"
 
 #include "device/device.h"
-#include "synth/pass.h"
 
 #include <inttypes.h>
 
@@ -47,7 +46,7 @@ static family family_of(const oi_device_info *t)
 
 bool oi_c_is_freestanding(const oi_cprog *c)
 {
-    return c->u->target->type == OI_DEVICE_MCU && !c->u->target->cpu.libc;
+    return c->p->target->type == OI_DEVICE_MCU && !c->p->target->cpu.libc;
 }
 
 static bool has_floats(const oi_sops *ops)
@@ -59,7 +58,7 @@ static bool has_floats(const oi_sops *ops)
 }
 
 /* The program neither stores nor computes floats, so it is built with flags that forbid them. */
-static bool is_integer(const oi_unit *u)
+static bool is_integer(const oi_plan *u)
 {
     for (size_t i = 0; i < u->tensors.n; i++)
         if (u->tensors.at[i].space != OI_SPACE_NONE && oi_dtype_is_float(u->tensors.at[i].dtype))
@@ -99,14 +98,15 @@ const char *oi_c_missing(const char *text, size_t *n)
     return NULL;
 }
 
-void oi_c_check_library(oi_cprog *c, const char *text)
+oi_status oi_c_check_library(oi_cprog *c, const char *text)
 {
     size_t n;
     const char *word = oi_c_missing(text, &n);
-    if (word)
-        oi_unit_refuse(c->u, 0, NULL, (oi_span){0}, "E060",
-                       "'%.*s' of f64 needs a C library, '%s' has none: use f32", (int)n, word,
-                       c->u->target->name);
+    if (!word)
+        return OI_OK;
+    return oi_plan_refuse(c->p, 0, NULL, (oi_span){0}, "E060",
+                          "'%.*s' of f64 needs a C library, '%s' has none: use f32", (int)n, word,
+                          c->p->target->name);
 }
 
 /* -- files -- */
@@ -127,8 +127,8 @@ static const char *own_section(oi_cprog *c, const char *name)
 
 static void put_sections(oi_cprog *c, oi_out *o, family f)
 {
-    const oi_device_info *t = c->u->target;
-    const unsigned align = (unsigned)oi_unit_align(c->u);
+    const oi_device_info *t = c->p->target;
+    const unsigned align = (unsigned)c->p->align;
     oi_out_open(o, "SECTIONS");
     if (f == RISCV)
         oi_out_line(o, ".entry : { KEEP(*(.entry)) } > ram");
@@ -152,7 +152,7 @@ static void put_sections(oi_cprog *c, oi_out *o, family f)
 
 static void put_script(oi_cprog *c, oi_emitted *files, family f)
 {
-    const oi_device_info *t = c->u->target;
+    const oi_device_info *t = c->p->target;
     oi_out o = {0};
     uint64_t ram = t->memory.ram_bytes / 16 * 16;
     oi_out_line(&o, "/* link.ld: memory of %s. */",
@@ -170,7 +170,7 @@ static void put_script(oi_cprog *c, oi_emitted *files, family f)
 
 static void put_run(oi_cprog *c, oi_out *o, family f)
 {
-    const char *machine = cores[c->u->target->mcu.core].machine;
+    const char *machine = cores[c->p->target->mcu.core].machine;
     if (!machine)
         return;
     oi_out_line(o,
@@ -187,7 +187,7 @@ static void put_run(oi_cprog *c, oi_out *o, family f)
 
 static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
 {
-    const oi_device_info *t = c->u->target;
+    const oi_device_info *t = c->p->target;
     const core *k = &cores[t->mcu.core];
     const char *n = c->name;
     oi_out o = {0};
@@ -196,7 +196,7 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     if (f != NO_FAMILY)
         oi_out_line(&o, "CROSS ?= %s", f == ARM ? "arm-none-eabi-" : "riscv64-unknown-elf-");
     oi_out_line(&o, "CC = $(CROSS)gcc");
-    const char *fpu = k->fpu[is_integer(c->u) ? OI_FPU_NONE : t->mcu.fpu];
+    const char *fpu = k->fpu[is_integer(c->p) ? OI_FPU_NONE : t->mcu.fpu];
     oi_out_line(&o, "CPU =%s%s%s%s", k->flags ? " " : "", k->flags ? k->flags : "",
                 fpu && *fpu ? " " : "", fpu ? fpu : "");
     oi_out_line(&o, "CFLAGS ?= -O2");
@@ -235,7 +235,7 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
 
 void oi_c_mcu_files(oi_cprog *c, oi_emitted *files)
 {
-    family f = family_of(c->u->target);
+    family f = family_of(c->p->target);
     add_text(c, files, "freestanding_h", "freestanding.h");
     add_text(c, files, "freestanding", "freestanding.c");
     if (f != NO_FAMILY) {

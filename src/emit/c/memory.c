@@ -1,7 +1,6 @@
 /* memory.c: where C finds a tensor: members of the program's struct for inputs, outputs and state,
  * offsets for weights and working memory. */
 #include "emit/c/c.h"
-#include "synth/facts.h"
 
 #include <inttypes.h>
 
@@ -12,7 +11,7 @@ const char *oi_c_type(oi_dtype t)
 
 const oi_program *oi_c_program(const oi_cprog *c)
 {
-    return c->u->graphs.at[c->graph].program;
+    return c->p->graphs.at[c->graph].program;
 }
 
 const char *oi_c_index(oi_cprog *c, uint32_t index)
@@ -138,8 +137,8 @@ const char *oi_c_member(oi_cprog *c, const oi_tensor *t)
     const char *name = oi_c_field(c, t);
     if (t->space == OI_SPACE_STATE)
         return oi_arena_printf(c->arena, "s->oi_state_data.%s", name);
-    return c->u->graphs.n > 1
-               ? oi_arena_printf(c->arena, "s->%s.%s", c->u->graphs.at[t->graph].name, name)
+    return c->p->graphs.n > 1
+               ? oi_arena_printf(c->arena, "s->%s.%s", c->p->graphs.at[t->graph].name, name)
                : oi_arena_printf(c->arena, "s->%s", name);
 }
 
@@ -199,7 +198,7 @@ static const char *part_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
 
 const char *oi_c_address(oi_cprog *c, const oi_port *p)
 {
-    const oi_tensor *t = &c->u->tensors.at[p->tensor];
+    const oi_tensor *t = &c->p->tensors.at[p->tensor];
     const bool is_part = p->n_entry && !t->n_table;
     const char *base = base_address(c, t), *entry = is_part ? NULL : entry_text(c, t, p);
     if (t->space == OI_SPACE_VIEW)
@@ -222,7 +221,7 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
 
 const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim)
 {
-    const oi_tensor *t = &c->u->tensors.at[tensor];
+    const oi_tensor *t = &c->p->tensors.at[tensor];
     return t->run_dims >> dim & 1 ? oi_arena_printf(c->arena, "s->oi_dims_%s[%u]", t->name, dim)
                                   : oi_arena_printf(c->arena, "%" PRId64, t->dims[dim]);
 }
@@ -230,12 +229,12 @@ const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim)
 const char *oi_c_size(oi_cprog *c, uint32_t tensor, uint32_t axis)
 {
     return oi_arena_printf(c->arena, "s->oi_state_data.oi_size_%s[%u]",
-                           oi_c_field(c, &c->u->tensors.at[tensor]), axis);
+                           oi_c_field(c, &c->p->tensors.at[tensor]), axis);
 }
 
 const char *oi_c_bytes(oi_cprog *c, uint32_t tensor)
 {
-    const oi_tensor *t = &c->u->tensors.at[tensor];
+    const oi_tensor *t = &c->p->tensors.at[tensor];
     if (!t->run_dims)
         return oi_arena_printf(c->arena, "%" PRIu64, t->size_bytes);
     oi_buf b = {0};
@@ -250,9 +249,9 @@ const char *oi_c_bytes(oi_cprog *c, uint32_t tensor)
 static const char *value_text(oi_cprog *c, uint32_t var, bool truth)
 {
     const oi_program *p = oi_c_program(c);
-    oi_port port = {.tensor = oi_block_tensor(c->u, c->graph, c->block, var)};
+    oi_port port = {.tensor = oi_graph_tensor(&c->p->graphs.at[c->graph], c->block, var)};
     oi_dtype t = p->vars[var].dtype;
-    const oi_tensor *tensor = &c->u->tensors.at[port.tensor];
+    const oi_tensor *tensor = &c->p->tensors.at[port.tensor];
     const char *at = oi_c_address(c, &port);
     const char *raw =
         is_member(tensor) && tensor->rank == 0 ? at + 1 : oi_arena_printf(c->arena, "*%s", at);
@@ -278,7 +277,7 @@ const char *oi_c_truth(oi_cprog *c, uint32_t var)
 
 void oi_c_check_entry(oi_cprog *c, const oi_port *p)
 {
-    const oi_tensor *t = &c->u->tensors.at[p->tensor];
+    const oi_tensor *t = &c->p->tensors.at[p->tensor];
     for (uint32_t i = 0; i < t->n_table && i < p->n_entry; i++) {
         if (oi_code_is_below(oi_c_program(c), &p->entry[i], t->table[i]))
             continue;
@@ -313,7 +312,7 @@ void oi_c_count(oi_cprog *c, uint64_t align, uint64_t bytes)
 
 uint64_t oi_c_pointer_bytes(const oi_cprog *c)
 {
-    return c->u->target->type == OI_DEVICE_MCU ? 4 : 8;
+    return c->p->target->type == OI_DEVICE_MCU ? 4 : 8;
 }
 
 static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
@@ -324,19 +323,19 @@ static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
     const char *text = oi_buf_to_arena(&shape, c->arena);
     uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
     uint64_t n = t->size_bytes / each;
-    oi_c_count(c, t->rank ? oi_unit_align(c->u) : each, t->rank && n ? n * each : each);
+    oi_c_count(c, t->rank ? c->p->align : each, t->rank && n ? n * each : each);
     if (t->rank == 0 && oi_dtype_bits(t->dtype) >= 8)
         oi_out_line(o, "%s %s;", oi_c_type(t->dtype), name);
     else if (t->rank == 0) /* addressable like all others */
         oi_out_line(o, "uint8_t %s; /* %s, packed */", name, oi_dtype_name(t->dtype));
     else
-        oi_out_line(o, "OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* %s */", (unsigned)oi_unit_align(c->u),
+        oi_out_line(o, "OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* %s */", (unsigned)c->p->align,
                     oi_c_type(t->dtype), name, n ? n : 1, text);
 }
 
 static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)
 {
-    const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    const oi_tensor *t = &c->p->tensors.at[v->tensor];
     member(c, o, t);
     if (v->grows)
         oi_c_count(c, 8, 8 * (uint64_t)v->rank);
@@ -383,21 +382,21 @@ void oi_c_keep_members(oi_cprog *c, oi_out *o)
     oi_clayout ours;
     c->certificate.io_bytes = c->layout.size;
     open_struct(c, o, &ours);
-    for (size_t i = 0; i < c->u->stores.n; i++)
-        store_members(c, o, &c->u->stores.at[i]);
-    if (c->u->stores.n == 0) {
+    for (size_t i = 0; i < c->p->stores.n; i++)
+        store_members(c, o, &c->p->stores.at[i]);
+    if (c->p->stores.n == 0) {
         oi_out_line(o, "uint8_t oi_nothing;");
         oi_c_count(c, 1, 1);
     }
     uint64_t n = close_struct(c, o, &ours, " oi_state_data; /* persistent state */");
-    c->certificate.state_bytes = c->u->stores.n ? n : 0;
+    c->certificate.state_bytes = c->p->stores.n ? n : 0;
 }
 
 /* Lengths that are known only at run time. */
 static void length_members(oi_cprog *c, oi_out *o)
 {
-    for (size_t i = 0; i < c->u->tensors.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[i];
+    for (size_t i = 0; i < c->p->tensors.n; i++) {
+        const oi_tensor *t = &c->p->tensors.at[i];
         if (!t->run_dims || (t->space == OI_SPACE_NONE && !t->keeps_lengths))
             continue;
         oi_out_line(o, "int64_t oi_dims_%s[%u]; /* current lengths of %s */", t->name, t->rank,
@@ -412,21 +411,21 @@ static void graph_members(oi_cprog *c, oi_out *o, const oi_sgraph *graph)
     for (size_t i = 0; i < graph->inputs.n; i++) {
         if (i == 0)
             oi_out_line(o, "/* inputs: the caller fills them before every step */");
-        member(c, o, &c->u->tensors.at[graph->inputs.at[i]]);
+        member(c, o, &c->p->tensors.at[graph->inputs.at[i]]);
     }
     bool first = true;
     for (size_t i = 0; i < graph->outputs.n; i++) {
         uint32_t id = graph->outputs.at[i];
-        if (c->u->tensors.at[id].space != OI_SPACE_OUTPUT || is_listed(graph->outputs.at, i, id))
+        if (c->p->tensors.at[id].space != OI_SPACE_OUTPUT || is_listed(graph->outputs.at, i, id))
             continue;
         if (first)
             oi_out_line(o, "/* results, valid until the next step */");
         first = false;
-        member(c, o, &c->u->tensors.at[id]);
+        member(c, o, &c->p->tensors.at[id]);
     }
 }
 
-static bool has_members(const oi_unit *u, const oi_sgraph *g)
+static bool has_members(const oi_plan *u, const oi_sgraph *g)
 {
     bool has = g->inputs.n > 0;
     for (size_t i = 0; i < g->outputs.n; i++)
@@ -436,12 +435,12 @@ static bool has_members(const oi_unit *u, const oi_sgraph *g)
 
 void oi_c_members(oi_cprog *c, oi_out *o)
 {
-    for (size_t g = 0; g < c->u->graphs.n; g++) {
-        const oi_sgraph *graph = &c->u->graphs.at[g];
+    for (size_t g = 0; g < c->p->graphs.n; g++) {
+        const oi_sgraph *graph = &c->p->graphs.at[g];
         oi_clayout ours;
-        if (c->u->graphs.n == 1) {
+        if (c->p->graphs.n == 1) {
             graph_members(c, o, graph);
-        } else if (has_members(c->u, graph)) {
+        } else if (has_members(c->p, graph)) {
             open_struct(c, o, &ours);
             graph_members(c, o, graph);
             close_struct(c, o, &ours, oi_arena_printf(c->arena, " %s;", graph->name));

@@ -67,11 +67,11 @@ bool oi_c_is_forbidden(const char *name)
 /* Whether another member of the struct has that name. */
 static bool is_beside(const oi_cprog *c, const oi_tensor *t, const char *name)
 {
-    for (size_t i = 0; t->space == OI_SPACE_STATE && i < c->u->stores.n; i++)
-        if (strcmp(c->u->tensors.at[c->u->stores.at[i].tensor].var->name, name) == 0)
+    for (size_t i = 0; t->space == OI_SPACE_STATE && i < c->p->stores.n; i++)
+        if (strcmp(c->p->tensors.at[c->p->stores.at[i].tensor].var->name, name) == 0)
             return true;
     return t->space != OI_SPACE_STATE &&
-           oi_symbols_find(c->u->graphs.at[t->graph].program->symbols, name) != NULL;
+           oi_symbols_find(c->p->graphs.at[t->graph].program->symbols, name) != NULL;
 }
 
 const char *oi_c_field(const oi_cprog *c, const oi_tensor *t)
@@ -82,25 +82,28 @@ const char *oi_c_field(const oi_cprog *c, const oi_tensor *t)
     return name;
 }
 
-static void note_fields(oi_cprog *c, const uint32_t *ids, size_t n)
+typedef void note_fn(void *ctx, const char *was, const char *is);
+
+static void note_fields(oi_cprog *c, const uint32_t *ids, size_t n, note_fn *note, void *ctx)
 {
     for (size_t i = 0; i < n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[ids[i]];
+        const oi_tensor *t = &c->p->tensors.at[ids[i]];
         const bool is_member = t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT;
         if (is_member && t->var)
-            oi_unit_note_name(c->u, t->var->name, oi_c_field(c, t));
+            note(ctx, t->var->name, oi_c_field(c, t));
     }
 }
 
-void oi_c_note_names(oi_cprog *c)
+void oi_c_note_names(const oi_plan *p, note_fn *note, void *ctx)
 {
-    for (size_t g = 0; g < c->u->graphs.n; g++) {
-        note_fields(c, c->u->graphs.at[g].inputs.at, c->u->graphs.at[g].inputs.n);
-        note_fields(c, c->u->graphs.at[g].outputs.at, c->u->graphs.at[g].outputs.n);
+    oi_cprog c = {.p = p, .arena = p->arena, .name = p->name};
+    for (size_t g = 0; g < p->graphs.n; g++) {
+        note_fields(&c, p->graphs.at[g].inputs.at, p->graphs.at[g].inputs.n, note, ctx);
+        note_fields(&c, p->graphs.at[g].outputs.at, p->graphs.at[g].outputs.n, note, ctx);
     }
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[c->u->stores.at[i].tensor];
-        oi_unit_note_name(c->u, t->var->name, oi_c_field(c, t));
+    for (size_t i = 0; i < p->stores.n; i++) {
+        const oi_tensor *t = &p->tensors.at[p->stores.at[i].tensor];
+        note(ctx, t->var->name, oi_c_field(&c, t));
     }
 }
 
@@ -151,38 +154,36 @@ static bool meets_library(oi_arena *a, const char *name)
     return meets;
 }
 
-const char *oi_c_program_name(oi_unit *u, const char *wanted)
+const char *oi_c_program_name(oi_arena *a, const char *wanted)
 {
     static const char *const ours[] = {"kernel_", "finish_", "hal_", "team_", "main_"};
     bool is_bad = wanted[0] == '_' || oi_c_is_forbidden(wanted) || is_block_name(wanted) ||
-                  is_beside_program(wanted) || meets_library(u->arena, wanted);
+                  is_beside_program(wanted) || meets_library(a, wanted);
     for (size_t i = 0; i < OI_COUNT(ours); i++)
         is_bad |= begins(wanted, ours[i]);
-    return is_bad ? oi_arena_printf(u->arena, "program_%s", wanted) : wanted;
+    return is_bad ? oi_arena_printf(a, "program_%s", wanted) : wanted;
 }
 
-const char *oi_c_graph_name(oi_unit *u, const char *wanted)
+const char *oi_c_graph_name(oi_arena *a, const char *wanted)
 {
-    return oi_c_is_forbidden(wanted) ? oi_arena_printf(u->arena, "x_%s", wanted) : wanted;
+    return oi_c_is_forbidden(wanted) ? oi_arena_printf(a, "x_%s", wanted) : wanted;
 }
 
 /* -- locals -- */
 
 /* Scalars of a kernel become parameters, so they are settled like its tensors. */
-void oi_c_mark_scalars(oi_unit *u)
+const char **oi_c_scalar_names(oi_cprog *c, const oi_skernel *k)
 {
-    for (size_t k = 0; k < u->kernels.n; k++)
-        for (size_t i = 0; i < u->kernels.at[k].scalars.n; i++) {
-            const char **name = &u->kernels.at[k].scalars.at[i].name;
-            if (**name != OI_FROM_GRAPH[0])
-                *name = oi_arena_printf(u->arena, OI_FROM_GRAPH "%s", *name);
-        }
+    const char **names = oi_arena_alloc(c->arena, (k->scalars.n + 1) * sizeof *names);
+    for (size_t i = 0; i < k->scalars.n; i++)
+        names[i] = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", k->scalars.at[i].name);
+    return names;
 }
 
 static bool is_scalar(const oi_skernel *k, const char *name)
 {
     for (size_t i = 0; i < k->scalars.n; i++)
-        if (strcmp(k->scalars.at[i].name, name) == 0)
+        if (strcmp(k->scalars.at[i].name, name + sizeof OI_FROM_GRAPH - 1) == 0)
             return true;
     return false;
 }
@@ -191,7 +192,7 @@ const char **oi_c_port_names(oi_cprog *c, const oi_skernel *k)
 {
     const char **names = oi_arena_alloc(c->arena, (k->ports.n + 1) * sizeof *names);
     for (size_t i = 0; i < k->ports.n; i++) {
-        const char *stem = oi_port_stem(c->u, k, i);
+        const char *stem = oi_port_stem(c->p->tensors.at, k, i);
         const char *name = oi_arena_printf(c->arena, OI_FROM_GRAPH "%s", stem);
         bool is_new = false;
         for (unsigned n = 2; !is_new; n++) {

@@ -11,9 +11,9 @@ static void collect_called(oi_cprog *c)
         return;
     c->called = (oi_map){.arena = c->arena};
     c->called_graph = c->graph + 1;
-    for (size_t i = 0; i < c->u->tensors.n; i++)
-        if (c->u->tensors.at[i].space == OI_SPACE_VIEW)
-            oi_map_set(&c->called, oi_c_lent(c, &c->u->tensors.at[i]), 1);
+    for (size_t i = 0; i < c->p->tensors.n; i++)
+        if (c->p->tensors.at[i].space == OI_SPACE_VIEW)
+            oi_map_set(&c->called, oi_c_lent(c, &c->p->tensors.at[i]), 1);
     for (uint32_t i = 0; i < oi_c_program(c)->n_indices; i++)
         oi_map_set(&c->called, oi_c_index(c, i), 1);
 }
@@ -34,7 +34,7 @@ static const char *numbered(oi_cprog *c, const char *stem, uint32_t n)
 const char *oi_c_place(oi_cprog *c, uint32_t tensor)
 {
     oi_cplaces *places = c->places;
-    const oi_tensor *t = &c->u->tensors.at[tensor];
+    const oi_tensor *t = &c->p->tensors.at[tensor];
     const oi_pvar *var = t->var ? t->var : t->origin;
     places->of.arena = places->names.arena = places->next.arena = c->arena;
     uint32_t at = oi_map_get(&places->of, t->name);
@@ -56,13 +56,13 @@ const char *oi_c_place_lines(oi_cprog *c)
 {
     oi_buf b = {0};
     for (size_t i = 0; i < c->places->n; i++) {
-        const oi_tensor *t = &c->u->tensors.at[c->places->at[i].tensor];
+        const oi_tensor *t = &c->p->tensors.at[c->places->at[i].tensor];
         bool fixed = t->space == OI_SPACE_WEIGHTS;
         const char *type = oi_c_type(t->dtype), *constant = fixed ? "const " : "";
         if (t->is_private) {
             oi_buf_printf(&b,
                           "    OI_ALIGNED(%u) %s %s[%" PRIu64 "]; /* private to each thread */\n",
-                          (unsigned)oi_unit_align(c->u), type, c->places->at[i].name,
+                          (unsigned)c->p->align, type, c->places->at[i].name,
                           t->size_bytes / (uint64_t)(oi_dtype_bits(t->dtype) / 8));
             continue;
         }

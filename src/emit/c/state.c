@@ -43,7 +43,7 @@ static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *pla
 
 void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t id)
 {
-    const oi_tensor *t = &c->u->tensors.at[id];
+    const oi_tensor *t = &c->p->tensors.at[id];
     const char *at = oi_c_address(c, &(oi_port){.tensor = id});
     bool by_name = t->rank == 0 && t->space != OI_SPACE_ARENA && t->space != OI_SPACE_WEIGHTS;
     if (t->start == OI_START_MODEL)
@@ -63,11 +63,11 @@ static void put_reset(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "void %s_reset(%s *s)", c->name, c->name);
     oi_out_brace(o);
-    if (c->u->stores.n == 0)
+    if (c->p->stores.n == 0)
         oi_out_line(o, "(void)s;");
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_store_var *v = &c->u->stores.at[i];
-        const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    for (size_t i = 0; i < c->p->stores.n; i++) {
+        const oi_store_var *v = &c->p->stores.at[i];
+        const oi_tensor *t = &c->p->tensors.at[v->tensor];
         oi_c_put_start(c, o, v->tensor);
         for (uint32_t a = 0; a < v->rank; a++)
             if (v->grows)
@@ -95,7 +95,7 @@ static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *wor
 /* Entries marked as existing must be within the sizes. */
 static void put_mark_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
 {
-    const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    const oi_tensor *t = &c->p->tensors.at[v->tensor];
     oi_buf outside = {0};
     uint64_t stride = 1;
     for (uint32_t a = v->n_table; a-- > 0; stride *= (uint64_t)v->most[a]) {
@@ -115,7 +115,7 @@ static void put_mark_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
 
 static void put_size_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
 {
-    const oi_tensor *t = &c->u->tensors.at[v->tensor];
+    const oi_tensor *t = &c->p->tensors.at[v->tensor];
     oi_out_line(o, "memcpy(size, %s,", saved_member(c, t, "size"));
     oi_out_line(o, "       %u * sizeof *size);", v->rank);
     for (uint32_t a = 0; a < v->rank; a++) {
@@ -134,8 +134,8 @@ static bool put_state_check(oi_cprog *c, oi_out *o)
 {
     uint32_t rank = 0;
     bool has_marks = false;
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_store_var *v = &c->u->stores.at[i];
+    for (size_t i = 0; i < c->p->stores.n; i++) {
+        const oi_store_var *v = &c->p->stores.at[i];
         rank = v->grows && v->rank > rank ? v->rank : rank;
         has_marks |= v->has_marks;
     }
@@ -148,8 +148,8 @@ static bool put_state_check(oi_cprog *c, oi_out *o)
     oi_out_line(o, "int64_t size[%u];", rank);
     if (has_marks)
         oi_out_line(o, "const unsigned char *marks;");
-    for (size_t i = 0; i < c->u->stores.n; i++) {
-        const oi_store_var *v = &c->u->stores.at[i];
+    for (size_t i = 0; i < c->p->stores.n; i++) {
+        const oi_store_var *v = &c->p->stores.at[i];
         if (v->grows)
             put_size_checks(c, o, v);
         if (v->has_marks)
@@ -197,7 +197,7 @@ static uint64_t state_hash(oi_cprog *c)
     oi_cprog copy = *c; /* its layout is computed again */
     oi_c_keep_members(&copy, &o);
     oi_buf_puts(&o.buf, c->name);
-    const uint64_t workers[] = {c->hash, c->u->graphs_hash,
+    const uint64_t workers[] = {c->p->weights_hash, c->p->graphs_hash,
                                 oi_digest((const unsigned char *)o.buf.text, o.buf.n)};
     oi_buf_free(&o.buf);
     return oi_digest((const unsigned char *)workers, sizeof workers);
@@ -264,14 +264,14 @@ static const char head_text[] =
 static void put_weights(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "#define OI_WEIGHTS_VERSION %u", OI_WEIGHTS_VERSION);
-    oi_out_line(o, "#define OI_WEIGHTS_HASH    UINT64_C(0x%016" PRIx64 ")", c->hash);
+    oi_out_line(o, "#define OI_WEIGHTS_HASH    UINT64_C(0x%016" PRIx64 ")", c->p->weights_hash);
     oi_out_line(o, "%s", "");
     oi_out_named(o, head_text, c->name);
     o->depth++;
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        for (size_t i = 0; i < c->u->graphs.at[g].inputs.n; i++)
-            if (c->u->tensors.at[c->u->graphs.at[g].inputs.at[i]].init)
-                oi_c_put_start(c, o, c->u->graphs.at[g].inputs.at[i]);
+    for (size_t g = 0; g < c->p->graphs.n; g++)
+        for (size_t i = 0; i < c->p->graphs.at[g].inputs.n; i++)
+            if (c->p->tensors.at[c->p->graphs.at[g].inputs.at[i]].init)
+                oi_c_put_start(c, o, c->p->graphs.at[g].inputs.at[i]);
     oi_out_line(o, "%s_reset(s);", c->name);
     oi_out_line(o, "return %s_OK;", c->name);
     oi_out_close(o, "");

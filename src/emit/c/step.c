@@ -1,30 +1,23 @@
 /* step.c: prints statements: blocks become functions, loops become loops and branches become ifs.
  */
 #include "emit/c/c.h"
-#include "synth/pipeline.h"
 
 #include <inttypes.h>
 
 static const oi_sgraph *graph_of(const oi_cprog *c)
 {
-    return &c->u->graphs.at[c->graph];
+    return &c->p->graphs.at[c->graph];
 }
 
 /* -- loop indices that a block's code mentions are its parameters -- */
 
-static void mention(void *ctx, const oi_mention *m)
-{
-    uint64_t *mask = ctx;
-    if (m->index != OI_NO_ID)
-        mask[m->index / 64] |= 1ull << m->index % 64;
-}
-
 static void mention_stmts(oi_cprog *c, uint64_t *mask, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        oi_stmt *s = &list->at[i];
+        const oi_stmt *s = &list->at[i];
         const oi_pnode *n = s->node;
-        oi_stmt_mentions(c->u, c->graph, s, mention, mask);
+        for (uint32_t k = 0; k < s->n_indices; k++)
+            mask[s->indices[k] / 64] |= 1ull << s->indices[k] % 64;
         if (s->kind == OI_STMT_LOOP) {
             mention_stmts(c, mask, &s->body);
             mask[n->as.loop.index / 64] &= ~(1ull << n->as.loop.index % 64);
@@ -58,7 +51,7 @@ static const char *block_name(oi_cprog *c, uint32_t block)
     const oi_sgraph *g = graph_of(c);
     const char *own = g->program->blocks[block].source->name.text;
     bool is_copy = block >= g->program->graph->blocks.n;
-    const char *graph = c->u->graphs.n > 1 ? oi_arena_printf(c->arena, "%u", c->graph) : "";
+    const char *graph = c->p->graphs.n > 1 ? oi_arena_printf(c->arena, "%u", c->graph) : "";
     return oi_arena_printf(c->arena, "block%s_%s%s", graph,
                            is_copy ? oi_arena_printf(c->arena, "%u_", block) : "", own);
 }
@@ -112,7 +105,7 @@ static void put_branch(oi_cprog *c, const oi_pnode *n)
 
 static void put_set(oi_cprog *c, const oi_stmt *s)
 {
-    const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
+    const oi_tensor *t = &c->p->tensors.at[s->a.tensor];
     const char *v = oi_c_scalar(c, &s->value);
     oi_c_check_entry(c, &s->a);
     oi_c_put_reuse(c, s->a.tensor);
@@ -129,7 +122,7 @@ static void put_limit(oi_cprog *c, const oi_stmt *s)
         oi_out_line(&c->out, "    return 47; /* E047: out of range */");
         return;
     }
-    const oi_tensor *t = &c->u->tensors.at[s->a.tensor];
+    const oi_tensor *t = &c->p->tensors.at[s->a.tensor];
     const char *at = oi_c_address(c, &s->a);
     oi_out_line(&c->out, "for (int64_t e = 0; e < %s; e++)",
                 t->rank ? oi_c_length(c, s->a.tensor, 0) : "1");
@@ -165,7 +158,7 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
 {
     uint32_t dim = (uint32_t)s->limit;
     const char *length = oi_c_length(c, s->b.tensor, dim), *found = oi_c_address(c, &s->a);
-    if (c->u->tensors.at[s->b.tensor].run_dims >> dim & 1) {
+    if (c->p->tensors.at[s->b.tensor].run_dims >> dim & 1) {
         oi_out_line(&c->out, "%s = *%s;", length, found);
         return;
     }
@@ -178,13 +171,13 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
 static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *begins)
 {
     const char *first = s->is_parallel ? "if (worker == 0) " : "";
-    if (c->u->timed)
+    if (c->p->timed)
         oi_out_line(&c->out, "%ss->oi_mark(%" PRId64 ", %s);", first, kernel, begins);
 }
 
 static void put_kernel(oi_cprog *c, const oi_stmt *s, const char *begins)
 {
-    const oi_skernel *k = &c->u->kernels.at[s->kernel];
+    const oi_skernel *k = &c->p->kernels.at[s->kernel];
     put_mark(c, s, -1, "0");
     oi_c_kernel_call(c, k);
     put_mark(c, s, k->number, begins);
@@ -225,7 +218,7 @@ static const char *rows_text(oi_cprog *c, const oi_skernel *k)
 {
     const char *text = "";
     for (size_t p = 0; p < k->ports.n; p++) {
-        const oi_tensor *t = &c->u->tensors.at[k->ports.at[p].tensor];
+        const oi_tensor *t = &c->p->tensors.at[k->ports.at[p].tensor];
         if (!k->ports.at[p].is_written)
             continue;
         const char *name = c->places && t->space == OI_SPACE_ARENA
@@ -250,7 +243,7 @@ static void put_iteration(oi_cprog *c, const oi_stmt *s, const char *type, int64
         if (s->is_parallel) /* a kernel may start later than the first iteration */
             need = oi_arena_printf(c->arena, "oi_later(made[%zu], %s)", i, need);
         oi_out_line(&c->out, "    %s, /* %s */", need,
-                    rows_text(c, &c->u->kernels.at[s->body.at[i].kernel]));
+                    rows_text(c, &c->p->kernels.at[s->body.at[i].kernel]));
     }
     oi_out_line(&c->out, "};");
     for (size_t i = 0; i < n; i++) {
@@ -281,22 +274,22 @@ static const char *spell_apart(oi_cprog *c, oi_cplaces *own, const oi_stmts *lis
 static void put_range(oi_cprog *c, const oi_stmts *one)
 {
     const oi_stmt *s = &one->at[0];
-    const oi_pipeline t = oi_pipeline_of(c->u, s);
-    const int64_t step = t.schedules[t.n - 1].step;
-    const int64_t units = (t.producers[t.n - 1].rows + step - 1) / step;
+    const oi_row_range *r = &s->range;
     const char *share = "const int64_t %s = oi_partition_begin(%" PRId64 ", 1, worker%s, workers);";
-    oi_out_line(&c->out, share, "begin", units, "");
-    oi_out_line(&c->out, share, "end", units, " + 1");
+    oi_out_line(&c->out, share, "begin", r->units, "");
+    oi_out_line(&c->out, share, "end", r->units, " + 1");
     oi_out_line(&c->out, "int64_t made[] = {");
-    for (uint32_t i = 0; i < t.n; i++)
+    for (size_t i = 0; i < s->body.n; i++) {
+        const oi_row_schedule *t = &s->body.at[i].rows;
         oi_out_line(&c->out, "    oi_rows(begin * %" PRId64 " + %" PRId64 ", %" PRId64 "),",
-                    t.schedules[i].step, t.schedules[i].begin, t.schedules[i].most);
+                    t->step, t->begin, t->most);
+    }
     oi_out_line(&c->out, "};");
     oi_out_open(&c->out,
                 "for (int64_t turn = begin + %" PRId64 "; begin < end && turn < end + %" PRId64
                 "; turn++)",
-                oi_pipeline_first(&t), oi_pipeline_end(&t));
-    put_iteration(c, s, "int64_t", oi_pipeline_first(&t));
+                r->first, r->end);
+    put_iteration(c, s, "int64_t", r->first);
     oi_out_close(&c->out, "");
 }
 
@@ -341,16 +334,21 @@ typedef struct pointers {
     uint64_t *seen; /* bit per tensor */
 } pointers;
 
-static void hand_on(void *ctx, const oi_mention *m)
+static void hand_on(pointers *p, const oi_stmts *list)
 {
-    pointers *p = ctx;
-    const oi_tensor *t = m->tensor != OI_NO_ID ? &p->c->u->tensors.at[m->tensor] : NULL;
-    if (!t || t->space != OI_SPACE_VIEW || m->is_length ||
-        p->seen[m->tensor / 64] >> m->tensor % 64 & 1)
-        return;
-    p->seen[m->tensor / 64] |= 1ull << m->tensor % 64;
-    oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), oi_c_lent(p->c, t));
-    oi_buf_printf(&p->plain, ", %s", oi_c_lent(p->c, t));
+    for (size_t i = 0; i < list->n; i++) {
+        for (uint32_t k = 0; k < list->at[i].n_uses; k++) {
+            const oi_stmt_use *own = &list->at[i].uses[k];
+            const oi_tensor *t = &p->c->p->tensors.at[own->tensor];
+            if (t->space != OI_SPACE_VIEW || own->is_length ||
+                p->seen[own->tensor / 64] >> own->tensor % 64 & 1)
+                continue;
+            p->seen[own->tensor / 64] |= 1ull << own->tensor % 64;
+            oi_buf_printf(&p->typed, ", const %s *%s", oi_c_type(t->dtype), oi_c_lent(p->c, t));
+            oi_buf_printf(&p->plain, ", %s", oi_c_lent(p->c, t));
+        }
+        hand_on(p, &list->at[i].body);
+    }
 }
 
 /* In a function of its own, because it may return early. */
@@ -358,9 +356,9 @@ static void put_aside(oi_cprog *c, const oi_stmts *group)
 {
     uint64_t *mask = oi_arena_alloc(c->arena, (graph_of(c)->program->n_indices / 64 + 1) * 8);
     const char *name = oi_arena_printf(c->arena, "oi_alone%u_%u", c->graph, c->n_aside++);
-    pointers lent = {.c = c, .seen = oi_arena_alloc(c->arena, (c->u->tensors.n / 64 + 1) * 8)};
+    pointers lent = {.c = c, .seen = oi_arena_alloc(c->arena, (c->p->tensors.n / 64 + 1) * 8)};
     mention_stmts(c, mask, group);
-    oi_stmts_mentions(c->u, c->graph, group, hand_on, &lent);
+    hand_on(&lent, group);
     const char *typed = lent.typed.n ? oi_buf_to_arena(&lent.typed, c->arena) : "";
     const char *plain = lent.plain.n ? oi_buf_to_arena(&lent.plain, c->arena) : "";
     oi_cplaces own = {0}, *outer = c->places;
@@ -470,7 +468,7 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
         case OI_STMT_LIMIT: put_limit(c, s); break;
-        case OI_STMT_SIZES: oi_c_kernel_lengths(c, &c->u->kernels.at[s->kernel]); break;
+        case OI_STMT_SIZES: oi_c_kernel_lengths(c, &c->p->kernels.at[s->kernel]); break;
         case OI_STMT_LENGTH: put_length(c, s); break;
         case OI_STMT_SHAPE:
             for (uint32_t k = 0; k < s->n_checks; k++)
@@ -545,38 +543,15 @@ void oi_c_blocks(oi_cprog *c)
     c->n_aside = 0;
 }
 
-static void find_sync(const oi_stmts *list, oi_csync *out)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
-        out->first_enters |= s->barrier && s->first_enters && !s->is_parallel;
-        out->barrier |= s->barrier && !s->first_enters;
-        out->chunks |= s->chunks > 0;
-        find_sync(&s->body, out);
-    }
-}
-
-oi_csync oi_c_sync(const oi_cprog *c)
-{
-    oi_csync all = {.barrier = false};
-    for (size_t g = 0; g < c->u->graphs.n; g++)
-        for (uint32_t b = 0; b < c->u->graphs.at[g].program->n_blocks; b++) {
-            const oi_sblock *block = &c->u->graphs.at[g].blocks[b];
-            if (block->is_used && block->is_parallel)
-                find_sync(&block->stmts, &all);
-        }
-    return all;
-}
-
 bool oi_c_is_shared(const oi_cprog *c)
 {
-    return oi_unit_is_parallel(c->u);
+    return c->p->is_parallel;
 }
 
 /* The emitted text is C99 but for the threads' atomics, see oi_plan_emit_host. */
 const char *oi_c_std_name(const oi_cprog *c)
 {
-    return c->u->target->cpu.c_standard == OI_C99 ? "c99" : "c11";
+    return c->p->target->cpu.c_standard == OI_C99 ? "c99" : "c11";
 }
 
 const char *oi_c_block_name(oi_cprog *c, uint32_t block)

@@ -29,20 +29,20 @@ static const char log_text[] =
 
 void oi_c_undo_functions(oi_cprog *c)
 {
-    if (c->u->undo.kind == OI_UNDO_LOG)
+    if (c->p->undo.kind == OI_UNDO_LOG)
         oi_out_named(&c->out, log_text, c->name);
 }
 
 void oi_c_undo_members(oi_cprog *c, oi_out *o)
 {
-    const oi_undo *undo = &c->u->undo;
+    const oi_undo *undo = &c->p->undo;
     if (undo->kind == OI_UNDO_NONE)
         return;
     oi_out_line(o, "/* for the rollback of a failed step */");
-    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_undo_log[%" PRIu64 "];",
-                (unsigned)oi_unit_align(c->u), undo->bytes);
+    oi_out_line(o, "OI_ALIGNED(%u) unsigned char oi_undo_log[%" PRIu64 "];", (unsigned)c->p->align,
+                undo->bytes);
     c->certificate.undo_bytes = undo->bytes;
-    oi_c_count(c, oi_unit_align(c->u), undo->bytes);
+    oi_c_count(c, c->p->align, undo->bytes);
     if (undo->kind == OI_UNDO_LOG) {
         oi_out_line(o, "size_t oi_undo_used;");
         oi_c_count(c, oi_c_pointer_bytes(c), oi_c_pointer_bytes(c));

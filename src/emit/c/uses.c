@@ -2,35 +2,22 @@
  * receives only what it uses. */
 #include "emit/c/c.h"
 
-typedef struct using
-{
-    oi_cprog *c;
-    oi_cuses *out;
-    bool is_check; /* of a statement that only checks numbers */
-}
-using;
-
 /* Memory is reached through the program's struct, but for views and private copies. */
-static void mention(void *ctx, const oi_mention *m)
+static bool is_in_struct(const oi_tensor *t, const oi_stmt_use *use)
 {
-    const using *x = ctx;
-    const oi_tensor *t = m->tensor != OI_NO_ID ? &x->c->u->tensors.at[m->tensor] : NULL;
-    if (!t || (x->is_check && m->port))
-        return;
-    if (m->is_length)
-        x->out->memory |= t->run_dims != 0;
-    else
-        x->out->memory |= t->space != OI_SPACE_VIEW && t->space != OI_SPACE_LOCAL &&
-                          !(t->space == OI_SPACE_ARENA && t->is_private);
+    if (use->is_length)
+        return t->run_dims != 0;
+    return t->space != OI_SPACE_VIEW && t->space != OI_SPACE_LOCAL &&
+           !(t->space == OI_SPACE_ARENA && t->is_private);
 }
 
 static void add_kernel(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *out)
 {
-    const oi_skernel *k = &c->u->kernels.at[s->kernel];
+    const oi_skernel *k = &c->p->kernels.at[s->kernel];
     const bool is_part = is_shared && oi_kernel_partition(k).extent && !k->is_chunked;
     out->failed |= k->can_fail;
-    out->memory |= c->u->timed;
-    out->worker |= is_part || k->has_prefetch || (c->u->timed && s->is_parallel);
+    out->memory |= c->p->timed;
+    out->worker |= is_part || k->has_prefetch || (c->p->timed && s->is_parallel);
     out->workers |= is_part || k->has_prefetch;
 }
 
@@ -38,8 +25,9 @@ static void add_stmts(oi_cprog *c, const oi_stmts *list, bool is_shared, oi_cuse
 
 static void add_stmt(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *out)
 {
-    using x = {c, out, s->kind == OI_STMT_NEED};
-    oi_stmt_mentions(c->u, c->graph, (oi_stmt *)s, mention, &x);
+    for (uint32_t i = 0; i < s->n_uses; i++) /* a check looks at no operand, only at numbers */
+        if (s->kind != OI_STMT_NEED || !s->uses[i].is_operand)
+            out->memory |= is_in_struct(&c->p->tensors.at[s->uses[i].tensor], &s->uses[i]);
     out->worker |= is_shared && (s->barrier || s->chunks);
     out->workers |= is_shared && s->barrier && s->has_prefetch;
     out->memory |= is_shared && (s->barrier || s->chunks);
@@ -108,7 +96,7 @@ bool oi_c_is_spelled(const oi_cprog *c, const oi_stmts *list)
         case OI_STMT_AWAIT:
         case OI_STMT_SHAPE: is |= s->may_fail; break;
         case OI_STMT_LOG: is |= oi_c_logs(c, s); break;
-        case OI_STMT_SIZES: is |= c->u->kernels.at[s->kernel].lengths.n > 0; break;
+        case OI_STMT_SIZES: is |= c->p->kernels.at[s->kernel].lengths.n > 0; break;
         default: is = true;
         }
     }

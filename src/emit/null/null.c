@@ -35,7 +35,7 @@ static const oi_lang lang = {.dialect = &oi_dialect_c,
 
 /* -- memory -- */
 
-static void put_space(const oi_unit *u, oi_out *o, oi_space space, const char *title)
+static void put_space(const oi_plan *u, oi_out *o, oi_space space, const char *title)
 {
     bool any = false;
     for (size_t i = 0; i < u->tensors.n; i++) {
@@ -54,7 +54,7 @@ static void put_space(const oi_unit *u, oi_out *o, oi_space space, const char *t
     }
 }
 
-static void put_memory(const oi_unit *u, oi_out *o)
+static void put_memory(const oi_plan *u, oi_out *o)
 {
     put_space(u, o, OI_SPACE_WEIGHTS, "weights, by offset");
     put_space(u, o, OI_SPACE_STATE, "state");
@@ -66,7 +66,7 @@ static void put_memory(const oi_unit *u, oi_out *o)
 /* -- kernels -- */
 
 /* "i: worker 8; k: vector 16": axes that are no serial loops. */
-static void put_levels(oi_unit *u, const oi_snest *n, oi_out *o)
+static void put_levels(const oi_plan *u, const oi_snest *n, oi_out *o)
 {
     oi_printing x = {.p = &(oi_nest_printer){.arena = u->arena}, .n = n};
     oi_buf all = {0};
@@ -81,15 +81,15 @@ static void put_levels(oi_unit *u, const oi_snest *n, oi_out *o)
         oi_out_line(o, "/* %s */", oi_buf_to_arena(&all, u->arena));
 }
 
-static void put_nests(oi_unit *u, const oi_skernel *k, const char **names, oi_out *o)
+static void put_nests(const oi_plan *u, const oi_skernel *k, const char **names, oi_out *o)
 {
     const oi_nest_printer p = {.arena = u->arena,
                                .out = o,
                                .lang = &lang,
-                               .unit = u,
+                               .plan = u,
                                .kernel = k,
                                .ports = names,
-                               .fns = oi_kernel_fn_names(u->arena, k),
+                               .fns = oi_kernel_fn_names(u->arena, k, NULL),
                                .n_open = k->n_shared};
     if (k->n_shared)
         oi_nest_open_shared(&p, &k->nests.at[0]);
@@ -101,7 +101,7 @@ static void put_nests(oi_unit *u, const oi_skernel *k, const char **names, oi_ou
         oi_out_close(o, "");
 }
 
-static void put_kernel(oi_unit *u, const oi_skernel *k, oi_out *o)
+static void put_kernel(const oi_plan *u, const oi_skernel *k, oi_out *o)
 {
     if (k->function_name != k->name)
         oi_out_line(o, "kernel %s is %s", k->name, k->function_name);
@@ -135,7 +135,7 @@ static oi_caps caps(const oi_device_info *d)
     return (oi_caps){.goal = OI_GOAL_TIME, .workers = 1, .ram_bytes = d->memory.global_bytes};
 }
 
-static void certify(oi_unit *u, oi_certificate *out)
+static void certify(const oi_plan *u, oi_certificate *out)
 {
     *out = (oi_certificate){.state_bytes = u->state_bytes,
                             .arena_bytes = u->arena_bytes,
@@ -143,20 +143,20 @@ static void certify(oi_unit *u, oi_certificate *out)
                             .weights_bytes = u->weights_bytes};
 }
 
-static void emit(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_emitted *files)
+static void emit(const oi_plan *u, const oi_certificate *c, oi_emitted *files)
 {
     oi_out o = {0};
     oi_buf steps = {0};
     oi_out_line(&o,
                 "%s: weights %016" PRIx64 ", %" PRIu64 " bytes; state %" PRIu64
                 ", working memory %" PRIu64,
-                u->name, hash, c->weights_bytes, c->state_bytes, c->arena_bytes);
+                u->name, u->weights_hash, c->weights_bytes, c->state_bytes, c->arena_bytes);
     put_memory(u, &o);
     for (size_t i = 0; i < u->kernels.n; i++)
         if (u->kernels.at[i].is_used)
             put_kernel(u, &u->kernels.at[i], &o);
     oi_out_line(&o, "%s", "");
-    oi_unit_put_steps(u, &steps);
+    oi_plan_put_steps(u, &steps);
     oi_out_text(&o, oi_buf_to_arena(&steps, u->arena));
     oi_emit_file(u, files, oi_arena_printf(u->arena, "%s.txt", u->name), &o.buf);
 }

@@ -8,12 +8,12 @@
 
 /* Emits every kernel that runs: a shader NAME.comp per nest, or per group of nests with shared
  * loops. Refuses (E060) what the device's shaders cannot compute. */
-void oi_emit_glsl(oi_unit *u, oi_emitted *files);
+void oi_emit_glsl(const oi_plan *u, oi_emitted *files);
 
 /* -- lane.c: workgroups, and sums that their invocations make together -- */
 
 /* Declares memory in which lanes exchange sums. */
-void oi_glsl_put_shared(oi_out *o, const oi_unit *u, const oi_group *g, const oi_snest *nests,
+void oi_glsl_put_shared(oi_out *o, const oi_plan *u, const oi_group *g, const oi_snest *nests,
                         size_t n);
 void oi_glsl_put_lane(oi_out *o, const oi_group *g); /* defines `lane` */
 /* Defines `id`, the position of the invocation; `all` is how many there are. */

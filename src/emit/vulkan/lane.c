@@ -24,7 +24,7 @@ static bool is_declared(const oi_lang *lang, const oi_snest *nests, size_t i)
     return false;
 }
 
-void oi_glsl_put_shared(oi_out *o, const oi_unit *u, const oi_group *g, const oi_snest *nests,
+void oi_glsl_put_shared(oi_out *o, const oi_plan *u, const oi_group *g, const oi_snest *nests,
                         size_t n)
 {
     const oi_lang *lang = oi_glsl_lang(u->device);

@@ -42,7 +42,7 @@ const char *oi_glsl_stored(const oi_device *d, oi_dtype t)
 
 static const oi_tensor *tensor_of(const oi_nest_printer *p, const oi_sop *op)
 {
-    return &p->unit->tensors.at[p->kernel->ports.at[op->port].tensor];
+    return &p->plan->tensors.at[p->kernel->ports.at[op->port].tensor];
 }
 
 /* Elements that share words: the word, and the first bit in it. */
@@ -69,7 +69,7 @@ static void put_element(const oi_nest_printer *p, const oi_sop *op, const char *
     bool is_ternary = t == OI_T1 || t == OI_T2;
     if (is_local || bits >= 32) {
         oi_buf_printf(out, "%s[%s]", name, at);
-    } else if (!oi_glsl_is_words(p->unit->device, t)) {
+    } else if (!oi_glsl_is_words(p->plan->device, t)) {
         oi_buf_printf(out, "%s(%s[%s])", is_signed(t) ? "int" : "uint", name, at);
     } else {
         if (is_ternary)
@@ -113,8 +113,8 @@ static void store(const oi_nest_printer *p, const oi_sop *op, const char *at, co
     bool is_local = tensor_of(p, op)->space == OI_SPACE_LOCAL;
     if (is_local || bits >= 32) {
         oi_buf_printf(out, "%s[%s] = %s", name, at, v);
-    } else if (!oi_glsl_is_words(p->unit->device, t)) {
-        oi_buf_printf(out, "%s[%s] = %s(%s)", name, at, oi_glsl_stored(p->unit->device, t), v);
+    } else if (!oi_glsl_is_words(p->plan->device, t)) {
+        oi_buf_printf(out, "%s[%s] = %s(%s)", name, at, oi_glsl_stored(p->plan->device, t), v);
     } else {
         uint32_t mask = (1u << bits) - 1;
         oi_buf_puts(out, "atomicAnd(");

@@ -11,8 +11,9 @@
 #include <inttypes.h>
 
 typedef struct shader {
-    oi_unit *u;
+    const oi_plan *u;
     const oi_skernel *k;
+    oi_emitted *files;
     const oi_snest *nests;
     size_t n_nests;
     uint32_t n_open; /* axes that the invocation index gives */
@@ -28,8 +29,8 @@ static const oi_tensor *tensor_at(const shader *s, size_t port)
 static void refuse(const shader *s, const char *code, const char *why)
 {
     const oi_pnode *n = s->k->nodes.n ? s->k->nodes.at[0] : NULL;
-    (void)oi_unit_refuse(s->u, s->k->graph, n, (oi_span){.line = 0}, code, "%s %s", s->k->name,
-                         why);
+    s->files->status =
+        oi_plan_refuse(s->u, s->k->graph, n, (oi_span){.line = 0}, code, "%s %s", s->k->name, why);
 }
 
 /* -- main -- */
@@ -118,11 +119,11 @@ static const char *body_text(const shader *s)
 {
     oi_arena *a = s->u->arena;
     oi_out o = {.depth = 1};
-    const char **fns = oi_kernel_fn_names(a, s->k);
+    const char **fns = oi_kernel_fn_names(a, s->k, NULL);
     oi_nest_printer p = {.arena = a,
                          .out = &o,
                          .lang = oi_glsl_lang(s->u->device),
-                         .unit = s->u,
+                         .plan = s->u,
                          .kernel = s->k,
                          .ports = s->names,
                          .fns = fns,
@@ -139,7 +140,7 @@ static const char *body_text(const shader *s)
         put_nest(s, &p, i);
     const char *lines = o.buf.n ? oi_buf_to_arena(&o.buf, a) : "";
     return oi_arena_printf(a, "void main()\n{\n%s%s}\n",
-                           oi_kernel_fn_texts(a, s->k, fns, "int", lines), lines);
+                           oi_kernel_fn_texts(a, s->k, NULL, fns, "int", lines), lines);
 }
 
 /* -- around it -- */
@@ -251,15 +252,20 @@ static void put_shader(shader *s, const char *name, oi_emitted *files)
         (oi_emitted_file){oi_arena_printf(a, "%s.comp", name), oi_buf_to_arena(&o.buf, a), n};
 }
 
-static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
+static void put_kernel(const oi_plan *u, const oi_skernel *k, oi_emitted *files)
 {
-    shader s = {.u = u, .k = k, .nests = k->nests.at, .n_nests = k->nests.n, .n_open = k->n_shared};
+    shader s = {.u = u,
+                .k = k,
+                .files = files,
+                .nests = k->nests.at,
+                .n_nests = k->nests.n,
+                .n_open = k->n_shared};
     s.names = oi_kernel_port_names(u->arena, u, k);
     for (size_t i = 0; i < k->ports.n; i++)
         s.names[i] = oi_glsl_free_name(u->arena, s.names[i], i);
     if (k->nests.n == 0)
         refuse(&s, "E060", "is no loop nest: the device's shaders cannot run it");
-    if (oi_kernel_is_joint(u, k)) {
+    if (oi_kernel_is_joint(u->tensors.at, k)) {
         s.of = oi_group_of(u, s.nests, s.n_nests);
         put_shader(&s, k->function_name, files);
         return;
@@ -279,9 +285,9 @@ static void put_kernel(oi_unit *u, const oi_skernel *k, oi_emitted *files)
     }
 }
 
-void oi_emit_glsl(oi_unit *u, oi_emitted *files)
+void oi_emit_glsl(const oi_plan *u, oi_emitted *files)
 {
-    for (size_t i = 0; i < u->kernels.n && u->status == OI_OK; i++)
+    for (size_t i = 0; i < u->kernels.n && files->status == OI_OK; i++)
         if (oi_kernel_has_function(u, &u->kernels.at[i]))
             put_kernel(u, &u->kernels.at[i], files);
 }

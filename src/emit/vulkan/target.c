@@ -31,7 +31,7 @@ static oi_caps caps(const oi_device_info *d)
 }
 
 /* The memory of the plan; there is no host program that would add to it. */
-static void certify(oi_unit *u, oi_certificate *out)
+static void certify(const oi_plan *u, oi_certificate *out)
 {
     *out = (oi_certificate){.state_bytes = u->state_bytes,
                             .arena_bytes = u->arena_bytes,

@@ -2,12 +2,11 @@
  *
  * A target is a filled-in oi_target, listed in emit/targets.c. Its function `caps` reads the device
  * file and answers every question of the passes. emit/null/ is the smallest complete target. */
-#ifndef OI_TARGET_H
-#define OI_TARGET_H
+#ifndef OI_PLAN_TARGET_H
+#define OI_PLAN_TARGET_H
 
 #include "base/base.h"
 
-typedef struct oi_unit oi_unit;
 typedef struct oi_certificate oi_certificate;
 typedef struct oi_emitted oi_emitted;
 
@@ -58,15 +57,18 @@ typedef struct oi_target {
     oi_caps (*caps)(const oi_device_info *device);
     /* The name to use for a program or graph if the wanted one is taken in the language or the
      * files. NULL: any name is valid. */
-    const char *(*program_name)(oi_unit *u, const char *wanted);
-    const char *(*graph_name)(oi_unit *u, const char *wanted);
-    /* Computes what the program needs; may refuse (u->status). Runs after the passes. */
-    void (*certify)(oi_unit *u, oi_certificate *out);
-    /* Writes all files but the weights. NULL: whole programs are not supported, and `emit_why` says
-     * why. */
-    void (*emit)(oi_unit *u, const oi_certificate *c, uint64_t hash, oi_emitted *files);
+    const char *(*program_name)(oi_arena *a, const char *wanted);
+    const char *(*graph_name)(oi_arena *a, const char *wanted);
+    /* Calls `note` for members whose names differ from those in the graph; NULL: none do. */
+    void (*note_names)(const oi_plan *p, void (*note)(void *ctx, const char *was, const char *is),
+                       void *ctx);
+    /* Computes what the program needs. */
+    void (*certify)(const oi_plan *p, oi_certificate *out);
+    /* Writes all files but the weights; may refuse (files->status). NULL: whole programs are not
+     * supported, and `emit_why` says why. */
+    void (*emit)(const oi_plan *p, const oi_certificate *c, oi_emitted *files);
     /* Writes only what runs on the device itself. NULL: nothing runs without a host. */
-    void (*emit_device)(oi_unit *u, oi_emitted *files);
+    void (*emit_device)(const oi_plan *p, oi_emitted *files);
     const char *emit_why;
     bool has_weights; /* weights are part of the program */
 } oi_target;

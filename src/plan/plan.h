@@ -1,18 +1,18 @@
-/* synth.h: the plan of an emitted program: what it does, in which order, in which memory.
+/* plan.h: the plan of an emitted program: what it does, in which order, in which memory.
  *
- * A unit is one emitted program: one or more graphs (for example prefill and decode) that share
- * state and weights. Lowering (build.c) turns each graph into a tree of statements over tensors.
- * The work inside a statement is a kernel: loop nests over scalar instructions. Passes rewrite the
- * unit; emitters only print it. Nothing here knows a target language; target.h says what a target
- * can do. Everything lives in the unit's arena. Declarations are grouped by the file that
- * implements them. */
-#ifndef OI_SYNTH_H
-#define OI_SYNTH_H
+ * A plan is one emitted program: one or more graphs (for example prefill and decode) that share
+ * state and weights. It has tensors with their places in memory, kernels (loop nests over scalar
+ * instructions, or tuned bodies), and for each graph a tree of statements: dispatches of kernels,
+ * accesses to state, loops, branches and barriers. The passes (src/synth) make it; the checker
+ * (check.h) and the emitters (src/emit) read it and need nothing else. Nothing here knows a target
+ * language; target.h says what a target can do. Grouped by the file that implements it. */
+#ifndef OI_PLAN_PLAN_H
+#define OI_PLAN_PLAN_H
 
 #include "kernel/nest.h"
 #include "program/bind.h"
 #include "recipe/recipe.h"
-#include "synth/target.h"
+#include "plan/target.h"
 
 /* -- tensors -- */
 
@@ -408,6 +408,21 @@ typedef struct oi_resize {
     uint32_t always; /* bit per axis: it changes in any case */
 } oi_resize;
 
+/* A tensor that a statement refers to. Reads of a statement come before its writes. */
+typedef struct oi_stmt_use {
+    uint32_t tensor;
+    bool reads, writes;
+    bool is_length;  /* of the tensor only a length */
+    bool is_operand; /* else a number that the statement needs, or a condition */
+} oi_stmt_use;
+
+/* How workers share a row pipeline: each takes whole units of the last kernel's rows. For the units
+ * from `begin` on, the first iteration is begin + first; for those before `end`, the iteration
+ * after the last is end + this end. */
+typedef struct oi_row_range {
+    int64_t units, first, end;
+} oi_row_range;
+
 typedef struct oi_stmt oi_stmt;
 typedef OI_VEC(oi_stmt) oi_stmts;
 
@@ -435,7 +450,12 @@ struct oi_stmt {
     uint32_t chunks;   /* number of kernels from this one on that run in dynamic chunks; 0: none */
     bool has_prefetch; /* barrier: waiting threads prefetch the weights of kernel `prefetch` */
     uint32_t prefetch;
-    bool may_fail;             /* it, its body, or what it calls may end the step with an error */
+    bool may_fail; /* it, its body, or what it calls may end the step with an error */
+    /* What the statement itself refers to, without its body and the blocks that it calls. */
+    const oi_stmt_use *uses;
+    const uint32_t *indices; /* of loops; each once */
+    uint32_t n_uses, n_indices;
+    oi_row_range range;        /* PIPELINE that workers share */
     const oi_undo_entry *undo; /* what it writes into the undo log before it changes state */
     uint32_t n_undo;
 };
@@ -458,11 +478,15 @@ typedef struct oi_sgraph {
     OI_VEC(uint32_t) inputs, outputs; /* tensors */
     const uint32_t *order;            /* blocks that are used; what a block calls comes before it */
     uint32_t n_order;
-    bool needs_undo; /* a step may change state and fail afterwards */
-    oi_cost cost;    /* of a step */
+    uint32_t n_positions; /* statements of a step in execution order (oi_tensor.alive) */
+    bool needs_undo;      /* a step may change state and fail afterwards */
+    oi_cost cost;         /* of a step */
 } oi_sgraph;
 
-/* -- the unit -- */
+/* -- the plan -- */
+
+#define OI_ALIGN        64u /* a cache line, and the widest vector */
+#define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
 
 typedef struct oi_pass_note { /* why a pass did not apply */
     const char *pass, *text;
@@ -474,70 +498,121 @@ typedef struct oi_renamed {
     const char *was, *is;
 } oi_renamed;
 
-struct oi_unit {
-    oi_arena *arena;
+/* How workers of the program wait for each other. */
+typedef struct oi_sync {
+    bool barrier;      /* all wait for all */
+    bool first_enters; /* the first worker works inside a barrier while the others wait */
+    bool chunks;       /* workers take dynamic chunks */
+} oi_sync;
+
+#define OI_LIST(T)   \
+    struct {         \
+        const T *at; \
+        size_t n;    \
+    }
+
+/* Frozen: who has a plan does not change it. */
+struct oi_plan {
+    const char *name; /* of the program */
     const oi_device *device;
     const oi_device_info *target;
-    oi_caps can; /* what it can do */
-    const char *name;
+    oi_caps can;            /* what the target can do */
     oi_host_lang host_lang; /* of main, which the kernels' language does not follow */
-    oi_diag *diag;
-    oi_status status;
-    OI_VEC(oi_sgraph) graphs;
-    OI_VEC(oi_tensor) tensors;
-    OI_VEC(oi_store_var) stores;
-    OI_VEC(oi_skernel) kernels;
-    OI_VEC(oi_pass_note) notes;
-    oi_map names;               /* taken identifiers */
-    OI_VEC(oi_renamed) renamed; /* names that differ from those in the graph */
-    oi_map known;               /* tensors by key: "state NAME", "tensor MODEL N", "packing ..." */
-    bool per_node;
-    bool partition_all; /* partition kernels however small they are */
-    bool timed;         /* the program reports when a kernel begins and ends */
-    bool keeps_bits;    /* some op converts floats to integers: a difference in the last bit may
-                           become a large one */
-    bool embeds;        /* weights are compiled into the program */
-    const char *const *skip; /* passes to skip, NULL-terminated; or NULL */
-    const char *dump_after;  /* the pass to dump after, or NULL */
-    const char *dump;        /* that text */
+    bool per_node;          /* the program reports every node's result */
+    bool timed;             /* it reports when a kernel begins and ends */
+    bool embeds;            /* weights are compiled into it */
+    bool is_parallel;       /* workers share some graph's steps */
+    uint64_t align;         /* of tensors in all spaces */
+    OI_LIST(oi_sgraph) graphs;
+    OI_LIST(oi_tensor) tensors;
+    OI_LIST(oi_store_var) stores; /* persistent variables */
+    OI_LIST(oi_skernel) kernels;
+    oi_undo undo; /* of every step */
+    oi_sync sync;
     uint64_t weights_bytes, state_bytes, arena_bytes;
-    oi_undo undo;         /* of every step */
-    uint64_t arena_bound; /* lower bound for any layout in multiples of OI_ALIGN bytes */
-    uint64_t arena_alive; /* maximum number of live bytes */
-    uint64_t graphs_hash; /* hash of the graphs' text, set before emission */
+    uint64_t arena_bound;  /* lower bound for any layout of the arena */
+    uint64_t arena_alive;  /* maximum number of live bytes */
+    uint64_t graphs_hash;  /* of the graphs' text */
+    uint64_t weights_hash; /* of the weights as the program reads them */
+    OI_LIST(oi_pass_note) notes;
+    OI_LIST(oi_renamed) renamed; /* names that differ from those in the graph */
+    oi_arena *arena;             /* for texts of emitters; lives as long as the plan */
+    oi_diag *diag;
 };
 
-/* -- unit.c -- */
+/* -- plan.c -- */
 
-#define OI_ALIGN        64u /* a cache line, and the widest vector */
-#define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
-
-void oi_unit_begin(oi_unit *u); /* once its arena and settings are there */
-const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
-/* Records that the program calls `is` what the graph or the caller calls `was`. */
-void oi_unit_note_name(oi_unit *u, const char *was, const char *is);
-uint64_t oi_unit_align(const oi_unit *u);               /* alignment of tensors in all spaces */
-uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n); /* rounded up to that alignment */
-bool oi_unit_is_parallel(const oi_unit *u); /* some graph's steps are run by several threads */
-uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t); /* its name too */
-void oi_tensor_measure(oi_tensor *t);                        /* computes sizes from dims */
-uint64_t oi_tensor_bytes(const oi_tensor *t);                /* all entries */
-/* The tensor of a graph variable. has_own: it has storage of its own, not the model's, because
- * statements write it or the host reads it. */
-uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own);
+uint64_t oi_tensor_bytes(const oi_tensor *t); /* all entries */
+/* The kernel's instruction lists: pre and post of each nest in order, then the epilogue's. NULL
+ * past the end. */
+oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i);
+bool oi_sop_is_access(const oi_sop *op);                    /* it accesses a port */
+bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load reads it */
+bool oi_stmts_call(const oi_stmts *list);                   /* contains a branch or yield */
+/* What the kernel's function calls the port, before names are made unique. */
+const char *oi_port_stem(const oi_tensor *tensors, const oi_skernel *k, size_t port);
+uint64_t oi_plan_aligned(const oi_plan *p, uint64_t n);
 /* The tensor of a variable inside a block. */
-uint32_t oi_block_tensor(const oi_unit *u, uint32_t graph, uint32_t block, uint32_t var);
-oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not persistent */
-/* Records why the target cannot run the graph. `at` with line 0: use the node's position. */
-oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
+uint32_t oi_graph_tensor(const oi_sgraph *g, uint32_t block, uint32_t var);
+const oi_store_var *oi_plan_store(const oi_plan *p, uint32_t tensor); /* NULL: not persistent */
+/* Reports why the target cannot run the graph. `at` with line 0: use the node's position. */
+oi_status oi_plan_refuse(const oi_plan *p, uint32_t graph, const oi_pnode *n, oi_span at,
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
 
-bool oi_unit_skips(const oi_unit *u, const char *pass); /* the caller asked to skip it */
+/* -- codes.c: arithmetic of index expressions -- */
 
-/* -- names.c -- */
+typedef enum oi_code_check {
+    OI_CHECK_OVERFLOW = 1, /* the result may not fit 64 bits */
+    OI_CHECK_ZERO = 2      /* the divisor may be 0 */
+} oi_code_check;
 
-/* What the kernel's function calls the port, before names are made unique. */
-const char *oi_port_stem(const oi_unit *u, const oi_skernel *k, size_t port);
+/* By instruction of the code: what the program must check at run time (bits of oi_code_check). */
+const uint8_t *oi_code_checks(oi_arena *a, const oi_program *p, const oi_code *code);
+bool oi_code_may_fail(const oi_program *p, const oi_code *code);
+/* The model lacks some entry of the table that the port may select. */
+bool oi_entry_may_lack(const oi_tensor *t, const oi_port *p);
+/* Selecting the entry may fail: an index is out of range, or the entry is missing. */
+bool oi_entry_may_fail(const oi_program *p, const oi_tensor *t, const oi_port *port);
+
+/* -- selection.c: selections of persistent memory -- */
+
+typedef enum oi_axis_check {
+    OI_AXIS_NEGATIVE = 1, /* the start may be below 0 */
+    OI_AXIS_BACKWARD = 2, /* the end may be before the start */
+    OI_AXIS_END = 4,      /* the end may be beyond the limit */
+    OI_AXIS_SHAPE = 8,    /* the number of positions may differ from the other operand's */
+    OI_AXIS_BOUND = 16    /* a run-time length may exceed its bound */
+} oi_axis_check;
+
+typedef struct oi_selected_axis {
+    int64_t start, given; /* the first position and how many; -1: known only at run time */
+    int64_t count;        /* the same as `given` once the checks of the shape have passed */
+    bool keeps;           /* the axis stays in the result */
+    bool is_inside;       /* a single position, known to be inside the storage */
+    uint8_t checks;       /* bits of oi_axis_check */
+} oi_selected_axis;
+
+typedef struct oi_selection {
+    uint32_t rank;
+    oi_selected_axis axes[2 * OI_MAX_RANK];
+    uint32_t run; /* from this axis on the selection is contiguous; rank: single elements */
+    bool grows;   /* the selectors say how far the variable has grown (oi_access_is_growth) */
+    bool may_fail;
+} oi_selection;
+
+/* Of a cache statement that is no increment or decrement. v: the persistent variable; state and
+ * other: the tensors of both operands. */
+void oi_selection_find(const oi_program *p, const oi_store_var *v, const oi_tensor *state,
+                       const oi_tensor *other, const oi_stmt *s, oi_selection *out);
+
+/* The dim from which on the part of the state is contiguous; its rank: single elements. */
+uint32_t oi_part_run(const oi_tensor *t, const oi_port *part);
+uint64_t oi_part_most(const oi_tensor *t, const oi_port *part, uint32_t dim); /* positions */
+
+/* -- dump.c -- */
+
+void oi_plan_put_steps(const oi_plan *p, oi_buf *out); /* prints the statements of all graphs */
+void oi_plan_put(const oi_plan *p, const char *after, oi_buf *out); /* as a pass left them */
 
 /* -- levels.c: the levels of a nest's axes -- */
 
@@ -557,63 +632,11 @@ int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration comp
 int64_t oi_nest_lane_count(const oi_snest *n); /* invocations that run the nest together; 0: one */
 
 /* Its nests are one dispatch, because they share axes or private rows; else each may be one. */
-bool oi_kernel_is_joint(const oi_unit *u, const oi_skernel *k);
+bool oi_kernel_is_joint(const oi_tensor *tensors, const oi_skernel *k);
 oi_partition oi_kernel_partition(const oi_skernel *k);
 void oi_kernel_set_partition(oi_skernel *k, oi_partition p); /* extent 0: removes it */
 /* Each call computes a range of the places of one axis. */
 bool oi_kernel_streams(const oi_skernel *k);
 void oi_kernel_set_stream(oi_skernel *k, uint32_t axis, int64_t extent, int64_t factor);
-
-/* -- dump.c -- */
-
-void oi_unit_put_steps(const oi_unit *u, oi_buf *out); /* prints the statements of all graphs */
-
-/* -- build.c: statements of a graph -- */
-
-oi_status oi_unit_add_graph(oi_unit *u, const oi_program *p, const char *name);
-
-/* -- bodies.c -- */
-
-bool oi_program_keeps_bits(const oi_program *p); /* computes oi_unit.keeps_bits */
-
-/* -- lower.c: the kernels of an op -- */
-
-void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
-/* Copies the elements of src to dst: for transfers, and for results that were made elsewhere. */
-void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
-                   oi_stmts *out);
-
-/* -- state.c: accesses to persistent memory -- */
-
-/* The statements of a cache.read or cache.write. */
-void oi_lower_cache(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
-
-/* -- passes, in their order -- */
-
-oi_status oi_pass_fold(oi_unit *u);
-oi_status oi_pass_match(oi_unit *u);
-oi_status oi_pass_dead(oi_unit *u);
-oi_status oi_pass_ssa(oi_unit *u);
-oi_status oi_pass_cse(oi_unit *u);
-oi_status oi_pass_hoist(oi_unit *u);
-oi_status oi_pass_copy_prop(oi_unit *u);
-oi_status oi_pass_inline(oi_unit *u);
-oi_status oi_pass_fuse(oi_unit *u);
-oi_status oi_pass_recipes(oi_unit *u);
-oi_status oi_pass_rows(oi_unit *u);
-oi_status oi_pass_narrow32(oi_unit *u);
-oi_status oi_pass_narrow16(oi_unit *u);
-oi_status oi_pass_int_clamp(oi_unit *u);
-oi_status oi_pass_view(oi_unit *u);
-oi_status oi_pass_layout(oi_unit *u);
-oi_status oi_pass_schedule(oi_unit *u);
-oi_status oi_pass_pipeline(oi_unit *u);
-oi_status oi_pass_inplace(oi_unit *u);
-oi_status oi_pass_log(oi_unit *u);
-oi_status oi_pass_memory(oi_unit *u);
-oi_status oi_pass_partition(oi_unit *u);
-oi_status oi_pass_cost(oi_unit *u);
-oi_status oi_pass_undo(oi_unit *u);
-oi_status oi_passes_run(oi_unit *u); /* runs all passes except those in u->skip */
 
 #endif

@@ -1,5 +1,6 @@
 /* Faults planted into right plans: the checker must refuse each, and nothing else. */
 #include "plan/check.h"
+#include "synth/unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,14 @@ typedef struct made { /* a unit and what it is made of */
 } made;
 
 extern const oi_target oi_target_c;
+
+/* NULL: the plan is right. */
+static const char *why_wrong(const made *m)
+{
+    oi_plan plan;
+    oi_unit_freeze(&m->u, &plan);
+    return oi_plan_check(&plan).why;
+}
 
 static void make(made *m, const char *text, const char *device)
 {
@@ -36,7 +45,7 @@ static void make(made *m, const char *text, const char *device)
     oi_unit_begin(&m->u);
     assert_int_equal(oi_unit_add_graph(&m->u, m->program, "graph"), OI_OK);
     assert_int_equal(oi_passes_run(&m->u), OI_OK);
-    const char *why = oi_plan_check(&m->u).why;
+    const char *why = why_wrong(m);
     if (why)
         fail_msg("a right plan was refused: %s", why);
 }
@@ -85,7 +94,7 @@ static size_t without_each(made *m, oi_stmts *list)
         if (!s->barrier)
             continue;
         s->barrier = false;
-        const char *why = oi_plan_check(&m->u).why;
+        const char *why = why_wrong(m);
         if (!why)
             fail_msg("without the barrier before statement %zu nothing is wrong", i);
         s->barrier = true;
@@ -100,7 +109,7 @@ static void every_barrier_is_needed(void **state)
     made m;
     make(&m, layers, "cpu_avx2");
     assert_true(without_each(&m, entry_of(&m)) >= 4);
-    assert_null(oi_plan_check(&m.u).why);
+    assert_null(why_wrong(&m));
     drop(&m);
 }
 
@@ -181,7 +190,7 @@ static void failing_alone(void **state)
     assert_non_null(write);
     assert_true(write->first_enters);
     write->first_enters = false; /* the others do not wait for its end any more */
-    assert_non_null(oi_plan_check(&m.u).why);
+    assert_non_null(why_wrong(&m));
     drop(&m);
 }
 
@@ -194,7 +203,7 @@ static void barrier_for_one(void **state)
     oi_stmt *loop = find(entry_of(&m), is_loop);
     loop->is_parallel = false;
     loop->serial = 1;
-    const char *why = oi_plan_check(&m.u).why;
+    const char *why = why_wrong(&m);
     assert_non_null(why);
     assert_non_null(strstr(why, "never come"));
     drop(&m);
@@ -232,7 +241,7 @@ static void partition_of_a_sum(void **state)
         const oi_partition right = oi_kernel_partition(k);
         oi_kernel_set_partition(
             k, (oi_partition){last->n_axes - 1, 1, last->axes[last->n_axes - 1].extent, 1});
-        assert_non_null(strstr(oi_plan_check(&m.u).why, "at once"));
+        assert_non_null(strstr(why_wrong(&m), "at once"));
         oi_kernel_set_partition(k, right);
         n++;
     }
@@ -261,7 +270,7 @@ static void two_in_one_place(void **state)
                 continue;
             const uint64_t right = a->offset;
             a->offset = b->offset;
-            if (oi_plan_check(&m.u).why == NULL)
+            if (why_wrong(&m) == NULL)
                 fail_msg("'%s' and '%s' share their bytes", a->name, b->name);
             a->offset = right;
             n++;
@@ -276,7 +285,7 @@ static void beyond_the_arena(void **state)
     made m;
     make(&m, chain, "cpu_scalar");
     m.u.arena_bytes -= 96 * 96 * 4;
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "ends beyond its memory"));
+    assert_non_null(strstr(why_wrong(&m), "ends beyond its memory"));
     drop(&m);
 }
 
@@ -292,7 +301,7 @@ static void never_written(void **state)
     made m;
     make(&m, chain, "cpu_scalar");
     find(entry_of(&m), is_kernel)->kind = OI_STMT_BARRIER;
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "before anything is written"));
+    assert_non_null(strstr(why_wrong(&m), "before anything is written"));
     drop(&m);
 }
 
@@ -329,9 +338,9 @@ static size_t without_each_entry(made *m, oi_stmts *list)
             memcpy(wrong, right, s->n_undo * sizeof *wrong);
             s->undo = wrong;
             wrong[e].bytes = (wrong[e].bytes - 1) / 2;
-            assert_non_null(oi_plan_check(&m->u).why);
+            assert_non_null(why_wrong(m));
             wrong[e] = wrong[--s->n_undo];
-            assert_non_null(oi_plan_check(&m->u).why);
+            assert_non_null(why_wrong(m));
             s->n_undo++;
             s->undo = right;
         }
@@ -347,7 +356,7 @@ static void every_undo_entry_is_needed(void **state)
     make(&m, remembering, "cpu_scalar");
     assert_int_equal(m.u.undo.kind, OI_UNDO_LOG);
     assert_true(without_each_entry(&m, entry_of(&m)) >= 3);
-    assert_null(oi_plan_check(&m.u).why);
+    assert_null(why_wrong(&m));
     drop(&m);
 }
 
@@ -377,7 +386,7 @@ static void undo_log_too_short(void **state)
     made m;
     make(&m, remembering, "cpu_scalar");
     m.u.undo.bytes -= oi_unit_align(&m.u);
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "does not hold all entries"));
+    assert_non_null(strstr(why_wrong(&m), "does not hold all entries"));
     drop(&m);
 }
 
@@ -387,10 +396,10 @@ static void undo_left_out(void **state)
     made m;
     make(&m, remembering, "cpu_scalar");
     m.u.graphs.at[0].needs_undo = false;
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "the undo does not hold it"));
+    assert_non_null(strstr(why_wrong(&m), "the undo does not hold it"));
     m.u.graphs.at[0].needs_undo = true;
     m.u.undo.kind = OI_UNDO_NONE;
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "the undo does not hold it"));
+    assert_non_null(strstr(why_wrong(&m), "the undo does not hold it"));
     drop(&m);
 }
 
@@ -408,7 +417,7 @@ static void undo_copy_too_small(void **state)
     make(&m, text, "cpu_scalar");
     assert_int_equal(m.u.undo.kind, OI_UNDO_COPY);
     m.u.undo.bytes = 8 * 4 * 4;
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "does not hold all state"));
+    assert_non_null(strstr(why_wrong(&m), "does not hold all state"));
     drop(&m);
 }
 
@@ -420,7 +429,7 @@ static void failure_kept_secret(void **state)
     for (size_t i = 0; i < entry_of(&m)->n; i++)
         if (is_loop(&entry_of(&m)->at[i]))
             entry_of(&m)->at[i].body.at[0].may_fail = false;
-    assert_non_null(strstr(oi_plan_check(&m.u).why, "says that it cannot"));
+    assert_non_null(strstr(why_wrong(&m), "says that it cannot"));
     drop(&m);
 }
 

@@ -1,5 +1,5 @@
 /* scalar.c: binds the expressions of instructions to constants. */
-#include "synth/scalar.h"
+#include "plan/scalar.h"
 
 #define EXACT ((int64_t)1 << 53) /* integers below it are exact as doubles */
 

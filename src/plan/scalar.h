@@ -4,7 +4,7 @@
 #define OI_SCALAR_H
 
 #include "kernel/meaning.h"
-#include "synth/synth.h"
+#include "plan/plan.h"
 
 #define OI_SCALAR_NAMES 24
 

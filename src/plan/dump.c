@@ -1,11 +1,11 @@
 /* dump.c: the unit as text, for people who look at what a pass did: statements as in the graph,
  * with the kernels that stand for their nodes. */
-#include "synth/pass.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 
 typedef struct dumping {
-    const oi_unit *u;
+    const oi_plan *u;
     uint32_t graph;
     oi_buf *out;
     unsigned depth;
@@ -234,7 +234,7 @@ static void put_tensors(dumping *d)
     }
 }
 
-void oi_unit_put_steps(const oi_unit *u, oi_buf *out)
+void oi_plan_put_steps(const oi_plan *u, oi_buf *out)
 {
     for (uint32_t g = 0; g < u->graphs.n; g++) {
         dumping d = {.u = u, .graph = g, .out = out};
@@ -251,10 +251,10 @@ void oi_unit_put_steps(const oi_unit *u, oi_buf *out)
     }
 }
 
-void oi_unit_dump(const oi_unit *u, const char *after, oi_buf *out)
+void oi_plan_put(const oi_plan *u, const char *after, oi_buf *out)
 {
     oi_buf_printf(out, "// after %s\n", after);
-    oi_unit_put_steps(u, out);
+    oi_plan_put_steps(u, out);
     dumping d = {.u = u, .out = out};
     put_tensors(&d);
     for (size_t i = 0; i < u->notes.n; i++)

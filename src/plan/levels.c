@@ -1,5 +1,5 @@
 /* levels.c: reads and sets levels of axes. */
-#include "synth/synth.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 
@@ -85,11 +85,11 @@ static void set_level(oi_skernel *k, uint32_t axis, oi_axis_level level, int64_t
             k->nests.at[i].axes[axis].factor[level] = factor;
 }
 
-bool oi_kernel_is_joint(const oi_unit *u, const oi_skernel *k)
+bool oi_kernel_is_joint(const oi_tensor *tensors, const oi_skernel *k)
 {
     bool is = k->n_shared > 0;
     for (size_t i = 0; k->nests.n > 1 && i < k->ports.n; i++)
-        is |= u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL;
+        is |= tensors[k->ports.at[i].tensor].space == OI_SPACE_LOCAL;
     return is;
 }
 

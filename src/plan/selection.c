@@ -1,11 +1,9 @@
 /* selection.c: what is known of a selection of persistent memory before the program runs: constant
  * starts and counts, the checks that are left for run time, and which part is contiguous. */
-#include "synth/facts.h"
+#include "plan/plan.h"
 
 typedef struct selecting {
-    const oi_unit *u;
     const oi_program *p;
-    const oi_stmt *s;
     const oi_store_var *v;
     const oi_pvar *var;
     bool writes;
@@ -128,15 +126,14 @@ static bool codes_may_fail(const selecting *x, const oi_paccess *a)
     return may;
 }
 
-void oi_selection_find(const oi_unit *u, uint32_t graph, const oi_stmt *s, oi_selection *out)
+void oi_selection_find(const oi_program *p, const oi_store_var *v, const oi_tensor *state,
+                       const oi_tensor *other, const oi_stmt *s, oi_selection *out)
 {
     const oi_paccess *a = &s->node->as.move.cache;
     const bool resets = s->node->kind == OI_NODE_CACHE_RESET;
-    selecting x = {.u = u,
-                   .p = u->graphs.at[graph].program,
-                   .s = s,
-                   .v = oi_unit_store(u, s->a.tensor),
-                   .var = u->tensors.at[s->a.tensor].var,
+    selecting x = {.p = p,
+                   .v = v,
+                   .var = state->var,
                    .writes = s->node->kind == OI_NODE_CACHE_WRITE,
                    .out = out};
     *out = (oi_selection){.rank = x.v->rank, .grows = !resets && oi_access_is_growth(x.var, a)};
@@ -146,7 +143,7 @@ void oi_selection_find(const oi_unit *u, uint32_t graph, const oi_stmt *s, oi_se
         out->axes[i].count = out->axes[i].given;
     }
     if (!resets)
-        match_shape(&x, &u->tensors.at[s->b.tensor]);
+        match_shape(&x, other);
     else if (oi_access_is_whole(a)) /* everything stored, whatever the current sizes */
         for (uint32_t i = 0; i < x.v->rank; i++) {
             out->axes[i].start = 0;

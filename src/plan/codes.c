@@ -1,6 +1,6 @@
 /* codes.c: which operations of index expressions may leave 64 bits or divide by zero. Magnitudes of
  * loop indices, sizes and narrow variables are bounded; those of 64-bit variables are not. */
-#include "synth/facts.h"
+#include "plan/plan.h"
 
 #define ANY       UINT64_MAX          /* no bound is known */
 #define MOST_SIZE ((uint64_t)1 << 48) /* of an axis of a tensor in memory */

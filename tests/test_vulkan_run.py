@@ -7,6 +7,7 @@ level. Any Vulkan device will do; Debian's lavapipe is one without a GPU.
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 
@@ -17,7 +18,7 @@ from conftest import REPO
 from shaders import compile_all
 
 DTYPES = {"f32": numpy.float32, "f64": numpy.float64, "i32": numpy.int32, "i64": numpy.int64, "u8": numpy.uint8,
-          "i8": numpy.int8, "f16": numpy.float16}  # fmt: skip
+          "i8": numpy.int8, "f16": numpy.float16, "u32": numpy.uint32}  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not shutil.which("glslc"), reason="glslc is not installed (Debian package glslc)")
 
@@ -167,6 +168,45 @@ def test_products(openinfer, runner, tmp_path, shape, transposed):
     results, shaders, _ = run_shaders(openinfer, runner, tmp_path, text, given)
     numpy.testing.assert_allclose(*results["y"], rtol=1e-5, atol=1e-4)
     assert ("barrier();" in shaders) == (k > 12 and (transposed or n == 1))
+
+
+@pytest.mark.parametrize("target", ["vulkan_desktop", "vulkan_generic"])
+@pytest.mark.parametrize("dtype", ["f16", "i32", "i64", "u8", "u32"])
+def test_sums_of_every_width(openinfer, runner, tmp_path, dtype, target):
+    """Elements that share words, 64 bits in two words, halves that are widened: with lanes and without."""
+    kinds = ["sum_axis", "max_axis", "min_axis"]
+    text = graph({"x": f"{dtype}[9, 200]"}, {f"{k}{way}": f"{dtype}[9]" if way == "1" else f"{dtype}[200]" for k in kinds for way in "01"},
+                 *(f"op {k}(x, axes=[{way}], keepdims=false) >> {k}{way};" for k in kinds for way in "01"))  # fmt: skip
+    given = random((9, 200)) if dtype == "f16" else None
+    if given is None:
+        bounds = numpy.iinfo(DTYPES[dtype])
+        given = numpy.random.default_rng(5).integers(bounds.min, bounds.max, (9, 200), DTYPES[dtype], endpoint=True)
+    results, _, _ = run_shaders(openinfer, runner, tmp_path, text, {"x": given.astype(DTYPES[dtype])}, target)
+    for made, wanted in results.values():
+        assert made.tobytes() == wanted.tobytes()
+
+
+def weights_as_inputs(text):
+    """The graph with what its model holds as inputs, and those: random, small enough for sums of products."""
+    (block,) = re.findall(r"constant \{(.*?)\}", text, re.S)
+    found = re.findall(r"^ +(\w+): (\w+)\[([\d, ]+)\];.*\n", block, re.M)
+    rest = re.sub(r"^ +\w+: \w+\[[\d, ]+\];.*\n", "", block, flags=re.M)
+    moved = "".join(f"  {name}: {dtype}[{dims}];\n" for name, dtype, dims in found)
+    text = text.replace(block, rest).replace("dynamic {\n", "dynamic {\n" + moved, 1)
+    (block,) = re.findall(r"dynamic \{(.*?)\}", text, re.S)
+    given = {}
+    for name, dtype, dims in re.findall(r"^ +(\w+): (\w+)\[([\d, ]+)\];", block, re.M):
+        values = random([int(d) for d in dims.split(",")], seed=len(given))
+        given[name] = (values * (0.1 if dtype == "f32" else 40)).astype(DTYPES[dtype])
+    return text if rest.strip() else re.sub(r"constant \{\s*\}\n", "", text), given
+
+
+@pytest.mark.parametrize("name", ["jet_mlp", "jet_mlp_i8", "resnet8", "resnet8_i8"])
+def test_tiny_models(openinfer, runner, tmp_path, name):
+    text, given = weights_as_inputs((REPO / f"examples/tiny/{name}.oi").read_text())
+    results, _, _ = run_shaders(openinfer, runner, tmp_path, text, given)
+    for made, wanted in results.values():
+        numpy.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-5 if made.dtype == numpy.float32 else 0)
 
 
 def test_integers_and_maps(openinfer, runner, tmp_path):

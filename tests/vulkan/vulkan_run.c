@@ -110,7 +110,7 @@ static void add_buffer(size_t size, const char *path)
         check(VK_ERROR_TOO_MANY_OBJECTS, "buffers");
     buffer *b = &buffers[n_buffers++];
     const VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-                                       .size = size ? size : 4,
+                                       .size = (size + 4) / 4 * 4, /* shaders read whole words */
                                        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT};
     VkMemoryRequirements need;
     check(vkCreateBuffer(device, &create, NULL, &b->handle), "buffer");

@@ -89,74 +89,80 @@ static void i8_head_1(const buffers *b)
 
 static void gemm_256(const buffers *b)
 {
-    oi_gemm_two(b->x, b->more, b->out, b->d, 256, 256, 256, 256, 1, 256, 1, 0, 144, 256, 0, 256);
+    oi_gemm_two(b->x, b->more, b->out, b->d, 256, 256, 256, 256, 1, 256, 1, 0, 144, 256, 0, 256,
+                NULL, NULL);
 }
 
 static void gemm_512(const buffers *b)
 {
-    oi_gemm_two(b->x, b->more, b->out, b->d, 512, 512, 512, 512, 1, 512, 1, 0, 144, 256, 0, 512);
+    oi_gemm_two(b->x, b->more, b->out, b->d, 512, 512, 512, 512, 1, 512, 1, 0, 144, 256, 0, 512,
+                NULL, NULL);
 }
 
 static void gemm_777(const buffers *b)
 {
-    oi_gemm_two(b->x, b->more, b->out, b->d, 777, 777, 777, 777, 1, 777, 1, 0, 144, 195, 0, 777);
+    oi_gemm_two(b->x, b->more, b->out, b->d, 777, 777, 777, 777, 1, 777, 1, 0, 144, 195, 0, 777,
+                NULL, NULL);
 }
 
 static void gemm_1024(const buffers *b)
 {
     oi_gemm_two(b->x, b->more, b->out, b->d, 1024, 1024, 1024, 1024, 1, 1024, 1, 1, 144, 256, 0,
-                1024);
+                1024, NULL, NULL);
 }
 
 static void gemm_2048(const buffers *b)
 {
     oi_gemm_two(b->x, b->more, b->out, b->d, 2048, 2048, 2048, 2048, 1, 2048, 1, 1, 144, 256, 0,
-                2048);
+                2048, NULL, NULL);
 }
 
 static void weights_128_384_384(const buffers *b)
 {
     oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 128, 384, 384, 384, 1, 128,
-                    192, 0, 384);
+                    192, 0, 384, NULL, NULL);
 }
 
 static void weights_128_1536_384(const buffers *b)
 {
     oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 128, 1536, 384, 384, 1, 128,
-                    192, 0, 1536);
+                    192, 0, 1536, NULL, NULL);
 }
 
 static void weights_128_384_1536(const buffers *b)
 {
     oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 128, 384, 1536, 1536, 1, 128,
-                    256, 0, 384);
+                    256, 0, 384, NULL, NULL);
 }
 
 static void weights_1_4096_4096(const buffers *b)
 {
     oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 1, 4096, 4096, 4096, 1, 1, 256,
-                    0, 4096);
+                    0, 4096, NULL, NULL);
 }
 
 static void half_1(const buffers *b)
 {
-    oi_half_gemm(b->x, b->w, b->out, b->d, 1, 4096, 4096, 4096, 1, 0, 1, 0, 1, 256, 0, 4096);
+    oi_half_gemm(b->x, b->w, b->out, b->d, 1, 4096, 4096, 4096, 1, 0, 1, 0, 1, 256, 0, 4096, NULL,
+                 NULL);
 }
 
 static void brain_1(const buffers *b)
 {
-    oi_half_gemm(b->x, b->w, b->out, b->d, 1, 4096, 4096, 4096, 1, 0, 2, 0, 1, 256, 0, 4096);
+    oi_half_gemm(b->x, b->w, b->out, b->d, 1, 4096, 4096, 4096, 1, 0, 2, 0, 1, 256, 0, 4096, NULL,
+                 NULL);
 }
 
 static void half_128(const buffers *b)
 {
-    oi_half_gemm(b->x, b->w, b->out, b->d, 128, 1536, 384, 384, 1, 0, 1, 0, 128, 192, 0, 1536);
+    oi_half_gemm(b->x, b->w, b->out, b->d, 128, 1536, 384, 384, 1, 0, 1, 0, 128, 192, 0, 1536, NULL,
+                 NULL);
 }
 
 static void weights_1_512_512(const buffers *b)
 {
     oi_gemm_weights(b->x, (const float *)(const void *)b->w, b->out, 1, 512, 512, 512, 1, 1, 256, 0,
-                    512);
+                    512, NULL, NULL);
 }
 
 static void sdpa_1_1024(const buffers *b)

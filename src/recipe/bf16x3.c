@@ -159,15 +159,11 @@ static int64_t tiles_of(const call *c)
 
 static void plan_b(const call *c, oi_recipe_plan *out)
 {
-    out->function = !c->is_weight   ? "oi_bf16x3_two"
-                    : c->p.has_bias ? "oi_bf16x3_weights_bias"
-                                    : "oi_bf16x3_weights";
+    out->function = c->is_weight ? "oi_bf16x3_weights" : "oi_bf16x3_two";
     if (c->is_weight) {
         out->n_packings = 1;
         set_packing(&c->p, c->b_parts, &out->packings[0]);
         oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
-        if (c->p.has_bias)
-            oi_recipe_arg_add(out, OI_ARG_IN, 2);
     } else {
         oi_recipe_arg_add(out, OI_ARG_IN, 1);
     }
@@ -195,6 +191,7 @@ static void plan(const oi_recipe_call *rc, const call *c, oi_recipe_plan *out)
     out->extent = p->b.columns;
     out->unit = COLUMNS;
     out->split_dim = rc->q->out[0].rank - 1;
+    oi_recipe_epilogue_add(out, c->to_bf16 ? 0 : out->split_dim);
     out->percent = percent_of(c);
 }
 
@@ -207,7 +204,7 @@ static int64_t parts_of(oi_dtype t)
 bool oi_recipe_bf16x3(const oi_recipe_call *rc, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = rc->q;
-    const oi_dtype acc = q->op->id == OI_OP_MATMUL ? oi_kernel_accumulator(q) : OI_NONE;
+    const oi_dtype acc = oi_kernel_accumulator(q);
     call c = {.x_parts = parts_of(q->in[0].dtype),
               .b_parts = parts_of(q->in[1].dtype),
               .is_weight = rc->is_weight[1],
@@ -216,7 +213,7 @@ bool oi_recipe_bf16x3(const oi_recipe_call *rc, oi_recipe_plan *out)
         (acc != OI_NONE && acc != OI_F32) || !parts_of(q->out[0].dtype) ||
         (!c.is_weight && (c.x_parts != 3 || c.b_parts != 3 || c.to_bf16)) ||
         !oi_product_set(rc, &c.p) || c.p.stack != 1 || c.p.m < ROWS || c.p.a.column_step != 1 ||
-        (c.p.has_bias && (!c.is_weight || q->in[2].dtype != OI_F32)) || !pays(&c))
+        !pays(&c))
         return false;
     plan(rc, &c, out);
     return true;

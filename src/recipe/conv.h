@@ -673,10 +673,11 @@ static inline __attribute__((always_inline)) void oi_conv_lanes(
         oi_conv_windows(x + b * c * height * width, windows, c, height, width, out_height,
                         out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left);
         if (n < 6)
-            oi_gemm_rows(windows, w, has_bias ? bias : NULL, sums, n, m, k, k, 1, first, last);
+            oi_gemm_rows(windows, w, has_bias ? bias : NULL, sums, n, m, k, k, 1, first, last, NULL,
+                         NULL);
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, NULL, n, m, k, k, 1, 0, 0, 1, 0, n,
-                    OI_GEMM_DEPTH, first, last);
+                    OI_GEMM_DEPTH, first, last, NULL, NULL);
         oi_conv_transpose_tile(sums, out + b * m * n, n, m, first, last, least, most);
     }
 }
@@ -699,7 +700,7 @@ static inline __attribute__((always_inline)) void oi_conv_lanes_two(
                                first, last);
         else
             oi_gemm(windows, w, has_bias ? bias : NULL, sums, room, n, m, k, k, 1, 1, k, 0, 0, n,
-                    OI_GEMM_DEPTH, first, last);
+                    OI_GEMM_DEPTH, first, last, NULL, NULL);
         oi_conv_transpose_tile(sums, out + b * m * n, n, m, first, last, least, most);
     }
 }

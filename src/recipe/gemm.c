@@ -3,8 +3,6 @@
 #include "device/cost.h"
 #include "recipe/recipe.h"
 
-#include <math.h>
-
 #define FEWEST 6   /* rows that the tile has; with less only packed weights are worth it */
 #define SMALL  256 /* numbers of a b that few rows meet: plain loops do */
 #define FAR    960 /* floats from row to row of a from which laying them side by side pays */
@@ -84,34 +82,16 @@ static bool is_f32(const oi_kernel_query *q)
     return q->out[0].dtype == OI_F32;
 }
 
-static double number(const oi_kernel_query *q, const char *name)
-{
-    const oi_op_value *v = oi_kernel_attr(q, name);
-    return v->tag == OI_VALUE_INT ? (double)v->i : v->tag == OI_VALUE_FLOAT ? v->f : NAN;
-}
-
-/* c of gemm must be a row that is added to every other. */
-static bool set_bias(const oi_kernel_query *q, oi_product *p)
-{
-    const oi_operand *c = &q->in[2];
-    p->has_bias = q->n_in > 2;
-    return number(q, "alpha") == 1 &&
-           (!p->has_bias || (c->rank >= 1 && (c->rank < 2 || c->dims[0] == 1) &&
-                             c->dims[c->rank - 1] == p->b.columns && number(q, "beta") == 1));
-}
-
 bool oi_product_set(const oi_recipe_call *c, oi_product *p)
 {
     const oi_kernel_query *q = c->q;
-    const bool is_gemm = q->op->id == OI_OP_GEMM;
     if (q->in[0].rank < 2 || q->in[1].rank < 2)
         return false;
-    const bool of_a = truth(q, is_gemm ? "trans_a" : "transpose_a");
+    const bool of_a = truth(q, "transpose_a");
     *p = (oi_product){.a = matrix_of(&q->in[0], of_a),
-                      .b = matrix_of(&q->in[1], truth(q, is_gemm ? "trans_b" : "transpose_b")),
+                      .b = matrix_of(&q->in[1], truth(q, "transpose_b")),
                       .target = c->target};
-    return set_stack(q, of_a, p) && p->m > 0 && p->b.columns >= 4 && p->b.rows >= 1 &&
-           (!is_gemm || set_bias(q, p));
+    return set_stack(q, of_a, p) && p->m > 0 && p->b.columns >= 4 && p->b.rows >= 1;
 }
 
 /* -- plans -- */
@@ -165,13 +145,11 @@ static int64_t at_once(const oi_product *p)
 static void plan_weights(const oi_product *p, int64_t width, oi_recipe_plan *out)
 {
     const int64_t n = p->b.columns, k = p->b.rows;
-    out->function = p->has_bias ? "oi_gemm_weights_bias" : "oi_gemm_weights";
+    out->function = "oi_gemm_weights";
     out->n_packings = 1;
     oi_recipe_panels(&out->packings[0], 1, n, k, p->b.row_step, p->b.column_step, width);
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
-    if (p->has_bias)
-        oi_recipe_arg_add(out, OI_ARG_IN, 2);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     const int64_t sizes[] = {p->m, n, k, p->a.row_step, p->a.column_step, at_once(p), depth_of(p)};
     add_sizes(out, sizes, OI_COUNT(sizes));
@@ -199,8 +177,6 @@ static bool plan_both(const oi_product *p, oi_recipe_plan *out)
 {
     const int64_t columns = (p->b.columns + 31) / 32 * 32;
     const bool is_far = p->a.column_step != 1 || p->a.row_step >= FAR;
-    if (p->has_bias)
-        return false;
     if (p->m < FEWEST)
         return plan_few(p, out);
     out->function = p->stack > 1 ? "oi_gemm_stack" : "oi_gemm_two";
@@ -231,6 +207,7 @@ static bool plan(const oi_recipe_call *c, const oi_product *p, int64_t lanes, oi
     out->split_dim = p->stack > 1 ? p->shared : o->rank - 1;
     out->extent = o->dims[out->split_dim];
     out->unit = p->stack > 1 ? 1 : 2 * lanes;
+    oi_recipe_epilogue_add(out, o->rank - 1);
     return true;
 }
 
@@ -239,12 +216,6 @@ bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
     oi_product p;
     return oi_kernel_accumulator(c->q) == OI_NONE && is_f32(c->q) && oi_product_set(c, &p) &&
            plan(c, &p, oi_recipe_lanes(c->target), out);
-}
-
-bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out)
-{
-    oi_product p;
-    return is_f32(c->q) && oi_product_set(c, &p) && plan(c, &p, oi_recipe_lanes(c->target), out);
 }
 
 /* -- weights of 16 bits -- */
@@ -285,6 +256,7 @@ static void plan_halves(const oi_recipe_call *c, const oi_product *p, oi_recipe_
     out->split_dim = c->q->out[0].rank - 1;
     out->extent = n;
     out->unit = width;
+    oi_recipe_epilogue_add(out, made ? 0 : out->split_dim);
 }
 
 bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out)

@@ -11,6 +11,7 @@
 #define OI_RECIPE_GEMM_H
 
 #include "kernel/scalar.h"
+#include "recipe/epilogue.h"
 #include "recipe/vec.h"
 
 enum {
@@ -367,11 +368,14 @@ static inline __attribute__((always_inline)) void oi_gemv_packed_panel(
 static inline __attribute__((always_inline)) void oi_gemm_rows(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t first,
-    int64_t last)
+    int64_t last, oi_epilogue *finish, void *const *ports)
 {
-    for (int64_t j = first; j < last; j += 2 * OI_VF)
+    for (int64_t j = first; j < last; j += 2 * OI_VF) {
+        const int64_t columns = n - j < 2 * OI_VF ? n - j : 2 * OI_VF;
         oi_gemv_packed_panel(a, b + j * k, bias ? bias + j : NULL, out + j, m, n, k, a_row, a_k,
-                             n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
+                             columns);
+        oi_epilogue_block(finish, ports, out, n, 0, m, j, j + columns);
+    }
 }
 
 /* The same for a b that is no weight; room: for a panel. */
@@ -395,7 +399,7 @@ static inline __attribute__((always_inline)) void oi_gemm(
     const float *restrict a, const float *restrict b, const float *restrict bias,
     float *restrict out, float *restrict room, int64_t m, int64_t n, int64_t k, int64_t a_row,
     int64_t a_k, int64_t b_k, int64_t b_n, int64_t is_packed, int64_t is_far, int64_t rows,
-    int64_t depth, int64_t first, int64_t last)
+    int64_t depth, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
     const int64_t width =
         n < OI_GEMM_WIDTH ? (n + 2 * OI_VF - 1) / (2 * OI_VF) * (2 * OI_VF) : OI_GEMM_WIDTH;
@@ -431,6 +435,8 @@ static inline __attribute__((always_inline)) void oi_gemm(
                         oi_gemm_panel(is_far ? part : own, own_row, own_k, panel, apart, 0, more,
                                       to, some, n, deep, i0 > 0, columns);
                 }
+                if (i0 + deep == k)
+                    oi_epilogue_block(finish, ports, out, n, r, r + some, j0, j1);
                 if (some > rows)
                     break;
             }
@@ -440,26 +446,15 @@ static inline __attribute__((always_inline)) void oi_gemm(
 /* out (m, n) = a . b for a packed b, columns first ... last - 1. */
 static inline __attribute__((always_inline)) void oi_gemm_weights(
     const float *restrict a, const void *restrict packed, float *restrict out, int64_t m, int64_t n,
-    int64_t k, int64_t a_row, int64_t a_k, int64_t rows, int64_t depth, int64_t first, int64_t last)
+    int64_t k, int64_t a_row, int64_t a_k, int64_t rows, int64_t depth, int64_t first, int64_t last,
+    oi_epilogue *finish, void *const *ports)
 {
     const float *b = packed;
     if (m < 6)
-        oi_gemm_rows(a, b, NULL, out, m, n, k, a_row, a_k, first, last);
+        oi_gemm_rows(a, b, NULL, out, m, n, k, a_row, a_k, first, last, finish, ports);
     else
-        oi_gemm(a, b, NULL, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
-}
-
-/* The same, plus a bias (n). */
-static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
-    const float *restrict a, const void *restrict packed, const float *restrict bias,
-    float *restrict out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t rows,
-    int64_t depth, int64_t first, int64_t last)
-{
-    const float *b = packed;
-    if (m < 6)
-        oi_gemm_rows(a, b, bias, out, m, n, k, a_row, a_k, first, last);
-    else
-        oi_gemm(a, b, bias, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last);
+        oi_gemm(a, b, NULL, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last,
+                finish, ports);
 }
 
 /* The same for a b that is no weight. With few columns, as in dynamic chunks, copying rows of a
@@ -467,13 +462,15 @@ static inline __attribute__((always_inline)) void oi_gemm_weights_bias(
 static inline __attribute__((always_inline)) void oi_gemm_two(
     const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,
-    int64_t is_far, int64_t rows, int64_t depth, int64_t first, int64_t last)
+    int64_t is_far, int64_t rows, int64_t depth, int64_t first, int64_t last, oi_epilogue *finish,
+    void *const *ports)
 {
     if (is_far && a_k == 1 && last - first <= OI_GEMM_FEW)
-        oi_gemm(a, b, NULL, out, room, m, n, k, a_row, 1, b_k, b_n, 0, 0, rows, depth, first, last);
+        oi_gemm(a, b, NULL, out, room, m, n, k, a_row, 1, b_k, b_n, 0, 0, rows, depth, first, last,
+                finish, ports);
     else
         oi_gemm(a, b, NULL, out, room, m, n, k, a_row, a_k, b_k, b_n, 0, is_far, rows, depth, first,
-                last);
+                last, finish, ports);
 }
 
 /* A stack of such products: `each` of them at every position from first to last - 1. */
@@ -481,11 +478,13 @@ static inline __attribute__((always_inline)) void oi_gemm_stack(
     const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,
     int64_t is_far, int64_t rows, int64_t depth, int64_t a_step, int64_t b_step, int64_t each,
-    int64_t first, int64_t last)
+    int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
-    for (int64_t i = first * each; i < last * each; i++)
+    for (int64_t i = first * each; i < last * each; i++) {
         oi_gemm(a + i * a_step, b + i * b_step, NULL, out + i * m * n, room, m, n, k, a_row, a_k,
-                b_k, b_n, 0, is_far, rows, depth, 0, n);
+                b_k, b_n, 0, is_far, rows, depth, 0, n, NULL, NULL);
+        oi_epilogue_block(finish, ports, out, n, i * m, (i + 1) * m, 0, n);
+    }
 }
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef OI_RECIPE_GEMV_H
 #define OI_RECIPE_GEMV_H
 
+#include "recipe/epilogue.h"
 #include "recipe/vec.h"
 
 enum { OI_FEW_WIDTH = 2048 }; /* columns whose sums stay in the L1 cache */
@@ -123,23 +124,26 @@ static inline __attribute__((always_inline)) void oi_gemv_products(
  * either b_n is 1, or b_k and a_k are. */
 static inline __attribute__((always_inline)) void oi_gemv(
     const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
-    int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n, int64_t first, int64_t last)
+    int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n, int64_t first, int64_t last,
+    oi_epilogue *finish, void *const *ports)
 {
     if (b_n == 1)
         oi_gemv_sums(a, b, out, m, n, k, a_row, a_k, b_k, first, last);
     else
         oi_gemv_products(a, b, out, m, n, k, a_row, b_n, first, last);
+    oi_epilogue_block(finish, ports, out, n, 0, m, first, last);
 }
 
 /* A stack of such products: `each` of them at every position from first to last - 1. */
 static inline __attribute__((always_inline)) void oi_gemv_stack(
     const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n, int64_t a_step, int64_t b_step,
-    int64_t each, int64_t first, int64_t last)
+    int64_t each, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
     for (int64_t i = first * each; i < last * each; i++)
         oi_gemv(a + i * a_step, b + i * b_step, out + i * m * n, m, n, k, a_row, a_k, b_k, b_n, 0,
-                n);
+                n, NULL, NULL);
+    oi_epilogue_block(finish, ports, out, n, first * each * m, last * each * m, 0, n);
 }
 
 #endif

@@ -64,22 +64,25 @@ static inline __attribute__((always_inline)) void oi_half_one(const float *restr
 /* Rows one after the other. */
 static inline __attribute__((always_inline)) void oi_half_gemv(
     const float *restrict a, const uint16_t *restrict b, float *restrict out, int64_t m, int64_t n,
-    int64_t k, int64_t a_row, int64_t a_k, int64_t form, int64_t first, int64_t last)
+    int64_t k, int64_t a_row, int64_t a_k, int64_t form, int64_t first, int64_t last,
+    oi_epilogue *finish, void *const *ports)
 {
-    for (int64_t j = first; j < last; j += 2 * OI_VF)
+    for (int64_t j = first; j < last; j += 2 * OI_VF) {
+        const int64_t columns = n - j < 2 * OI_VF ? n - j : 2 * OI_VF;
         for (int64_t i = 0; i < m; i++) {
             oi_vf s[2];
             oi_half_one(a + i * a_row, a_k, b + j * k, k, form, s);
-            oi_gemm_put(out + i * n + j, s[0], s[1], NULL, 0,
-                        n - j < 2 * OI_VF ? n - j : 2 * OI_VF);
+            oi_gemm_put(out + i * n + j, s[0], s[1], NULL, 0, columns);
         }
+        oi_epilogue_block(finish, ports, out, n, 0, m, j, j + columns);
+    }
 }
 
 /* Some panels as floats, then rows six at a time. */
 static inline __attribute__((always_inline)) void oi_half_tiles(
     const float *restrict a, const uint16_t *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t form, int64_t rows,
-    int64_t depth, int64_t first, int64_t last)
+    int64_t depth, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
     for (int64_t j0 = first; j0 < last; j0 += OI_HALF_WIDTH)
         for (int64_t i0 = 0; i0 < k; i0 += depth) {
@@ -91,10 +94,14 @@ static inline __attribute__((always_inline)) void oi_half_tiles(
             for (int64_t r = 0; r < m; r += rows) {
                 /* a remainder of less than six rows joins the last block */
                 const int64_t some = m - r < rows + 6 ? m - r : rows;
-                for (int64_t j = j0; j < j1; j += 2 * OI_VF)
+                for (int64_t j = j0; j < j1; j += 2 * OI_VF) {
+                    const int64_t columns = j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF;
                     oi_gemm_panel(a + r * a_row + i0 * a_k, a_row, a_k, room + (j - j0) * deep,
                                   2 * OI_VF * deep, 0, NULL, out + r * n + j, some, n, deep, i0 > 0,
-                                  j1 - j < 2 * OI_VF ? j1 - j : 2 * OI_VF);
+                                  columns);
+                }
+                if (i0 + deep == k)
+                    oi_epilogue_block(finish, ports, out, n, r, r + some, j0, j1);
                 if (some > rows)
                     break;
             }
@@ -103,11 +110,12 @@ static inline __attribute__((always_inline)) void oi_half_tiles(
 
 /* out (m, n) = a . b, the columns first ... last - 1; a of a_form with the given steps, b packed,
  * of b_form, and the result of out_form. room: a and the result as floats where they are not, then
- * the panels. */
+ * the panels. An epilogue takes results of f32 only. */
 static inline __attribute__((always_inline)) void oi_half_gemm(
     const void *restrict a, const void *restrict packed, void *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t a_form, int64_t b_form,
-    int64_t out_form, int64_t rows, int64_t depth, int64_t first, int64_t last)
+    int64_t out_form, int64_t rows, int64_t depth, int64_t first, int64_t last, oi_epilogue *finish,
+    void *const *ports)
 {
     const float *x = a_form ? room : a;
     float *sums = a_form ? room + m * k : room;
@@ -116,9 +124,10 @@ static inline __attribute__((always_inline)) void oi_half_gemm(
     if (a_form)
         oi_half_widen(a, m * k, a_form, room);
     if (m < 6)
-        oi_half_gemv(x, packed, y, m, n, k, a_row, a_k, b_form, first, last);
+        oi_half_gemv(x, packed, y, m, n, k, a_row, a_k, b_form, first, last, finish, ports);
     else
-        oi_half_tiles(x, packed, y, panels, m, n, k, a_row, a_k, b_form, rows, depth, first, last);
+        oi_half_tiles(x, packed, y, panels, m, n, k, a_row, a_k, b_form, rows, depth, first, last,
+                      finish, ports);
     for (int64_t i = 0; out_form && i < m; i++)
         for (int64_t j = first; j < last; j++)
             rounded[i * n + j] = out_form == OI_HALF_F16 ? oi_near_f16_f32(y[i * n + j])

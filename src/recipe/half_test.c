@@ -6,7 +6,7 @@ static void body(const char *function, const trial_arg *a)
 {
     assert_string_equal(function, "oi_half_gemm");
     oi_half_gemm(a[0].in, a[1].in, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
-                 a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n);
+                 a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, TRIAL_FINISH(16));
 }
 
 typedef struct setting {

@@ -21,7 +21,8 @@ typedef enum oi_recipe_arg_kind {
     OI_ARG_SIZE,     /* the number n, as int64_t */
     OI_ARG_REAL,     /* the number `real`, as float */
     OI_ARG_ATTR,     /* attribute n of the call, as int64_t; it may be known only at run time */
-    OI_ARG_EPILOGUE, /* two arguments: the epilogue function, and the ports that it accesses */
+    OI_ARG_EPILOGUE, /* two arguments: the epilogue function, and the ports that it accesses; NULL:
+                        there is no epilogue */
     OI_ARG_NEXT,     /* address of the weights that are read next, for prefetching, or NULL */
     OI_ARG_FIRST,    /* the partition to compute: positions first ... last - 1 of the partitioned
                         axis; */
@@ -183,6 +184,9 @@ void oi_recipe_arg_add(oi_recipe_plan *p, oi_recipe_arg_kind kind, int64_t n);
 void oi_recipe_scratch_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t count);
 void oi_recipe_prologue_add(oi_recipe_plan *p, const char *name, oi_dtype dtype, int64_t width);
 void oi_recipe_arg_real(oi_recipe_plan *p, double real);
+/* The epilogue of a product of floats: positions are an index over the result's dims before `dim`,
+ * and one over `dim`. 0: the body has no epilogue for this call. */
+void oi_recipe_epilogue_add(oi_recipe_plan *p, uint32_t dim);
 
 /* Floats per vector of the target's folder; 0: no vectors. */
 int64_t oi_recipe_lanes(const oi_device_info *target);
@@ -192,7 +196,6 @@ int64_t oi_recipe_lanes(const oi_device_info *target);
 bool oi_recipe_qlinear(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out); /* gemm.c, half.h */
-bool oi_recipe_gemm(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_bf16x3(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv_bf16x3(const oi_recipe_call *c, oi_recipe_plan *out);
@@ -231,7 +234,7 @@ void oi_conv_add_share(oi_recipe_plan *out, int64_t rows, int64_t m, int64_t sha
 /* bf16x3.c: a float as three bf16, as in amx/bf16x3.h; returns whether it is nonfinite. */
 bool oi_bf16x3_split(float x, int64_t parts, uint16_t to[3]);
 
-/* gemm.c: a matrix product a . b (+ a row): operands with sizes and strides after transposition,
+/* gemm.c: a matrix product a . b: operands with sizes and strides after transposition,
  * however they are stored. */
 typedef struct oi_matrix {
     int64_t rows, columns, row_step, column_step;
@@ -242,11 +245,9 @@ typedef struct oi_product {
     int64_t m, stack, a_step, b_step;
     uint32_t shared; /* of a stack: the partitioned axis, ... */
     int64_t each;    /* ... and the number of products per position */
-    bool has_bias;   /* input 2 */
     const oi_device_info *target;
 } oi_product;
-bool oi_product_set(const oi_recipe_call *c, oi_product *p); /* of matmul or gemm; false: not a
-                                                                product */
+bool oi_product_set(const oi_recipe_call *c, oi_product *p); /* of matmul; false: not a product */
 
 /* gemm.c: packs input `input`, f32 (k, n) with these strides, in panels of `width` columns. */
 void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64_t step_k,

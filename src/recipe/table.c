@@ -22,10 +22,8 @@ const oi_recipe_folder oi_recipe_folders[] = {
 const oi_recipe oi_recipes[] = {
     {"qlinear in tiles of rows", OI_OP_QLINEAR, true, oi_recipe_qlinear},
     {"matmul in tiles of parts", OI_OP_MATMUL, true, oi_recipe_bf16x3},
-    {"gemm in tiles of parts", OI_OP_GEMM, true, oi_recipe_bf16x3},
     {"matmul in tiles", OI_OP_MATMUL, true, oi_recipe_matmul},
     {"matmul with weights of 16 bits", OI_OP_MATMUL, true, oi_recipe_matmul_halves},
-    {"gemm in tiles", OI_OP_GEMM, true, oi_recipe_gemm},
     {"sdpa in tiles of keys", OI_OP_SDPA, true, oi_recipe_sdpa},
     {"conv in tiles of parts", OI_OP_CONV, true, oi_recipe_conv_bf16x3},
     {"conv in tiles", OI_OP_CONV, true, oi_recipe_conv},
@@ -111,6 +109,14 @@ void oi_recipe_prologue_add(oi_recipe_plan *p, const char *name, oi_dtype dtype,
     p->prologue.arrays[i].dtype = dtype;
     p->prologue.arrays[i].width = width;
     oi_recipe_arg_add(p, OI_ARG_PROLOGUE, i);
+}
+
+void oi_recipe_epilogue_add(oi_recipe_plan *p, uint32_t dim)
+{
+    oi_recipe_arg_add(p, OI_ARG_EPILOGUE, 0);
+    p->epilogue[0] = dim;
+    p->epilogue[1] = dim ? dim + 1 : 0;
+    p->sums_in_result = true;
 }
 
 void oi_recipe_arg_real(oi_recipe_plan *p, double real)

@@ -89,6 +89,8 @@ static bool is_simple(const oi_skernel *k)
 /* Whether a tuned body, too, has read an element of the port before it stores it. */
 static bool body_allows(const oi_skernel *k, uint32_t port)
 {
+    if (k->recipe && k->plan->sums_in_result)
+        return false;
     for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++)
         if (k->arg_ports[i] == port && (k->plan->args[i].kind != OI_ARG_IN || !k->plan->in_place))
             return false;

@@ -34,6 +34,7 @@ typedef struct trial {
     bool is_small;   /* the target is a microcontroller */
     double atol;     /* more than the catalog's, where a case needs it; 0: that */
     bool is_exact;   /* bit for bit as the definition; a NaN is a NaN */
+    bool finishes;   /* bodies of floats apply trial_finish */
 } trial;
 
 #ifndef OI_FOLDER
@@ -173,6 +174,30 @@ static inline void trial_ready(const trial *t, const oi_prologue *r, void **arra
     }
 }
 
+/* An epilogue for results of floats. Ports: the result, its operand and the plan. */
+static inline float trial_finished(float sum, int64_t at)
+{
+    return 2 * sum + (float)(at % 7);
+}
+
+static inline void trial_finish(void *const *ports, int64_t i, int64_t j, int64_t k, int64_t p,
+                                float sum)
+{
+    float *out = ports[0];
+    const oi_operand *o = ports[2];
+    const oi_recipe_plan *plan = ports[3];
+    int64_t each[2] = {1, 1};
+    for (uint32_t d = plan->epilogue[0]; d < o->rank; d++)
+        each[0] *= o->dims[d];
+    for (uint32_t d = plan->epilogue[1]; d < o->rank; d++)
+        each[1] *= o->dims[d];
+    const int64_t at = i * each[0] + j * each[1] + k + p;
+    out[at] = trial_finished(sum, at);
+}
+
+/* The last arguments of such a body: argument `i` of the plan is the epilogue. */
+#define TRIAL_FINISH(i) a[i].in ? trial_finish : NULL, (void *const *)a[i].in
+
 /* One part of the work, with scratch of its own. */
 static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *const *packed,
                               void *out, int64_t first, int64_t last, trial_body *body)
@@ -185,7 +210,7 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         scratch[i] = trial_room(n);
         memset(scratch[i], 0x55, n);
     }
-    void *ports[] = {out, t->q.n_in > 2 ? t->data[2] : NULL, (void *)&t->out};
+    void *ports[] = {out, t->q.n_in > 2 ? t->data[2] : NULL, (void *)&t->out, (void *)p};
     for (uint32_t i = 0; i < p->n_args; i++) {
         const oi_recipe_arg *arg = &p->args[i];
         switch (arg->kind) {
@@ -197,7 +222,9 @@ static inline void trial_part(const trial *t, const oi_recipe_plan *p, void *con
         case OI_ARG_SIZE: a[i].n = arg->n; break;
         case OI_ARG_REAL: a[i].real = (float)arg->real; break;
         case OI_ARG_ATTR: a[i].n = t->attrs[arg->n].i; break;
-        case OI_ARG_EPILOGUE: a[i].in = ports; break; /* the test has the function */
+        case OI_ARG_EPILOGUE: /* the test has the function */
+            a[i].in = p->sums_in_result && !t->finishes ? NULL : ports;
+            break;
         case OI_ARG_NEXT: a[i].in = NULL; break;
         case OI_ARG_FIRST: a[i].n = first; break;
         case OI_ARG_LAST: a[i].n = last; break;
@@ -243,6 +270,22 @@ static inline void trial_compare(const trial *t, const void *got, const void *wa
         if (!(fabs(a - b) <= atol + rtol * fabs(b)) && !(isnan(a) && isnan(b)) && a != b)
             fail_msg("element %lld: %g, expected %g", (long long)i, a, b);
     }
+}
+
+/* Every result of a body of floats goes through its epilogue once. */
+static inline void trial_epilogue(trial *t, const oi_recipe_plan *p, void *const *packed,
+                                  const void *whole, void *parts, trial_body *body)
+{
+    float *want = trial_room(trial_bytes(&t->out));
+    for (int64_t i = 0; i < trial_count(&t->out); i++)
+        want[i] = trial_finished(((const float *)whole)[i], i);
+    t->finishes = true;
+    for (int64_t units = 1; units <= 4; units++) {
+        trial_parts(t, p, packed, units < 4 ? units : INT32_MAX, parts, body);
+        assert_memory_equal(parts, want, trial_bytes(&t->out));
+    }
+    t->finishes = false;
+    free(want);
 }
 
 /* Whether narrower vectors would do: those of a folder that this one builds on. */
@@ -296,6 +339,8 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
             trial_parts(t, &p, packed, units, parts, body);
             assert_memory_equal(parts, whole, n);
         }
+        if (p.sums_in_result && p.epilogue[1])
+            trial_epilogue(t, &p, packed, whole, parts, body);
     }
     for (uint32_t i = 0; i < OI_RECIPE_PACKS; i++)
         free(packed[i]);

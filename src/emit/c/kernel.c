@@ -116,7 +116,9 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
         return oi_c_literal(c->arena, OI_F32, bits);
     }
     case OI_ARG_ATTR: return attr_text(c, k, a->n);
-    case OI_ARG_EPILOGUE: return oi_arena_printf(c->arena, "finish_%s, ports", k->function_name);
+    case OI_ARG_EPILOGUE:
+        return k->epilogue ? oi_arena_printf(c->arena, "finish_%s, ports", k->function_name)
+                           : "NULL, NULL";
     case OI_ARG_NEXT: return k->has_prefetch ? "next" : "NULL";
     case OI_ARG_FIRST: return oi_kernel_partition(k).extent ? "first" : "0";
     case OI_ARG_LAST:
@@ -239,8 +241,8 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
     oi_out_line(&c->out, "static inline __attribute__((always_inline)) void finish_%s(",
                 k->function_name);
     const char *index = lang_of(c)->index;
-    oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, int32_t acc)", index,
-                index, index, index);
+    oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, %s acc)", index, index,
+                index, index, oi_dialect_c.types[k->epilogue->acc]);
     oi_out_brace(&c->out);
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->p->tensors.at[k->ports.at[i].tensor];

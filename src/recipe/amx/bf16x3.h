@@ -319,16 +319,15 @@ static inline void oi_bf16x3_apart(const uint16_t *x, const uint16_t *b, int64_t
 
 /* A row of results, of floats or bf16; only floats can be more than one part of k. */
 static inline void oi_bf16x3_put(void *restrict out, int64_t at, const oi_vf sums[2],
-                                 const float *restrict bias, int64_t is_more, int64_t form,
-                                 int64_t columns)
+                                 int64_t is_more, int64_t form, int64_t columns)
 {
     uint16_t *rounded = out;
     float row[32];
     if (!form) {
-        oi_gemm_put((float *)out + at, sums[0], sums[1], bias, is_more, columns);
+        oi_gemm_put((float *)out + at, sums[0], sums[1], NULL, is_more, columns);
         return;
     }
-    oi_gemm_put(row, sums[0], sums[1], bias, 0, 32);
+    oi_gemm_put(row, sums[0], sums[1], NULL, 0, 32);
     for (int64_t i = 0; i < columns; i++)
         rounded[at + i] = oi_near_bf16_f32(row[i]);
 }
@@ -337,9 +336,9 @@ static inline void oi_bf16x3_put(void *restrict out, int64_t at, const oi_vf sum
  * numbers apart. x begins with that part. */
 static inline __attribute__((always_inline)) void oi_bf16x3_some(
     const uint16_t *x, const uint8_t *nonfinite, const uint16_t *b, int64_t panel,
-    const uint16_t *nonfinite_panels, const float *bias, void *out, float *sums, int64_t m,
-    int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles,
-    int64_t steps, int64_t is_more, int64_t first, int64_t last)
+    const uint16_t *nonfinite_panels, void *out, float *sums, int64_t m, int64_t n, int64_t k,
+    int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles, int64_t steps, int64_t is_more,
+    int64_t is_last, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
     const int64_t row = oi_bf16x3_row(k, x_parts);
     const int64_t all = (m + 15) / 16;
@@ -347,6 +346,7 @@ static inline __attribute__((always_inline)) void oi_bf16x3_some(
         const int64_t to = all - from < tiles ? all : from + tiles;
         for (int64_t j = first; j < last; j += 32) {
             const uint16_t *own = b + (j - first) / 32 * panel;
+            const int64_t columns = last - j < 32 ? last - j : 32;
             oi_bf16x3_panel(x, row, own, sums, m, from, to, steps, x_parts, b_parts);
             for (int64_t r = 16 * from; r < 16 * to && r < m; r++) {
                 const float *sum =
@@ -354,19 +354,21 @@ static inline __attribute__((always_inline)) void oi_bf16x3_some(
                 oi_vf s[2] = {oi_vf_load(sum), oi_vf_load(sum + 256)};
                 if (nonfinite[r] | nonfinite_panels[(j - first) / 32])
                     oi_bf16x3_apart(x + r * row, own, steps, x_parts, b_parts, s);
-                oi_bf16x3_put(out, r * n + j, s, bias ? bias + j : NULL, is_more, form,
-                              last - j < 32 ? last - j : 32);
+                oi_bf16x3_put(out, r * n + j, s, is_more, form, columns);
             }
         }
+        if (is_last)
+            oi_epilogue_block(finish, ports, out, n, 16 * from, 16 * to < m ? 16 * to : m, first,
+                              last);
     }
 }
 
-/* out (m, n) = x . b (+ bias) for a packed b, the columns first ... last - 1; m is at least 16.
- * `tiles` tiles of rows meet `chunk` steps of k at a time. */
-static inline __attribute__((always_inline)) void oi_bf16x3_weights_bias(
-    const uint16_t *x, const uint8_t *nonfinite, const void *packed, const float *bias, void *out,
-    float *sums, int64_t m, int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form,
-    int64_t tiles, int64_t chunk, int64_t first, int64_t last)
+/* out (m, n) = x . b for a packed b, the columns first ... last - 1; m is at least 16. `tiles`
+ * tiles of rows meet `chunk` steps of k at a time. */
+static inline __attribute__((always_inline)) void oi_bf16x3_weights(
+    const uint16_t *x, const uint8_t *nonfinite, const void *packed, void *out, float *sums,
+    int64_t m, int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles,
+    int64_t chunk, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
     const uint16_t *b = packed;
     const int64_t steps = (k + 31) / 32, panel = 1024 * b_parts * steps;
@@ -375,18 +377,10 @@ static inline __attribute__((always_inline)) void oi_bf16x3_weights_bias(
     oi_tiles_settle(x);
     for (int64_t s = 0; s < steps; s += chunk)
         oi_bf16x3_some(x + 32 * x_parts * s, nonfinite, b + first / 32 * panel + 1024 * b_parts * s,
-                       panel, nonfinite_panels, bias, out, sums, m, n, k, x_parts, b_parts, form,
-                       tiles, steps - s < chunk ? steps - s : chunk, s > 0, first, last);
+                       panel, nonfinite_panels, out, sums, m, n, k, x_parts, b_parts, form, tiles,
+                       steps - s < chunk ? steps - s : chunk, s > 0, s + chunk >= steps, first,
+                       last, finish, ports);
     _tile_release();
-}
-
-static inline __attribute__((always_inline)) void oi_bf16x3_weights(
-    const uint16_t *x, const uint8_t *nonfinite, const void *packed, void *out, float *sums,
-    int64_t m, int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles,
-    int64_t chunk, int64_t first, int64_t last)
-{
-    oi_bf16x3_weights_bias(x, nonfinite, packed, NULL, out, sums, m, n, k, x_parts, b_parts, form,
-                           tiles, chunk, first, last);
 }
 
 /* The same for a b of floats that is no weight and has the given steps; room: for a chunk of
@@ -394,7 +388,7 @@ static inline __attribute__((always_inline)) void oi_bf16x3_weights(
 static inline __attribute__((always_inline)) void oi_bf16x3_two(
     const uint16_t *x, const uint8_t *nonfinite, const float *b, float *out, uint16_t *room,
     float *sums, int64_t m, int64_t n, int64_t k, int64_t b_k, int64_t b_n, int64_t tiles,
-    int64_t chunk, int64_t first, int64_t last)
+    int64_t chunk, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
 {
     const int64_t steps = (k + 31) / 32;
     uint16_t nonfinite_panels[OI_PARTS_WIDTH / 32];
@@ -407,8 +401,9 @@ static inline __attribute__((always_inline)) void oi_bf16x3_two(
                            k - 32 * s < 32 * own ? k - 32 * s : 32 * own, j1 - j0, room,
                            nonfinite_panels);
             oi_tiles_settle(room);
-            oi_bf16x3_some(x + 96 * s, nonfinite, room, 3072 * own, nonfinite_panels, NULL, out,
-                           sums, m, n, k, 3, 3, 0, tiles, own, s > 0, j0, j1);
+            oi_bf16x3_some(x + 96 * s, nonfinite, room, 3072 * own, nonfinite_panels, out, sums, m,
+                           n, k, 3, 3, 0, tiles, own, s > 0, s + chunk >= steps, j0, j1, finish,
+                           ports);
         }
     _tile_release();
 }

@@ -20,18 +20,20 @@
 static void gemm_two(const oi_recipe_value *a)
 {
     if (a[11].n)
-        oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N4(12));
+        oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N4(12), NULL, NULL);
     else
-        oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), a[7].n, 1, N2(9), 0, N4(12));
+        oi_gemm_two(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), a[7].n, 1, N2(9), 0, N4(12), NULL,
+                    NULL);
 }
 
 static void gemm_stack(const oi_recipe_value *a)
 {
     if (a[11].n)
-        oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N3(12), N4(15));
+        oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N3(12), N4(15), NULL,
+                      NULL);
     else
         oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), a[7].n, 1, N2(9), 0, N3(12),
-                      N4(15));
+                      N4(15), NULL, NULL);
 }
 
 /* -- attention -- */

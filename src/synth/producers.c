@@ -158,7 +158,7 @@ static void read_by_epilogue(oi_unit *u, const oi_skernel *k, const oi_sop *stor
         const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
         oi_row_read r = {.tensor = k->ports.at[op->port].tensor};
         r.step = op->kind == OI_SOP_LOAD && is_plain(t, k->epilogue, op, dim);
-        r.is_private = r.step;
+        r.is_private = r.step && !k->plan->sums_in_result;
         if (t->space != OI_SPACE_WEIGHTS)
             add_read(u, m, r);
     }

@@ -8,9 +8,9 @@
 
 static cli_session s;
 static uint64_t steps = 1;
-static const char *fetch, *out_dir, *trace_path, *trace_format, *nodes;
+static const char *fetch, *out_dir, *trace_path, *trace_format;
 static oi_trace_options trace;
-static bool as_json, explains_memory;
+static bool as_json;
 static size_t n_shown; /* values of this step so far */
 
 static const cli_option options[] = {
@@ -18,9 +18,6 @@ static const cli_option options[] = {
     OPT_COUNT("steps", 0, "N", &steps, "how many steps (default: 1)"),
     OPT_TEXT("fetch", 0, "a,b", &fetch,
              "print these variables after each step (default: what entry returns)"),
-    OPT_CHOICE("nodes", 0, "needed|all", &nodes,
-               "needed: skip what neither --fetch nor persistent memory depends on (default with "
-               "--fetch, unless the run is traced or its nodes are logged)"),
     OPT_TEXT("out", 0, "DIR", &out_dir, "also write them to DIR/NAME.npy"),
     OPT_TEXT("trace", 0, "FILE", &trace_path, "write what ran, node by node"),
     OPT_CHOICE("trace-format", 0, "json|chrome", &trace_format,
@@ -29,9 +26,6 @@ static const cli_option options[] = {
     OPT_FLAG("trace-ext", 0, &trace.ext,
              "with op, step, iteration, thread, start time, shape and dtype"),
     OPT_FLAG("timer", 0, &s.options.timer, "measure the nodes; without --trace, log them"),
-    OPT_FLAG(
-        "explain-memory", 0, &explains_memory,
-        "say in the end who held memory: tensors, chunks, values, scratch and persistent memory"),
     OPT_FLAG("json", 0, &as_json, "print all elements as JSON, with the step they belong to"),
     OPT_END,
 };
@@ -69,26 +63,21 @@ static size_t name_length(const char *at)
     return at[n] == '[' ? n + strcspn(at + n, "]") + (strchr(at + n, ']') != NULL) : n;
 }
 
-/* fn for every name of --fetch. */
-static oi_status each_fetched(oi_status (*fn)(const char *name))
+static oi_status show_fetched(void)
 {
     for (const char *at = fetch; *at;) {
         size_t n = name_length(at);
         char name[256];
+        oi_view v;
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        oi_status status = fn(name);
+        oi_status status = oi_fetch(s.exec, name, &v, s.diag);
+        if (status == OI_OK)
+            status = show(name, &v);
         if (status != OI_OK)
             return status;
         at += n + (at[n] == ',');
     }
     return OI_OK;
-}
-
-static oi_status show_fetched(const char *name)
-{
-    oi_view v;
-    oi_status status = oi_fetch(s.exec, name, &v, s.diag);
-    return status == OI_OK ? show(name, &v) : status;
 }
 
 static oi_status show_returned(void)
@@ -114,7 +103,7 @@ static oi_status show_results(void)
                (unsigned long long)s.step);
     else if (steps > 1)
         printf("%sstep %llu\n", s.step ? "\n" : "", (unsigned long long)s.step);
-    oi_status status = fetch ? each_fetched(show_fetched) : show_returned();
+    oi_status status = fetch ? show_fetched() : show_returned();
     if (as_json)
         fputs("]}", stdout);
     return status;
@@ -166,45 +155,9 @@ static oi_status logged_step(void)
     return e.status;
 }
 
-/* -- what runs -- */
-
-static const char **wanted; /* names of --fetch */
-static size_t n_wanted;
-
-static oi_status add_wanted(const char *name)
-{
-    const char **more = realloc(wanted, (n_wanted + 1) * sizeof *wanted);
-    char *copy = more ? malloc(strlen(name) + 1) : NULL;
-    wanted = more ? more : wanted;
-    if (!copy)
-        return cli_fail(OI_ERR_ENV, "out of memory");
-    wanted[n_wanted++] = strcpy(copy, name);
-    return OI_OK;
-}
-
-/* Steps are asked for what is fetched, unless all that runs is looked at. */
-static oi_status choose_nodes(bool logs)
-{
-    const bool looks = trace_path || logs || s.options.trace;
-    if (!fetch && nodes && !strcmp(nodes, "needed"))
-        return cli_usage_error("--nodes needed: say what is needed with --fetch");
-    if (!fetch || (nodes ? !strcmp(nodes, "all") : looks))
-        return OI_OK;
-    oi_status status = each_fetched(add_wanted);
-    if (status == OI_OK)
-        status = oi_exec_want(s.exec, wanted, n_wanted, s.diag);
-    for (size_t i = 0; i < n_wanted; i++)
-        free((void *)wanted[i]);
-    free(wanted);
-    return status;
-}
-
 static oi_status run_steps(void)
 {
     bool logs = s.options.timer && !trace_path;
-    oi_status chosen = choose_nodes(logs);
-    if (chosen != OI_OK)
-        return chosen;
     for (s.step = 0; s.step < steps; s.step++) {
         oi_status status = cli_session_feed(&s);
         if (status == OI_OK)
@@ -214,61 +167,6 @@ static oi_status run_steps(void)
         if (status != OI_OK)
             return status;
     }
-    return OI_OK;
-}
-
-/* -- memory -- */
-
-static void print_row(const oi_memory_row *r)
-{
-    printf("%-8s %14llu  %s", oi_memory_kind_name(r->kind), (unsigned long long)r->bytes, r->name);
-    if (r->kind == OI_MEMORY_CHUNK)
-        printf(", %llu bytes in %llu parts", (unsigned long long)r->of,
-               (unsigned long long)r->parts);
-    if (r->line)
-        printf(" at %u:%u", r->line, r->col);
-    printf("\n");
-}
-
-static void print_row_json(const oi_memory_row *r, bool first)
-{
-    printf("%s\n    {\"kind\": \"%s\", \"name\": ", first ? "" : ",", oi_memory_kind_name(r->kind));
-    cli_json_text(stdout, r->name);
-    printf(", \"bytes\": %llu", (unsigned long long)r->bytes);
-    if (r->kind == OI_MEMORY_CHUNK)
-        printf(", \"of\": %llu, \"parts\": %llu", (unsigned long long)r->of,
-               (unsigned long long)r->parts);
-    if (r->line)
-        printf(", \"line\": %u, \"col\": %u", r->line, r->col);
-    printf("}");
-}
-
-static oi_status explain_memory(void)
-{
-    oi_memory_row *rows = NULL;
-    size_t n = 0;
-    oi_sim_stats stats;
-    oi_status status = oi_memory_rows(s.exec, &rows, &n, s.diag);
-    if (status != OI_OK)
-        return status;
-    oi_sim_get_stats(s.sim, &stats);
-    const unsigned long long total = stats.total_peak, limit = s.memory_limit;
-    if (as_json)
-        printf(",\n  \"memory\": {\"most\": %llu, \"limit\": %llu, \"held\": [", total, limit);
-    else
-        printf("\n%-8s %14s  held by\n", "memory", "bytes");
-    for (size_t i = 0; i < n; i++)
-        if (as_json)
-            print_row_json(&rows[i], i == 0);
-        else
-            print_row(&rows[i]);
-    if (as_json)
-        fputs("]}", stdout);
-    else if (limit)
-        printf("%-8s %14llu  most at one time, of %llu\n", "total", total, limit);
-    else
-        printf("%-8s %14llu  most at one time\n", "total", total);
-    oi_free(rows);
     return OI_OK;
 }
 
@@ -290,18 +188,13 @@ static oi_status run(cli_args args)
     if (status == OI_OK) {
         fputs(as_json ? "{\"steps\": [" : "", stdout);
         status = run_steps();
-        fputs(as_json ? "\n]" : "", stdout); /* whole also when a step failed */
-        if (explains_memory) {
-            oi_status told = explain_memory();
-            status = status == OI_OK ? told : status;
-        }
-        fputs(as_json ? "}\n" : "", stdout);
+        fputs(as_json ? "\n]}\n" : "", stdout); /* whole also when a step failed */
     }
     if (s.exec && trace_path) { /* also of a run that failed: that is when it is wanted */
         oi_status written = write_trace();
         status = status == OI_OK ? written : status;
     }
-    if (s.sim && s.memory_limit && !explains_memory) {
+    if (s.sim && s.memory_limit) {
         oi_sim_stats stats;
         oi_sim_get_stats(s.sim, &stats);
         cli_note(
@@ -321,10 +214,6 @@ static const char *const examples[] = {
     "eight steps with an input file each; what entry returns also goes to build/NAME.STEP.npy",
     "openinfer run minimal.oi --model minimal.oinf --json",
     "the values for a program to read: {\"steps\": [{\"step\": 0, \"values\": [...]}]}",
-    "openinfer run net.oi --model m.oinf --fetch h --nodes needed --trace trace.json",
-    "only what h and persistent memory depend on runs; the trace marks what is skipped",
-    "openinfer run decode.oi --model m.oinf --memory-limit 64M --explain-memory",
-    "tensors that do not fit are streamed; a table says who held what",
     "openinfer run decode.oi --model m.oinf --trace trace.json --trace-format chrome",
     "a trace for Perfetto",
     NULL,
@@ -335,10 +224,7 @@ const cli_command CMD_run = {
         "Simulates a graph: checks it against its model, runs it step by step and prints what it "
         "gives, in the style of `openinfer inspect`. Inputs are given with --set; one that is not "
         "set is random (floats) or zero, which is said on stderr. Persistent memory lasts from "
-        "step to step. A step that fails changes nothing persistent and ends the run. With "
-        "--fetch, "
-        "nodes that neither the fetched values nor persistent memory depend on are skipped, and so "
-        "are their errors.\n\n"
+        "step to step. A step that fails changes nothing persistent and ends the run.\n\n"
         "GRAPH is FILE.oi, FILE.json, or MODEL.oinf when the package embeds a graph; then it is "
         "also the model. Files are .npy; element types that numpy lacks (f8, bf16, packed ones) "
         "travel as their stored bytes, described by a .json file beside them.",

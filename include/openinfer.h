@@ -139,10 +139,6 @@ typedef struct oi_view {
  * saturating nothing: the value must be in range for integer types (false otherwise). */
 OI_API double oi_element_f64(oi_dtype t, const void *data, uint64_t e);
 OI_API int64_t oi_element_i64(oi_dtype t, const void *data, uint64_t e);
-/* n truths, a byte each, to and from a packed mask: bit i is bit i % 8 of byte i / 8, unused bits are 0.
- * An element of a bitset tensor holds eight of them. */
-OI_API void oi_mask_pack(const uint8_t *truths, uint64_t n, void *out);
-OI_API void oi_mask_unpack(const void *mask, uint64_t n, uint8_t *out);
 OI_API uint64_t oi_element_u64(oi_dtype t, const void *data, uint64_t e);
 OI_API bool oi_element_set_f64(oi_dtype t, void *data, uint64_t e, double v);
 OI_API bool oi_element_set_i64(oi_dtype t, void *data, uint64_t e, int64_t v);
@@ -654,25 +650,6 @@ typedef struct oi_sim_stats {
     uint64_t total_peak;       /* of all of it at one time */
 } oi_sim_stats;
 OI_API void oi_sim_get_stats(oi_sim *s, oi_sim_stats *out);
-
-/* Who holds memory, as it was after the steps so far. */
-typedef enum oi_memory_kind {
-    OI_MEMORY_TENSOR,  /* a tensor of the model that was resident as a whole */
-    OI_MEMORY_CHUNK,   /* one that was read in parts: bytes of the largest */
-    OI_MEMORY_VALUE,   /* a variable, in all contexts, and its fetched copy */
-    OI_MEMORY_SCRATCH, /* of the node that needed the most */
-    OI_MEMORY_STATE    /* a persistent variable */
-} oi_memory_kind;
-typedef struct oi_memory_row {
-    oi_memory_kind kind;
-    const char *name; /* of the tensor, the variable or the op */
-    uint64_t bytes;
-    uint64_t of, parts; /* OI_MEMORY_CHUNK: bytes of the whole tensor, parts it was last read in */
-    uint32_t line, col; /* OI_MEMORY_SCRATCH: where the node stands; 0: no text */
-} oi_memory_row;
-/* By kind, the largest first. Free *out with oi_free; names live as long as the executor. */
-OI_API oi_status oi_memory_rows(oi_exec *e, oi_memory_row **out, size_t *n, oi_diag *diag);
-OI_API const char *oi_memory_kind_name(oi_memory_kind kind); /* "tensor" */
 /* Under a memory limit: gives back the model tensors in memory; they come again when they are used.
  * For a simulator that rests while another of the same model runs. */
 OI_API void oi_sim_trim(oi_sim *s);
@@ -710,11 +687,6 @@ OI_API oi_status oi_fetch(oi_exec *e, const char *name, oi_view *out, oi_diag *d
 /* The i-th value that entry returned in the last step; OI_NOT_FOUND past the end. */
 OI_API oi_status oi_output(oi_exec *e, size_t i, const char **name, oi_view *out, oi_diag *diag);
 
-/* Which values steps are asked for, by name, entries of prefix tables ("W[2]") too. From then on nodes
- * that neither these nor persistent variables depend on are skipped, by oi_step and oi_next: what
- * could go wrong in them does not happen. A value that a skipped node would have written cannot be
- * fetched. n == 0: everything runs again, as at first. Only between steps. */
-OI_API oi_status oi_exec_want(oi_exec *e, const char *const *names, size_t n, oi_diag *diag);
 /* One step. After a failure persistent memory is as it was before. */
 OI_API oi_status oi_step(oi_exec *e, oi_diag *diag);
 OI_API uint64_t oi_steps_done(const oi_exec *e); /* finished without failure */
@@ -733,9 +705,6 @@ OI_API void oi_session_free(oi_session *s);
 OI_API oi_status oi_session_run_step(oi_session *s, const oi_graph *graph,
                                      const oi_named_view *inputs,
                                      size_t n_inputs, oi_diag *diag);
-/* oi_exec_want for the steps of a graph, which need not have run yet. */
-OI_API oi_status oi_session_want(oi_session *s, const oi_graph *graph, const char *const *names,
-                                 size_t n, oi_diag *diag);
 /* A value of the graph that ran last; lent until the session is used again. */
 OI_API oi_status oi_session_fetch(oi_session *s, const char *name, oi_view *out, oi_diag *diag);
 

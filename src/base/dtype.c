@@ -206,24 +206,6 @@ uint64_t oi_element_bits(oi_dtype t, const void *data, uint64_t e)
     return bits ? load_bits(bits, data, e) : 0;
 }
 
-void oi_mask_pack(const uint8_t *truths, uint64_t n, void *out)
-{
-    uint8_t *to = out;
-    for (uint64_t i = 0; i < n; i++) {
-        const uint8_t bit = (uint8_t)(1u << i % 8);
-        if (i % 8 == 0)
-            to[i / 8] = 0;
-        to[i / 8] = (uint8_t)(to[i / 8] | (truths[i] ? bit : 0));
-    }
-}
-
-void oi_mask_unpack(const void *mask, uint64_t n, uint8_t *out)
-{
-    const uint8_t *from = mask;
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = from[i / 8] >> i % 8 & 1;
-}
-
 int64_t oi_element_i64(oi_dtype t, const void *data, uint64_t e)
 {
     const oi_dtype_info *d = oi_dtype_get(t);

@@ -79,8 +79,11 @@ typedef struct oi_device_loader {
     oi_status status;                       /* the first error, OI_OK when there was none */
     oi_device_part chain[OI_EXTENDS_DEPTH]; /* the file, what it extends, … */
     size_t n_chain;
-    const char *file; /* named in messages */
-    oi_map fields;    /* path -> row */
+    const char *file;      /* named in messages */
+    oi_map fields;         /* path -> row */
+    oi_map named;          /* paths that the files name, not the built-in profiles */
+    const oi_field **told; /* of those, fields that do not have their default */
+    size_t n_told;
     unsigned n_unknown;
     unsigned on;               /* ON_… bits still possible */
     struct json_object *made;  /* value being converted */
@@ -133,6 +136,13 @@ const oi_field *oi_device_field_find(const oi_device_loader *x, const char *path
 void oi_device_check_rules(oi_device_loader *x);
 /* Adds what an instruction set implies; scalar goes when there is another. */
 uint32_t oi_device_close_isa(uint32_t isa);
+
+/* -- effects.c: fields that do nothing here -- */
+
+/* A file's own fields, before it is merged; then one value, which is in x->made. */
+void oi_device_note_given(oi_device_loader *x, struct json_object *tree);
+void oi_device_note_value(oi_device_loader *x, const oi_field *f);
+void oi_device_check_effects(oi_device_loader *x);
 
 /* -- profiles (generated from devices/ by tools/embed.c) -- */
 

@@ -94,6 +94,8 @@ static void add_part(oi_device_loader *x, const char *text, size_t n, oi_device_
         return;
     }
     oi_device_check_file(x, part.tree);
+    if (!part.is_profile)
+        oi_device_note_given(x, part.tree);
 }
 
 static bool same_part(const oi_device_part *a, const oi_device_part *b)
@@ -285,7 +287,7 @@ static void run(void *ctx)
 {
     job *j = ctx;
     oi_device_loader *x = &j->x;
-    x->fields.arena = x->a;
+    x->fields.arena = x->named.arena = x->a;
     for (size_t i = 0; i < oi_n_fields; i++)
         oi_map_put(&x->fields, oi_fields[i].path, (uint32_t)i);
     add_part(x, j->text, j->n, j->first);

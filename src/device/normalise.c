@@ -226,8 +226,10 @@ static void fill_field(oi_device_loader *x, struct json_object *tree, const oi_f
     bool ok = oi_device_value(x, f, x->held, pointer);
     json_object_put(x->held);
     x->held = NULL;
-    if (ok)
-        oi_device_set(x, section, key, json_object_get(x->made));
+    if (!ok)
+        return;
+    oi_device_note_value(x, f);
+    oi_device_set(x, section, key, json_object_get(x->made));
 }
 
 static const unsigned by_type[] = {[OI_DEVICE_GPU] = ON_GPU,

@@ -153,9 +153,6 @@ static void check_cpu(oi_device_loader *x)
         oi_device_error(x, "E091", "/cpu/endianness",
                         "packages are little-endian: a big-endian device needs "
                         "preferences.embed_weights \"always\"");
-    if (!d->cpu.libc && d->cpu.threads != 1)
-        oi_device_warn(x, "W191", "/cpu/threads",
-                       "without libc there are no threads unless you replace the thread layer");
 }
 
 /* -- mcu -- */
@@ -288,4 +285,5 @@ void oi_device_check_rules(oi_device_loader *x)
     }
     if (x->on & ON_FPGA)
         check_fpga(x);
+    oi_device_check_effects(x);
 }

@@ -347,6 +347,9 @@ void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
     oi_jsonw_open(&w, '{');
     put_certificate(&w, u, c);
     put_str(&w, "device", u->target->name);
+    put_str(&w, "vendor", u->target->vendor);
+    put_str(&w, "architecture", u->target->architecture);
+    put_str(&w, "driver", u->target->driver);
     oi_jsonw_key(&w, "graphs");
     oi_jsonw_open(&w, '[');
     for (size_t i = 0; i < u->graphs.n; i++)

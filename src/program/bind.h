@@ -282,14 +282,6 @@ static inline bool oi_mask_has(const uint64_t *mask, uint32_t i)
     return mask[i / 64] >> i % 64 & 1;
 }
 
-/* -- needed.c: what a step must run for some of its values -- */
-
-/* For a step that is asked for the variables of `wanted` alone: a bit per node that must run, and
- * per variable whose value is then not what the whole step would give. Room: graph nodes / 64 + 1
- * words, n_mask words. False: no memory. */
-bool oi_program_needed(const oi_program *p, const uint64_t *wanted, uint64_t *nodes,
-                       uint64_t *stale);
-
 /* The graph must have passed oi_graph_check with the same model and sizes. precision:
  * preferences.default_precision of the device that it is bound for, or OI_NONE. */
 oi_status oi_program_bind(const oi_graph *g, oi_model *m, const oi_size *sizes, size_t n_sizes,

@@ -244,17 +244,6 @@ static oi_status run_part(run *r, int64_t from, int64_t places)
     return OI_OK;
 }
 
-/* For oi_memory_rows. */
-static void note(const run *r, int64_t places)
-{
-    const int64_t extent = r->k.cut.extent;
-    for (size_t i = 0; i < r->q->n_in; i++)
-        if (r->k.is_cut[i])
-            oi_weights_note_parts(r->c->exec->sim->weights, r->in[i].slot->tensor,
-                                  bytes_of(&r->q->in[i], places, extent),
-                                  (uint64_t)((extent + places - 1) / places));
-}
-
 static oi_status run_parts(run *r, oi_input *in)
 {
     int64_t places = 0;
@@ -268,7 +257,6 @@ static oi_status run_parts(run *r, oi_input *in)
     r->buffer = oi_buffer_new(&r->c->exec->sim->budget, OI_HELD_CHUNKS, bytes - OI_BUFFER_ALIGN);
     if (!r->buffer)
         return oi_ctx_no_memory(r->c, bytes);
-    note(r, places);
     for (int64_t from = 0; status == OI_OK && from < r->k.cut.extent; from += places) {
         const int64_t left = r->k.cut.extent - from;
         if (left < places)
@@ -308,9 +296,6 @@ static oi_status pick_rows(oi_ctx *c, const oi_pnode *n, const oi_input *in, con
         if (status != OI_OK)
             return oi_ctx_reported(c, status);
     }
-    const uint64_t bits = row * oi_dtype_bits(in[0].dtype);
-    oi_weights_note_parts(c->exec->sim->weights, in[0].slot->tensor, (bits + 7) / 8,
-                          in[1].n_elements);
     return OI_OK;
 }
 

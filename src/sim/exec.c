@@ -118,15 +118,9 @@ static const oi_pnode *next_node(oi_ctx *c)
 {
     while (c->n_frames) {
         oi_frame *f = &c->frames[c->n_frames - 1];
-        if (f->at == f->list->n) {
-            end_of_list(c);
-            continue;
-        }
-        const oi_pnode *n = &c->exec->sim->program->nodes[f->list->at[f->at++]];
-        if (!oi_exec_skips(c->exec, n))
-            return n;
-        if (c->exec->sim->options.trace)
-            oi_trace_skip(c, n);
+        if (f->at < f->list->n)
+            return &c->exec->sim->program->nodes[f->list->at[f->at++]];
+        end_of_list(c);
     }
     return NULL;
 }
@@ -250,10 +244,6 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
 
 void *oi_ctx_scratch(oi_ctx *c, uint64_t bytes)
 {
-    if (bytes > c->scratch_most) {
-        c->scratch_most = bytes;
-        c->scratch_node = c->node;
-    }
     if (!c->scratch || bytes > c->scratch->size) {
         oi_buffer_drop(c->scratch);
         c->scratch = oi_buffer_new(&c->exec->sim->budget, OI_HELD_SCRATCH, bytes);

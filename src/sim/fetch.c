@@ -7,7 +7,7 @@ static oi_place at_executor(const oi_exec *e)
     return (oi_place){.file = g->source.name ? g->source.name : g->origin ? g->origin : "graph"};
 }
 
-oi_status oi_fetch_unknown(const oi_exec *e, const char *name, oi_diag *d)
+static oi_status unknown(const oi_exec *e, const char *name, oi_diag *d)
 {
     const oi_program *p = e->sim->program;
     oi_nearest near = oi_nearest_start(name);
@@ -64,7 +64,7 @@ oi_status oi_insert(oi_exec *e, const char *name, const oi_view *value, oi_diag 
 {
     uint32_t id = oi_program_find(e->sim->program, name);
     if (id == OI_NO_ID)
-        return oi_fetch_unknown(e, name, diag);
+        return unknown(e, name, diag);
     const oi_pvar *v = &e->sim->program->vars[id];
     OI_TRY(check_insert(e, v, value, diag));
     void *to = oi_mem_insert(e->entry, id);
@@ -141,10 +141,6 @@ static oi_status fetch_slot(oi_exec *e, uint32_t id, const int64_t *indices, oi_
 {
     oi_ctx *c = seen_by(e, id);
     oi_input in;
-    if (e->needed && oi_mask_has(e->stale, id))
-        return oi_diag_error(d, at_executor(e), "",
-                             "'%s' was not asked for: nodes that write it were skipped",
-                             e->sim->program->vars[id].name);
     c->diag = d;
     oi_fail kept = c->fail;
     oi_status status = oi_mem_peek(c, id, indices, &in);
@@ -223,7 +219,7 @@ static oi_status fetch_entry(oi_exec *e, const char *name, const char *bracket, 
         return oi_diag_error(d, at_executor(e), "E041", "'%s' wants %u index%s: '%s'", v->name,
                              v->n_axes, v->n_axes == 1 ? "" : "es", name);
     }
-    return oi_fetch_unknown(e, name, d);
+    return unknown(e, name, d);
 }
 
 oi_status oi_fetch(oi_exec *e, const char *name, oi_view *out, oi_diag *diag)
@@ -233,7 +229,7 @@ oi_status oi_fetch(oi_exec *e, const char *name, oi_view *out, oi_diag *diag)
         return fetch_entry(e, name, bracket, out, diag);
     uint32_t id = oi_program_find(e->sim->program, name);
     if (id == OI_NO_ID)
-        return fetch_index(e, name, out) ? OI_OK : oi_fetch_unknown(e, name, diag);
+        return fetch_index(e, name, out) ? OI_OK : unknown(e, name, diag);
     if (e->sim->program->vars[id].is_prefix)
         return oi_diag_error(diag, at_executor(e), "E041",
                              "'%s' is a prefix table: say which entry, as in '%s[0]'", name, name);

@@ -118,14 +118,6 @@ oi_status oi_session_run_step(oi_session *s, const oi_graph *graph, const oi_nam
     return oi_step(m->exec, diag);
 }
 
-oi_status oi_session_want(oi_session *s, const oi_graph *graph, const char *const *names, size_t n,
-                          oi_diag *diag)
-{
-    member *m = NULL;
-    OI_TRY(find(s, graph, &m, diag));
-    return oi_exec_want(m->exec, names, n, diag);
-}
-
 oi_status oi_session_fetch(oi_session *s, const char *name, oi_view *out, oi_diag *diag)
 {
     if (!s->last)

@@ -309,8 +309,6 @@ void oi_exec_free(oi_exec *e)
     free(e->lent_at);
     free(e->fetched);
     free(e->fetched_dims);
-    free(e->needed);
-    free(e->stale);
     free(e->queue);
     free(e->consumers);
     oi_sim_free(e->sim); /* this executor's share of it */

@@ -86,8 +86,6 @@ oi_status oi_weights_check(oi_weights *w, oi_diag *d); /* is the file still whol
 oi_status oi_weights_read(oi_weights *w, size_t i, uint64_t from, uint64_t n, void *dst,
                           uint64_t at, oi_diag *d);
 bool oi_weights_is_resident(oi_weights *w, size_t i);
-void oi_weights_note_parts(oi_weights *w, size_t i, uint64_t bytes, uint64_t parts);
-bool oi_weights_use(oi_weights *w, size_t i, oi_memory_row *out); /* false: it was not used */
 void oi_weights_trim(oi_weights *w); /* gives back what a limit counts and no node uses now */
 /* For budget.c, which holds its lock. */
 void oi_weights_make_room(oi_weights *w, uint64_t n); /* for n more bytes, as far as it goes */
@@ -333,9 +331,7 @@ struct oi_ctx {
     uint64_t *taken;      /* consumers: by variable, the round it has taken */
     uint64_t order;       /* entry: nodes it has run; consumers: at which of those they are */
     oi_buffer *scratch;
-    uint64_t scratch_most;        /* bytes that a node has asked for ... */
-    const oi_pnode *scratch_node; /* ... and which */
-    uint64_t ns;                  /* the last node took; 0 when the timer is off */
+    uint64_t ns; /* the last node took; 0 when the timer is off */
     size_t pins[OI_MAX_PINS];
     uint32_t n_pins;
     oi_diag *diag; /* of the thread that runs it; NULL drops */
@@ -346,7 +342,6 @@ typedef struct oi_record { /* an executed node */
     uint32_t node, ctx;
     uint64_t step, start_ns, ns;
     uint64_t order, seq; /* nodes entry had run; records before this one */
-    bool is_skipped;     /* nothing that the step was asked for depends on it */
     int64_t *iter;       /* values of the loops around it, outermost first */
     uint64_t *dims;      /* of what it wrote, where only the run knows them; else NULL */
     char *stats;         /* JSON, or NULL */
@@ -384,8 +379,6 @@ struct oi_exec {
     bool records_failed; /* memory ran out: the trace has holes */
     uint64_t start_ns;
     oi_threads *threads; /* of the kernels that entry runs; NULL: one */
-    uint64_t *needed;    /* a bit per node that a step runs; NULL: all */
-    uint64_t *stale;     /* with `needed`: variables that steps leave undefined */
     oi_buffer **fetched; /* by variable: copies of scattered persistent memory */
     uint64_t (*fetched_dims)[OI_GRID_RANK];
 };
@@ -415,18 +408,11 @@ void oi_async_reset(oi_exec *e);          /* before a step, and after a failure 
  * NULL. */
 oi_ctx *oi_async_join(oi_exec *e);
 
-/* -- fetch.c, want.c -- */
-
-oi_status oi_fetch_unknown(const oi_exec *e, const char *name, oi_diag *d); /* E030 */
-/* Nothing that steps are asked for depends on the node. */
-bool oi_exec_skips(const oi_exec *e, const oi_pnode *n);
-
 /* -- trace.c -- */
 
 void oi_trace_prepare(oi_sim *s); /* inside the guard of its arena */
 void oi_trace_sort(oi_exec *e);   /* the current step's events, after a parallel run */
 void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns);
-void oi_trace_skip(oi_ctx *c, const oi_pnode *n); /* a node that is passed over */
 void oi_event_fill(const oi_ctx *c, const oi_pnode *n, uint64_t ns, oi_event *out);
 uint64_t oi_now_ns(void);
 

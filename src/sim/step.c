@@ -220,25 +220,16 @@ bool oi_next(oi_exec *e, oi_event *event, oi_diag *diag)
     return status == OI_OK && ran;
 }
 
-/* The first node of the list, from `at` on, that is not skipped. */
-static const oi_pnode *next_in(const oi_exec *e, const oi_ids *list, uint32_t at)
-{
-    for (; at < list->n; at++)
-        if (!oi_exec_skips(e, &e->sim->program->nodes[list->at[at]]))
-            return &e->sim->program->nodes[list->at[at]];
-    return NULL;
-}
-
 /* The node under a context's hands, without moving it. */
 static const oi_pnode *peek_node(const oi_ctx *c)
 {
+    const oi_pnode *nodes = c->exec->sim->program->nodes;
     for (uint32_t i = c->n_frames; i-- > 0;) {
         const oi_frame *f = &c->frames[i];
-        const oi_pnode *n = next_in(c->exec, f->list, f->at);
-        if (!n && f->loop && c->indices[f->loop->as.loop.index] + 1 < f->end)
-            n = next_in(c->exec, f->list, 0);
-        if (n)
-            return n;
+        if (f->at < f->list->n)
+            return &nodes[f->list->at[f->at]];
+        if (f->loop && c->indices[f->loop->as.loop.index] + 1 < f->end)
+            return &nodes[f->list->at[0]];
     }
     return NULL;
 }
@@ -252,7 +243,7 @@ bool oi_peek(oi_exec *e, oi_event *event)
     if (!n && c->id != 0) /* a consumer that has run its last node: entry is next */
         n = peek_node(c = e->entry);
     if (!n && !e->in_step && !e->at_end)
-        n = next_in(e, &p->blocks[p->entry].source->nodes, 0);
+        n = &p->nodes[p->blocks[p->entry].source->nodes.at[0]];
     if (n)
         oi_event_fill(c, n, 0, event);
     return n != NULL;

@@ -150,9 +150,19 @@ static void drop_record(oi_record *r)
     free(r->stats);
 }
 
-/* Takes what the record owns. */
-static void add_record(oi_exec *e, oi_record r)
+void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
 {
+    oi_exec *e = c->exec;
+    oi_record r = {.node = (uint32_t)(n - e->sim->program->nodes),
+                   .ctx = c->id,
+                   .step = e->n_steps,
+                   .start_ns = start_ns ? start_ns - e->start_ns : 0,
+                   .ns = ns,
+                   .order = c->order,
+                   .iter = iteration(c, n->source),
+                   .dims = run_dims(c, n)};
+    if (e->sim->options.trace_values)
+        r.stats = statistics(c, n);
     pthread_mutex_lock(&e->trace_lock);
     if (e->n_records == e->cap_records) {
         size_t cap = e->cap_records ? 2 * e->cap_records : 64;
@@ -170,32 +180,6 @@ static void add_record(oi_exec *e, oi_record r)
         drop_record(&r);
     }
     pthread_mutex_unlock(&e->trace_lock);
-}
-
-void oi_trace_skip(oi_ctx *c, const oi_pnode *n)
-{
-    add_record(c->exec, (oi_record){.node = (uint32_t)(n - c->exec->sim->program->nodes),
-                                    .ctx = c->id,
-                                    .step = c->exec->n_steps,
-                                    .order = c->order,
-                                    .is_skipped = true,
-                                    .iter = iteration(c, n->source)});
-}
-
-void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
-{
-    oi_exec *e = c->exec;
-    oi_record r = {.node = (uint32_t)(n - e->sim->program->nodes),
-                   .ctx = c->id,
-                   .step = e->n_steps,
-                   .start_ns = start_ns ? start_ns - e->start_ns : 0,
-                   .ns = ns,
-                   .order = c->order,
-                   .iter = iteration(c, n->source),
-                   .dims = run_dims(c, n)};
-    if (e->sim->options.trace_values)
-        r.stats = statistics(c, n);
-    add_record(e, r);
 }
 
 static int by_order(const void *a, const void *b)
@@ -379,8 +363,6 @@ static void put_event(oi_buf *out, const oi_exec *e, const oi_record *r, const o
                   (unsigned long long)(ns / 1000 % 1000), (unsigned long long)(ns % 1000));
     if (o->ext)
         put_ext(out, e, r, o->deterministic);
-    if (r->is_skipped)
-        oi_buf_puts(out, ",\n    \"skipped\": true");
     if (r->stats)
         oi_buf_printf(out, ",\n    \"stats\": %s", r->stats);
     oi_buf_puts(out, "\n  }");
@@ -404,9 +386,8 @@ static void put_chrome(oi_buf *out, const oi_exec *e, const oi_record *r, bool t
                   name, kind_name(n->kind), r->ctx);
     put_microseconds(out, "ts", timeless ? 0 : r->start_ns);
     put_microseconds(out, "dur", timeless ? 0 : r->ns);
-    oi_buf_printf(out, ", \"args\": {\"block\": \"%s\", \"node\": %llu, \"step\": %llu%s}}", block,
-                  (unsigned long long)n->index, (unsigned long long)r->step,
-                  r->is_skipped ? ", \"skipped\": true" : "");
+    oi_buf_printf(out, ", \"args\": {\"block\": \"%s\", \"node\": %llu, \"step\": %llu}}", block,
+                  (unsigned long long)n->index, (unsigned long long)r->step);
 }
 
 /* Threads get the names of their blocks. */

@@ -13,8 +13,7 @@
 typedef struct entry {
     uint32_t newer, older; /* neighbours by last use; OI_NO_ID at the ends */
     uint32_t pins;
-    bool is_resident, was_resident;
-    uint64_t part_bytes, parts; /* when it was last read in parts */
+    bool is_resident;
     _Atomic(const void *) data; /* when stable: set once */
 } entry;
 
@@ -159,7 +158,7 @@ oi_status oi_weights_get(oi_weights *w, size_t i, const void **out, oi_diag *d)
             w->resident += t->data_nbytes;
             oi_budget_count(w->budget, OI_HELD_TENSORS, t->data_nbytes);
         }
-        e->is_resident = e->was_resident = true;
+        e->is_resident = true;
         link_newest(w, (uint32_t)i);
         if (oi_weights_is_stable(w))
             atomic_store_explicit(&e->data, view.data, memory_order_release);
@@ -186,31 +185,6 @@ bool oi_weights_is_resident(oi_weights *w, size_t i)
     bool is = w->at[i].is_resident;
     pthread_mutex_unlock(&w->budget->lock);
     return is;
-}
-
-void oi_weights_note_parts(oi_weights *w, size_t i, uint64_t bytes, uint64_t parts)
-{
-    pthread_mutex_lock(&w->budget->lock);
-    w->at[i].part_bytes = bytes;
-    w->at[i].parts = parts;
-    pthread_mutex_unlock(&w->budget->lock);
-}
-
-bool oi_weights_use(oi_weights *w, size_t i, oi_memory_row *out)
-{
-    pthread_mutex_lock(&w->budget->lock);
-    const entry *e = &w->at[i];
-    const oi_tensor_info *t = &w->model->tensors[i];
-    *out = (oi_memory_row){.kind = OI_MEMORY_TENSOR, .name = t->name, .bytes = t->data_nbytes};
-    if (e->parts) {
-        out->kind = OI_MEMORY_CHUNK;
-        out->bytes = e->part_bytes;
-        out->of = t->data_nbytes;
-        out->parts = e->parts;
-    }
-    const bool used = e->parts || e->was_resident;
-    pthread_mutex_unlock(&w->budget->lock);
-    return used;
 }
 
 void oi_weights_trim(oi_weights *w)

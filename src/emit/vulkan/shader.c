@@ -91,6 +91,38 @@ static void put_axes(const shader *s, const oi_nest_printer *p)
     }
 }
 
+static bool mentions(const oi_formula *f, uint32_t scalar)
+{
+    bool does = f->unless_one == scalar;
+    for (uint32_t t = 0; t < f->n_terms; t++)
+        for (uint32_t i = 0; i < f->terms[t].n; i++)
+            does |= f->terms[t].of[i] == scalar;
+    for (uint32_t i = 0; i < f->n_pick; i++)
+        does |= f->pick[i] == scalar;
+    return does;
+}
+
+/* A number of 64 bits that places follow from, such as where a cache is read: an int in a shader,
+ * as all positions. */
+static bool is_position(const shader *s, size_t scalar)
+{
+    const oi_kscalar *v = &s->k->scalars.at[scalar];
+    bool does = false;
+    for (size_t i = 0; i < s->k->formulas.n && v->dtype == OI_I64 && !v->is_length; i++)
+        does |= mentions(&s->k->formulas.at[i], (uint32_t)scalar);
+    return does;
+}
+
+static const char *positions_text(const shader *s)
+{
+    oi_out o = {.depth = 1};
+    for (size_t i = 0; i < s->k->scalars.n; i++)
+        if (is_position(s, i))
+            oi_out_line(&o, "const int %s = int(%s_word);", s->k->scalars.at[i].name,
+                        s->k->scalars.at[i].name);
+    return o.buf.n ? oi_buf_to_arena(&o.buf, s->u->arena) : "";
+}
+
 static void put_truths(const shader *s, oi_out *o)
 {
     for (size_t i = 0; i < s->k->scalars.n; i++) {
@@ -139,7 +171,7 @@ static const char *body_text(const shader *s)
     for (size_t i = 0; i < s->n_nests; i++)
         put_nest(s, &p, i);
     const char *lines = o.buf.n ? oi_buf_to_arena(&o.buf, a) : "";
-    return oi_arena_printf(a, "void main()\n{\n%s%s}\n",
+    return oi_arena_printf(a, "void main()\n{\n%s%s%s}\n", positions_text(s),
                            oi_kernel_fn_texts(a, s->k, NULL, fns, "int", lines), lines);
 }
 
@@ -190,7 +222,7 @@ static void put_buffers(const shader *s, oi_out *o)
         const oi_kscalar *v = &s->k->scalars.at[i];
         oi_out_line(o, "%s %s%s;",
                     v->is_length ? "int" : oi_glsl_held(s->u->device, oi_form_of(v->dtype)),
-                    v->name, v->dtype == OI_BOOL ? "_word" : "");
+                    v->name, v->dtype == OI_BOOL || is_position(s, i) ? "_word" : "");
     }
     oi_out_close(o, ";");
 }

@@ -16,6 +16,9 @@ typedef enum oi_goal {
     OI_GOAL_MEMORY /* less memory, the scarcest resource of the device */
 } oi_goal;
 
+/* The levels of axes (oi_axis_level) that a plan uses follow from these: workers, row_pipelines
+ * (streams) and group_size (groups, lanes). Vectors and unrolled loops may occur for any target: a
+ * language without them prints a loop over an array. */
 typedef struct oi_caps {
     oi_goal goal;
     /* Workers run a step together and synchronise at barriers. 1: one worker; 0: the number is

@@ -10,10 +10,11 @@
  * products and reductions of any order may be regrouped. */
 #include "synth/pass.h"
 
-#define GROUP 64    /* invocations of a group: one or two subgroups of most GPUs */
-#define BUSY  16384 /* invocations that keep a GPU busy */
-#define LANES 32    /* a subgroup, if its size is not known */
-#define LEAST 8     /* fewer lanes are not worth the barriers */
+#define GROUP  64    /* invocations of a group: one or two subgroups of most GPUs */
+#define BUSY   16384 /* invocations that keep a GPU busy */
+#define LANES  32    /* a subgroup, if its size is not known */
+#define LEAST  8     /* fewer lanes are not worth the barriers */
+#define WIDEST 16    /* bytes of a partial sum: there may be sums of several types */
 
 static bool is_number(const oi_snest *n, uint32_t axis)
 {
@@ -55,9 +56,10 @@ static bool is_in_order(const oi_snest *n)
 static int64_t lanes_for(const oi_unit *u, int64_t places, int64_t rows)
 {
     const int64_t most = (int64_t)u->can.group_size;
-    int64_t lanes = smaller(u->can.subgroup_size ? (int64_t)u->can.subgroup_size : LANES, most);
-    while (lanes > 1 && 2 * lanes > places)
-        lanes /= 2;
+    const int64_t first = u->can.subgroup_size ? (int64_t)u->can.subgroup_size : LANES;
+    int64_t lanes = 1; /* a power of two: sums are added pairwise */
+    while (2 * lanes <= smaller(first, most) && 4 * lanes <= places)
+        lanes *= 2;
     while (2 * lanes <= most && 8 * lanes <= places && rows < BUSY / lanes)
         lanes *= 2;
     return lanes;
@@ -73,8 +75,9 @@ static int64_t lanes_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snes
     if (n->kind == OI_NEST_REDUCE && !n->lanes && n->reduce->op->order != OI_REDUCE_ANY)
         return 0;
     const int64_t lanes = n->lanes ? n->lanes : lanes_for(u, n->axes[last].extent, rows);
-    const bool pays = 2 * lanes <= n->axes[last].extent && (uint64_t)lanes <= u->can.group_size;
-    return lanes >= LEAST && pays && oi_nest_strides(u, k, n).along ? lanes : 0;
+    const bool fits = 2 * lanes <= n->axes[last].extent && (uint64_t)lanes <= u->can.group_size &&
+                      (uint64_t)lanes * WIDEST <= u->can.shared_bytes;
+    return lanes >= LEAST && fits && oi_nest_strides(u, k, n).along ? lanes : 0;
 }
 
 /* One invocation makes the partial sums that the op declares. */
@@ -92,6 +95,8 @@ static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
     const int64_t positions = count(n, out), lanes = lanes_of_sum(u, k, n, positions);
     const int64_t most = smaller(GROUP, (int64_t)u->can.group_size);
     int64_t each = lanes > most ? 1 : lanes ? most / lanes : most;
+    while (lanes && each > 1 && (uint64_t)(each * lanes) * WIDEST > u->can.shared_bytes)
+        each /= 2;
     if (lanes)
         n->axes[n->n_axes - 1].factor[OI_AXIS_LANE] = lanes;
     else
@@ -107,7 +112,7 @@ static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
  * are held in 32 bits or more. */
 static uint64_t shared_bytes(const oi_unit *u, const oi_skernel *k, int64_t lanes)
 {
-    uint64_t all = (uint64_t)lanes * 16;
+    uint64_t all = (uint64_t)lanes * WIDEST;
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];
         const uint64_t bits = oi_dtype_bits(t->dtype), held = bits > 32 ? bits : 32;

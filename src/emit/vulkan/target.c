@@ -8,7 +8,9 @@ static bool takes(const oi_device_info *d)
     return d->api == OI_DEVICE_VULKAN;
 }
 
-#define GROUP_SIZE 128 /* what every Vulkan device has */
+/* What every Vulkan device has. */
+#define GROUP_SIZE   128
+#define SHARED_BYTES 16384
 
 static uint64_t group_size(const oi_device_info *d)
 {
@@ -20,14 +22,15 @@ static uint64_t group_size(const oi_device_info *d)
 
 static oi_caps caps(const oi_device_info *d)
 {
-    return (oi_caps){.goal = OI_GOAL_TIME,
-                     .workers = 1,
-                     .group_size = group_size(d),
-                     .subgroup_size =
-                         d->features >> OI_FEATURE_SUBGROUP_OPS & 1 ? d->limits.subgroup_size : 0,
-                     .shared_bytes = d->limits.max_shared_memory_bytes,
-                     .private_bytes = oi_cost_near(d),
-                     .ram_bytes = d->memory.global_bytes};
+    return (oi_caps){
+        .goal = OI_GOAL_TIME,
+        .workers = 1,
+        .group_size = group_size(d),
+        .subgroup_size = d->features >> OI_FEATURE_SUBGROUP_OPS & 1 ? d->limits.subgroup_size : 0,
+        .shared_bytes =
+            d->limits.max_shared_memory_bytes ? d->limits.max_shared_memory_bytes : SHARED_BYTES,
+        .private_bytes = oi_cost_near(d),
+        .ram_bytes = d->memory.global_bytes};
 }
 
 /* The memory of the plan; there is no host program that would add to it. */

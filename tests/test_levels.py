@@ -62,6 +62,17 @@ def test_rows_of_a_pipeline_are_a_stream(openinfer, tmp_path):
     assert sorted(factor for _, level, factor in levels(plan) if level == "stream") == sorted(steps)
 
 
+def test_workgroups(openinfer, tmp_path):
+    """A GPU's groups take tiles of results; a long sum has lanes, next to each other or a row of results apart."""
+    gpu = ["--target", "vulkan_desktop", "--device-only"]
+    assert levels(plan_of(openinfer, tmp_path, GELU, *gpu)) == [
+        (False, "worker", 1), (False, "worker", 64), (False, "group", 64)]  # fmt: skip
+    along = levels(plan_of(openinfer, tmp_path, ALONG, *gpu))
+    assert along == [(False, "worker", 1), (False, "worker", 2), (False, "group", 2), (True, "lane", 32)]
+    across = levels(plan_of(openinfer, tmp_path, ACROSS, *gpu))
+    assert across == [(False, "worker", 1), (False, "worker", 16), (False, "group", 16), (True, "group", 16)]
+
+
 def test_the_listing_names_levels(openinfer, tmp_path):
     plan_of(openinfer, tmp_path, ACROSS, "--target", "null")
     assert "/* j: vector 40 */" in (tmp_path / "out/levels.txt").read_text()

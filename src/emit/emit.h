@@ -132,6 +132,7 @@ typedef struct oi_group {
     int64_t size;           /* invocations */
     int64_t lanes;          /* that work on one position together; 1: each has its own */
     int64_t positions;      /* of a group: size / lanes */
+    bool is_apart;          /* lanes of a position are `positions` invocations apart */
     bool has_shuffle;       /* invocations of a subgroup exchange sums without memory */
     const char *first_lane; /* condition for the lane that keeps a result */
 } oi_group;

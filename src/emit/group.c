@@ -17,11 +17,13 @@ oi_group oi_group_of(const oi_plan *u, const oi_snest *nests, size_t n)
         shuffles |= oi_group_sums(&nests[i]) && oi_dtype_bits(nests[i].acc) <= 32;
     }
     for (uint32_t a = 0; n && a < nests[0].n_axes; a++)
-        if (nests[0].axes[a].factor[OI_AXIS_GROUP])
+        if (nests[0].axes[a].factor[OI_AXIS_GROUP] && nests[0].axes[a].is_reduced)
+            g.is_apart = true;
+        else if (nests[0].axes[a].factor[OI_AXIS_GROUP])
             g.positions = nests[0].axes[a].factor[OI_AXIS_GROUP];
     g.size = g.lanes * g.positions;
     g.first_lane = g.positions > 1 ? "lane == 0u && inside" : "lane == 0u";
-    g.has_shuffle =
-        shuffles && u->can.subgroup_size && (uint64_t)g.size % u->can.subgroup_size == 0;
+    g.has_shuffle = shuffles && !g.is_apart && u->can.subgroup_size &&
+                    (uint64_t)g.size % u->can.subgroup_size == 0;
     return g;
 }

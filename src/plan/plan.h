@@ -201,10 +201,11 @@ typedef enum oi_axis_level {
                          interleaved (unroll-and-jam) */
     OI_AXIS_VECTOR,   /* elements of a vector: accumulators of an output axis (a register tile),
                          partial sums of a reduced one */
-    OI_AXIS_LANE,     /* invocations of a workgroup that compute one result, or one row, together;
-                         lane l takes places l, l + factor ... */
-    OI_AXIS_GROUP,    /* invocations of a workgroup, each with results of its own; counted like
-                         workers */
+    OI_AXIS_LANE,     /* neighbouring invocations of a workgroup, which compute one result, or one
+                         row, together; lane l takes places l, l + factor ... */
+    OI_AXIS_GROUP,    /* invocations of a workgroup. Of output axes, which are counted like workers,
+                         neighbours have neighbouring results; of a reduced one, those further apart
+                         compute one result together */
     OI_AXIS_WORKER,   /* workers take whole units of `factor` places. Several neighbouring axes with
                          this level are counted through together; the unit is that of the last */
     OI_AXIS_STREAM,   /* places arrive a few at a time, in order: rows of a row pipeline */
@@ -629,7 +630,8 @@ int64_t oi_nest_partial_sums(const oi_snest *n);  /* along the last reduced loop
 int64_t oi_nest_register_tile(const oi_snest *n); /* accumulators of a register tile; 0: none */
 int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration computes; 0: one */
 
-int64_t oi_nest_lane_count(const oi_snest *n); /* invocations that run the nest together; 0: one */
+/* Invocations that run the nest together: lanes, or the group of a reduced axis; 0: one. */
+int64_t oi_nest_lane_count(const oi_snest *n);
 
 /* Its nests are one dispatch, because they share axes or private rows; else each may be one. */
 bool oi_kernel_is_joint(const oi_tensor *tensors, const oi_skernel *k);

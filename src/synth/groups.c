@@ -3,7 +3,8 @@
  * The output axes of a nest are counted through together, and a group takes a tile of these
  * positions, one per invocation. If a sum is long and contiguous in memory, several invocations,
  * the lanes, compute it together: neighbouring lanes read neighbouring elements. Their partial sums
- * are combined pairwise, in an order that depends neither on the group nor on the subgroup. Nests
+ * are combined pairwise, in an order that depends neither on the group nor on the subgroup. If
+ * neighbouring results are contiguous instead, and few, the invocations of a sum are apart. Nests
  * that share a row (softmax, norms) are one group per row; the row lies in shared memory.
  *
  * Float sums follow the same rules as elsewhere (schedule.c): a declared order is followed,
@@ -14,6 +15,7 @@
 #define BUSY   16384 /* invocations that keep a GPU busy */
 #define LANES  32    /* a subgroup, if its size is not known */
 #define LEAST  8     /* fewer lanes are not worth the barriers */
+#define ROW    16    /* neighbouring results that read whole cache lines */
 #define WIDEST 16    /* bytes of a partial sum: there may be sums of several types */
 
 static bool is_number(const oi_snest *n, uint32_t axis)
@@ -65,19 +67,42 @@ static int64_t lanes_for(const oi_unit *u, int64_t places, int64_t rows)
     return lanes;
 }
 
-/* The lanes that compute a sum of the nest together; 0: one invocation does. */
-static int64_t lanes_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snest *n, int64_t rows)
+/* Whether several invocations may make a sum of the nest together. */
+static bool may_share(const oi_skernel *k, const oi_snest *n)
 {
     const uint32_t last = n->n_axes - 1;
     if (n->kind == OI_NEST_MAP || is_in_order(n) || k->can_fail || n->n_axes == 0 ||
         !n->axes[last].is_reduced || !is_number(n, last) || oi_dtype_bits(n->acc) < 32)
-        return 0;
-    if (n->kind == OI_NEST_REDUCE && !n->lanes && n->reduce->op->order != OI_REDUCE_ANY)
+        return false;
+    return n->kind == OI_NEST_CONTRACT || n->lanes || n->reduce->op->order == OI_REDUCE_ANY;
+}
+
+/* The lanes that compute a sum along contiguous memory together; 0: one invocation does. */
+static int64_t lanes_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snest *n, int64_t rows)
+{
+    const uint32_t last = n->n_axes - 1;
+    if (!may_share(k, n))
         return 0;
     const int64_t lanes = n->lanes ? n->lanes : lanes_for(u, n->axes[last].extent, rows);
     const bool fits = 2 * lanes <= n->axes[last].extent && (uint64_t)lanes <= u->can.group_size &&
                       (uint64_t)lanes * WIDEST <= u->can.shared_bytes;
     return lanes >= LEAST && fits && oi_nest_strides(u, k, n).along ? lanes : 0;
+}
+
+/* Neighbouring results read neighbouring elements. If there are few of them, several invocations,
+ * ROW results apart, make a sum together. 0: one does. */
+static int64_t group_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snest *n, int64_t rows)
+{
+    const uint32_t last = n->n_axes - 1;
+    if (!may_share(k, n) || !oi_nest_strides(u, k, n).across || rows < ROW)
+        return 0;
+    const int64_t places = n->axes[last].extent, most = (int64_t)u->can.group_size / ROW;
+    int64_t lanes = n->lanes ? n->lanes : 1;
+    while (!n->lanes && 2 * lanes <= most && 16 * lanes <= places && rows < BUSY / lanes)
+        lanes *= 2;
+    const bool fits = lanes <= most && 2 * lanes <= places && rows < BUSY &&
+                      (uint64_t)(lanes * ROW) * WIDEST <= u->can.shared_bytes;
+    return lanes > 1 && fits ? lanes : 0;
 }
 
 /* One invocation makes the partial sums that the op declares. */
@@ -93,12 +118,15 @@ static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     const uint32_t out = n->is_serial || n->combines_out ? 0 : oi_nest_outputs(n);
     const int64_t positions = count(n, out), lanes = lanes_of_sum(u, k, n, positions);
+    const int64_t apart = lanes ? 0 : group_of_sum(u, k, n, positions);
     const int64_t most = smaller(GROUP, (int64_t)u->can.group_size);
-    int64_t each = lanes > most ? 1 : lanes ? most / lanes : most;
+    int64_t each = lanes > most ? 1 : lanes ? most / lanes : apart ? ROW : most;
     while (lanes && each > 1 && (uint64_t)(each * lanes) * WIDEST > u->can.shared_bytes)
         each /= 2;
     if (lanes)
         n->axes[n->n_axes - 1].factor[OI_AXIS_LANE] = lanes;
+    else if (apart)
+        n->axes[n->n_axes - 1].factor[OI_AXIS_GROUP] = apart;
     else
         follow_declared(n);
     if (lanes || positions == 1) /* a group that is full does no harm */

@@ -42,7 +42,8 @@ void oi_glsl_put_lane(oi_out *o, const oi_group *g)
     oi_out_line(o, "const uint at = %s;",
                 g->has_shuffle ? "gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID"
                                : "gl_LocalInvocationIndex");
-    oi_out_line(o, "const uint lane = at %% %" PRId64 "u;", g->lanes);
+    oi_out_line(o, "const uint lane = at %c %" PRId64 "u;", g->is_apart ? '/' : '%',
+                g->is_apart ? g->positions : g->lanes);
 }
 
 /* An invocation without a position ends if its whole group does or nothing waits for it; else it
@@ -51,8 +52,8 @@ void oi_glsl_put_position(oi_out *o, const oi_group *g, const char *all)
 {
     const char *block = "gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x";
     if (g->lanes > 1 && g->positions > 1) {
-        oi_out_line(o, "uint id = (%s) * %" PRId64 "u + at / %" PRId64 "u;", block, g->positions,
-                    g->lanes);
+        oi_out_line(o, "uint id = (%s) * %" PRId64 "u + at %c %" PRId64 "u;", block, g->positions,
+                    g->is_apart ? '%' : '/', g->is_apart ? g->positions : g->lanes);
         oi_out_line(o, "const bool inside = id < %s;", all);
         oi_out_line(o, "id = min(id, %s - 1u);", all);
         return;
@@ -96,7 +97,10 @@ void oi_glsl_sum_lanes(oi_printing *x, const char *acc, int64_t lanes)
         oi_out_close(o, "");
     oi_out_open(o, "for (; span %s; span /= 2u)", shuffles ? ">= gl_SubgroupSize" : "> 0u");
     oi_out_open(o, "if (lane < span)");
-    combine(x, acc, oi_arena_printf(a, "%s[at + span]", sums));
+    combine(x, acc,
+            g->is_apart && g->positions > 1
+                ? oi_arena_printf(a, "%s[at + span * %" PRId64 "u]", sums, g->positions)
+                : oi_arena_printf(a, "%s[at + span]", sums));
     oi_out_line(o, "%s[at] = %s;", sums, acc);
     oi_out_close(o, "");
     oi_out_line(o, "barrier();");

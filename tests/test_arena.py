@@ -24,10 +24,10 @@ def plan_of(openinfer, out, *words):
 def blocks_of(plan):
     """(first, last, size) of every tensor of the arena; several graphs have one each."""
     found = {}
-    for t in plan["tensors"]:
+    for t in plan["buffers"]:
         if t["space"] == "arena":
             size = -(-t["bytes"] // ALIGN) * ALIGN
-            found.setdefault(t["graph"], []).append((*t["alive"], size, t["offset"]))
+            found.setdefault(t["graph"], []).append((t["first_use"], t["last_use"], size, t["offset"]))
     return list(found.values())
 
 

@@ -162,7 +162,7 @@ def test_memory_changes_its_type_in_order(emitted):
     """Before memory is written under another type than it was read, the program says so. Only then: it costs a little."""
     out = emitted("cpu_scalar")
     plan = json.loads((out / "plan.json").read_text())
-    arena = [t for t in plan["tensors"] if t["space"] == "arena"]
+    arena = [t for t in plan["buffers"] if t["space"] == "arena"]
     clashes = [
         (a["name"], b["name"])
         for a in arena

@@ -57,7 +57,7 @@ def emit(openinfer, folder, words, texts):
 
 
 def lines(kernel):
-    return [node["line"] for node in kernel["nodes"]]
+    return kernel["lines"]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -56,7 +56,7 @@ def test_workers(openinfer, tmp_path):
 
 def test_rows_of_a_pipeline_are_a_stream(openinfer, tmp_path):
     plan = plan_of(openinfer, tmp_path, POOLS, "--target", "cortex_m4", "--without", "fuse", "--without", "inline")
-    steps = [s["rows"][1] for g in plan["graphs"] for b in g["blocks"] for p in b["statements"] if p["kind"] == "pipeline"
+    steps = [s["rows"][1] for block in plan["schedule"] for p in block["body"] if p["kind"] == "pipeline"
              for s in p["body"]]  # fmt: skip
     assert len(steps) > 1
     assert sorted(factor for _, level, factor in levels(plan) if level == "stream") == sorted(steps)

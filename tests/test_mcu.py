@@ -248,7 +248,7 @@ def test_alignment_is_the_devices(openinfer, words, tmp_path, name, change, alig
     assert set(re.findall(r"OI_ALIGNED\((\d+)\)", "".join(f.read_text() for f in files))) == {str(align)}
     assert f".weights : ALIGN({align})" in (out / "link.ld").read_text()
     plan = json.loads((out / "plan.json").read_text())
-    offsets = [t["offset"] for t in plan["tensors"] if t["space"] in ("weights", "arena")]
+    offsets = [t["offset"] for t in plan["buffers"] if t["space"] in ("weights", "arena")]
     assert all(at % align == 0 for at in offsets) and (align == 64 or any(at % 64 for at in offsets))
     if align == 8:
         certificate = plan["certificate"]
@@ -366,9 +366,9 @@ def test_plan_is_the_same_every_time(openinfer, words, folder):
 
     plan = json.loads((a / "plan.json").read_text())
     check(plan)
-    at = sorted((t["offset"], t["bytes"]) for t in plan["tensors"] if t["space"] == "weights")
+    at = sorted((t["offset"], t["bytes"]) for t in plan["buffers"] if t["space"] == "weights")
     assert all(x[0] + x[1] <= y[0] for x, y in zip(at, at[1:]))
-    assert max(t["offset"] + t["bytes"] for t in plan["tensors"] if t["space"] == "arena") <= (
+    assert max(t["offset"] + t["bytes"] for t in plan["buffers"] if t["space"] == "arena") <= (
         plan["certificate"]["arena_bytes"]
     )
 

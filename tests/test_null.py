@@ -19,7 +19,7 @@ def test_lists_every_example(openinfer, example_package, tmp_path, name):
     plan = json.loads((tmp_path / "plan.json").read_text())
     for kernel in plan["kernels"]:
         assert f"kernel {kernel['function']}(" in text
-    for tensor in plan["tensors"]:
+    for tensor in plan["buffers"]:
         if tensor["space"] not in ("local", "view"):
             assert f" {tensor['name']}: {tensor['dtype']}[" in text
     assert not (tmp_path / "weights.bin").exists()

@@ -642,7 +642,7 @@ def test_rows_of_weights_that_are_packed(openinfer, tmp_path, dtype, shared, tar
     run = openinfer("verify", path, "--model", model, "--target", target, "--steps", 3, "--set", "tokens=random:4:-100:99",
                     "--keep", tmp_path / "kept")  # fmt: skip
     assert "they agree" in run.stdout
-    tensors = {t["name"]: t for t in json.loads((tmp_path / "kept/plan.json").read_text())["tensors"]}
+    tensors = {t["name"]: t for t in json.loads((tmp_path / "kept/plan.json").read_text())["buffers"]}
     views = {name for name, t in tensors.items() if t.get("view")}
     assert views == (shared if target != "cpu_scalar" else set())
     for name in views:

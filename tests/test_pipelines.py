@@ -54,7 +54,7 @@ def sets(graph):
 
 def statements(plan):
     """Of all blocks, those inside others too."""
-    waiting = [s for g in plan["graphs"] for b in g["blocks"] for s in b["statements"]]
+    waiting = [s for block in plan["schedule"] for s in block["body"]]
     while waiting:
         s = waiting.pop()
         yield s
@@ -91,7 +91,7 @@ def test_less_memory(openinfer, tmp_path, mobile, device):
     assert whole["arena_bytes"] >= 36864 and rows["arena_bytes"] <= 7500, rows["arena_bytes"]
     assert rows["arena_bytes"] <= 1.05 * rows["arena_bound_bytes"]
     assert plans["whole"]["graphs"][0]["cost"]["macs"] == plans["rows"]["graphs"][0]["cost"]["macs"]
-    rings = [t for t in plans["rows"]["tensors"] if "ring" in t]
+    rings = [t for t in plans["rows"]["buffers"] if "ring" in t]
     assert rings and all(t["dims"][t["ring"][0]] < t["ring"][1] for t in rings)
     text = (tmp_path / "rows/mobile.c").read_text()
     assert re.search(r"for \(int\d\d_t turn = 0, made\[\d\] = \{0\}; turn < \d+; turn\+\+\)", text)
@@ -233,7 +233,7 @@ block entry {{
     assert not turns(plans[56])
     (chain,) = turns(plans[512])
     assert len(chain["body"]) == 2 and plans[512]["certificate"]["arena_bytes"] == 0
-    rings = sum(t["bytes"] for t in plans[512]["tensors"] if "ring" in t)
+    rings = sum(t["bytes"] for t in plans[512]["buffers"] if "ring" in t)
     assert rings <= 1 << 20
 
 

@@ -102,7 +102,7 @@ def test_it_is_reported(openinfer, files):
     precision = json.loads(out["plan.json"])["precision"]
     assert precision["act"] == "bf16"
     lines = WRITTEN.splitlines()
-    assert [(o["op"], lines[o["node"]["line"] - 1].split("(")[0].strip()) for o in precision["ops"]] == [
+    assert [(o["op"], lines[o["line"] - 1].split("(")[0].strip()) for o in precision["ops"]] == [
         ("sdpa", "op sdpa"), ("qlinear", "op qlinear"), ("qlinear", "op qlinear")]  # fmt: skip
     assert json.loads(out["device.json"])["preferences"]["default_precision"] == "bf16"
 

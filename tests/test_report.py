@@ -57,13 +57,13 @@ def test_report(openinfer, example_package, tmp_path, name):
     said = "".join(page.texts)
     for kernel in plan["kernels"]:
         assert kernel["name"] in page.texts
-        for node in kernel["nodes"]:
-            line = (EXAMPLES / f"{name}.oi").read_text().splitlines()[node["line"] - 1].split("//")[0].strip()
+        for number in kernel["lines"]:
+            line = (EXAMPLES / f"{name}.oi").read_text().splitlines()[number - 1].split("//")[0].strip()
             assert line in said
     assert str(plan["certificate"]["ram_bytes"]) in page.texts
     assert len(re.findall("<td>" + "|<td>".join({n["pass"] for n in plan["notes"]} or {"^"}), text)) >= len(plan["notes"])
     # no two tensors are at one place at one time: the picture proves the layout
-    arena = [t for t in plan["tensors"] if t["space"] == "arena"]
+    arena = [t for t in plan["buffers"] if t["space"] == "arena"]
     assert len(page.blocks) == len(arena)
     assert not any(overlap(a, b) for i, a in enumerate(page.blocks) for b in page.blocks[:i])
 
@@ -82,7 +82,7 @@ def test_the_lower_bound_is_what_is_alive(openinfer, example_package, tmp_path, 
     plan = json.loads((tmp_path / "out/plan.json").read_text())
     spans = {html.unescape(n): (int(a), int(b))
              for n, a, b in re.findall(r"<title>([^<:]*): [^<]* at \d+, statements (\d+) to (\d+)</title>", text)}
-    arena = [t for t in plan["tensors"] if t["space"] == "arena"]
+    arena = [t for t in plan["buffers"] if t["space"] == "arena"]
     wanted = alive_at_one_time([(t["bytes"], *spans[t["name"]]) for t in arena])
     said = re.search(r"<td>most of it that is alive at one time</td><td class=\"n\">(\d+)</td>", text)[1]
     assert wanted == int(said) <= plan["certificate"]["arena_bytes"]

@@ -216,7 +216,7 @@ def inputs(out, steps):
     text = b""
     for _ in range(steps):
         text += b"\0"
-        for t in plan["tensors"]:
+        for t in plan["buffers"]:
             if t["space"] != "input":
                 continue
             n = t["bytes"]

@@ -50,15 +50,15 @@ def groups(axes):
 def dispatches(plan, folder):
     """(shader, workgroups, tensors by binding), in the order of the step."""
     kernels = {k["name"]: k for k in plan["kernels"]}
-    spaces = {t["name"]: t["space"] for t in plan["tensors"]}
-    (block,) = plan["graphs"][0]["blocks"]
-    for statement in block["statements"]:
+    spaces = {t["name"]: t["space"] for t in plan["buffers"]}
+    (block,) = plan["schedule"]
+    for statement in block["body"]:
         assert statement["kind"] in ("kernel", "return"), statement
         if statement["kind"] == "return":
             continue
         kernel = kernels[statement["kernel"]]
         name, nests = kernel["function"], kernel["nests"]
-        ports = ["-" if spaces.get(p["tensor"]) == "local" else p["tensor"] for p in kernel["ports"]]
+        ports = ["-" if spaces.get(p["buffer"]) == "local" else p["buffer"] for p in kernel["ports"]]
         if (folder / f"{name}.comp").exists():  # one for all nests
             yield name, groups(nests[0]["axes"]), ports
             continue
@@ -74,7 +74,7 @@ def run_shaders(openinfer, runner, tmp_path, text, inputs, target="vulkan_deskto
     openinfer("synth", graph, "--target", target, "--device-only", "-o", out)
     plan = json.loads((out / "plan.json").read_text())
     compile_all(sorted(out.glob("*.comp")), tmp_path / "spv")
-    tensors = [t for t in plan["tensors"] if t["space"] in ("input", "output", "arena", "state")]
+    tensors = [t for t in plan["buffers"] if t["space"] in ("input", "output", "arena", "state")]
     number = {t["name"]: str(i) for i, t in enumerate(tensors)}
     job, sets = [], []
     for t in tensors:

@@ -190,10 +190,6 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
 void oi_nest_print_end(const oi_nest_printer *p, const oi_snest *n);
 /* Opens the loops that all nests of the kernel share; the caller closes as many braces. */
 void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n);
-/* A code as an expression; `var` prints the value of a variable. */
-typedef const char *(*oi_spell_var)(void *ctx, uint32_t var);
-char *oi_code_print(oi_arena *a, const oi_code *c, const oi_program *p, oi_spell_var var, void *ctx,
-                    const char *const *own);
 
 /* -- c/: C -- */
 

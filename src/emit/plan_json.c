@@ -1,5 +1,6 @@
-/* plan_json.c: writes plan.json, the plan for other programs: memory map, kernels, statements and
- * the certificate. Keys are sorted, and nothing depends on time or place. */
+/* plan_json.c: writes plan.json, the plan for other programs: buffers, kernels, schedule and the
+ * certificate; docs/plan.schema.json describes it. Keys are sorted, and nothing depends on time or
+ * place. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -43,7 +44,7 @@ static void put_cost(oi_jsonw *w, const oi_cost *c)
     oi_jsonw_close(w, '}');
 }
 
-/* -- tensors -- */
+/* -- buffers -- */
 
 static const char *space_name(oi_space s)
 {
@@ -60,19 +61,26 @@ static const char *space_name(oi_space s)
     return "none";
 }
 
-static void put_tensor(oi_jsonw *w, const oi_tensor *t)
+/* Working memory is shared: a buffer is there from its first use to its last, as numbers of
+ * statements in execution order. All others are there in every step. */
+static void put_buffer(oi_jsonw *w, const oi_tensor *t)
 {
-    bool placed = t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA;
+    const bool is_shared = t->space == OI_SPACE_ARENA && !t->is_private;
+    const bool placed = t->space == OI_SPACE_WEIGHTS || is_shared;
     oi_jsonw_open(w, '{');
-    if (t->space == OI_SPACE_ARENA)
-        put_dims(w, "alive", t->alive, 2);
     put_u64(w, "bytes", oi_tensor_bytes(t));
     put_dims(w, "dims", t->dims, t->rank);
     put_str(w, "dtype", oi_dtype_name(t->dtype));
+    if (is_shared)
+        put_u64(w, "first_use", (uint64_t)t->alive[0]);
     put_u64(w, "graph", t->graph);
+    if (is_shared)
+        put_u64(w, "last_use", (uint64_t)t->alive[1]);
     put_str(w, "name", t->name);
     if (placed)
         put_u64(w, "offset", t->offset);
+    if (t->is_private)
+        put_bool(w, "private", true);
     if (t->ring)
         put_dims(w, "ring", (const int64_t[]){t->ring - 1, t->rows},
                  2); /* which dim, and of how many */
@@ -90,13 +98,18 @@ static void put_tensor(oi_jsonw *w, const oi_tensor *t)
 
 /* -- kernels -- */
 
-static void put_node(oi_jsonw *w, const oi_pnode *n)
+/* The line of the graph's text, if it has one. */
+static void put_line(oi_jsonw *w, const oi_pnode *n)
 {
-    oi_jsonw_open(w, '{');
-    put_u64(w, "index", n->source->index);
     if (n->source->span.line)
         put_u64(w, "line", n->source->span.line);
-    oi_jsonw_close(w, '}');
+}
+
+/* Its index is unique in its graph. */
+static void put_node(oi_jsonw *w, const oi_pnode *n)
+{
+    put_line(w, n);
+    put_u64(w, "node", n->source->index);
 }
 
 /* Outermost first; a serial loop has none. */
@@ -136,21 +149,78 @@ static void put_nest(oi_jsonw *w, const oi_snest *n)
     oi_jsonw_close(w, '}');
 }
 
+static const char *node_name(const oi_pnode *n)
+{
+    return n->kind == OI_NODE_OP ? n->as.op.op->name : oi_node_table[n->kind].keyword;
+}
+
+static void put_nodes(oi_jsonw *w, const oi_skernel *k)
+{
+    oi_jsonw_key(w, "lines"); /* of the graph's text, if it has one */
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < k->nodes.n; i++)
+        if (k->nodes.at[i]->source->span.line)
+            oi_jsonw_u64(w, k->nodes.at[i]->source->span.line);
+    oi_jsonw_close(w, ']');
+}
+
+static void put_body(oi_jsonw *w, const oi_skernel *k)
+{
+    if (!k->body.extent)
+        return;
+    oi_jsonw_key(w, "body");
+    oi_jsonw_open(w, '{');
+    oi_jsonw_key(w, "extent");
+    oi_jsonw_i64(w, k->body.extent);
+    put_levels(w, &k->body);
+    oi_jsonw_close(w, '}');
+}
+
+/* Units of the axes that workgroups count through. */
+static int64_t count_groups(const oi_snest *n)
+{
+    int64_t count = 1, unit = 1;
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        if (n->axes[a].factor[OI_AXIS_WORKER]) {
+            count *= n->axes[a].extent;
+            unit = n->axes[a].factor[OI_AXIS_WORKER];
+        }
+    return (count + unit - 1) / unit;
+}
+
+/* Devices with workgroups: the dispatches of the kernel, in order. */
+static void put_dispatches(oi_jsonw *w, const oi_plan *u, const oi_skernel *k)
+{
+    const bool is_joint = oi_kernel_is_joint(u->tensors.at, k);
+    if (!u->can.group_size)
+        return;
+    oi_jsonw_key(w, "dispatches");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < (is_joint ? 1 : k->nests.n); i++) {
+        const oi_group g = oi_group_of(u, &k->nests.at[i], is_joint ? k->nests.n : 1);
+        oi_jsonw_open(w, '{');
+        put_dims(w, "grid", (const int64_t[]){count_groups(&k->nests.at[i]), 1, 1}, 3);
+        put_dims(w, "workgroup", (const int64_t[]){g.size, 1, 1}, 3);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+}
+
 static void put_kernel(oi_jsonw *w, const oi_plan *u, const oi_skernel *k)
 {
     oi_jsonw_open(w, '{');
-    if (k->body.extent) {
-        oi_jsonw_key(w, "body");
-        oi_jsonw_open(w, '{');
-        oi_jsonw_key(w, "extent");
-        oi_jsonw_i64(w, k->body.extent);
-        put_levels(w, &k->body);
-        oi_jsonw_close(w, '}');
-    }
+    put_body(w, k);
     put_bool(w, "can_fail", k->can_fail);
     put_cost(w, &k->cost);
+    put_dispatches(w, u, k);
     put_str(w, "function", k->function_name);
+    oi_jsonw_key(w, "fused");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < k->nodes.n; i++)
+        oi_jsonw_str(w, node_name(k->nodes.at[i]));
+    oi_jsonw_close(w, ']');
     put_u64(w, "graph", k->graph);
+    put_nodes(w, k);
     put_str(w, "name", k->name);
     oi_jsonw_key(w, "nests");
     oi_jsonw_open(w, '[');
@@ -160,14 +230,14 @@ static void put_kernel(oi_jsonw *w, const oi_plan *u, const oi_skernel *k)
     oi_jsonw_key(w, "nodes");
     oi_jsonw_open(w, '[');
     for (size_t i = 0; i < k->nodes.n; i++)
-        put_node(w, k->nodes.at[i]);
+        oi_jsonw_u64(w, k->nodes.at[i]->source->index);
     oi_jsonw_close(w, ']');
     oi_jsonw_key(w, "ports");
     oi_jsonw_open(w, '[');
     for (size_t i = 0; i < k->ports.n; i++) {
         oi_jsonw_open(w, '{');
+        put_str(w, "buffer", u->tensors.at[k->ports.at[i].tensor].name);
         put_bool(w, "is_written", k->ports.at[i].is_written);
-        put_str(w, "tensor", u->tensors.at[k->ports.at[i].tensor].name);
         oi_jsonw_close(w, '}');
     }
     oi_jsonw_close(w, ']');
@@ -205,28 +275,169 @@ static const char *stmt_name(oi_stmt_kind k)
     return "other";
 }
 
-static void put_stmts(oi_jsonw *w, const oi_plan *u, const oi_stmts *list)
+typedef struct stepping {
+    oi_jsonw *w;
+    const oi_plan *u;
+    const oi_sgraph *g;
+} stepping;
+
+static void put_code(stepping *x, const char *key, const oi_code *code)
 {
-    oi_jsonw_open(w, '[');
+    int64_t value;
+    oi_jsonw_key(x->w, key);
+    if (oi_code_is_int(code, &value))
+        oi_jsonw_i64(x->w, value);
+    else
+        oi_jsonw_str(x->w, oi_expr_text(x->u->arena, code->source));
+}
+
+/* The buffer that a statement about memory is for; OI_NO_ID: it is for none. */
+static uint32_t subject_of(const oi_stmt *s)
+{
+    switch (s->kind) {
+    case OI_STMT_CACHE:
+    case OI_STMT_SET:
+    case OI_STMT_LIMIT:
+    case OI_STMT_NEED:
+    case OI_STMT_RESIZE:
+    case OI_STMT_LOG:
+    case OI_STMT_CHECK: return s->a.tensor;
+    case OI_STMT_VIEW:
+    case OI_STMT_LENGTH: return s->b.tensor;
+    default: return OI_NO_ID;
+    }
+}
+
+static void put_uses(stepping *x, const char *key, const oi_stmt *s, bool writes)
+{
+    oi_jsonw_key(x->w, key);
+    oi_jsonw_open(x->w, '[');
+    for (uint32_t i = 0; i < s->n_uses; i++) /* a check looks at no operand, only at numbers */
+        if (!s->uses[i].is_length && (s->kind != OI_STMT_NEED || !s->uses[i].is_operand) &&
+            (writes ? s->uses[i].writes : s->uses[i].reads))
+            oi_jsonw_str(x->w, x->u->tensors.at[s->uses[i].tensor].name);
+    oi_jsonw_close(x->w, ']');
+}
+
+static void put_undo(stepping *x, const oi_stmt *s)
+{
+    static const char *const names[] = {
+        [OI_UNDO_SIZES] = "sizes", [OI_UNDO_ELEMENTS] = "elements", [OI_UNDO_MARKS] = "marks"};
+    if (!s->n_undo)
+        return;
+    oi_jsonw_key(x->w, "undo");
+    oi_jsonw_open(x->w, '[');
+    for (uint32_t i = 0; i < s->n_undo; i++) {
+        oi_jsonw_open(x->w, '{');
+        put_u64(x->w, "bytes", s->undo[i].bytes);
+        put_u64(x->w, "times", s->undo[i].n);
+        put_str(x->w, "what", names[s->undo[i].what]);
+        oi_jsonw_close(x->w, '}');
+    }
+    oi_jsonw_close(x->w, ']');
+}
+
+/* Before the statement that it belongs to. */
+static void put_barrier(stepping *x, const oi_stmt *s)
+{
+    oi_jsonw_open(x->w, '{');
+    put_str(x->w, "kind", "barrier");
+    oi_jsonw_key(x->w, "orders"); /* accesses to this buffer; null: an error of the first worker */
+    if (s->barrier_for)
+        oi_jsonw_str(x->w, x->u->tensors.at[s->barrier_for - 1].name);
+    else
+        oi_jsonw_null(x->w);
+    put_bool(x->w, "serial_inside", s->first_enters && !s->is_parallel);
+    oi_jsonw_close(x->w, '}');
+}
+
+static void put_block_name(stepping *x, const char *key, uint32_t block)
+{
+    if (block != OI_NO_ID)
+        put_str(x->w, key, x->g->program->blocks[block].source->name.text);
+}
+
+static void put_stmts(stepping *x, const oi_stmts *list);
+
+/* Keys in ascending order; each kind has some of them. */
+static void put_stmt(stepping *x, const oi_stmt *s)
+{
+    oi_jsonw *w = x->w;
+    const oi_pnode *n = s->node;
+    const bool is_loop = s->kind == OI_STMT_LOOP, is_branch = s->kind == OI_STMT_BRANCH;
+    oi_jsonw_open(w, '{');
+    if (is_loop || s->kind == OI_STMT_PIPELINE) {
+        oi_jsonw_key(w, "body");
+        put_stmts(x, &s->body);
+    }
+    if (subject_of(s) != OI_NO_ID)
+        put_str(w, "buffer", x->u->tensors.at[subject_of(s)].name);
+    if (s->chunks)
+        put_u64(w, "chunks", s->chunks);
+    if (is_branch && n->as.branch.cond != OI_NO_ID)
+        put_block_name(x, "else", n->as.branch.else_block);
+    if (is_loop)
+        put_code(x, "from", &n->as.loop.start);
+    if (s->kind == OI_STMT_KERNEL)
+        put_str(w, "kernel", x->u->kernels.at[s->kernel].name);
+    put_str(w, "kind", stmt_name(s->kind));
+    if (n)
+        put_line(w, n);
+    if (is_loop)
+        put_str(w, "loop", n->source->name.text);
+    put_bool(w, "may_fail", s->may_fail);
+    if (n)
+        put_u64(w, "node", n->source->index);
+    put_bool(w, "parallel", s->is_parallel);
+    put_uses(x, "reads", s, false);
+    if (s->kind == OI_STMT_PIPELINE)
+        put_u64(w, "rounds", (uint64_t)s->limit);
+    if (s->rows.most)
+        put_dims(w, "rows", (const int64_t[]){s->rows.base, s->rows.step, s->rows.most}, 3);
+    if (is_branch)
+        put_block_name(x, "then", n->as.branch.then_block);
+    if (is_loop)
+        put_code(x, "to", &n->as.loop.end);
+    put_undo(x, s);
+    put_uses(x, "writes", s, true);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_stmts(stepping *x, const oi_stmts *list)
+{
+    oi_jsonw_open(x->w, '[');
     for (size_t i = 0; i < list->n; i++) {
-        const oi_stmt *s = &list->at[i];
-        oi_jsonw_open(w, '{');
-        if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_PIPELINE) {
-            oi_jsonw_key(w, "body");
-            put_stmts(w, u, &s->body);
-        }
-        if (s->kind == OI_STMT_KERNEL)
-            put_str(w, "kernel", u->kernels.at[s->kernel].name);
-        put_str(w, "kind", stmt_name(s->kind));
-        if (s->node) {
-            oi_jsonw_key(w, "node");
-            put_node(w, s->node);
-        }
-        if (s->rows.most)
-            put_dims(w, "rows", (const int64_t[]){s->rows.base, s->rows.step, s->rows.most}, 3);
-        if (s->kind == OI_STMT_PIPELINE)
-            put_u64(w, "rounds", (uint64_t)s->limit);
-        oi_jsonw_close(w, '}');
+        if (list->at[i].barrier)
+            put_barrier(x, &list->at[i]);
+        put_stmt(x, &list->at[i]);
+    }
+    oi_jsonw_close(x->w, ']');
+}
+
+static void put_block(stepping *x, uint32_t graph, uint32_t block)
+{
+    oi_jsonw_open(x->w, '{');
+    put_block_name(x, "block", block);
+    oi_jsonw_key(x->w, "body");
+    put_stmts(x, &x->g->blocks[block].stmts);
+    put_u64(x->w, "graph", graph);
+    put_str(x->w, "kind", "block");
+    put_bool(x->w, "parallel", x->g->blocks[block].is_parallel);
+    oi_jsonw_close(x->w, '}');
+}
+
+/* A step of a graph runs its entry block, which comes first. */
+static void put_schedule(oi_jsonw *w, const oi_plan *u)
+{
+    oi_jsonw_key(w, "schedule");
+    oi_jsonw_open(w, '[');
+    for (uint32_t g = 0; g < u->graphs.n; g++) {
+        stepping x = {w, u, &u->graphs.at[g]};
+        const uint32_t entry = x.g->program->entry;
+        put_block(&x, g, entry);
+        for (uint32_t b = 0; b < x.g->program->n_blocks; b++)
+            if (x.g->blocks[b].is_used && b != entry)
+                put_block(&x, g, b);
     }
     oi_jsonw_close(w, ']');
 }
@@ -243,18 +454,6 @@ static void put_names(oi_jsonw *w, const oi_plan *u, const char *key, const uint
 static void put_graph(oi_jsonw *w, const oi_plan *u, const oi_sgraph *g)
 {
     oi_jsonw_open(w, '{');
-    oi_jsonw_key(w, "blocks");
-    oi_jsonw_open(w, '[');
-    for (uint32_t b = 0; b < g->program->n_blocks; b++) {
-        if (!g->blocks[b].is_used)
-            continue;
-        oi_jsonw_open(w, '{');
-        put_str(w, "name", g->program->blocks[b].source->name.text);
-        oi_jsonw_key(w, "statements");
-        put_stmts(w, u, &g->blocks[b].stmts);
-        oi_jsonw_close(w, '}');
-    }
-    oi_jsonw_close(w, ']');
     put_cost(w, &g->cost);
     put_names(w, u, "inputs", g->inputs.at, g->inputs.n);
     put_str(w, "name", g->name);
@@ -303,10 +502,8 @@ static void put_notes(oi_jsonw *w, const oi_plan *u)
         const oi_pass_note *n = &u->notes.at[i];
         oi_jsonw_open(w, '{');
         put_u64(w, "graph", n->graph);
-        if (n->node) {
-            oi_jsonw_key(w, "node");
+        if (n->node)
             put_node(w, n->node);
-        }
         put_str(w, "pass", n->pass);
         put_str(w, "text", n->text);
         oi_jsonw_close(w, '}');
@@ -331,7 +528,6 @@ static void put_precision(oi_jsonw *w, const oi_plan *u)
                 continue;
             oi_jsonw_open(w, '{');
             put_u64(w, "graph", g);
-            oi_jsonw_key(w, "node");
             put_node(w, &p->nodes[i]);
             put_str(w, "op", p->nodes[i].as.op.op->name);
             oi_jsonw_close(w, '}');
@@ -341,15 +537,55 @@ static void put_precision(oi_jsonw *w, const oi_plan *u)
     oi_jsonw_close(w, '}');
 }
 
+static void put_hash(oi_jsonw *w, const oi_plan *u, const char *key, uint64_t hash)
+{
+    put_str(w, key, oi_arena_printf(u->arena, "%016" PRIx64, hash));
+}
+
+static void put_device(oi_jsonw *w, const oi_plan *u)
+{
+    oi_jsonw_key(w, "device");
+    oi_jsonw_open(w, '{');
+    put_str(w, "api", oi_device_api_name(u->target->api));
+    put_str(w, "architecture", u->target->architecture);
+    put_str(w, "driver", u->target->driver);
+    put_str(w, "name", u->target->name);
+    put_str(w, "type", oi_device_type_name(u->target->type));
+    put_str(w, "vendor", u->target->vendor);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_totals(oi_jsonw *w, const oi_plan *u)
+{
+    static const char *const names[] = {
+        [OI_UNDO_NONE] = "none", [OI_UNDO_LOG] = "log", [OI_UNDO_COPY] = "copy"};
+    oi_jsonw_key(w, "totals");
+    oi_jsonw_open(w, '{');
+    put_u64(w, "arena_bytes", u->arena_bytes);
+    put_u64(w, "state_bytes", u->state_bytes);
+    put_u64(w, "weights_bytes", u->weights_bytes);
+    oi_jsonw_close(w, '}');
+    oi_jsonw_key(w, "undo");
+    oi_jsonw_open(w, '{');
+    put_u64(w, "bytes", u->undo.bytes);
+    put_str(w, "kind", names[u->undo.kind]);
+    oi_jsonw_close(w, '}');
+    put_bool(w, "weights_embedded", u->embeds);
+}
+
 void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_jsonw w = {.out = out};
     oi_jsonw_open(&w, '{');
+    oi_jsonw_key(&w, "buffers");
+    oi_jsonw_open(&w, '[');
+    for (size_t i = 0; i < u->tensors.n; i++)
+        if (u->tensors.at[i].space != OI_SPACE_NONE)
+            put_buffer(&w, &u->tensors.at[i]);
+    oi_jsonw_close(&w, ']');
     put_certificate(&w, u, c);
-    put_str(&w, "device", u->target->name);
-    put_str(&w, "vendor", u->target->vendor);
-    put_str(&w, "architecture", u->target->architecture);
-    put_str(&w, "driver", u->target->driver);
+    put_device(&w, u);
+    put_hash(&w, u, "graph_hash", u->graphs_hash);
     oi_jsonw_key(&w, "graphs");
     oi_jsonw_open(&w, '[');
     for (size_t i = 0; i < u->graphs.n; i++)
@@ -361,22 +597,13 @@ void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
         if (u->kernels.at[i].is_used)
             put_kernel(&w, u, &u->kernels.at[i]);
     oi_jsonw_close(&w, ']');
+    put_hash(&w, u, "model_hash", u->weights_hash);
     put_str(&w, "name", u->name);
     put_notes(&w, u);
     put_str(&w, "openinfer", oi_version());
     put_precision(&w, u);
-    oi_jsonw_key(&w, "tensors");
-    oi_jsonw_open(&w, '[');
-    for (size_t i = 0; i < u->tensors.n; i++)
-        if (u->tensors.at[i].space != OI_SPACE_NONE)
-            put_tensor(&w, &u->tensors.at[i]);
-    oi_jsonw_close(&w, ']');
-    oi_jsonw_key(&w, "weights");
-    oi_jsonw_open(&w, '{');
-    put_u64(&w, "bytes", u->weights_bytes);
-    put_bool(&w, "embedded", u->embeds);
-    put_str(&w, "hash", oi_arena_printf(u->arena, "%016" PRIx64, u->weights_hash));
-    oi_jsonw_close(&w, '}');
+    put_schedule(&w, u);
+    put_totals(&w, u);
     oi_jsonw_close(&w, '}');
     oi_buf_putc(out, '\n');
 }

@@ -443,6 +443,8 @@ struct oi_stmt {
     bool is_parallel; /* every thread runs it, each its partition; else only the first thread
                          does */
     bool barrier;     /* barrier before it: no thread begins it before all have arrived */
+    /* of the barrier: 1 + the tensor whose accesses it orders; 0: an error of the first thread */
+    uint32_t barrier_for;
     /* barrier, not is_parallel: the first thread runs it, and what follows up to the next parallel
      * statement or barrier, while the others wait in the barrier */
     bool first_enters;

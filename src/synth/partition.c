@@ -617,8 +617,10 @@ static void visit(planning *s, oi_stmt *x, const accesses *own)
 {
     bool clash = x->barrier || (s->needs_barrier && x->is_parallel);
     for (size_t i = 0; i < own->n && !clash; i++)
-        for (size_t j = 0; j < s->pending.n && !clash; j++)
+        for (size_t j = 0; j < s->pending.n && !clash; j++) {
             clash = conflict(s->u, &own->at[i], &s->pending.at[j]);
+            x->barrier_for = clash ? own->at[i].tensor + 1 : 0;
+        }
     if (clash)
         add_barrier(s, x);
     for (size_t i = 0; i < own->n; i++)

@@ -130,9 +130,10 @@ oi_shape_fn oi_shape_reshape, oi_shape_flatten, oi_shape_squeeze, oi_shape_unsqu
 oi_shape_fn oi_shape_nonzero, oi_shape_unique, oi_shape_topk, oi_shape_resize, oi_shape_grid_sample,
     oi_shape_dft, oi_shape_stft, oi_shape_istft, oi_shape_mel_filter,
     oi_shape_window; /* shapes_signal.c */
-oi_shape_fn oi_shape_along_axes, oi_shape_matrix, oi_shape_depth_to_space, oi_shape_space_to_depth,
-    oi_shape_gather_elements, oi_shape_gather_nd, oi_shape_scatter, oi_shape_scatter_nd,
-    oi_shape_one_hot, oi_shape_range, oi_shape_shape_of, oi_shape_scalar; /* shapes_index.c */
+oi_shape_fn oi_shape_along_axes, oi_shape_matrix, oi_shape_same_bits, oi_shape_depth_to_space,
+    oi_shape_space_to_depth, oi_shape_gather_elements, oi_shape_gather_nd, oi_shape_scatter,
+    oi_shape_scatter_nd, oi_shape_one_hot, oi_shape_range, oi_shape_shape_of,
+    oi_shape_scalar; /* shapes_index.c */
 
 /* For those files: mistakes about shapes (E051), each recorded, then false. */
 

@@ -464,6 +464,7 @@ static oi_shape_fn *const rules[OI_SHAPE_COUNT] = {
     [OI_SHAPE_WINDOW] = oi_shape_window,
     [OI_SHAPE_ALONG_AXES] = oi_shape_along_axes,
     [OI_SHAPE_MATRIX] = oi_shape_matrix,
+    [OI_SHAPE_SAME_BITS] = oi_shape_same_bits,
     [OI_SHAPE_DEPTH_TO_SPACE] = oi_shape_depth_to_space,
     [OI_SHAPE_SPACE_TO_DEPTH] = oi_shape_space_to_depth,
     [OI_SHAPE_GATHER_ELEMENTS] = oi_shape_gather_elements,

@@ -34,6 +34,16 @@ bool oi_shape_along_axes(const oi_call *c, size_t o, oi_shape *out)
     return axes_exist(c, "axis") && axes_exist(c, "axes");
 }
 
+bool oi_shape_same_bits(const oi_call *c, size_t o, oi_shape *out)
+{
+    (void)o;
+    const oi_attr_arg *to = oi_call_arg(c, "to");
+    if (to && oi_dtype_bits(to->value.dtype) != oi_dtype_bits(c->in[0].dtype))
+        return oi_shape_fail_attr(c, "to", "is not as wide as the elements of ", &c->in[0]);
+    out->type = c->in[0];
+    return true;
+}
+
 bool oi_shape_matrix(const oi_call *c, size_t o, oi_shape *out)
 {
     (void)o;

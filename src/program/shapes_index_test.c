@@ -18,6 +18,9 @@ static void test_turned(void **state)
            "wants shape [N, C, H, W], found [2, 6, 4]");
     accept("trilu(f32[B,3,4]; k=-1) >> f32[B,3,4]");
     refuse("trilu(f32[3]) >> f32[3]", "E051", "wants two axes at least, found [3]");
+    accept("bitcast(f32[B,3]; to=i32) >> i32[B,3]");
+    accept("bitcast(bool[3]; to=u8) >> u8[3]");
+    refuse("bitcast(f32[3]; to=i64) >> i64[3]", "E051", "is not as wide as the elements of [3]");
     accept("cumsum(f32[B,3]; axis=-1) >> f32[B,3]");
     refuse("cumsum(f32[3]; axis=2) >> f32[3]", "E051", "axis 2 is out of range for [3] (rank 1)");
     accept("cumprod(i8[3]; axis=0) >> i8[3]");

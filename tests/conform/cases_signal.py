@@ -165,5 +165,15 @@ def window_cases(op, row):
                     yield Case(op, [], {"size": size, **attrs}, dtype, (size,), "large" if size == 70001 else "window")
 
 
-CASES = {"nonzero": nonzero_cases, "unique": unique_cases} | {f"{w}_window": window_cases for w in ("hann", "hamming", "blackman")} | {"sort": sort_cases, "argsort": sort_cases, "topk": topk_cases, "resize": resize_cases, "grid_sample": grid_cases, "dft": dft_cases, "rfft": dft_cases, "ifft": dft_cases,
+def bitcast_cases(op, row):
+    for dtype in dtypes_of(row["dtypes"]):
+        alike = [d for d in dtypes_of(row["attrs"]["to"]["dtypes"]) if DTYPES[d].bits == DTYPES[dtype].bits]
+        for to in alike:
+            for label, shape in FOUND[:5]:
+                for make in (tensor, sliced) if all(shape) and shape else (tensor,):
+                    x = make(rng_for(op, dtype, to, label, make.__name__), dtype, shape)
+                    yield Case(op, [x], {"to": to}, to, shape, label)
+
+
+CASES = {"bitcast": bitcast_cases, "nonzero": nonzero_cases, "unique": unique_cases} | {f"{w}_window": window_cases for w in ("hann", "hamming", "blackman")} | {"sort": sort_cases, "argsort": sort_cases, "topk": topk_cases, "resize": resize_cases, "grid_sample": grid_cases, "dft": dft_cases, "rfft": dft_cases, "ifft": dft_cases,
          "stft": stft_cases, "istft": istft_cases, "mel_filter": mel_cases}

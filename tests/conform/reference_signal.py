@@ -54,6 +54,12 @@ def _(inputs, attrs, out_dtype, out_shape):
     return [Tensor(inputs[0].dtype, np.take_along_axis(inputs[0].values, at, axis)), Tensor("i64", at)]
 
 
+@op("bitcast")
+def _(inputs, attrs, out_dtype, out_shape):
+    dense = Tensor(inputs[0].dtype, inputs[0].values)
+    return Tensor.from_storage(attrs["to"], inputs[0].values.shape, dense.storage()[0])
+
+
 @op("nonzero")
 def _(inputs, attrs, out_dtype, out_shape):
     x = inputs[0].values

@@ -141,7 +141,7 @@ OPEN_REFUSED = {
     "col2im": "its greatest lengths do not go together",
     "rope": OTHER_BODY, "lstm": OTHER_BODY, "gru": OTHER_BODY, "rnn": OTHER_BODY,  # one call per step of time
     "istft": NO_RULE,
-    **dict.fromkeys(("nonzero", "unique", "topk", "sort", "argsort", "resize", "grid_sample", "dft", "rfft", "ifft",
+    **dict.fromkeys(("bitcast", "nonzero", "unique", "topk", "sort", "argsort", "resize", "grid_sample", "dft", "rfft", "ifft",
                      "stft"), "of something whose length only the run knows"),  # bodies of text want sizes
 }  # fmt: skip
 

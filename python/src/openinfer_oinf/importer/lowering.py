@@ -19,10 +19,14 @@ from .registry import nearest
 from .values import FLOATS, NeedsConstant, Shape, Statement, Unsupported, Value, need_onnx
 
 Rule = Callable[["Node"], None]
-# attributes that say how to compute, never what, and those that the result's type shows
-WITHOUT_EFFECT = {
-    "stash_type", "consumed_inputs", "saturate", "precision", "output_dtype", "to", "kernel_shape", "hidden_size", "allowzero",
-    "num_outputs", "seed", "ratio", "momentum",
+# attributes that say how to compute, never what, and those that the result's type or a weight's shape shows
+WITHOUT_EFFECT: Dict[str, Set[str]] = {
+    "BatchNormalization": {"momentum"}, "BitCast": {"to"}, "Cast": {"to", "saturate"}, "CastLike": {"saturate"},
+    "Conv": {"kernel_shape"}, "ConvInteger": {"kernel_shape"}, "ConvTranspose": {"kernel_shape"},
+    "DequantizeLinear": {"output_dtype"}, "Dropout": {"ratio", "seed"}, "GRU": {"hidden_size"},
+    "GroupNormalization": {"stash_type"}, "LSTM": {"hidden_size"}, "LayerNormalization": {"stash_type"},
+    "QLinearConv": {"kernel_shape"}, "QuantizeLinear": {"output_dtype", "precision", "saturate"},
+    "RMSNormalization": {"stash_type"}, "RNN": {"hidden_size"}, "Reshape": {"allowzero"}, "Split": {"num_outputs"},
 }  # fmt: skip
 OLDEST = 7  # the first opset with today's broadcasting
 MAX_DEPTH = 16  # functions inside functions and branches inside branches
@@ -221,7 +225,8 @@ class Lowering:
     def unknown(self, proto: Any, domain: str, opset: int, origin: int) -> None:
         """Reports an operator that no types could help, so that one import names all of them."""
         schema = self.schema(proto, opset)
-        known = schema is not None and not domain and (proto.op_type in self.rules or proto.op_type in CONTROL)
+        name = f"{domain}.{proto.op_type}" if domain else proto.op_type
+        known = schema is not None and (name in self.rules or name in CONTROL)
         if known or (domain, proto.op_type) in self.functions:
             return
         if schema is None or not (schema.has_function or schema.has_context_dependent_function):
@@ -277,7 +282,7 @@ class Lowering:
             self.n_folded += 1
             self.fates.setdefault(origin, "folded")
             return
-        rule = None if domain else self.rules.get(proto.op_type)
+        rule = self.rules.get(f"{domain}.{proto.op_type}" if domain else proto.op_type)
         body = None
         if rule is None:
             body = schema_function(n)
@@ -300,7 +305,7 @@ class Lowering:
         try:
             n.attrs.seen.clear()
             rule(n)
-            unread = [a.name for a in n.proto.attribute if a.name not in n.attrs.seen | WITHOUT_EFFECT]
+            unread = [a.name for a in n.proto.attribute if a.name not in n.attrs.seen | WITHOUT_EFFECT.get(n.op, set())]
             if unread:
                 raise Unsupported(f"its attribute '{unread[0]}' has no counterpart")
             return True
@@ -337,7 +342,7 @@ def changed_since(n: Node) -> bool:
 
 def may_bind(value: Value) -> bool:
     """Shapes, axes and choices may become constants; data may not."""
-    few = value.is_static and sum(value.dims()) <= 4
+    few = value.is_static and sum(value.dims()) <= 16
     return value.dtype not in FLOATS or few
 
 

@@ -37,7 +37,7 @@ def attributes(n: Node, row: Row, leave: frozenset[str] = frozenset()) -> Dict[s
     """The node's attributes under our names; what equals our default is left out."""
     attrs: Dict[str, Any] = {}
     for name, value in n.attrs.items():
-        if name in WITHOUT_EFFECT - {"kernel_shape", "to"} or name in leave:
+        if name in leave or name in WITHOUT_EFFECT.get(n.op, ()):
             continue
         ours = ATTRS.get(name)
         if ours is not None and ours not in row.attrs:
@@ -84,7 +84,7 @@ def plain(row: Row) -> Rule:
 
 def all_rules() -> Dict[str, Rule]:
     """The table: operators that the registry explains, then those with a function of their own."""
-    from . import rules_math, rules_nn, rules_quant, rules_shape  # noqa: F401  their @rule marks fill RULES
+    from . import rules_math, rules_nn, rules_other, rules_quant, rules_resample, rules_shape  # noqa: F401  their @rule marks fill RULES
 
     table: Dict[str, Rule] = {}
     for operator, rows in by_onnx().items():

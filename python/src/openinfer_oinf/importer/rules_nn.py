@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from ..convert.weights import need_numpy
 from .lowering import Node
+from .rules_other import batchnorm_of_training, column_major
 from .rules import attributes, optional, row_of, rule, short
 from .values import Unsupported, Value
 
@@ -44,9 +45,12 @@ def conv_transpose(n: Node) -> None:
 
 @rule("MaxPool")
 def max_pool(n: Node) -> None:
-    if n.attrs.get("storage_order") and n.wants(1):
-        raise Unsupported("indices in column-major order")
     attrs = window(n, "max_pool", frozenset({"storage_order"}))
+    if n.attrs.get("storage_order") and n.wants(1):
+        places = n.temp(n.out(1))
+        n.emit_many("max_pool", [n.x(0)], attrs, [n.out(0) if n.wants(0) else n.temp(n.x(0), n.out(1).shape), places])
+        column_major(n, places, n.x(0).dims(), n.out(1))
+        return
     n.emit_many("max_pool", [n.x(0)], attrs, [n.out(i) for i in range(len(n.outputs)) if n.wants(i)])
 
 
@@ -74,8 +78,11 @@ def lrn(n: Node) -> None:
 
 @rule("BatchNormalization")
 def batch_norm(n: Node) -> None:
-    if n.attrs.get("training_mode") or n.attrs.get("is_test") == 0 or len([o for o in n.outputs if o]) > 1:
-        raise Unsupported("batch normalisation of training")
+    if n.attrs.get("training_mode"):
+        batchnorm_of_training(n)
+        return
+    if n.attrs.get("is_test") == 0 or len([o for o in n.outputs if o]) > 1:
+        raise Unsupported("batch normalisation of training, in the form of old opsets")
     if n.attrs.get("spatial", 1) == 0:
         raise Unsupported("batch normalisation with a mean for every element")
     x, others = n.x(0), [n.x(i) for i in range(1, 5)]

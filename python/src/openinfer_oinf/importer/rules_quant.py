@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 from .lowering import Node
 from .rules import optional, rule
 from .rules_nn import window
+from .rules_other import quantize_f8
 from .values import Unsupported, Value
 
 
@@ -14,6 +15,9 @@ from .values import Unsupported, Value
 def linear(n: Node) -> None:
     q = n.op == "QuantizeLinear"
     x, out = n.x(0), n.out()
+    if "f8" in (x.dtype, out.dtype):
+        quantize_f8(n)
+        return
     attrs: Dict[str, Any] = {}
     if q:
         attrs.update(optional(out.dtype, "to", "u8"))

@@ -7,6 +7,8 @@ from typing import Any, Dict, List
 from ..convert.weights import need_numpy
 from .lowering import Node
 from .rules import attributes, optional, row_of, rule, short
+from .rules_other import unsorted_unique
+from .rules_resample import resize_by_weights
 from .values import FLOATS, NeedsConstant, Unsupported
 
 
@@ -137,8 +139,11 @@ def top_k(n: Node) -> None:
 
 @rule("Unique")
 def unique(n: Node) -> None:
-    if "axis" in n.attrs or not n.attrs.get("sorted", 1):
-        raise Unsupported("unique along an axis, or unsorted")
+    if "axis" in n.attrs:
+        raise Unsupported("unique along an axis")
+    if not n.attrs.get("sorted", 1):
+        unsorted_unique(n)
+        return
     outs = [n.out(i) if n.wants(i) else n.temp(n.x(0), (None,), "i64" if i else "") for i in range(len(n.outputs))]
     if len(outs) > 2 and outs[2].shape == (None,) and n.x(0).is_static:
         outs[2].shape = (int(need_numpy().prod(n.x(0).dims())),)
@@ -192,8 +197,9 @@ def resize(n: Node) -> None:
     old = n.op == "Upsample" or n.opset < 11
     mode = n.attrs.get("mode", "nearest")
     coord = "asymmetric" if old else n.attrs.get("coordinate_transformation_mode", "half_pixel")
-    coord = {"pytorch_half_pixel": "pytorch_half_pixel"}.get(coord, coord)
-    refuse_resize(n, mode, coord)
+    if not old and not plain_resize(n, mode, coord):
+        resize_by_weights(n, mode, coord)
+        return
     x, out = n.x(0), n.out()
     at = 1 if old else 2
     for i in (at, at + 1):
@@ -225,16 +231,19 @@ def per_axis(n: Node, values: List[float], rest: float) -> List[float]:
     return whole
 
 
-def refuse_resize(n: Node, mode: str, coord: str) -> None:
+def plain_resize(n: Node, mode: str, coord: str) -> bool:
+    """The op says it: its coordinates, its cubic, and lengths that are what the scales make."""
     if coord not in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
-        raise Unsupported(f"resize with the coordinates '{coord}'")
-    if n.attrs.get("antialias"):
-        raise Unsupported("resize with antialias")
+        return False
+    if n.attrs.get("antialias") or n.attrs.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return False
     if mode == "cubic" and (n.attrs.get("exclude_outside") or abs(n.attrs.get("cubic_coeff_a", -0.75) + 0.75) > 1e-6):
-        raise Unsupported("cubic resize with another coefficient, or without what lies outside")
-    policy = n.attrs.get("keep_aspect_ratio_policy", "stretch")
-    if policy != "stretch":
-        raise Unsupported("resize that keeps the aspect ratio")
+        return False
+    n.attrs.get("extrapolation_value")
+    if coord != "align_corners" or mode == "nearest" or not n.has(2) or not n.constant(2).size:
+        return True
+    dims, axes = n.x(0).dims(), n.attrs.get("axes") or list(range(n.x(0).rank))
+    return all(float(dims[a] * s).is_integer() for a, s in zip(axes, n.constant(2).reshape(-1).tolist()))
 
 
 @rule("GridSample")

@@ -120,9 +120,10 @@ def loop(b: Bodies) -> None:
 
 def scan(b: Bodies) -> None:
     n, graph = b.n, b.n.attrs["body"]
-    if n.opset < 9:
-        raise Unsupported("the form of opset 8, with a batch axis")
     m = n.attrs["num_scan_inputs"]
+    if n.opset < 9:
+        batched_scan(b, m)
+        return
     states, sequences = [n.x(i) for i in range(len(n.inputs) - m)], [n.x(i) for i in range(len(n.inputs) - m, len(n.inputs))]
     k = len(graph.output) - len(states)
     axes = [a % v.rank for a, v in zip(n.attrs.get("scan_input_axes") or [0] * m, sequences)]
@@ -140,6 +141,30 @@ def scan(b: Bodies) -> None:
     out_axes = n.attrs.get("scan_output_axes") or [0] * k
     reverse = n.attrs.get("scan_output_directions") or [0] * k
     b.bind(states + [b.stack(kept[::-1] if r else kept, (), a) for kept, a, r in zip(rows, out_axes, reverse)])
+
+
+def batched_scan(b: Bodies, m: int) -> None:
+    """The form of opset 8: a first input of lengths, and a batch axis in front of everything."""
+    n, graph = b.n, b.n.attrs["body"]
+    if n.has(0) or any(n.attrs.get("directions") or []):
+        raise Unsupported("sequences of different lengths, or from their end")
+    first = [n.x(i) for i in range(1, len(n.inputs) - m)]
+    sequences = [n.x(i) for i in range(len(n.inputs) - m, len(n.inputs))]
+    batch, length = sequences[0].dims()[:2]
+    if batch * length > MOST:
+        raise Unsupported(f"it takes more than {MOST} turns")
+    results: List[List[Value]] = [[] for _ in graph.output]
+    for i in range(batch):
+        states = [part(b, v, 0, i) for v in first]
+        rows: List[List[Value]] = [[] for _ in graph.output[len(states) :]]
+        for t in range(length):
+            made = b.call(graph, [*states, *(part(b, part(b, v, 0, i), 0, t) for v in sequences)])
+            states = made[: len(states)]
+            for kept, value in zip(rows, made[len(states) :]):
+                kept.append(value)
+        for kept, value in zip(results, states + [b.stack(kept, ()) for kept in rows]):
+            kept.append(value)
+    b.bind([b.stack(kept, ()) for kept in results])
 
 
 def part(b: Bodies, value: Value, axis: int, t: int) -> Value:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..convert.weights import need_numpy
 from .lowering import Node
 from .rules import RULES, rule
 from .rules_resample import binary
 from .values import Unsupported, Value
+
+MOST_PAIRS = 1 << 24  # numbers that are compared for `Unique` along an axis
 
 
 @rule("OptionalGetElement")
@@ -240,3 +242,56 @@ def unsorted_unique(n: Node) -> None:
         else:
             n.emit("gather", [made[i], order], {}, n.out(i))
 
+
+
+def unique_along(n: Node) -> None:
+    """Different slices along an axis, in order or as they appear: every pair of slices is compared."""
+    np = need_numpy()
+    x, axis = n.x(0), n.attrs["axis"] % n.x(0).rank
+    dims = x.dims()
+    count = dims[axis]
+    width = math.prod(dims) // count if count else 0
+    if not width or count * count * width > MOST_PAIRS:
+        raise Unsupported("unique along an axis of so many elements")
+    front = [axis, *(a for a in range(x.rank) if a != axis)]
+    turned = n.emit("transpose", [x], {"perm": front}, n.temp(x, tuple(dims[a] for a in front)))
+    left = n.emit("reshape", [turned], {}, n.temp(x, (count, 1, width)))
+    right = n.emit("reshape", [turned], {}, n.temp(x, (1, count, width)))
+    same = binary(n, "eq", left, right, n.temp(x, (count, count, width), "bool"))
+    less = binary(n, "lt", right, left, n.temp(x, (count, count, width), "bool"))  # slice j before slice i
+
+    def numbers(v: Value) -> Value:
+        return n.emit("cast", [v], {"to": "i64"}, n.temp(v, dtype="i64"))
+
+    def total(v: Value, over: int) -> Value:
+        shape = tuple(d for a, d in enumerate(v.dims()) if a != over)
+        return n.emit("sum_axis", [v], {"axes": [over]}, n.temp(v, shape))
+
+    def equal(v: Value, number: int) -> Value:
+        return binary(n, "eq", v, n.const(np.int64(number), "i64"), n.temp(v, dtype="bool"))
+
+    agreed = n.emit("cumprod", [numbers(same)], {"axis": 2, "exclusive": True}, n.temp(same, dtype="i64"))
+    before = total(binary(n, "mul", agreed, numbers(less)), 2)
+    alike = numbers(equal(total(numbers(same), 2), width))
+    earlier = n.const(np.tril(np.ones((count, count), np.int64), -1), "i64", "earlier")
+    first = equal(total(binary(n, "mul", alike, earlier), 1), 0)
+    if n.attrs.get("sorted", 1):
+        order = before
+    else:
+        order = n.emit("expand", [n.const(np.arange(count, dtype=np.int64).reshape(1, -1), "i64", "places")], {}, n.temp(before))
+        firsts = n.emit("argmax_axis", [alike], {"axis": 1}, n.temp(alike, (count,)))  # of each slice: where its like stands first
+        place = n.emit("reshape", [firsts], {}, n.temp(alike, (count, 1)))
+        order = numbers(binary(n, "lt", order, place, n.temp(order, dtype="bool")))
+    chosen = n.emit("reshape", [numbers(first)], {}, n.temp(before, (1, count)))
+    inverse = total(binary(n, "mul", order, chosen), 1)
+    late = n.emit("where", [first, inverse, n.const(np.int64(count), "i64")], {}, n.temp(inverse))
+    sorted_first = n.emit("argsort", [late], {"axis": 0}, n.temp(inverse))
+    flags = n.emit("gather", [first, sorted_first], {}, n.temp(first))
+    found = n.emit("nonzero", [flags], {}, n.temp(x, (1, None), "i64"))
+    at = n.emit("gather", [sorted_first, n.emit("squeeze", [found], {"axes": [0]}, n.temp(x, (None,), "i64"))], {}, n.temp(x, (None,), "i64"))
+    results: List[Tuple[str, List[Value], Dict[str, Any]]] = [("gather", [x, at], {"axis": axis}), ("identity", [at], {}), ("identity", [inverse], {}), ("gather", [total(alike, 1), at], {})]
+    for i, (op, inputs, attrs) in enumerate(results):
+        if n.wants(i):
+            out = n.out(i)
+            out.shape = (count,) if i == 2 else (None,) if i else tuple(None if a == axis else d for a, d in enumerate(dims))
+            n.emit(op, inputs, attrs, out)

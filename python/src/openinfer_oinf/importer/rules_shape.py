@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 from ..convert.weights import need_numpy
 from .lowering import Node
 from .rules import attributes, optional, row_of, rule, short
-from .rules_other import unsorted_unique
+from .rules_other import unique_along, unsorted_unique
 from .rules_resample import resize_by_weights
 from .values import FLOATS, NeedsConstant, Unsupported
 
@@ -140,7 +140,8 @@ def top_k(n: Node) -> None:
 @rule("Unique")
 def unique(n: Node) -> None:
     if "axis" in n.attrs:
-        raise Unsupported("unique along an axis")
+        unique_along(n)
+        return
     if not n.attrs.get("sorted", 1):
         unsorted_unique(n)
         return

@@ -1,6 +1,9 @@
 """Levels of axes: what runs the places of each axis of a kernel, as plan.json and the listing show it."""
 
 import json
+import re
+
+import pytest
 
 PRODUCT = """
 dynamic {{ a: f32[{2}, 128]; b: f32[{0}]; }}
@@ -71,6 +74,22 @@ def test_workgroups(openinfer, tmp_path):
     assert along == [(False, "worker", 1), (False, "worker", 2), (False, "group", 2), (True, "lane", 32)]
     across = levels(plan_of(openinfer, tmp_path, ACROSS, *gpu))
     assert across == [(False, "worker", 1), (False, "worker", 16), (False, "group", 16), (True, "group", 16)]
+
+
+@pytest.mark.parametrize("most, subgroup, shared", [(1, 8, 16384), (100, 32, 16384), (16, 128, 16384), (1024, 64, 512), (256, 8, 1)])
+def test_workgroups_stay_within_limits(openinfer, tmp_path, most, subgroup, shared):
+    limits = {"max_workgroup_size": [1024, 1, 1], "max_workgroup_invocations": most, "subgroup_size": subgroup, "max_shared_memory_bytes": shared}
+    device = tmp_path / "gpu.json"
+    device.write_text(json.dumps({"extends": "vulkan_generic", "limits": limits, "features": {"subgroup_ops": True}}))
+    norm = "dynamic { x: f32[3, 300]; } volatile { y: f32[3, 300]; } block entry { op softmax(x) >> y; return y; }"
+    for number, text in enumerate((ALONG, ACROSS, norm)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        plan_of(openinfer, folder, text, "--target", device, "--device-only")
+        for path in (folder / "out").glob("*.comp"):
+            shader = path.read_text()
+            assert int(re.search(r"local_size_x = (\d+)", shader)[1]) <= most
+            assert sum(4 * int(n) for n in re.findall(r"^shared float \w+\[(\d+)\]", shader, re.M)) <= shared
 
 
 def test_the_listing_names_levels(openinfer, tmp_path):

@@ -27,7 +27,8 @@ typedef struct oi_caps {
     /* Kernels may run as row pipelines over line buffers. */
     bool row_pipelines;
     /* Workers are groups of at most so many invocations, which run a kernel together and then end:
-     * output axes become the index of an invocation instead of loops. 0: workers are threads. */
+     * output axes become the index of an invocation instead of loops, and the language (oi_lang)
+     * says how lanes add what they have. 0: workers are threads. */
     uint64_t group_size;
     /* So many of them exchange values without memory; 0: they do not. */
     uint64_t subgroup_size;

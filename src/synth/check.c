@@ -38,13 +38,20 @@ static void check_sops(checking *c, const oi_snest *n, const oi_sops *ops, size_
     }
 }
 
-/* An axis that is unrolled completely has no loop, so its level must cover it. */
+/* An axis that is unrolled completely has no loop, so its level must cover it. Partial sums are
+ * added pairwise, and workers have results of their own. */
 static void check_levels(checking *c, const oi_snest *n)
 {
     for (uint32_t a = 0; a < n->n_axes; a++) {
         const oi_saxis *x = &n->axes[a];
-        for (uint32_t l = 0; l < OI_AXIS_LEVELS; l++)
+        for (uint32_t l = 0; l < OI_AXIS_LEVELS; l++) {
+            const bool is_sum = x->is_reduced && l != OI_AXIS_UNROLLED;
             demand(c, x->factor[l] >= 0, "a level of negative size");
+            demand(c, !is_sum || (x->factor[l] & (x->factor[l] - 1)) == 0,
+                   "partial sums that are not a power of two");
+        }
+        demand(c, !x->is_reduced || (!x->factor[OI_AXIS_WORKER] && !x->factor[OI_AXIS_STREAM]),
+               "workers share a sum");
         demand(c, !oi_nest_is_unrolled(n, a) || x->factor[OI_AXIS_UNROLLED] == x->extent,
                "the last axis is unrolled in part");
     }

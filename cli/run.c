@@ -155,9 +155,16 @@ static oi_status logged_step(void)
     return e.status;
 }
 
+/* OPENINFER_TRACE asks for events: the library keeps them, and without --trace they are logged. */
+static bool environment_traces(void)
+{
+    const char *wish = getenv("OPENINFER_TRACE");
+    return wish && *wish && strcmp(wish, "off") != 0;
+}
+
 static oi_status run_steps(void)
 {
-    bool logs = s.options.timer && !trace_path;
+    bool logs = (s.options.timer || environment_traces()) && !trace_path;
     for (s.step = 0; s.step < steps; s.step++) {
         oi_status status = cli_session_feed(&s);
         if (status == OI_OK)
@@ -181,7 +188,7 @@ static oi_status make_folder(void)
 static oi_status run(cli_args args)
 {
     s.options.trace = trace_path != NULL;
-    s.options.timer |= s.options.trace && !s.deterministic;
+    s.options.timer |= (s.options.trace || environment_traces()) && !s.deterministic;
     oi_status status = make_folder();
     if (status == OI_OK)
         status = cli_session_open(&s, args.at[0]);

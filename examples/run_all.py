@@ -1,7 +1,10 @@
 """Writes every example's package, runs its graph and compares it with its reference.
 
-    python examples/run_all.py [--device D]... [--only NAME]... [--out FOLDER] [--bin PATH]
+    python examples/run_all.py [--target cpu|c|vulkan|all] [--device D]... [--only NAME]... [--out FOLDER] [--bin PATH]
 
+--target cpu (the default) simulates, once for each kind of vector instructions of this machine, and compares with
+the reference; c turns the graph into C, builds and runs it and compares it with the simulator; vulkan prints its compute
+shaders and compiles them with glslc (a program that dispatches them is not emitted yet); all does the three.
 Everything is written into build/examples. Exit: 0 all right, 1 something differs, 3 nothing to run with.
 """
 
@@ -10,6 +13,7 @@ import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -92,8 +96,60 @@ def one_row(openinfer, name, device, root):
     return about["steps"], seconds, f"{verdict}, {worst[2]:.2g} of the tolerance at {worst[0]}, step {worst[1]}"
 
 
+def c_row(openinfer, name, root):
+    """The example as a C program, against the simulator."""
+    folder = root / name
+    package = write_package(name, folder)
+    about = write_reference(name, package, folder)
+    given = [f"{x}=@{folder}/in/{x}/{{step}}.npy" for x in about["inputs"]]
+    start = time.monotonic()
+    result = subprocess.run(
+        [openinfer, "verify", HERE / f"{name}.oi", "--model", package, "--target", "cpu_scalar",
+         "--steps", str(about["steps"])]
+        + [x for value in given for x in ("--set", value)],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    said = (result.stdout.strip() or result.stderr.strip() or "nothing").splitlines()[-1]
+    verdict = "ok" if result.returncode == 0 else f"exit {result.returncode}"
+    return about["steps"], time.monotonic() - start, f"{verdict}, {said}"
+
+
+def vulkan_row(openinfer, name, root):
+    """The example's shaders, printed and compiled."""
+    folder, out = root / name, root / name / "vulkan"
+    start = time.monotonic()
+    result = subprocess.run(
+        [openinfer, "synth", HERE / f"{name}.oi", "--model", write_package(name, folder), "--target", "vulkan_desktop",
+         "--device-only", "-o", out], capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    seconds = time.monotonic() - start
+    if result.returncode:
+        return 0, seconds, f"exit {result.returncode}: {result.stderr.splitlines()[0]}"
+    files = sorted(out.glob("*.comp"))
+    if not shutil.which("glslc"):
+        return 0, seconds, f"ok, {len(files)} shaders printed; glslc is not here to compile them"
+    for path in files:
+        compiled = subprocess.run(["glslc", "--target-env=vulkan1.2", "-c", path, "-o", path.with_suffix(".spv")],
+                                  capture_output=True, text=True)  # fmt: skip
+        if compiled.returncode:
+            return 0, seconds, f"glslc refuses {path.name}: {compiled.stderr.splitlines()[0]}"
+    return 0, time.monotonic() - start, f"ok, {len(files)} shaders compiled"
+
+
+def rows(args, name):
+    """(what ran, its row) of one example."""
+    if args.target in ("cpu", "all"):
+        for device in args.device or devices(args.bin):
+            yield device, one_row(args.bin, name, device, args.out)
+    if args.target in ("c", "all"):
+        yield "c", c_row(args.bin, name, args.out)
+    if args.target in ("vulkan", "all"):
+        yield "vulkan", vulkan_row(args.bin, name, args.out)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--target", choices=["cpu", "c", "vulkan", "all"], default="cpu")
     parser.add_argument("--device", action="append", help="cpu:scalar, cpu, ... (default: all of this machine)")
     parser.add_argument("--only", action="append", choices=NAMES + COMPACT, metavar="NAME")
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "build/examples")
@@ -105,11 +161,10 @@ def main():
     failed = 0
     print(f"{'example':<23} {'device':<11} {'steps':>5} {'ms':>6}  result")
     for name in args.only or NAMES + COMPACT:
-        for device in args.device or devices(args.bin):
-            steps, seconds, result = one_row(args.bin, name, device, args.out)
+        for device, (steps, seconds, result) in rows(args, name):
             failed += not result.startswith("ok")
             print(f"{name:<23} {device:<11} {steps:>5} {seconds * 1e3:>6.0f}  {result}", flush=True)
-    print(f"{failed} of them wrong" if failed else "all as the references say")
+    print(f"{failed} of them wrong" if failed else "all as they should be" if args.target != "cpu" else "all as the references say")
     return 1 if failed else 0
 
 

@@ -137,6 +137,41 @@ def c_example(name, *args):
     return subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
 
 
+def test_c_graphs_travel_as_json(tmp_path, openinfer):
+    """serialise.c writes what `openinfer graph` writes; deserialise.c gives the same graph back."""
+    graph = REPO / "examples/overview.oi"
+    assert c_example("serialise", graph, tmp_path / "graph.json").returncode == 0
+    text = (tmp_path / "graph.json").read_text()
+    assert json.loads(text)["blocks"].keys() >= {"entry"}
+    back = c_example("deserialise", tmp_path / "graph.json")
+    assert back.returncode == 0 and back.stderr == ""
+    (tmp_path / "back.oi").write_text(back.stdout)
+    again = c_example("serialise", tmp_path / "back.oi")
+    plain = re.compile(r'"(uuid|source)": "[^"]*"')
+    assert plain.sub("", again.stdout) == plain.sub("", text)
+    (tmp_path / "graph.json").write_text(text.replace('"CacheRead"', '"CacheRaed"'))
+    wrong = c_example("deserialise", tmp_path / "graph.json")
+    assert wrong.returncode == 1 and "/blocks/entry/nodes/" in wrong.stderr
+
+
+def test_runner(tmp_path):
+    """run_all.py, each target on one example."""
+    done = subprocess.run([sys.executable, EXAMPLES / "run_all.py", "--target", "all", "--device", "cpu:scalar", "--only", "linear",
+                           "--bin", BIN, "--out", tmp_path], capture_output=True, text=True, timeout=100)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
+    assert rows == [["linear", "cpu:scalar"], ["linear", "c"], ["linear", "vulkan"]]
+
+
+def test_c_synthesizes(tmp_path, example_package):
+    package = example_package("minimal")
+    made = c_example("synthesize", REPO / "examples/minimal.oi", package, "cpu_scalar", tmp_path / "c")
+    assert made.returncode == 0 and re.fullmatch(r"example: \d+ multiply-accumulates and \d+ bytes a step\n", made.stdout)
+    subprocess.run(["make", "-s", "-C", tmp_path / "c"], check=True)
+    mock = c_example("synthesize", REPO / "examples/minimal.oi", package, REPO / "devices/ada_mock.json", tmp_path / "glsl")
+    assert mock.returncode == 0 and list((tmp_path / "glsl").glob("*.comp"))
+
+
 def test_c_minimal(example_reference, example_package):
     import numpy as np
 

@@ -329,6 +329,13 @@ def test_trace_by_environment(openinfer, minimal, tmp_path):
     assert events == []
 
 
+def test_events_by_environment(openinfer, minimal):
+    """OPENINFER_TRACE alone prints them; --trace FILE takes them instead."""
+    lines = openinfer("run", *minimal, "--set", "x=1", env={"OPENINFER_TRACE": "full"}).stderr.splitlines()
+    assert [line.split(" -- ")[1].split("(")[0] for line in lines] == ["Assign >> t0", "OpExecute add", "OpExecute mul", "Return"]
+    assert openinfer("run", *minimal, "--set", "x=1", env={"OPENINFER_TRACE": "off"}).stderr == ""
+
+
 def test_timer_logs(openinfer, minimal):
     result = openinfer("run", *minimal, "--set", "x=1", "--timer", "--deterministic")
     lines = result.stderr.splitlines()

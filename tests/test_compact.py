@@ -285,16 +285,18 @@ def test_host_in_cpp(openinfer, example_package, example_reference, tmp_path, op
 
 
 def test_hints(openinfer, tmp_path):
-    """Both forms keep them; one that nothing knows is W105, strict E019."""
-    (tmp_path / "hints.oi").write_text("inputs: { x: f32[2] },\nlet y = relu(x) @ { fuse: true, speed: 3 };\noutput y;\n")
-    said = openinfer("check", "hints.oi", cwd=tmp_path).stderr
-    assert "hints.oi:2:33: warning[W105]: unknown hint 'speed'" in said
-    assert "error[E019]" in openinfer("check", "--strict", "hints.oi", cwd=tmp_path, code=1).stderr
+    """Both forms keep them; one that nothing acts on is E019."""
+    (tmp_path / "wrong.oi").write_text("inputs: { x: f32[2] },\nlet y = relu(x) @ { fuse: true, speed: 3 };\noutput y;\n")
+    said = openinfer("check", "wrong.oi", cwd=tmp_path, code=1).stderr
+    assert "wrong.oi:2:33: error[E019]: unknown hint 'speed'" in said
+    (tmp_path / "wrong.oi").write_text("inputs: { x: f32[2] },\nlet y = relu(x) @ { fuse: 3 };\noutput y;\n")
+    assert "error[E053]: hint 'fuse' is true or false" in openinfer("check", "wrong.oi", cwd=tmp_path, code=1).stderr
+    (tmp_path / "hints.oi").write_text("inputs: { x: f32[2] },\nlet y = relu(x) @ { fuse: false };\noutput y;\n")
     text = openinfer("graph", "hints.oi", cwd=tmp_path).stdout
-    assert "op relu(x) >> y @ { fuse: true, speed: 3 };" in text
+    assert "op relu(x) >> y @ { fuse: false };" in text
     (tmp_path / "explicit.oi").write_text(text)
     forms = [openinfer("graph", g, "--to", "json", "--deterministic", cwd=tmp_path).stdout for g in ("hints.oi", "explicit.oi")]
-    assert forms[0] == forms[1] and '"speed"' in forms[0]
+    assert forms[0] == forms[1] and '"fuse"' in forms[0]
 
 
 def test_a_graph_without_a_return_has_no_compact_form(openinfer, tmp_path):

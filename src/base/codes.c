@@ -61,8 +61,11 @@ static const oi_explained codes[] = {
      "for "
      "volatile and constant ones.",
      "volatile { x: f32[2] @table; }\nblock entry { return; }", CHECK, ""},
-    {"E019", "an unknown attribute (strict)", "Without --strict this is W105.",
-     "volatile { x: f32[2] @layout(\"rows\"); }\nblock entry { return; }", STRICT, ""},
+    {"E019", "an unknown attribute or hint",
+     "Every attribute acts: @init, @ref, @pattern, @table, @auto_dim, @fixed, @cap, @layout; of "
+     "hints "
+     "there is fuse. In strict mode the same is said of unknown keys of a graph's JSON.",
+     "volatile { x: f32[2] @layuot(\"row_major\"); }\nblock entry { return; }", CHECK, ""},
     {"E020", "an input without a value (strict)",
      "In strict mode every dynamic variable without @init gets a value before each step.",
      "dynamic { x: f32[2]; }\nblock entry { return x; }", RUN " --strict", ""},
@@ -76,6 +79,15 @@ static const oi_explained codes[] = {
      "Without --strict this is W110.",
      "volatile { weigth: f32[2]; y: f32[2]; }\nblock entry { op neg(weigth) >> y; return; }",
      LINK " --strict", "tensor weight: f32[2]"},
+    {"E024", "a layout that nothing follows",
+     "@layout(\"row_major\") makes programs read a tensor of the model as the package holds it, "
+     "without "
+     "a packed copy. There is no other layout: ops give axes their meaning.",
+     "volatile { w: f32[2, 2] @layout(\"column_major\"); }\nblock entry { return; }", CHECK, ""},
+    {"E025", "quantisation asked for by an attribute",
+     "Attributes change no result, and quantising does. A quantised tensor is stored so in the "
+     "package, and read with qlinear, qmatmul, qconv or dequantize.",
+     "volatile { w: f32[2, 2] @quantize(\"i8\"); }\nblock entry { return; }", CHECK, ""},
     {"E030", "an unknown name", "The name is neither declared nor a size or metadata of the model.",
      "volatile { x: f32; }\nblock entry { op neg(y) >> x; return; }", CHECK, ""},
     {"E031", "a write to what cannot be written", "Constants and loop indices are only read.",
@@ -286,8 +298,6 @@ static const oi_explained codes[] = {
      "volatile { n: i32 init(1); }\nblock entry { return; }", CHECK, ""},
     {"W104", "@table is implied", "Say whether indices make a @table or grow the dims: @auto_dim.",
      "persistent { T(i): f32; }\nblock entry { return; }", CHECK, ""},
-    {"W105", "an unknown attribute or key", "It is kept and has no effect.",
-     "volatile { x: f32[2] @layout(\"rows\"); }\nblock entry { return; }", CHECK, ""},
     {"W106", "an index that the pattern does not use",
      "Entries for its values are the same tensor.",
      "constant { W(l, h): f32[2] @pattern(\"W.{l}\"); }\nblock entry { return; }", CHECK, ""},
@@ -308,6 +318,11 @@ static const oi_explained codes[] = {
      "A bare name is a variable, a size or metadata of the model; text stands in quotes.",
      "volatile { x: f32[2]; }\nblock entry { op gelu(x, approximate=tanh) >> x; return; }", CHECK,
      ""},
+    {"W112", "an unknown key in a graph's JSON", "It is ignored; in strict mode it is E019.",
+     "{\"blocks\": {\"entry\": {\"name\": \"entry\", \"nodes\": [{\"index\": 0, \"kind\": "
+     "\"Return\"}]}},\n"
+     " \"vars\": {}, \"speed\": 3}",
+     "openinfer check FILE.json", ""},
     {"W190", "an unknown key in a device file", "It is kept and has no effect.",
      "{\"extends\": \"cpu_avx2\", \"cpu\": {\"thread\": 4}}", DEVICE, ""},
     {"W191", "a field of a device file that has no effect, or fits badly",

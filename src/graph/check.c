@@ -114,12 +114,21 @@ static void late_section(const oi_checker *c)
     oi_diag_hint(c->d, "declare all memory before the first block");
 }
 
+/* A key that the reader has ignored: W112 then, E019 here when strict. */
+static void unknown_key(const oi_checker *c)
+{
+    if (c->strict && c->g->unknown_key)
+        oi_diag_error(c->d, (oi_place){.file = c->g->origin, .pointer = c->g->unknown_key}, "E019",
+                      "an unknown key");
+}
+
 static void run(void *ctx)
 {
     oi_checker *c = ctx;
     c->free_ids.arena = c->a;
     c->syms = oi_graph_symbols(c->g, c->a);
     late_section(c);
+    unknown_key(c);
     oi_check_duplicates(c);
     for (size_t i = 0; i < c->g->vars.n && !oi_check_stop(c); i++)
         oi_check_var(c, &c->g->vars.at[i]);

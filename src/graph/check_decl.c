@@ -1,6 +1,6 @@
 /* check_decl.c: declarations (spec/dsl.md §3 dims, §4 attributes, §5 patterns): E010 index names,
- * E011 dims, E017 repetition, E018 misplaced and E019/W105 unknown attributes, E030 index names in
- * attributes, E043/W106 patterns, W104. */
+ * E011 dims, E017 repetition, E018 misplaced, E019 unknown, E024 and E025 refused attributes, E030
+ * index names in attributes, E043/W106 patterns, W104. */
 #include "graph/check.h"
 
 static oi_place at_attr(const oi_checker *c, const oi_var *v, oi_decl_attr which)
@@ -239,31 +239,89 @@ static void pattern(const oi_checker *c, const oi_var *v)
                          "index '%s' does not occur in the pattern", v->indices.at[i].text);
 }
 
-/* -- the declaration -- */
+/* -- attributes for the synthesizer -- */
 
-/* Unknown attributes are kept: W105, strict E019. */
-static void unknown_attrs(const oi_checker *c, const oi_var *v)
+/* @layout("row_major"): programs read the tensor as the package holds it, without a packed copy. */
+static void layout(const oi_checker *c, const oi_var *v, const oi_extra_attr *a)
 {
+    oi_place at = oi_check_at_var(c, v, a->name.span);
+    const oi_attr *arg = a->args.n == 1 ? &a->args.at[0] : NULL;
+    if (v->kind != OI_VOLATILE && v->kind != OI_CONSTANT) {
+        oi_diag_error(c->d, at, "E018", "@layout is for tensors of the model; '%s' is %s",
+                      v->name.text, oi_var_kind_name(v->kind));
+    } else if (!arg || arg->name.text || arg->value.kind != OI_VAL_STR) {
+        oi_diag_error(c->d, at, "E024", "@layout takes one text: @layout(\"row_major\")");
+    } else if (strcmp(arg->value.text, OI_LAYOUT_ROW_MAJOR) != 0) {
+        oi_diag_error(c->d, at, "E024",
+                      "@layout(\"%s\"): a tensor lies row-major, and ops give its axes "
+                      "their meaning",
+                      arg->value.text);
+        oi_diag_hint(c->d, "store it transposed, or write op transpose or transpose_b=true");
+    }
+}
+
+/* Names under which quantisation is asked for elsewhere. */
+static bool is_quantisation(const char *name)
+{
+    static const char *const names[] = {"quant",     "quantize",     "quantise",    "quantized",
+                                        "quantised", "quantization", "quantisation"};
+    for (size_t i = 0; i < OI_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void unknown_attr(const oi_checker *c, const oi_var *v, const oi_name *name)
+{
+    oi_diag_error(c->d, oi_check_at_var(c, v, name->span), "E019", "unknown attribute @%s",
+                  name->text);
+    oi_nearest near = oi_nearest_start(name->text);
+    for (int k = 0; k < OI_AT_COUNT; k++)
+        oi_nearest_offer(&near, oi_decl_attr_names[k]);
+    oi_nearest_offer(&near, OI_ATTR_LAYOUT);
+    if (near.best)
+        oi_diag_hint(c->d, "did you mean '@%s'?", near.best);
+}
+
+/* Attributes that the grammar keeps as they are: one that nothing acts on is refused. */
+static void other_attrs(const oi_checker *c, const oi_var *v)
+{
+    bool has_layout = false;
     for (size_t i = 0; i < v->extra.n && !oi_check_stop(c); i++) {
         const oi_name *name = &v->extra.at[i].name;
         oi_place at = oi_check_at_var(c, v, name->span);
-        if (c->strict)
-            oi_diag_error(c->d, at, "E019", "unknown attribute @%s", name->text);
-        else
-            oi_diag_warn(c->d, at, "W105", "unknown attribute @%s", name->text);
-        oi_nearest near = oi_nearest_start(name->text);
-        for (int k = 0; k < OI_AT_COUNT; k++)
-            oi_nearest_offer(&near, oi_decl_attr_names[k]);
-        if (near.best)
-            oi_diag_hint(c->d, "did you mean '@%s'?", near.best);
+        if (strcmp(name->text, OI_ATTR_LAYOUT) == 0 && has_layout) {
+            oi_diag_error(c->d, at, "E017", "@layout is given twice");
+        } else if (strcmp(name->text, OI_ATTR_LAYOUT) == 0) {
+            has_layout = true;
+            layout(c, v, &v->extra.at[i]);
+        } else if (is_quantisation(name->text)) {
+            oi_diag_error(c->d, at, "E025", "@%s: attributes change no result, and quantising does",
+                          name->text);
+            oi_diag_hint(c->d,
+                         "store the tensor quantised and read it with qlinear, qmatmul, qconv "
+                         "or dequantize");
+        } else {
+            unknown_attr(c, v, name);
+        }
     }
 }
+
+bool oi_var_is_row_major(const oi_var *v)
+{
+    for (size_t i = 0; v && i < v->extra.n; i++)
+        if (strcmp(v->extra.at[i].name.text, OI_ATTR_LAYOUT) == 0)
+            return true;
+    return false;
+}
+
+/* -- the declaration -- */
 
 void oi_check_var(const oi_checker *c, const oi_var *v)
 {
     dims(c, v, NULL, &v->dims);
     placement(c, v);
-    unknown_attrs(c, v);
+    other_attrs(c, v);
     if (!v->indices.n || !indices(c, v))
         return;
     if (v->pattern)

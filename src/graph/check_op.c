@@ -140,19 +140,26 @@ void oi_check_op(const oi_checker *c, const oi_node *n)
     }
 }
 
-/* Hints change no result; one that nothing knows is kept: W105, strict E019. */
+/* Hints change no result. fuse=false keeps the node apart from its neighbours in programs,
+ * fuse=true is what they do anyway; any other is refused. */
 void oi_check_hints(const oi_checker *c, const oi_node *n)
 {
     for (size_t i = 0; i < n->hints.n && !oi_check_stop(c); i++) {
-        const oi_name *name = &n->hints.at[i].name;
-        oi_place at = oi_check_at(c, n, name->span);
-        if (strcmp(name->text, "fuse") == 0)
-            continue;
-        if (c->strict)
-            oi_diag_error(c->d, at, "E019", "unknown hint '%s'", name->text);
-        else
-            oi_diag_warn(c->d, at, "W105", "unknown hint '%s'", name->text);
+        const oi_attr *a = &n->hints.at[i];
+        oi_place at = oi_check_at(c, n, a->name.span);
+        if (strcmp(a->name.text, "fuse") != 0)
+            oi_diag_error(c->d, at, "E019", "unknown hint '%s': there is only fuse", a->name.text);
+        else if (a->value.kind != OI_VAL_BOOL)
+            oi_diag_error(c->d, at, "E053", "hint 'fuse' is true or false");
     }
+}
+
+bool oi_node_stays_apart(const oi_node *n)
+{
+    for (size_t i = 0; i < n->hints.n; i++)
+        if (strcmp(n->hints.at[i].name.text, "fuse") == 0 && !n->hints.at[i].value.boolean)
+            return true;
+    return false;
 }
 
 bool oi_graph_check_call(const oi_graph *g, const oi_node *n, oi_arena *scratch, oi_diag *d)

@@ -159,6 +159,10 @@ typedef struct oi_extra_attr {
     oi_attrs args;
 } oi_extra_attr;
 
+/* @layout("row_major"), the one layout that can be asked for */
+#define OI_ATTR_LAYOUT      "layout"
+#define OI_LAYOUT_ROW_MAJOR "row_major"
+
 typedef struct oi_var {
     oi_name name;
     oi_var_kind kind;
@@ -494,6 +498,10 @@ bool oi_use_writes(oi_use_role r);
 
 /* One op call as far as its row alone decides: E052, E053, E054, E057. False after an error. */
 bool oi_graph_check_call(const oi_graph *g, const oi_node *n, oi_arena *scratch, oi_diag *d);
+/* Whether a hint of the node, which was checked, says fuse: false. */
+bool oi_node_stays_apart(const oi_node *n);
+/* Whether the declaration, which was checked, asks for row-major order. NULL: no. */
+bool oi_var_is_row_major(const oi_var *v);
 /* Reports every violation (up to the diag's limit). OI_ERR_INPUT when there was an error. */
 oi_status oi_graph_check_structure(const oi_graph *g, bool strict, oi_diag *d);
 

@@ -89,7 +89,7 @@ void oi_read_known(oi_json_reader *r, const oi_at *at, struct json_object *j,
         if (*k)
             continue;
         oi_at here = {at, key, 0};
-        oi_diag_warn(r->diag, place_of(r, &here), "W105", "unknown key '%s' is ignored", key);
+        oi_diag_warn(r->diag, place_of(r, &here), "W112", "unknown key '%s' is ignored", key);
         if (near.best)
             oi_diag_hint(r->diag, "did you mean '%s'?", near.best);
         if (!r->g->unknown_key)

@@ -65,6 +65,7 @@ typedef struct oi_tensor {
     const size_t *sources; /* per entry: index of the model's tensor, or OI_NO_SOURCE for a hole */
     const void *bytes;     /* alternative: the contents themselves */
     oi_model *model;
+    bool is_row_major;         /* @layout: read as the package holds it, never packed */
     const oi_packing *packing; /* alternative: packed from other weights; `packed` lists their
                                   tensors */
     const uint32_t *packed;

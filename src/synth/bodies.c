@@ -19,8 +19,8 @@ static bool can_pack(const oi_unit *u, const oi_lowered *call, const oi_packing 
     for (uint32_t i = 0; i < p->n_in; i++) {
         const oi_port *port = &call->in[p->in[i]];
         const oi_tensor *own = &u->tensors.at[port->tensor];
-        if (own->space != OI_SPACE_WEIGHTS || own->packing || !oi_port_same_entry(port, first) ||
-            own->n_table != t->n_table ||
+        if (own->space != OI_SPACE_WEIGHTS || own->packing || own->is_row_major ||
+            !oi_port_same_entry(port, first) || own->n_table != t->n_table ||
             memcmp(own->table, t->table, t->n_table * sizeof *t->table) != 0)
             return false;
     }
@@ -194,8 +194,10 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
 {
     const oi_kernel_query *q = call->q;
     bool *is_weight = oi_arena_alloc(u->arena, q->n_in + 1);
-    for (size_t i = 0; i < q->n_in; i++)
-        is_weight[i] = u->tensors.at[call->in[i].tensor].space == OI_SPACE_WEIGHTS;
+    for (size_t i = 0; i < q->n_in; i++) { /* that may be packed */
+        const oi_tensor *t = &u->tensors.at[call->in[i].tensor];
+        is_weight[i] = t->space == OI_SPACE_WEIGHTS && !t->is_row_major;
+    }
     for (size_t i = 0; i < q->n_in + q->n_out; i++) { /* sizes are literals */
         const oi_port *port = i < q->n_in ? &call->in[i] : &call->to[i - q->n_in];
         if (u->tensors.at[port->tensor].run_dims && !call->is_counted)

@@ -71,6 +71,13 @@ static void add_check(building *b, const oi_pnode *n, oi_stmts *out)
 
 static void publish(building *b, const oi_pnode *n, oi_stmts *out);
 
+/* fuse=false: no pass carries work across either side of the node. */
+static void set_apart(building *b, const oi_pnode *n, oi_stmts *out)
+{
+    if (oi_node_stays_apart(n->source))
+        *OI_PUSH(b->u->arena, out) = (oi_stmt){.kind = OI_STMT_BARRIER, .node = n};
+}
+
 static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
 {
     static const oi_stmt_kind kinds[OI_NODE_KIND_COUNT] = {
@@ -81,6 +88,7 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
     for (size_t i = 0; i < list->n && b->u->status == OI_OK; i++) {
         const oi_pnode *n = &b->p->nodes[list->at[i]];
         oi_stmt loop = {.kind = OI_STMT_LOOP, .node = n};
+        set_apart(b, n, out);
         switch (n->kind) {
         case OI_NODE_OP: oi_lower_op(b->u, b->graph, n, out); break;
         case OI_NODE_TRANSFER: add_transfer(b, n, out); break;
@@ -100,6 +108,7 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
         if (n->kind == OI_NODE_AWAIT)
             publish(b, n, out);
         add_check(b, n, out);
+        set_apart(b, n, out);
     }
 }
 

@@ -150,9 +150,9 @@ static bool may_move(const laying *x, const oi_snest *n, const oi_sop *op,
     const int64_t each = per_byte(t);
     const uint32_t last = n->n_axes - 1;
     digits d;
-    if (t->space != OI_SPACE_WEIGHTS || t->packing || (bits < 8 && 8 % bits != 0) ||
-        !find_digits(n, number, oi_tensor_count(t), &d) || d.n + 2 > OI_PACK_SIZES / 2 ||
-        count_accesses(x->k, op->port) != 1)
+    if (t->space != OI_SPACE_WEIGHTS || t->packing || t->is_row_major ||
+        (bits < 8 && 8 % bits != 0) || !find_digits(n, number, oi_tensor_count(t), &d) ||
+        d.n + 2 > OI_PACK_SIZES / 2 || count_accesses(x->k, op->port) != 1)
         return false;
     return each == 1 || (n->axes[last].is_reduced && number->step[last] == 1 &&
                          n->axes[last].extent % each == 0);

@@ -302,8 +302,10 @@ uint32_t oi_unit_add_var(oi_unit *u, uint32_t graph, uint32_t var, bool has_own)
                      (v->kind == OI_SYM_VOLATILE && (v->is_prefix || v->source != OI_FROM_INIT)));
     if (!reads_model)
         return add_working(u, graph, p, v);
-    uint32_t known = find_weights(u, v, p->model);
-    return known != OI_NO_ID ? known : add_weights(u, graph, p, v, v->name);
+    const uint32_t known = find_weights(u, v, p->model);
+    const uint32_t id = known != OI_NO_ID ? known : add_weights(u, graph, p, v, v->name);
+    u->tensors.at[id].is_row_major |= oi_var_is_row_major(v->symbol->var);
+    return id;
 }
 
 bool oi_unit_is_parallel(const oi_unit *u)

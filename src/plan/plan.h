@@ -485,6 +485,7 @@ typedef struct oi_sgraph {
     uint32_t n_positions; /* statements of a step in execution order (oi_tensor.alive) */
     bool needs_undo;      /* a step may change state and fail afterwards */
     oi_cost cost;         /* of a step */
+    bool warms_up;        /* workers warm up their shared cache first (oi_caps.warm_up_slices) */
 } oi_sgraph;
 
 /* -- the plan -- */

@@ -45,6 +45,9 @@ typedef struct oi_caps {
      * limit is known. */
     bool has_rom;
     uint64_t rom_bytes, ram_bytes;
+    /* Shared-cache warm-up: before a step that mostly reads weights, and more than so many bytes of
+     * them, all workers read the same slices of them together. 0 slices: they do not. */
+    uint64_t warm_up_slices, warm_up_bytes;
     /* Alignment of every tensor in bytes; 0: OI_ALIGN. */
     uint64_t alignment;
 } oi_caps;

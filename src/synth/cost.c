@@ -211,6 +211,14 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
     return all;
 }
 
+#define FEW_ROWS 8 /* products per byte of weights: above this, reads are not the bottleneck */
+
+static bool mostly_reads_weights(const oi_unit *u, const oi_sgraph *g)
+{
+    return u->can.warm_up_slices && u->weights_bytes > u->can.warm_up_bytes &&
+           g->cost.macs < FEW_ROWS * u->weights_bytes;
+}
+
 oi_status oi_pass_cost(oi_unit *u)
 {
     const oi_machine m = oi_cost_machine(u->target);
@@ -225,6 +233,7 @@ oi_status oi_pass_cost(oi_unit *u)
         g->cost = of_block(&c, g->program->entry);
         for (uint32_t k = 0; k < g->program->n_consumers; k++)
             g->cost = sum(g->cost, of_block(&c, g->program->consumers[k]));
+        g->warms_up = g->blocks[g->program->entry].is_parallel && mostly_reads_weights(u, g);
     }
     return OI_OK;
 }

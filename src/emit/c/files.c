@@ -181,18 +181,6 @@ static void put_header(oi_cprog *c, oi_emitted *files)
 
 /* -- NAME.c -- */
 
-#define FEW_ROWS 8 /* products per byte of weights: above this, reads are not the bottleneck */
-
-/* Shared-cache warm-up: for weights that do not fit the second-level caches, in steps that mostly
- * read weights, if the device asks for it. */
-static int are_read_together(const oi_cprog *c)
-{
-    const oi_device_info *t = c->p->target;
-    const uint64_t bytes = c->p->weights_bytes;
-    return t->tuning.warm_up_slices && bytes > 4 * t->cpu.cache_l2_bytes &&
-           c->p->graphs.at[c->graph].cost.macs < FEW_ROWS * bytes;
-}
-
 /* The function that a thread of the team runs. */
 static void put_part(oi_cprog *c)
 {
@@ -201,11 +189,11 @@ static void put_part(oi_cprog *c)
         return;
     oi_out_line(&c->out, "static int oi_part%u(void *ctx, int worker, int workers)", c->graph);
     oi_out_brace(&c->out);
-    if (are_read_together(c)) {
+    if (g->warms_up) {
         oi_out_line(&c->out, "const %s *s = ctx;", c->name);
         oi_out_line(&c->out,
                     "team_warm_up(s->oi_team, worker, s->oi_weights, %" PRIu64 ", %" PRIu64 ");",
-                    c->p->weights_bytes, c->p->target->tuning.warm_up_slices);
+                    c->p->weights_bytes, c->p->can.warm_up_slices);
     }
     oi_out_line(&c->out, "return %s(ctx, worker, workers);", oi_c_block_name(c, g->program->entry));
     oi_out_close(&c->out, "");

@@ -14,6 +14,8 @@ static oi_caps of_processor(const oi_device_info *d)
                      .row_pipelines = true,
                      .vectors = d->cpu.isa != 1u << OI_ISA_SCALAR,
                      .private_bytes = oi_cost_near(d),
+                     .warm_up_slices = d->tuning.warm_up_slices,
+                     .warm_up_bytes = 4 * d->cpu.cache_l2_bytes,
                      .ram_bytes = d->memory.global_bytes};
 }
 

@@ -198,7 +198,7 @@ def test_what_is_read_up_to_now_is_read_where_it_lies(openinfer, tmp_path):
     path.write_text(CHAIN)
     openinfer("synth", path, "--target", "cpu_avx2", "-o", tmp_path / "out")
     text = (tmp_path / "out/chain.c").read_text()
-    assert "all = s->oi_state_data.K + l * 108;" in text and "some = s->oi_state_data.K + l * 108;" in text
+    assert "(s->oi_state_data.K + l * 108, wide," in text and "(s->oi_state_data.K + l * 108, wider," in text
     assert "s->oi_dims_scaled[0] = s->oi_dims_wide[0];" in text and "float *const scaled" not in text and "memcpy(to, s->oi_state_data.K" not in text
 
 

@@ -252,7 +252,6 @@ static const char *stmt_name(oi_stmt_kind k)
 {
     switch (k) {
     case OI_STMT_KERNEL: return "kernel";
-    case OI_STMT_CACHE: return "cache";
     case OI_STMT_SET: return "set";
     case OI_STMT_LOOP: return "loop";
     case OI_STMT_PIPELINE: return "pipeline";

@@ -50,7 +50,8 @@ static void put_code(collecting *c, const oi_code *code)
     for (uint32_t i = 0; i < code->n; i++)
         if (code->at[i].kind == OI_INS_VAR)
             put_var(c, code->at[i].id);
-        else if (code->at[i].kind == OI_INS_SIZE) /* kept with the state */
+        else if (code->at[i].kind == OI_INS_SIZE || code->at[i].kind == OI_INS_CELL)
+            /* a size is kept with the state */
             put(c, (uint32_t)code->at[i].value, false);
 }
 
@@ -167,23 +168,6 @@ static void put_pipeline(collecting *c, const oi_stmt *s)
 
 /* -- others -- */
 
-static void put_cache(collecting *c)
-{
-    const oi_pnode *n = c->s->node;
-    const oi_paccess *a = &n->as.move.cache;
-    for (uint32_t i = 0; i < a->n; i++) {
-        put_code(c, &a->sels[i].start);
-        put_code(c, &a->sels[i].end);
-    }
-    if (n->kind != OI_NODE_CACHE_WRITE && n->kind != OI_NODE_CACHE_RESET &&
-        n->as.move.amount_var != OI_NO_ID && !n->as.move.amount_is_index)
-        put_var(c, n->as.move.amount_var);
-    put_port(c, &c->s->a, false);
-    if (n->kind == OI_NODE_CACHE_WRITE)
-        put_port(c, &c->s->b, false);
-    put_port(c, &c->s->a, true);
-}
-
 static void put_needs(collecting *c)
 {
     for (uint32_t i = 0; i < c->s->n_checks; i++) {
@@ -219,7 +203,6 @@ void oi_touch_stmt(const oi_plan *u, uint32_t graph, const oi_stmt *s, oi_touche
     switch (s->kind) {
     case OI_STMT_KERNEL: put_kernel(&c, &u->kernels.at[s->kernel]); break;
     case OI_STMT_PIPELINE: put_pipeline(&c, s); break;
-    case OI_STMT_CACHE: put_cache(&c); break;
     case OI_STMT_NEED: put_needs(&c); break;
     case OI_STMT_RESIZE: put_resize(&c); break;
     case OI_STMT_LOG: put_port(&c, &s->a, false); break;

@@ -73,6 +73,7 @@ static const char *leaf_text(const dumping *d, const oi_ins *i)
         return oi_arena_printf(a, "%s.size[%u]", name_of(d, (uint32_t)i->value), i->id);
     case OI_INS_LENGTH:
         return oi_arena_printf(a, "%s.length[%u]", name_of(d, (uint32_t)i->value), i->id);
+    case OI_INS_CELL: return name_of(d, (uint32_t)i->value);
     default: return "0";
     }
 }
@@ -169,13 +170,6 @@ static void put_list(dumping *d, const oi_stmts *list)
         case OI_STMT_PIPELINE:
             oi_buf_printf(d->out, "pipeline %" PRId64 " {\n", s->limit);
             put_body(d, &s->body);
-            break;
-        case OI_STMT_CACHE:
-            oi_buf_printf(d->out, "%s %s", oi_node_table[s->node->kind].target,
-                          name_of(d, s->a.tensor));
-            if (s->node->kind == OI_NODE_CACHE_WRITE)
-                oi_buf_printf(d->out, " << %s", name_of(d, s->b.tensor));
-            oi_buf_puts(d->out, ";\n");
             break;
         case OI_STMT_SET: oi_buf_printf(d->out, "set %s;\n", name_of(d, s->a.tensor)); break;
         case OI_STMT_SIZES:

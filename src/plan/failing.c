@@ -133,68 +133,6 @@ bool oi_entry_misses(const oi_plan *u, uint32_t graph, const oi_port *port)
     return misses;
 }
 
-/* -- selections of persistent memory -- */
-
-typedef struct reach {
-    int64_t from, to; /* positions from ... to - 1, as far as they are constant */
-    bool is_constant, is_all, fails;
-} reach;
-
-static reach reach_of(const oi_program *p, const oi_store_var *v, const oi_paccess *a, uint32_t i,
-                      bool writes)
-{
-    const bool counted = v->grows >> i & 1, is_table = i < v->n_table;
-    const oi_psel *sel = i < a->n ? &a->sels[i] : NULL;
-    reach r = {.to = v->most[i], .is_constant = !counted, .is_all = true};
-    if (!sel || (sel->is_slice && !sel->start.n && !sel->end.n))
-        return r;
-    r.is_all = false;
-    if (!sel->is_slice && (is_table || !counted) && oi_code_is_below(p, &sel->start, v->most[i]))
-        return (reach){.from = 0, .to = 1, .is_constant = true};
-    r.is_constant = (!sel->start.n || oi_code_is_int(&sel->start, &r.from)) &&
-                    (!sel->is_slice || !sel->end.n ? !counted || !sel->is_slice
-                                                   : oi_code_is_int(&sel->end, &r.to));
-    if (!sel->is_slice)
-        r.to = r.is_constant ? r.from + 1 : 1;
-    else if (r.to < 0 && !counted)
-        r.to += v->most[i];
-    const bool has_limit = !counted || writes;
-    r.fails = !r.is_constant || r.from < 0 || r.to < r.from ||
-              (has_limit ? r.to > v->most[i] : !is_table);
-    return r;
-}
-
-/* Whether the selection's shape may differ from that of the other operand. */
-static bool shape_differs(const oi_tensor *other, uint32_t d, const reach *r, int64_t most,
-                          bool writes)
-{
-    if (other->run_dims >> d & 1)
-        return writes || !(r->is_all || (r->is_constant && r->to <= most));
-    return !r->is_constant || (d < other->rank && r->to - r->from != other->dims[d]);
-}
-
-static bool cache_fails(const oi_plan *u, uint32_t graph, const oi_stmt *s)
-{
-    const oi_program *p = u->graphs.at[graph].program;
-    const oi_paccess *a = &s->node->as.move.cache;
-    const oi_store_var *v = oi_plan_store(u, s->a.tensor);
-    const oi_node_kind kind = s->node->kind;
-    const bool resets = kind == OI_NODE_CACHE_RESET, writes = kind == OI_NODE_CACHE_WRITE;
-    if (kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT)
-        return false;
-    bool fails = !resets && (oi_access_is_growth(u->tensors.at[s->a.tensor].var, a) ||
-                             oi_entry_misses(u, graph, &s->b));
-    for (uint32_t i = 0, d = 0; i < v->rank && !fails; i++) {
-        const reach r = reach_of(p, v, a, i, writes);
-        fails = r.fails;
-        if (resets || (i < a->n && !a->sels[i].is_slice))
-            continue;
-        fails |= shape_differs(&u->tensors.at[s->b.tensor], d, &r, v->most[i], writes);
-        d++;
-    }
-    return fails;
-}
-
 /* -- statements -- */
 
 static bool kernel_fails(const oi_plan *u, uint32_t graph, const oi_skernel *k)
@@ -227,7 +165,6 @@ bool oi_stmt_fails(const oi_plan *u, uint32_t graph, const oi_stmt *s)
     const oi_program *p = u->graphs.at[graph].program;
     switch (s->kind) {
     case OI_STMT_KERNEL: return kernel_fails(u, graph, &u->kernels.at[s->kernel]);
-    case OI_STMT_CACHE: return cache_fails(u, graph, s);
     case OI_STMT_SET: return oi_entry_misses(u, graph, &s->a) || value_fails(p, &s->value);
     case OI_STMT_LOOP:
         return range_of(p, &s->node->as.loop.start).fails ||

@@ -56,6 +56,7 @@ typedef struct oi_tensor {
     uint32_t graph;        /* that owns the variable; state and weights: the first graph that uses
                               it */
     uint32_t store;        /* STATE: index + 1 into the unit's persistent variables */
+    uint32_t marks_of;     /* STATE: id + 1 of the variable; this says which of its entries exist */
     /* tables: entries are consecutive, row-major over these axes */
     uint32_t n_table;
     int64_t table[OI_MAX_RANK];
@@ -91,7 +92,8 @@ typedef struct oi_store_var {
     int64_t most[2 * OI_MAX_RANK];
     int64_t first[2 * OI_MAX_RANK]; /* initial sizes */
     uint32_t grows;                 /* bit per axis: the program counts its size at run time */
-    bool has_marks;                 /* growable table: records which entries were written */
+    bool has_marks; /* growable table: `marks` records which entries were written, 1 or 0 */
+    uint32_t marks; /* a tensor over the table axes */
 } oi_store_var;
 
 /* -- numbers that hang on lengths which only the run knows -- */
@@ -355,7 +357,7 @@ typedef enum oi_undo_kind {
 } oi_undo_kind;
 
 /* What a statement logs of a persistent variable. */
-typedef enum oi_undo_what { OI_UNDO_SIZES, OI_UNDO_ELEMENTS, OI_UNDO_MARKS } oi_undo_what;
+typedef enum oi_undo_what { OI_UNDO_SIZES, OI_UNDO_ELEMENTS } oi_undo_what;
 
 /* A run of the statement logs at most n times, each time at most `bytes` bytes. An entry of the log
  * takes its bytes, rounded up to 8, and OI_UNDO_HEAD more for the place and the number of bytes. */
@@ -375,8 +377,7 @@ typedef struct oi_undo {
 
 typedef enum oi_stmt_kind {
     OI_STMT_KERNEL,
-    OI_STMT_CACHE, /* increment, decrement or reset, as the node says */
-    OI_STMT_SET,   /* stores a scalar into a tensor of rank 0: loop index, attribute */
+    OI_STMT_SET, /* stores a scalar into a tensor of rank 0: loop index, attribute */
     OI_STMT_LOOP,
     OI_STMT_PIPELINE, /* row pipeline: runs the kernels of `body` `limit` times, each for the rows
                          of that iteration */
@@ -579,36 +580,7 @@ bool oi_entry_may_lack(const oi_tensor *t, const oi_port *p);
 /* Selecting the entry may fail: an index is out of range, or the entry is missing. */
 bool oi_entry_may_fail(const oi_program *p, const oi_tensor *t, const oi_port *port);
 
-/* -- selection.c: selections of persistent memory -- */
-
-typedef enum oi_axis_check {
-    OI_AXIS_NEGATIVE = 1, /* the start may be below 0 */
-    OI_AXIS_BACKWARD = 2, /* the end may be before the start */
-    OI_AXIS_END = 4,      /* the end may be beyond the limit */
-    OI_AXIS_SHAPE = 8,    /* the number of positions may differ from the other operand's */
-    OI_AXIS_BOUND = 16    /* a run-time length may exceed its bound */
-} oi_axis_check;
-
-typedef struct oi_selected_axis {
-    int64_t start, given; /* the first position and how many; -1: known only at run time */
-    int64_t count;        /* the same as `given` once the checks of the shape have passed */
-    bool keeps;           /* the axis stays in the result */
-    bool is_inside;       /* a single position, known to be inside the storage */
-    uint8_t checks;       /* bits of oi_axis_check */
-} oi_selected_axis;
-
-typedef struct oi_selection {
-    uint32_t rank;
-    oi_selected_axis axes[2 * OI_MAX_RANK];
-    uint32_t run; /* from this axis on the selection is contiguous; rank: single elements */
-    bool grows;   /* the selectors say how far the variable has grown (oi_access_is_growth) */
-    bool may_fail;
-} oi_selection;
-
-/* Of a cache statement that is no increment or decrement. v: the persistent variable; state and
- * other: the tensors of both operands. */
-void oi_selection_find(const oi_program *p, const oi_store_var *v, const oi_tensor *state,
-                       const oi_tensor *other, const oi_stmt *s, oi_selection *out);
+/* -- part.c: parts of the persistent state -- */
 
 /* The dim from which on the part of the state is contiguous; its rank: single elements. */
 uint32_t oi_part_run(const oi_tensor *t, const oi_port *part);

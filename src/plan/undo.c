@@ -34,69 +34,16 @@ static const char *variable(const undoing *x, const oi_stmt *s)
 
 /* -- what is logged -- */
 
-static bool is_logged(const undoing *x, const oi_stmt *s, oi_undo_what what, uint64_t n,
-                      uint64_t bytes)
+static void change_sizes(undoing *x, const oi_stmt *s)
 {
-    if (x->u->undo.kind == OI_UNDO_COPY)
-        return x->g->needs_undo;
+    const uint64_t bytes = 8 * (uint64_t)oi_plan_store(x->u, s->a.tensor)->rank;
+    bool is = x->g->needs_undo && x->u->undo.kind == OI_UNDO_COPY;
     for (uint32_t i = 0; x->g->needs_undo && x->u->undo.kind == OI_UNDO_LOG && i < s->n_undo; i++)
-        if (s->undo[i].what == what && s->undo[i].n >= n &&
-            s->undo[i].bytes * s->undo[i].n >= bytes)
-            return true;
-    return false;
-}
-
-static void change(undoing *x, const oi_stmt *s, oi_undo_what what, uint64_t n, uint64_t bytes)
-{
-    static const char *const names[] = {[OI_UNDO_SIZES] = "the sizes of ",
-                                        [OI_UNDO_ELEMENTS] = "",
-                                        [OI_UNDO_MARKS] = "which entries exist of "};
-    if (x->bare || is_logged(x, s, what, n, bytes))
+        is |= s->undo[i].what == OI_UNDO_SIZES && s->undo[i].n * s->undo[i].bytes >= bytes;
+    if (x->bare || is)
         return;
     x->bare = s;
-    x->bare_what = names[what];
-}
-
-/* -- what a statement changes -- */
-
-/* How many positions of an axis it selects, at most. */
-static uint64_t most_of_axis(const oi_store_var *v, const oi_paccess *a, uint32_t i)
-{
-    const oi_psel *sel = i < a->n ? &a->sels[i] : NULL;
-    int64_t from = 0, to = v->most[i];
-    if (sel && !sel->is_slice)
-        return 1;
-    if (!sel || (sel->start.n && !oi_code_is_int(&sel->start, &from)) ||
-        (sel->end.n && !oi_code_is_int(&sel->end, &to)))
-        return (uint64_t)v->most[i];
-    if (to < 0)
-        to += v->most[i];
-    return to > from ? (uint64_t)(to - from) : 0;
-}
-
-static void change_selected(undoing *x, const oi_stmt *s, const oi_store_var *v, bool grows)
-{
-    const oi_paccess *a = &s->node->as.move.cache;
-    const oi_tensor *t = &x->u->tensors.at[s->a.tensor];
-    const bool is_write = s->node->kind == OI_NODE_CACHE_WRITE;
-    uint64_t elements = 1, entries = 1;
-    for (uint32_t i = 0; i < v->rank; i++) {
-        uint64_t n = grows && i >= v->n_table ? (uint64_t)v->most[i] : most_of_axis(v, a, i);
-        elements *= n;
-        entries *= i < v->n_table ? n : 1;
-    }
-    if (is_write && elements > oi_tensor_bytes(&x->u->tensors.at[s->b.tensor]) * 8 /
-                                   oi_dtype_bits(t->dtype)) /* no more than it is given */
-        elements = oi_tensor_bytes(&x->u->tensors.at[s->b.tensor]) * 8 / oi_dtype_bits(t->dtype);
-    if (is_write && entries > elements)
-        entries = elements;
-    if (is_write && elements == 0)
-        return;
-    change(x, s, OI_UNDO_ELEMENTS, 1, elements * oi_dtype_bits(t->dtype) / 8);
-    if (v->grows)
-        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)v->rank);
-    if (v->has_marks)
-        change(x, s, OI_UNDO_MARKS, entries, entries);
+    x->bare_what = "the sizes of ";
 }
 
 static bool is_state(const oi_tensor *t)
@@ -191,25 +138,16 @@ static void forget_written(undoing *x, const oi_stmt *s)
     for (size_t i = 0; k && i < k->ports.n; i++)
         if (k->ports.at[i].is_written)
             forget(x, k->ports.at[i].tensor);
-    if (s->kind == OI_STMT_CACHE || s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_SET)
+    if (s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_SET)
         forget(x, s->a.tensor);
     if (s->kind == OI_STMT_LOOP || s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD ||
         s->kind == OI_STMT_AWAIT)
         x->held.n = 0;
 }
 
-/* Sizes that the selectors give are set first, before other checks of the statement. */
 static void run(undoing *x, const oi_stmt *s)
 {
-    const oi_node_kind kind = s->kind == OI_STMT_CACHE ? s->node->kind : OI_NODE_OP;
-    const oi_tensor *t = s->kind == OI_STMT_CACHE ? &x->u->tensors.at[s->a.tensor] : NULL;
-    const oi_store_var *v = t ? oi_plan_store(x->u, s->a.tensor) : NULL;
-    const bool counts = kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT;
-    const bool grows = v && !counts && kind != OI_NODE_CACHE_RESET && v->grows &&
-                       oi_access_is_growth(t->var, &s->node->as.move.cache);
     const bool fails = oi_stmt_fails(x->u, x->graph, s);
-    if (grows)
-        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)v->rank);
     if (fails && !s->may_fail && !x->v->why)
         x->v->why = oi_arena_printf(x->u->arena, "%s may fail, and the plan says that it cannot",
                                     s->node ? oi_node_table[s->node->kind].keyword : "a statement");
@@ -218,14 +156,10 @@ static void run(undoing *x, const oi_stmt *s)
             x->u->arena, "%s may fail after %s'%s' changed, and the undo does not hold it",
             s->node ? oi_node_table[s->node->kind].keyword : "a statement", x->bare_what,
             variable(x, x->bare));
-    if (counts)
-        change(x, s, OI_UNDO_ELEMENTS, 1, t->size_bytes);
-    else if (kind == OI_NODE_CACHE_WRITE || kind == OI_NODE_CACHE_RESET)
-        change_selected(x, s, v, grows);
-    else if (s->kind == OI_STMT_KERNEL)
+    if (s->kind == OI_STMT_KERNEL)
         change_ports(x, s);
     else if (s->kind == OI_STMT_RESIZE)
-        change(x, s, OI_UNDO_SIZES, 1, 8 * (uint64_t)oi_plan_store(x->u, s->a.tensor)->rank);
+        change_sizes(x, s);
     else if (s->kind == OI_STMT_LOG && holds_part(x, s))
         *OI_PUSH(x->u->arena, &x->held) = s;
     forget_written(x, s);

@@ -22,6 +22,7 @@ typedef enum oi_ins_kind {
     OI_INS_OWN,    /* current size or growth of axis `id` of the accessed table */
     OI_INS_SIZE,   /* current size of axis `id` of persistent memory; `value` says of which */
     OI_INS_LENGTH, /* length of dim `id` of tensor `value`: only in the plans of src/synth */
+    OI_INS_CELL,   /* the only element of tensor `value`, an i64: only there, too */
     OI_INS_NEG,
     OI_INS_ADD,
     OI_INS_SUB,

@@ -40,23 +40,6 @@ static void add_transfer(building *b, const oi_pnode *n, oi_stmts *out)
         oi_lower_copy(b->u, b->graph, n, port_of(b, &n->as.move.from), to, out);
 }
 
-static void add_cache(building *b, const oi_pnode *n, oi_stmts *out)
-{
-    if (n->kind == OI_NODE_CACHE_READ ||
-        (n->kind == OI_NODE_CACHE_WRITE &&
-         !oi_unit_store(b->u, b->u->graphs.at[b->graph].tensor_of[n->as.move.cache.var])
-              ->has_marks)) {
-        oi_lower_cache(b->u, b->graph, n, out);
-        return;
-    }
-    oi_stmt s = {.kind = OI_STMT_CACHE, .node = n};
-    s.a.tensor = b->u->graphs.at[b->graph].tensor_of[n->as.move.cache.var];
-    s.a.is_written = true;
-    if (n->kind == OI_NODE_CACHE_WRITE)
-        s.b = port_of(b, &n->as.move.from);
-    *OI_PUSH(b->u->arena, out) = s;
-}
-
 /* Per-node runs: the host reads the node's result. */
 static void add_check(building *b, const oi_pnode *n, oi_stmts *out)
 {
@@ -100,7 +83,7 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
         case OI_NODE_CACHE_WRITE:
         case OI_NODE_CACHE_INCREMENT:
         case OI_NODE_CACHE_DECREMENT:
-        case OI_NODE_CACHE_RESET: add_cache(b, n, out); break;
+        case OI_NODE_CACHE_RESET: oi_lower_cache(b->u, b->graph, n, out); break;
         case OI_NODE_ASSIGN:
         case OI_NODE_DEP: break; /* has storage, and a place in the order that statements keep */
         default: *OI_PUSH(b->u->arena, out) = (oi_stmt){.kind = kinds[n->kind], .node = n}; break;

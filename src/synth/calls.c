@@ -117,18 +117,6 @@ static bool view_may_fail(const calling *x, const oi_stmt *s)
            (s->kernel != OI_NO_ID && kernel_may_fail(x, &x->u->kernels.at[s->kernel]));
 }
 
-static bool cache_may_fail(const calling *x, const oi_stmt *s)
-{
-    oi_selection selection;
-    const oi_node_kind kind = s->node->kind;
-    if (kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT)
-        return false;
-    oi_selection_find(x->g->program, oi_unit_store(x->u, s->a.tensor),
-                      &x->u->tensors.at[s->a.tensor], &x->u->tensors.at[s->b.tensor], s,
-                      &selection);
-    return selection.may_fail || (kind != OI_NODE_CACHE_RESET && port_may_fail(x, &s->b));
-}
-
 static bool block_may_fail(const calling *x, uint32_t block)
 {
     return block != OI_NO_ID && x->g->blocks[block].may_fail;
@@ -143,7 +131,6 @@ static bool stmt_may_fail(calling *x, oi_stmt *s)
     const bool body = find_failing(x, &s->body);
     switch (s->kind) {
     case OI_STMT_KERNEL: return kernel_may_fail(x, &x->u->kernels.at[s->kernel]);
-    case OI_STMT_CACHE: return cache_may_fail(x, s);
     case OI_STMT_SET: return port_may_fail(x, &s->a) || value_may_fail(x, &s->value);
     case OI_STMT_LOOP:
         return body || oi_code_may_fail(p, &n->as.loop.start) ||

@@ -619,10 +619,9 @@ static void look_between(void *ctx, const oi_mention *m)
 /* Work alone: nothing that calls, waits, shows or ends. */
 static bool is_work(const oi_stmt *s)
 {
-    bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET ||
-                s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES ||
-                s->kind == OI_STMT_NEED || s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_LOG ||
-                s->kind == OI_STMT_VIEW;
+    bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_SET || s->kind == OI_STMT_LIMIT ||
+                s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES || s->kind == OI_STMT_NEED ||
+                s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_LOG || s->kind == OI_STMT_VIEW;
     for (size_t i = 0; work && i < s->body.n; i++)
         work = is_work(&s->body.at[i]);
     return work;

@@ -181,16 +181,6 @@ static oi_cost of_branch(counting *c, const oi_pnode *n)
                      a.is_open || b.is_open, a.ns > b.ns ? a.ns : b.ns, a.is_most || b.is_most};
 }
 
-/* Between a persistent variable and another place. */
-static oi_cost of_copy(const counting *c, uint64_t bytes)
-{
-    oi_cost cost = {.bytes = times(2, bytes)};
-    oi_work_size w = {0};
-    w.bytes[oi_cost_level(c->m, c->u->state_bytes)] = cost.bytes;
-    cost.ns = oi_cost_time(c->m, &w);
-    return cost;
-}
-
 static oi_cost of_stmts(counting *c, const oi_stmts *list)
 {
     oi_cost all = {0};
@@ -205,8 +195,6 @@ static oi_cost of_stmts(counting *c, const oi_stmts *list)
             all = sum(all, of_stmts(c, &s->body));
         else if (s->kind == OI_STMT_BRANCH)
             all = sum(all, of_branch(c, s->node));
-        else if (s->kind == OI_STMT_CACHE && s->node->kind == OI_NODE_CACHE_WRITE)
-            all = sum(all, of_copy(c, c->u->tensors.at[s->b.tensor].size_bytes));
     }
     return all;
 }

@@ -170,9 +170,19 @@ static oi_stmt *find(oi_stmts *list, bool (*is)(const oi_stmt *s))
     return NULL;
 }
 
-static bool is_cache(const oi_stmt *s)
+static bool is_log(const oi_stmt *s)
 {
-    return s->kind == OI_STMT_CACHE && !s->is_parallel;
+    return s->kind == OI_STMT_LOG;
+}
+
+static bool writes_state(const oi_unit *u, const oi_stmt *s)
+{
+    const oi_skernel *k = &u->kernels.at[s->kernel];
+    bool writes = false;
+    for (size_t i = 0; i < k->ports.n; i++)
+        writes |= k->ports.at[i].is_written &&
+                  u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_STATE;
+    return writes;
 }
 
 static bool is_loop(const oi_stmt *s)
@@ -180,16 +190,54 @@ static bool is_loop(const oi_stmt *s)
     return s->kind == OI_STMT_LOOP;
 }
 
+static const char gathering[] = "dynamic { x: f32[64, 48]; at: i32[4]; }"
+                                "volatile { w: f32[48, 48] @init(0.5); t: f32[8, 4]; }"
+                                "block entry {"
+                                "  assign found: f32[4, 4]; assign y: f32[64, 48];"
+                                "  op gather(t, at) >> found;"
+                                "  op matmul(x, w) >> y;"
+                                "  return found, y;"
+                                "}";
+
 /* Workers that go on after a statement that may have failed without learning of it. */
 static void failing_alone(void **state)
 {
     (void)state;
     made m;
+    make(&m, gathering, "cpu_avx2");
+    const oi_stmts *list = entry_of(&m);
+    size_t at = 0;
+    while (at + 1 < list->n && !(list->at[at].may_fail && !list->at[at].is_parallel))
+        at++;
+    assert_true(at + 1 < list->n &&
+                list->at[at + 1].barrier); /* nothing but the failure asks for it */
+    list->at[at + 1].barrier = false;
+    const char *why = oi_plan_check(&m.u).why;
+    assert_non_null(why);
+    assert_non_null(strstr(why, "learn that a statement before it failed"));
+    drop(&m);
+}
+
+/* Workers that write the state while one of them still reads it for the undo log. */
+static void log_beside_writes(void **state)
+{
+    (void)state;
+    made m;
     make(&m, layers, "cpu_avx2");
-    oi_stmt *write = find(entry_of(&m), is_cache);
-    assert_non_null(write);
-    assert_true(write->first_enters);
-    write->first_enters = false; /* the others do not wait for its end any more */
+    oi_stmts *list = entry_of(&m);
+    oi_stmt *log = find(list, is_log);
+    assert_non_null(log);
+    const oi_stmt own = *log;
+    size_t from = (size_t)(log - list->at), to = from;
+    while (to + 1 < list->n && !(list->at[to].kind == OI_STMT_KERNEL && list->at[to].is_parallel &&
+                                 writes_state(&m.u, &list->at[to])))
+        to++;
+    for (size_t i = from; i < to; i++) /* just before the kernel, behind the barrier */
+        list->at[i] = list->at[i + 1];
+    list->at[to] = list->at[to - 1];
+    list->at[to - 1] = own;
+    list->at[to - 1].barrier = list->at[to].barrier;
+    list->at[to].barrier = false;
     assert_non_null(why_wrong(&m));
     drop(&m);
 }
@@ -362,7 +410,7 @@ static void every_undo_entry_is_needed(void **state)
 
 static bool counts(const oi_stmt *s)
 {
-    return s->kind == OI_STMT_CACHE && s->node->kind == OI_NODE_CACHE_INCREMENT;
+    return s->kind == OI_STMT_LOG && s->node->kind == OI_NODE_CACHE_INCREMENT;
 }
 
 /* Nothing fails after the last statements: they log nothing. */
@@ -440,6 +488,7 @@ int main(void)
         cmocka_unit_test(carried_around_a_loop),
         cmocka_unit_test(loop_that_may_not_run),
         cmocka_unit_test(failing_alone),
+        cmocka_unit_test(log_beside_writes),
         cmocka_unit_test(barrier_for_one),
         cmocka_unit_test(partition_of_a_sum),
         cmocka_unit_test(two_in_one_place),

@@ -34,7 +34,7 @@ static void tell_code(const telling *t, const oi_code *c)
         const oi_ins *x = &c->at[i];
         if (x->kind == OI_INS_VAR || x->kind == OI_INS_INDEX)
             tell_name(t, x->id, x->kind == OI_INS_INDEX);
-        else if (x->kind == OI_INS_SIZE) /* part of the state */
+        else if (x->kind == OI_INS_SIZE || x->kind == OI_INS_CELL) /* a size is part of the state */
             t->fn(t->ctx,
                   &(oi_mention){.tensor = (uint32_t)x->value, .index = OI_NO_ID, .reads = true});
         else if (x->kind == OI_INS_LENGTH)
@@ -109,22 +109,6 @@ static void tell_sizes(const telling *t, const oi_skernel *k)
         tell_length(t, k->lengths.at[i].tensor, true);
 }
 
-static void tell_cache(const telling *t, oi_stmt *s)
-{
-    const oi_pnode *n = s->node;
-    const oi_paccess *a = &n->as.move.cache;
-    for (uint32_t i = 0; i < a->n; i++) {
-        tell_code(t, &a->sels[i].start);
-        tell_code(t, &a->sels[i].end);
-    }
-    bool counts = n->kind == OI_NODE_CACHE_INCREMENT || n->kind == OI_NODE_CACHE_DECREMENT;
-    if (counts && n->as.move.amount_var != OI_NO_ID)
-        tell_name(t, n->as.move.amount_var, n->as.move.amount_is_index);
-    tell_port(t, &s->a, true, true);
-    if (n->kind == OI_NODE_CACHE_WRITE)
-        tell_port(t, &s->b, true, false);
-}
-
 /* No access to the state may move across the conditions of one: they count as a write. */
 static void tell_needs(const telling *t, oi_stmt *s)
 {
@@ -160,7 +144,6 @@ void oi_stmt_mentions(const oi_unit *u, uint32_t graph, oi_stmt *s, oi_mention_f
     switch (s->kind) {
     case OI_STMT_KERNEL: tell_kernel(&t, &u->kernels.at[s->kernel]); break;
     case OI_STMT_SIZES: tell_sizes(&t, &u->kernels.at[s->kernel]); break;
-    case OI_STMT_CACHE: tell_cache(&t, s); break;
     case OI_STMT_NEED: tell_needs(&t, s); break;
     case OI_STMT_RESIZE: tell_resize(&t, s); break;
     case OI_STMT_LOG: tell_port(&t, &s->a, true, false); break;

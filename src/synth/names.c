@@ -2,6 +2,18 @@
  * all passes. */
 #include "synth/pass.h"
 
+/* What a node computes; NULL: it only moves. */
+static const char *op_of(const oi_pnode *n)
+{
+    switch (n->kind) {
+    case OI_NODE_OP: return n->as.op.op->name;
+    case OI_NODE_CACHE_INCREMENT: return "increment";
+    case OI_NODE_CACHE_DECREMENT: return "decrement";
+    case OI_NODE_CACHE_RESET: return "reset";
+    default: return NULL;
+    }
+}
+
 /* "matmul_add": the first and the last op; a kernel that only moves is a copy. */
 static const char *ops_of(oi_unit *u, const oi_skernel *k)
 {
@@ -9,10 +21,9 @@ static const char *ops_of(oi_unit *u, const oi_skernel *k)
     if (k->recipe && k->plan->verb)
         return k->plan->verb;
     for (size_t i = 0; i < k->nodes.n; i++) {
-        if (k->nodes.at[i]->kind != OI_NODE_OP)
-            continue;
-        last = k->nodes.at[i]->as.op.op->name;
-        first = first ? first : last;
+        const char *own = op_of(k->nodes.at[i]);
+        last = own ? own : last;
+        first = first ? first : own;
     }
     if (!first)
         return "copy";
@@ -31,6 +42,8 @@ static const char *result_of(const oi_unit *u, const oi_skernel *k)
             t->space != OI_SPACE_LOCAL && v)
             return v->name;
     }
+    if (last->kind == OI_NODE_CACHE_WRITE || last->kind == OI_NODE_CACHE_RESET)
+        return u->graphs.at[k->graph].program->vars[last->as.move.cache.var].name;
     if (last->kind != OI_NODE_OP || last->as.op.n_out == 0)
         return "temporary";
     return u->graphs.at[k->graph].program->vars[last->as.op.out[0].var].name;

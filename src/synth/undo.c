@@ -29,70 +29,10 @@ static void add_entry(entries *e, oi_undo_what what, uint64_t n, uint64_t bytes)
     e->at[e->n++] = (oi_undo_entry){what, n, bytes};
 }
 
-static uint64_t most_selected(const oi_store_var *v, const oi_selection *s, uint32_t axis)
-{
-    return (uint64_t)(s->axes[axis].count >= 0 ? s->axes[axis].count : v->most[axis]);
-}
-
-/* One entry per contiguous run; elements of less than a byte are logged one by one. */
-static void add_elements(entries *e, const oi_tensor *t, const oi_store_var *v,
-                         const oi_selection *s)
-{
-    const uint64_t bits = oi_dtype_bits(t->dtype);
-    uint64_t runs = 1, bytes = bits < 8 ? 1 : bits / 8;
-    for (uint32_t i = 0; i < v->rank; i++) {
-        uint64_t *which = i < s->run ? &runs : &bytes;
-        *which = oi_times_of(*which, most_selected(v, s, i));
-    }
-    add_entry(e, OI_UNDO_ELEMENTS, runs, bytes);
-}
-
-static void add_marks(entries *e, const oi_store_var *v, const oi_selection *s)
-{
-    uint64_t n = 1;
-    for (uint32_t i = 0; i < v->n_table; i++)
-        n = oi_times_of(n, most_selected(v, s, i));
-    if (v->has_marks)
-        add_entry(e, OI_UNDO_MARKS, n, 1);
-}
-
 static void add_sizes(entries *e, const oi_store_var *v)
 {
     if (v->grows)
         add_entry(e, OI_UNDO_SIZES, 1, 8 * (uint64_t)v->rank);
-}
-
-static bool is_empty(const oi_selection *s)
-{
-    bool is = false;
-    for (uint32_t i = 0; i < s->rank; i++)
-        is |= s->axes[i].count == 0;
-    return is;
-}
-
-/* Sizes that the selectors give are set before the other checks: those may fail afterwards. */
-static void cache_entries(const covering *x, const oi_stmt *s, bool is_followed, entries *e)
-{
-    const oi_tensor *t = &x->u->tensors.at[s->a.tensor];
-    const oi_store_var *v = oi_unit_store(x->u, s->a.tensor);
-    const oi_node_kind kind = s->node->kind;
-    oi_selection selection;
-    if (kind == OI_NODE_CACHE_INCREMENT || kind == OI_NODE_CACHE_DECREMENT) {
-        if (is_followed)
-            add_entry(e, OI_UNDO_ELEMENTS, 1, 8);
-        return;
-    }
-    oi_selection_find(x->g->program, oi_unit_store(x->u, s->a.tensor),
-                      &x->u->tensors.at[s->a.tensor], &x->u->tensors.at[s->b.tensor], s,
-                      &selection);
-    const bool writes = kind == OI_NODE_CACHE_WRITE && is_followed;
-    const bool resets = kind == OI_NODE_CACHE_RESET && is_followed;
-    if (selection.grows || resets || (writes && !is_empty(&selection)))
-        add_sizes(e, v);
-    if (writes || resets)
-        add_elements(e, t, v, &selection);
-    if (resets || (writes && !is_empty(&selection)))
-        add_marks(e, v, &selection);
 }
 
 static uint64_t log_bytes(const entries *e)
@@ -131,8 +71,6 @@ static void cover_stmt(covering *x, oi_stmt *s, bool is_followed, uint64_t times
         add_part(&e, &x->u->tensors.at[s->a.tensor], &s->a);
     if (s->kind == OI_STMT_RESIZE && is_followed)
         add_sizes(&e, oi_unit_store(x->u, s->a.tensor));
-    if (s->kind == OI_STMT_CACHE)
-        cache_entries(x, s, is_followed, &e);
     if (e.n == 0 || times == 0)
         return;
     oi_undo_entry *own = oi_arena_alloc(x->u->arena, e.n * sizeof *own);

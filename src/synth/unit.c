@@ -206,6 +206,21 @@ static bool same_store(const oi_pvar *a, const oi_pvar *b)
     return true;
 }
 
+static void add_marks(oi_unit *u, oi_store_var *s, uint32_t graph, const oi_pvar *v)
+{
+    oi_tensor t = {.name = oi_arena_printf(u->arena, "%s_written", v->name),
+                   .label = "written",
+                   .dtype = OI_U8,
+                   .rank = s->n_table,
+                   .space = OI_SPACE_STATE,
+                   .start = OI_START_FILL,
+                   .graph = graph,
+                   .is_written = true,
+                   .marks_of = s->tensor + 1};
+    memcpy(t.dims, s->most, s->n_table * sizeof *t.dims);
+    s->marks = oi_unit_add_tensor(u, &t);
+}
+
 static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const oi_pvar *v)
 {
     const char *key = oi_arena_printf(u->arena, "state %s", v->name);
@@ -244,6 +259,8 @@ static uint32_t add_store(oi_unit *u, uint32_t graph, const oi_program *p, const
     t.is_written = true;
     t.store = (uint32_t)u->stores.n + 1;
     s.tensor = oi_unit_add_tensor(u, &t);
+    if (s.has_marks)
+        add_marks(u, &s, graph, v);
     *OI_PUSH(u->arena, &u->stores) = s;
     oi_map_set(&u->known, key, s.tensor);
     return s.tensor;

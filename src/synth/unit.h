@@ -83,7 +83,7 @@ void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, o
 
 /* -- state.c: accesses to persistent memory -- */
 
-/* The statements of a cache.read or cache.write. */
+/* The statements of a cache.read, write, increment, decrement or reset. */
 void oi_lower_cache(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
 
 /* -- passes, in their order -- */

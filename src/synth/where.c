@@ -63,10 +63,10 @@ void oi_where_add(oi_where *w, size_t at)
 /* Work alone: nothing that calls, waits, shows or ends. */
 static bool is_work(const oi_stmt *s)
 {
-    bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_CACHE || s->kind == OI_STMT_SET ||
-                s->kind == OI_STMT_LIMIT || s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES ||
-                s->kind == OI_STMT_NEED || s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_LOG ||
-                s->kind == OI_STMT_VIEW || s->kind == OI_STMT_GONE;
+    bool work = s->kind == OI_STMT_KERNEL || s->kind == OI_STMT_SET || s->kind == OI_STMT_LIMIT ||
+                s->kind == OI_STMT_LOOP || s->kind == OI_STMT_SIZES || s->kind == OI_STMT_NEED ||
+                s->kind == OI_STMT_RESIZE || s->kind == OI_STMT_LOG || s->kind == OI_STMT_VIEW ||
+                s->kind == OI_STMT_GONE;
     for (size_t i = 0; work && i < s->body.n; i++)
         work = is_work(&s->body.at[i]);
     return work;
@@ -148,19 +148,30 @@ typedef struct passing {
     oi_where *w;
     size_t first, last;
     bool reads_only, meets;
+    bool is_down; /* the statement moves down */
 } passing;
+
+/* An access may move away from the conditions of another one, but not before its own. */
+static bool is_free(const passing *x, size_t at, const oi_mention *m)
+{
+    return x->is_down && !m->writes && x->w->list->at[at].kind == OI_STMT_NEED;
+}
 
 static void meet(void *ctx, const oi_mention *m)
 {
     passing *x = ctx;
     if (x->meets || m->tensor == OI_NO_ID || (x->reads_only && m->writes))
         return;
-    x->meets = oi_where_next(x->w, m->tensor, x->first, !m->writes) < x->last;
+    size_t at = oi_where_next(x->w, m->tensor, x->first, !m->writes);
+    while (at < x->last && is_free(x, at, m))
+        at = oi_where_next(x->w, m->tensor, at + 1, !m->writes);
+    x->meets = at < x->last;
 }
 
 bool oi_where_may_pass(oi_where *w, size_t at, size_t first, size_t last, bool reads_only)
 {
-    passing x = {.w = w, .first = first, .last = last, .reads_only = reads_only};
+    passing x = {
+        .w = w, .first = first, .last = last, .reads_only = reads_only, .is_down = at < first};
     const oi_places *fences = &w->fences[reads_only];
     const size_t fence = count_before(fences, first);
     if (fence < fences->n && fences->at[fence] < last)

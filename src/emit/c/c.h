@@ -101,10 +101,6 @@ const char *oi_c_weights(oi_cprog *c, uint32_t kernel);
 const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v); /* a number that the run knows */
 void oi_c_put_failed(oi_cprog *c);                        /* leave with what failed, if it did */
 
-/* -- cache.c -- */
-
-void oi_c_cache(oi_cprog *c, const oi_stmt *s);
-
 /* -- access.c: statements about the state -- */
 
 void oi_c_need(oi_cprog *c, const oi_stmt *s);

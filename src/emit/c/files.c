@@ -301,9 +301,7 @@ static void find_holes(oi_cprog *c, const oi_stmts *list, bool *is_asked)
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
         const oi_skernel *k = s->kind == OI_STMT_KERNEL ? &c->p->kernels.at[s->kernel] : NULL;
-        const oi_port *own = s->kind == OI_STMT_SET     ? &s->a
-                             : s->kind == OI_STMT_CACHE ? &s->b
-                                                        : NULL;
+        const oi_port *own = s->kind == OI_STMT_SET ? &s->a : NULL;
         for (size_t p = 0; p < (k ? k->ports.n : own ? 1 : 0); p++) {
             const oi_port *port = k ? &k->ports.at[p] : own;
             if (port->n_entry && oi_entry_may_lack(&c->p->tensors.at[port->tensor], port))

@@ -63,9 +63,9 @@ static spelled choose(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y)
     const char *a = operand(c->arena, x), *b = operand(c->arena, y);
     if (kind == OI_INS_END)
         return (spelled){oi_arena_printf(c->arena, "oi_end(%s, %s)", x.text, y.text), true};
-    return (spelled){
-        oi_arena_printf(c->arena, "%s %c %s ? %s : %s", a, kind == OI_INS_MIN ? '<' : '>', b, a, b),
-        false};
+    return (spelled){oi_arena_printf(c->arena, "(%s %c %s ? %s : %s)", a,
+                                     kind == OI_INS_MIN ? '<' : '>', b, a, b),
+                     true};
 }
 
 static spelled divide(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint8_t checks)
@@ -98,6 +98,12 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own)
         case OI_INS_OWN: stack[n++] = (spelled){own ? own[i->id] : "0", true}; break;
         case OI_INS_SIZE:
             stack[n++] = (spelled){oi_c_size(c, (uint32_t)i->value, i->id), true};
+            break;
+        case OI_INS_CELL:
+            stack[n++] = (spelled){
+                oi_arena_printf(c->arena, "*(%s)",
+                                oi_c_address(c, &(oi_port){.tensor = (uint32_t)i->value})),
+                true};
             break;
         case OI_INS_LENGTH:
             stack[n++] = (spelled){oi_c_length(c, (uint32_t)i->value, i->id), true};

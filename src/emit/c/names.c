@@ -76,6 +76,9 @@ static bool is_beside(const oi_cprog *c, const oi_tensor *t, const char *name)
 
 const char *oi_c_field(const oi_cprog *c, const oi_tensor *t)
 {
+    if (t->marks_of)
+        return oi_arena_printf(c->arena, "oi_written_%s",
+                               oi_c_field(c, &c->p->tensors.at[t->marks_of - 1]));
     const char *wanted = t->var ? t->var->name : t->name, *name = wanted;
     while (oi_c_is_forbidden(name) || (name != wanted && is_beside(c, t, name)))
         name = oi_arena_printf(c->arena, "x_%s", name);

@@ -456,7 +456,6 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         const oi_stmt *s = &list->at[i];
         switch (s->kind) {
         case OI_STMT_KERNEL: put_kernel(c, s, "1"); break;
-        case OI_STMT_CACHE: oi_c_cache(c, s); break;
         case OI_STMT_NEED: oi_c_need(c, s); break;
         case OI_STMT_RESIZE: oi_c_resize(c, s); break;
         case OI_STMT_LOG: oi_c_log(c, s); break;

@@ -52,7 +52,6 @@ static void add_stmt(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *ou
         break;
     case OI_STMT_AWAIT: out->memory |= s->may_fail; break;
     case OI_STMT_CHECK: out->memory = true; break;
-    case OI_STMT_CACHE:
     case OI_STMT_NEED:
     case OI_STMT_RESIZE:
     case OI_STMT_LOG:

@@ -14,6 +14,7 @@
  * first thread while the others wait in the barrier; meanwhile they prefetch the weights that they
  * read next. Graphs of consumers run on one thread. */
 #include "device/cost.h"
+#include "synth/facts.h"
 #include "synth/pass.h"
 
 #define MAX_PRIVATE 16384 /* largest private buffer on a thread's stack, in bytes */
@@ -595,11 +596,11 @@ static bool can_fail(const oi_unit *u, const oi_stmt *x)
     if (x->kind == OI_STMT_SET)
         return x->a.n_entry > 0;
     if (x->kind == OI_STMT_LOG || x->kind == OI_STMT_RESIZE || x->kind == OI_STMT_VIEW)
-        return false;
+        return x->may_fail;
     if (x->kind != OI_STMT_KERNEL)
         return x->kind != OI_STMT_BARRIER && x->kind != OI_STMT_RETURN;
     const oi_skernel *k = &u->kernels.at[x->kernel];
-    bool can = k->can_fail;
+    bool can = k->can_fail || x->may_fail;
     for (size_t i = 0; i < k->ports.n; i++)
         can |= k->ports.at[i].n_entry && u->tensors.at[k->ports.at[i].tensor].n_table;
     return can;
@@ -745,6 +746,7 @@ static void partition_graph(oi_unit *u, uint32_t graph)
 {
     oi_sgraph *g = &u->graphs.at[graph];
     planning s = {.u = u, .graph = graph, .changed = true, .era = 1};
+    oi_calls_find(u, graph);
     s.writers = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *s.writers);
     mark_blocks(&s);
     const oi_tally *tally = oi_graph_tally(u, graph);

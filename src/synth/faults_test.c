@@ -212,7 +212,7 @@ static void failing_alone(void **state)
     assert_true(at + 1 < list->n &&
                 list->at[at + 1].barrier); /* nothing but the failure asks for it */
     list->at[at + 1].barrier = false;
-    const char *why = oi_plan_check(&m.u).why;
+    const char *why = why_wrong(&m);
     assert_non_null(why);
     assert_non_null(strstr(why, "learn that a statement before it failed"));
     drop(&m);

@@ -14,7 +14,6 @@
  * first thread while the others wait in the barrier; meanwhile they prefetch the weights that they
  * read next. Graphs of consumers run on one thread. */
 #include "device/cost.h"
-#include "synth/facts.h"
 #include "synth/pass.h"
 
 #define MAX_PRIVATE 16384 /* largest private buffer on a thread's stack, in bytes */

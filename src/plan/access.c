@@ -266,7 +266,8 @@ typedef struct places {
 
 typedef struct boxes {
     uint32_t n, rank;
-    bool is_flat; /* one dim: the row-major number of the element */
+    bool is_flat;     /* one dim: the row-major number of the element */
+    bool is_same_run; /* compared with those of the same run of the statement */
     places at[BOXES][OI_MAX_RANK];
 } boxes;
 
@@ -354,17 +355,20 @@ static bool has_index(const oi_code *c)
 
 /* The position from which the port counts. Workers agree on variables, which no worker writes while
  * another reads them, but they may be in different iterations of a loop. */
-static void set_from(places *p, const oi_tensor *t, const oi_port *port, uint32_t d)
+static void set_from(places *p, const oi_tensor *t, const oi_port *port, uint32_t d, bool same_run)
 {
     int64_t n;
     if (t->n_table || !port->n_entry)
         return;
     const oi_code *from = &port->entry[d];
-    if (!oi_code_is_int(from, &n))
+    if (!oi_code_is_int(from, &n)) {
         p->from = from;
-    else if (n)
-        *p = whole_dim(t, d);
-    if (p->from && has_index(from))
+    } else {
+        p->all.low += n;
+        p->all.high += n;
+        p->base += n;
+    }
+    if (p->from && !same_run && has_index(from))
         *p = whole_dim(t, d);
 }
 
@@ -385,7 +389,7 @@ static void add_box(const oi_touch *x, const oi_tensor *t, const range *axes, bo
         box[d].all.high = r.high < box[d].all.high ? r.high : box[d].all.high;
         set_digits(&box[d], c, x->nest, axes);
         if (!out->is_flat)
-            set_from(&box[d], t, port, d);
+            set_from(&box[d], t, port, d, out->is_same_run);
     }
 }
 
@@ -423,10 +427,10 @@ static void whole_boxes(const oi_tensor *t, boxes *out)
         out->at[0][d] = whole_dim(t, d);
 }
 
-static boxes boxes_of(const oi_plan *u, const oi_touch *x, int64_t p, int64_t n)
+static boxes boxes_of(const oi_plan *u, const oi_touch *x, int64_t p, int64_t n, bool same_run)
 {
     const oi_tensor *t = &u->tensors.at[x->tensor];
-    boxes out = {.rank = t->rank};
+    boxes out = {.rank = t->rank, .is_same_run = same_run};
     if (x->by != OI_BY_PARTITION || !x->kernel || oi_dtype_bits(t->dtype) < 8 || t->ring) {
         whole_boxes(t, &out);
         return out;
@@ -521,14 +525,14 @@ static range bytes_of(const oi_tensor *t, const boxes *b)
 }
 
 bool oi_touch_meet(const oi_plan *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
-                   int64_t n)
+                   int64_t n, bool same_run)
 {
     const oi_tensor *x = &u->tensors.at[a->tensor], *y = &u->tensors.at[b->tensor];
     if (!oi_touch_overlap(u, a->tensor, b->tensor))
         return false;
     if (a->stmt == b->stmt && a->is_scattered && b->is_scattered && a->tensor == b->tensor)
         return p == q;
-    const boxes s = boxes_of(u, a, p, n), t = boxes_of(u, b, q, n);
+    const boxes s = boxes_of(u, a, p, n, same_run), t = boxes_of(u, b, q, n, same_run);
     if (!s.n || !t.n)
         return false;
     if (s.is_flat == t.is_flat && (a->tensor == b->tensor || lie_alike(x, y)))

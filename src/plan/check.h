@@ -53,9 +53,10 @@ void oi_touch_stmt(const oi_plan *u, uint32_t graph, const oi_stmt *s, oi_touche
 /* Whether a loop runs at least once, as far as is known now. */
 bool oi_loop_runs(const oi_stmt *loop);
 
-/* Whether worker p of n and worker q of n may touch the same bytes. */
+/* Whether worker p of n and worker q of n may touch the same bytes; in one run of a statement, or
+ * in any. */
 bool oi_touch_meet(const oi_plan *u, const oi_touch *a, int64_t p, const oi_touch *b, int64_t q,
-                   int64_t n);
+                   int64_t n, bool same_run);
 /* Whether the tensors share bytes that workers share. */
 bool oi_touch_overlap(const oi_plan *u, uint32_t a, uint32_t b);
 

@@ -18,6 +18,7 @@ typedef struct racing {
     bool may_have_failed;  /* the first worker, alone: the others do not know yet */
     uint32_t depth;        /* of calls */
     oi_plan_verdict *v;
+    bool is_same_run; /* accesses of one run of a statement are compared */
 } racing;
 
 static const int64_t workers[] = {2, 3, 4, 7};
@@ -63,13 +64,13 @@ static bool may_race(const racing *r, const oi_touch *a, const oi_touch *b)
         (a->by == OI_BY_FIRST && b->by == OI_BY_FIRST))
         return false;
     if (is_chunked(a, b)) /* any worker takes any chunk */
-        return oi_touch_meet(r->u, a, 0, b, 0, 1);
+        return oi_touch_meet(r->u, a, 0, b, 0, 1, false);
     for (size_t w = 0; w < OI_COUNT(workers); w++)
         for (int64_t p = 0; p < workers[w]; p++)
             for (int64_t q = 0; q < workers[w]; q++) {
                 const bool runs =
                     (a->by != OI_BY_FIRST || p == 0) && (b->by != OI_BY_FIRST || q == 0);
-                if (runs && p != q && oi_touch_meet(r->u, a, p, b, q, workers[w]))
+                if (runs && p != q && oi_touch_meet(r->u, a, p, b, q, workers[w], r->is_same_run))
                     return true;
             }
     return false;
@@ -165,7 +166,9 @@ static void run(racing *r, const oi_stmt *s, uint32_t group)
         refuse(r, s, "runs before workers learn that a statement before it failed");
     if (s->is_parallel && s->kind == OI_STMT_KERNEL && r->u->kernels.at[s->kernel].can_fail)
         refuse(r, s, "may fail for one worker and not for others");
+    r->is_same_run = true;
     compare(r, &one.touches, &one.touches);
+    r->is_same_run = false;
     for (size_t i = 0; i < r->since.n; i++)
         compare(r, &one.touches, &r->since.at[i].touches);
     if (!was_seen(r, s))

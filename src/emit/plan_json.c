@@ -294,7 +294,6 @@ static void put_code(stepping *x, const char *key, const oi_code *code)
 static uint32_t subject_of(const oi_stmt *s)
 {
     switch (s->kind) {
-    case OI_STMT_CACHE:
     case OI_STMT_SET:
     case OI_STMT_LIMIT:
     case OI_STMT_NEED:
@@ -320,8 +319,7 @@ static void put_uses(stepping *x, const char *key, const oi_stmt *s, bool writes
 
 static void put_undo(stepping *x, const oi_stmt *s)
 {
-    static const char *const names[] = {
-        [OI_UNDO_SIZES] = "sizes", [OI_UNDO_ELEMENTS] = "elements", [OI_UNDO_MARKS] = "marks"};
+    static const char *const names[] = {[OI_UNDO_SIZES] = "sizes", [OI_UNDO_ELEMENTS] = "elements"};
     if (!s->n_undo)
         return;
     oi_jsonw_key(x->w, "undo");

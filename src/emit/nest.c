@@ -40,10 +40,7 @@ static void open_pair(oi_printing *x, uint32_t a)
 /* A lane takes every lanes-th place. */
 static void open_lanes(oi_printing *x, uint32_t a)
 {
-    const oi_saxis *axis = &x->n->axes[a];
-    const int64_t lanes =
-        axis->factor[axis->is_reduced && axis->factor[OI_AXIS_GROUP] ? OI_AXIS_GROUP
-                                                                     : OI_AXIS_LANE];
+    const int64_t lanes = oi_axis_lanes(&x->n->axes[a]);
     const char *i = oi_place_axis(x, a);
     const char *end =
         oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0);
@@ -56,8 +53,7 @@ static void open_loop(oi_printing *x, uint32_t a)
     const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
     if (is_pair(x, a) || (a > 0 && is_pair(x, a - 1)))
         open_pair(x, a);
-    else if (x->n->axes[a].factor[OI_AXIS_LANE] ||
-             (x->n->axes[a].is_reduced && x->n->axes[a].factor[OI_AXIS_GROUP]))
+    else if (oi_axis_lanes(&x->n->axes[a]))
         open_lanes(x, a);
     else if (is_split(x, a))
         oi_out_open(x->p->out, "for (%s %s = first; %s < last; %s++)", index, i, i, i);

@@ -66,15 +66,18 @@ int64_t oi_nest_jam(const oi_snest *n)
                                                    : 0;
 }
 
+int64_t oi_axis_lanes(const oi_saxis *x)
+{
+    return x->is_reduced && x->factor[OI_AXIS_GROUP] ? x->factor[OI_AXIS_GROUP]
+                                                     : x->factor[OI_AXIS_LANE];
+}
+
 int64_t oi_nest_lane_count(const oi_snest *n)
 {
     int64_t lanes = 0;
-    for (uint32_t a = 0; a < n->n_axes; a++) {
-        const oi_saxis *x = &n->axes[a];
-        const int64_t own = x->factor[OI_AXIS_LANE] || !x->is_reduced ? x->factor[OI_AXIS_LANE]
-                                                                      : x->factor[OI_AXIS_GROUP];
-        lanes = own > lanes ? own : lanes;
-    }
+    for (uint32_t a = 0; a < n->n_axes; a++)
+        if (oi_axis_lanes(&n->axes[a]) > lanes)
+            lanes = oi_axis_lanes(&n->axes[a]);
     return lanes;
 }
 

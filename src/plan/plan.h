@@ -606,7 +606,9 @@ int64_t oi_nest_partial_sums(const oi_snest *n);  /* along the last reduced loop
 int64_t oi_nest_register_tile(const oi_snest *n); /* accumulators of a register tile; 0: none */
 int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration computes; 0: one */
 
-/* Invocations that run the nest together: lanes, or the group of a reduced axis; 0: one. */
+/* Invocations that take places of the axis in turn: lanes, or the group of a reduced axis; 0: one
+ * takes all. The most of any axis: those that run the nest together. */
+int64_t oi_axis_lanes(const oi_saxis *x);
 int64_t oi_nest_lane_count(const oi_snest *n);
 
 /* Its nests are one dispatch, because they share axes or private rows; else each may be one. */

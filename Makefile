@@ -87,10 +87,11 @@ format-check: ## fail when a C file is not laid out as .clang-format says
 clean: ## remove everything that was built, the Python environment included
 	@rm -rf build build-*
 
-onnx-test: ## import every node test of the onnx package and simulate it (WORDS: parts of names)
+onnx-test: ## import every node test of the onnx package and simulate it (WORDS: parts of names; C=1: as C, too)
 	@tools/setup.sh test
 	@tools/build.sh default
 	@PYTHONPATH=python/src OPENINFER_BUILD=$(CURDIR)/build $(PYTHON) tests/onnx_nodes/backend.py $(WORDS)
+	@[ -z "$(C)" ] || PYTHONPATH=python/src OPENINFER_BUILD=$(CURDIR)/build $(PYTHON) tests/onnx_nodes/as_c.py $(WORDS)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

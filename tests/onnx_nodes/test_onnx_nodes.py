@@ -11,9 +11,11 @@ pytest.importorskip("ml_dtypes")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 
+import as_c  # noqa: E402
 import backend  # noqa: E402
 
 LEAST = 0.97
+EVERY = 120  # of the tests as C: all take half an hour (make onnx-test C=1)
 
 
 def listed():
@@ -37,3 +39,9 @@ def test_every_node_test_passes_or_is_listed():
     if onnx.__version__ == version:  # another version has other tests
         assert {k: v for k, v in failed.items() if k not in known} == {}
         assert set(known) - set(failed) == set(), "these pass now: take them out of not_passing.txt"
+
+
+def test_some_as_c():
+    """Of 417 tests, every fourth, all but one agreed: Unique without order sorts what only the run knows."""
+    failed, passed = as_c.run(backend.cases()[::EVERY], listed()[1])
+    assert failed == {} and passed >= 12

@@ -40,6 +40,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--size", action="append", default=[], metavar="SYMBOL=N", help="the number a symbol of the shapes stands for (repeatable)")
     add("--bind", action="append", default=[], metavar="INPUT=VALUE",
         help="make an input a constant: numbers with commas between, or FILE.npy (repeatable)")  # fmt: skip
+    add("--state", action="append", default=[], metavar="INPUT=OUTPUT",
+        help="keep a state in the program: the output of a step is the input of the next one (repeatable)")  # fmt: skip
     add("--plain", action="store_true", help="every node as it is: no patterns become ops, no layers a loop")
     add("--check", action="store_true", help="only report what has no counterpart")
     add("--map", action="store_true", help="print which lines of the text each ONNX node became")
@@ -72,7 +74,7 @@ def _fail(text: str) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     need_numpy()
-    options = Options({k: int(v) for k, v in pairs(args.size, "--size", str.isdecimal)}, bindings(args.bind), args.plain)
+    options = Options({k: int(v) for k, v in pairs(args.size, "--size", str.isdecimal)}, bindings(args.bind), args.plain, dict(pairs(args.state, "--state", bool)))
     imported = import_model(args.model, options)
     if imported.problems:
         for p in imported.problems:
@@ -125,6 +127,9 @@ def summary(imported: Imported, name: str, text: str) -> List[str]:
         f"{name}.oi: {low.n_nodes} ONNX nodes became {len(statements_of(program.items))} statements on {text.count(chr(10))} lines",
         f"folded into constants: {low.n_folded}; replaced by their function's nodes: {low.n_inlined}",
         f"model.oinf: {len(program.tensors)} tensors; other constants are numbers in the text",
+        *([f"sizes: {', '.join(f'{k} = {v}' for k, v in program.sizes.items())}"] if program.sizes else []),
+        *(f"{symbol} stays a number: {why}" for symbol, why in imported.stays.items()),
+        *([f"states: {', '.join(program.state_labels)}"] if program.states else []),
         "inputs: " + ", ".join(v.label for v in program.inputs),
         "outputs: " + ", ".join(v.label for v in program.outputs),
     ]

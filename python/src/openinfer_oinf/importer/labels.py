@@ -87,6 +87,9 @@ class Names:
             v.label = self.unique(identifier(v.name, "x"))
         for v, name in zip(program.outputs, program.output_names):
             v.label = self.unique(identifier(name, "y"))
+        for x, _ in program.states:
+            program.state_labels.append(self.unique(identifier(x.name, "state")))
+            x.label = self.unique(identifier(x.name, "x"))
         constants = [(s, v) for s, v in constants_of(program.items) if not v.entries]
         for s, v in constants:
             self.uniform(s, v)

@@ -170,11 +170,24 @@ def input_of(info: Any, sizes: Dict[str, int], bound: Dict[str, Any], unknown: L
 def length(dim: Any, axis: int, name: str, sizes: Dict[str, int], unknown: List[str]) -> Optional[int]:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
-    known = dim.HasField("dim_param") and dim.dim_param.strip("? ")  # "?" is no name: two of them may differ
-    symbol = dim.dim_param if known else f"{name}.{axis}"
+    symbol = symbol_of(dim, axis, name)
     if symbol not in sizes:
         unknown.append(symbol)
     return sizes.get(symbol)
+
+
+def symbol_of(dim: Any, axis: int, name: str) -> str:
+    known = dim.HasField("dim_param") and dim.dim_param.strip("? ")  # "?" is no name: two of them may differ
+    return str(dim.dim_param) if known else f"{name}.{axis}"
+
+
+def symbols_of(graph: Any, bound: Dict[str, Any]) -> List[str]:
+    """The symbols in the shapes of the model's inputs."""
+    return [
+        symbol_of(d, axis, info.name)
+        for info in graph.input if info.name not in bound
+        for axis, d in enumerate(info.type.tensor_type.shape.dim) if not (d.HasField("dim_value") and d.dim_value >= 0)
+    ]  # fmt: skip
 
 
 def typed(given: Any, kind: int, shape: Shape) -> Any:

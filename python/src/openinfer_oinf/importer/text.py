@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..convert.weights import need_numpy
 from .labels import Names, constants_of, groups, reuse
@@ -30,6 +30,15 @@ class Program:
     tensors: Dict[str, Value] = field(default_factory=dict)  # what the package holds
     lines: Dict[int, List[int]] = field(default_factory=dict)  # ONNX node -> lines of the text
     output_names: List[str] = field(default_factory=list)
+    states: List[Tuple[Value, Value]] = field(default_factory=list)  # read into, written from: what lasts between steps
+    state_labels: List[str] = field(default_factory=list)
+
+    def given(self) -> List[Value]:
+        """What the program begins with: inputs and states."""
+        return [*self.inputs, *(x for x, _ in self.states)]
+
+    def results(self) -> List[Value]:
+        return [*self.outputs, *(y for _, y in self.states)]
 
 
 def uniform(value: Value) -> Optional[str]:
@@ -102,6 +111,8 @@ def attr_text(op: str, name: str, value: Any) -> str:
 def type_text(value: Value) -> str:
     if value.shape is None or not value.shape:
         return value.dtype
+    if value.lengths:
+        return f"{value.dtype}[{', '.join(value.lengths)}]"
     return f"{value.dtype}[{', '.join('?' if d is None else str(d) for d in value.shape)}]"
 
 
@@ -123,7 +134,7 @@ def constants(program: Program) -> List[str]:
 
 def write_text(program: Program, title: Sequence[str]) -> str:
     """The whole text. Fills program.lines."""
-    reuse(program.items, program.outputs, program.inputs)
+    reuse(program.items, program.results(), program.given())
     Names(program).all()
     w = Writer(program)
     for line in title:
@@ -132,9 +143,16 @@ def write_text(program: Program, title: Sequence[str]) -> str:
         w.add()
     w.section("dynamic", [f"{v.label}: {type_text(v)};" for v in program.inputs])
     w.section("constant", constants(program))
+    w.section("persistent", [f"{label}: {type_text(x)};" for label, (x, _) in zip(program.state_labels, program.states)])
     w.add("block entry {")
+    for label, (x, _) in zip(program.state_labels, program.states):
+        w.declared.add(id(x))
+        w.add(f"  assign {x.label}: {type_text(x)};")
+        w.add(f"  cache.read {label} >> {x.label};")
     w.body(program.items, "", 1)
-    w.add(f"  return {', '.join(v.label for v in program.outputs)};")
+    for label, (_, y) in zip(program.state_labels, program.states):
+        w.add(f"  cache.write {y.root().label} >> {label};")
+    w.add(f"  return {', '.join(v.label for v in program.outputs)};" if program.outputs else "  return;")
     w.add("}")
     return "\n".join(w.lines) + "\n"
 

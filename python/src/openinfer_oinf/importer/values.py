@@ -49,6 +49,7 @@ class Value:
     role: str = ""  # of a table: the op and the operand it is
     users: List[str] = field(default_factory=list)  # of a table: the scope of the reader in each turn
     home: Optional["Value"] = None  # whose variable it takes over
+    lengths: List[str] = field(default_factory=list)  # the shape as expressions over sizes, where it has any
 
     def root(self) -> "Value":
         return self if self.home is None else self.home.root()

@@ -115,17 +115,6 @@ static void float_literal(gen *g)
     oi_buf_add(g->out, text, oi_print_f64(text, v - v == 0 ? v : 0.25));
 }
 
-static void string_literal(gen *g)
-{
-    static const char *const odd[] = {"\"\"",
-                                      "\"plain\"",
-                                      "\"a\\n\\t\\\\\\\"\"",
-                                      "\"\\u{e9}é\\x41\"",
-                                      "\"nul \\0 inside\"",
-                                      "\"\\u{1F600}\""};
-    put(g, PICK(g, odd));
-}
-
 static const char *any_dtype(gen *g)
 {
     static const oi_dtype types[] = {OI_F8,  OI_BF16, OI_F16, OI_F32,  OI_F64,   OI_I1,
@@ -133,18 +122,6 @@ static const char *any_dtype(gen *g)
                                      OI_U1,  OI_U2,   OI_U4,  OI_U8,   OI_U16,   OI_U32,
                                      OI_U64, OI_T1,   OI_T2,  OI_BOOL, OI_BITSET};
     return oi_dtype_name(PICK(g, types));
-}
-
-static void item(gen *g)
-{
-    switch (below(g, 7)) {
-    case 0: float_literal(g); break;
-    case 1: string_literal(g); break;
-    case 2: put(g, chance(g, 50) ? "true" : "false"); break;
-    case 3: put(g, any_dtype(g)); break;
-    case 4: put(g, "18446744073709551615"); break;
-    default: iexpr(g, 3);
-    }
 }
 
 /* -- declarations
@@ -228,13 +205,8 @@ static void decl(gen *g, char kind)
         put(g, chance(g, 50) ? " @ref(\"model.key-1\")" : " @ref(key)");
     if (v->n_indices && !v->prefix)
         table_attrs(g, v);
-    if (chance(g, 10)) {
-        put(g, " @layout(");
-        item(g);
-        put(g, ", tile=");
-        item(g);
-        put(g, ")");
-    }
+    if ((kind == 'v' || kind == 'c') && chance(g, 10))
+        put(g, " @layout(\"row_major\")");
     put(g, ";");
     space(g);
 }

@@ -44,7 +44,7 @@ typedef struct row {
     const char *name;
     double median, low, high, least; /* ns */
     oi_step_cost cost;               /* nothing for the simulator */
-    bool counts;                     /* an emulator's instructions instead, a nanosecond each */
+    const char *counts;              /* what a simulated clock counts instead of ns, or NULL */
 } row;
 
 static int by_size(const void *a, const void *b)
@@ -100,7 +100,7 @@ static oi_status measure(const char *target, double *times, row *out)
     if (status == OI_OK) {
         *out = summarise(target ? target : "sim", times);
         out->cost = cost;
-        out->counts = device && oi_device_get(device)->type == OI_DEVICE_MCU;
+        out->counts = device ? oi_machine_counts(device) : NULL;
     }
     oi_device_free(device);
     return status;
@@ -131,7 +131,7 @@ static double flop_rate(const row *r) /* a multiply-accumulate is two */
 /* What a row's numbers are called. */
 static void show_json_row(const row *r)
 {
-    const char *unit = r->counts ? "instructions" : "ns";
+    const char *unit = r->counts ? r->counts : "ns";
     printf(", \"median_%s\": %.0f, \"low_%s\": %.0f, \"high_%s\": %.0f, \"least_%s\": %.0f", unit,
            r->median, unit, r->low, unit, r->high, unit, r->least);
     if (!r->cost.bytes)
@@ -140,7 +140,8 @@ static void show_json_row(const row *r)
            (unsigned long long)r->cost.bytes, (unsigned long long)r->cost.macs,
            r->cost.is_open ? "true" : "false");
     if (r->counts)
-        printf(", \"macs_per_instruction\": %.4g", rate((double)r->cost.macs, r));
+        printf(", \"macs_per_%.*s\": %.4g", (int)strlen(r->counts) - 1, r->counts,
+               rate((double)r->cost.macs, r));
     else
         printf(", \"gb_per_s\": %.4g, \"gflop_per_s\": %.4g", bytes_rate(r), flop_rate(r));
 }
@@ -162,8 +163,9 @@ static void show_counts(const row *r)
 {
     char half[64];
     snprintf(half, sizeof half, "%.0f ... %.0f", r->low, r->high);
-    printf("%-20s %8.0f instr %25s   %.3g MACs/instr%s\n", r->name, r->median, half,
-           rate((double)r->cost.macs, r), r->cost.is_open ? "+" : "");
+    const int n = strcmp(r->counts, "instructions") == 0 ? 5 : (int)strlen(r->counts) - 1;
+    printf("%-20s %8.0f %.*s %25s   %.3g MACs/%.*s%s\n", r->name, r->median, n, r->counts, half,
+           rate((double)r->cost.macs, r), n, r->counts, r->cost.is_open ? "+" : "");
 }
 
 static void show(const row *rows, size_t n)

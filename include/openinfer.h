@@ -1205,6 +1205,9 @@ OI_API uint32_t oi_machine_isa(void);
  * device's standard compiler, on this processor or an emulator. */
 OI_API bool oi_machine_builds(const oi_device *d);
 OI_API bool oi_machine_runs(const oi_device *d);
+/* What the clock of oi_bench counts where a device is simulated: "instructions", "cycles". NULL: it
+ * measures nanoseconds. */
+OI_API const char *oi_machine_counts(const oi_device *d);
 
 /* -- proof ---------------------------------------------------------------------------------------
  *

@@ -7,25 +7,18 @@
 
 oi_synth_kind oi_synth_writes(const oi_device *d)
 {
-    const oi_device_info *info = oi_device_get(d);
-    const oi_target *target = oi_target_of(info);
-    if (!target)
-        return OI_SYNTH_NOTHING;
-    if (info->api == OI_DEVICE_NULL)
-        return OI_SYNTH_LISTING;
-    if (target->emit)
-        return OI_SYNTH_PROGRAM;
-    return target->emit_device ? OI_SYNTH_SHADERS : OI_SYNTH_NOTHING;
+    const oi_target *target = oi_target_of(oi_device_get(d));
+    return target ? target->writes : OI_SYNTH_NOTHING;
 }
 
 /* -- functions ----------------------------------------------------------------------------------
  *
- * Most are our own text. Those of f64 call a C library. A freestanding program has none, and GLSL's
- * are not exact enough. Bodies of C text are no shaders. */
+ * Most are our own text. Those of f64 may call a C library. The target knows which ones it has. */
 
 typedef struct question {
     oi_arena *arena;
-    const oi_device_info *target;
+    const oi_target *target;
+    const oi_device_info *device;
     size_t op;
     oi_dtype type;
     bool can;
@@ -39,23 +32,11 @@ static bool is_helper(const char *name)
     return false;
 }
 
-/* A helper and all its callees. */
-static bool has_helper(question *q, const char *name)
-{
-    if (q->target->api == OI_DEVICE_VULKAN)
-        return !oi_helpers_missing(q->arena, oi_glsl_helpers,
-                                   oi_arena_printf(q->arena, "%s(", name));
-    oi_buf all = {0};
-    size_t n;
-    (void)oi_helpers_for(q->arena, oi_helpers, q->target, name, &all);
-    return !oi_c_missing(oi_buf_to_arena(&all, q->arena), &n);
-}
-
 /* A function as the catalog's expressions name it; one without a helper is an operator. */
 static bool has_function(question *q, const char *word, size_t n)
 {
     const char *name = oi_arena_printf(q->arena, "oi_%.*s_f64", (int)n, word);
-    return !is_helper(name) || has_helper(q, name);
+    return !is_helper(name) || q->target->has_helper(q->device, q->arena, name);
 }
 
 /* The op itself, then the ops that it is composed of. */
@@ -63,7 +44,7 @@ static bool has_all(question *q, const oi_op *op)
 {
     const oi_custom *own = oi_custom_of(op);
     const char *body = !own ? NULL : q->type == OI_F64 && own->body_f64 ? own->body_f64 : own->body;
-    if (body && (q->target->api == OI_DEVICE_VULKAN || !has_helper(q, body)))
+    if (body && !(q->target->has_bodies && q->target->has_helper(q->device, q->arena, body)))
         return false;
     for (uint32_t i = 0; q->type == OI_F64 && i < op->n_meanings; i++) {
         const char *word = op->meanings[i].text;
@@ -86,25 +67,25 @@ static void answer(void *ctx)
     q->can = has_all(q, oi_op_at(q->op));
 }
 
-/* f64 is an optional feature of devices that run shaders; 64-bit integers are computed in words
- * where they are not there. */
-static bool has_type(const oi_device *d, const oi_op *op, oi_dtype t)
+/* Ops that read no element (shape_of, size_of) need no arithmetic of its type. */
+static bool has_type(const oi_target *target, const oi_device_info *device, const oi_op *op,
+                     oi_dtype t)
 {
     const bool reads = op->loops != OI_LOOPS_SHAPE_OF && op->loops != OI_LOOPS_SIZE_OF;
-    return t != OI_F64 || !reads || oi_device_has(d, OI_FEATURE_FP64);
+    return t != OI_F64 || !reads || !target->has_f64 || target->has_f64(device);
 }
 
 bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)
 {
-    const oi_device_info *target = oi_device_get(d);
-    const oi_synth_kind kind = oi_synth_writes(d);
-    if (kind == OI_SYNTH_NOTHING || !oi_ops_takes(op, t))
+    const oi_device_info *device = oi_device_get(d);
+    const oi_target *target = oi_target_of(device);
+    if (!target || target->writes == OI_SYNTH_NOTHING || !oi_ops_takes(op, t))
         return false;
-    if (kind == OI_SYNTH_LISTING || (kind == OI_SYNTH_PROGRAM && target->cpu.libc))
+    if (!has_type(target, device, oi_op_at(op), t))
+        return false;
+    if (!target->has_helper)
         return true;
-    if (kind == OI_SYNTH_SHADERS && !has_type(d, oi_op_at(op), t))
-        return false;
-    question q = {.arena = oi_arena_new(), .target = target, .op = op, .type = t};
+    question q = {.arena = oi_arena_new(), .target = target, .device = device, .op = op, .type = t};
     const bool ok = q.arena && oi_arena_guard(q.arena, answer, &q) == OI_OK;
     oi_arena_free(q.arena);
     return ok && q.can;

@@ -58,8 +58,40 @@ static inline bool oi_caps_share(const oi_caps *c)
     return c->workers != 1;
 }
 
+/* -- building and running a program on this machine -- */
+
+/* A program or shared library that must be installed. */
+typedef struct oi_tool_need {
+    const char *name;    /* "make"; a library: "libcuda.so.1" */
+    const char *package; /* Debian's name for it; NULL: the user chose it */
+    bool is_library;
+} oi_tool_need;
+
+#define OI_NEEDS      4
+#define OI_TOOL_WORDS 10
+
+/* How emitted programs of a device are built and run here. src/verify runs these commands in the
+ * folder of the program; verify, bench, tune and targets know nothing else about a target. The
+ * build is `make -s`, with the compiler as a variable and flags in the environment. */
+typedef struct oi_tool {
+    const char *no_build, *no_run;                  /* why this machine cannot; NULL: it can */
+    oi_tool_need build[OI_NEEDS], run[OI_NEEDS];    /* end with a NULL name */
+    const char *compiler;                           /* its path or name */
+    const char *compiler_variable, *flags_variable; /* of the Makefile: "CC", "CFLAGS" */
+    const char *trial[OI_TOOL_WORDS];  /* a command that succeeds if the compiler works */
+    const char *runner[OI_TOOL_WORDS]; /* words before `./NAME weights.bin` */
+    /* A simulated clock counts these ("instructions", "cycles") and no arguments reach the program.
+     * NULL: it measures nanoseconds. */
+    const char *counts;
+    /* The machine's processor lacks instructions that the program uses. It is tried all the same:
+     * the program itself says so. */
+    bool lacks_instructions;
+    const char *measure_flags; /* of a build for oi_target.measure */
+} oi_tool;
+
 typedef struct oi_target {
     const char *name;
+    oi_synth_kind writes;
     bool (*takes)(const oi_device_info *device); /* whether it supports the device */
     oi_caps (*caps)(const oi_device_info *device);
     /* The name to use for a program or graph if the wanted one is taken in the language or the
@@ -78,6 +110,19 @@ typedef struct oi_target {
     void (*emit_device)(const oi_plan *p, oi_emitted *files);
     const char *emit_why;
     bool has_weights; /* weights are part of the program */
+    /* The tools for the device; `compiler` NULL: the standard one. NULL: its programs are not built
+     * and run here. */
+    oi_tool (*tool)(const oi_device_info *device, const char *compiler);
+    /* Reports what the log of a failed build means, if it is no error of the compiler. May be NULL.
+     */
+    bool (*explain)(const oi_device_info *device, const char *log, oi_diag *d);
+    /* Measures the program that was built in `dir` with measure_flags. NULL: nothing is measured.
+     */
+    oi_status (*measure)(const oi_plan *p, const char *dir, oi_plan_measured *out, oi_diag *d);
+    /* Which ops its programs compute. NULL: all. Helpers are functions of src/kernel/scalar.h. */
+    bool (*has_helper)(const oi_device_info *device, oi_arena *a, const char *name);
+    bool (*has_f64)(const oi_device_info *device); /* NULL: it has */
+    bool has_bodies;                               /* takes bodies of custom ops, which are C */
 } oi_target;
 
 extern const oi_target *const oi_targets[];                  /* ends with NULL */

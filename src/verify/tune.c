@@ -71,7 +71,7 @@ static oi_status probe(oi_work *w)
     const char *log = oi_arena_printf(a, "%s/probe.log", w->folder);
     OI_TRY(oi_file_write(own_c, oi_probe_files[0].text, oi_probe_files[0].size, w->diag));
     OI_TRY(oi_file_write(main_c, nothing, strlen(nothing), w->diag));
-    OI_TRY(oi_tool_build(&w->tool, w->folder, w->options.flags, w->diag));
+    OI_TRY(oi_tool_build(&w->tool, w->device, w->folder, w->options.flags, w->diag));
     const uint64_t sizes[] = {w->options.steps, info->cpu.cache_l1_bytes, info->cpu.cache_l2_bytes,
                               info->cpu.cache_l3_bytes};
     const char *argv[8] = {oi_arena_printf(a, "./%s", oi_plan_name(w->plan)), "-"};

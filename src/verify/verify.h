@@ -4,21 +4,16 @@
 #define OI_VERIFY_H
 
 #include "base/base.h"
+#include "plan/target.h"
 
 #include <sys/types.h>
 
-/* -- tool.c: the target's own compiler, and how its programs run on this machine -- */
-
-typedef struct oi_tool {
-    const oi_device_info *target;
-    const char *cc;        /* the compiler */
-    const char *runner[4]; /* what comes before the program: qemu and its options; NULL-ended */
-    bool counts; /* its clock counts an emulator's instructions; no arguments reach the program */
-} oi_tool;
+/* -- tool.c: building with the tools that the target names (oi_target.tool) -- */
 
 /* OI_ERR_ENV, with what to install, when this machine cannot build for the device or run that. */
-oi_status oi_tool_find(const oi_device *device, const char *cc, oi_tool *out, oi_diag *d);
-oi_status oi_tool_build(const oi_tool *t, const char *dir, const char *flags, oi_diag *d);
+oi_status oi_tool_find(const oi_device *device, const char *compiler, oi_tool *out, oi_diag *d);
+oi_status oi_tool_build(const oi_tool *t, const oi_device *device, const char *dir,
+                        const char *flags, oi_diag *d);
 
 /* -- child.c: a program that runs -- */
 

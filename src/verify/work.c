@@ -134,14 +134,14 @@ oi_status oi_work_program(oi_work *w)
     w->is_synthesized = true;
     OI_TRY(make_folder(w));
     OI_TRY(oi_plan_emit(w->plan, w->folder, w->diag));
-    return oi_tool_build(&w->tool, w->folder, w->options.flags, w->diag);
+    return oi_tool_build(&w->tool, w->device, w->folder, w->options.flags, w->diag);
 }
 
 oi_status oi_work_start(oi_work *w, const char *more)
 {
-    const char *argv[8];
+    const char *argv[OI_TOOL_WORDS + 4];
     size_t n = 0;
-    while (w->tool.runner[n]) {
+    while (n < OI_TOOL_WORDS && w->tool.runner[n]) {
         argv[n] = w->tool.runner[n];
         n++;
     }
@@ -149,7 +149,7 @@ oi_status oi_work_start(oi_work *w, const char *more)
     argv[n++] = "weights.bin";
     argv[n++] = more;
     argv[n] = NULL;
-    w->trial.child.device = w->tool.target->name;
+    w->trial.child.device = oi_device_get(w->device)->name;
     return oi_child_start(&w->trial.child, w->folder, argv)
                ? OI_OK
                : oi_diag_env(w->diag, w->folder, "cannot start the program: %s", strerror(errno));

@@ -183,6 +183,12 @@ void oi_c_put_reuse(oi_cprog *c, uint32_t tensor);
 void oi_c_put_kernel_reuse(oi_cprog *c, const oi_skernel *k);
 void oi_c_put_reuse_function(oi_cprog *c); /* if it is called */
 
+/* -- tool.c, measure.c: building and running on this machine; oi_target has the contracts -- */
+
+oi_tool oi_c_tool(const oi_device_info *device, const char *compiler);
+bool oi_c_explain(const oi_device_info *device, const char *log, oi_diag *d);
+oi_status oi_c_measure(const oi_plan *p, const char *dir, oi_plan_measured *out, oi_diag *d);
+
 /* -- mcu.c: programs without a C library -- */
 
 bool oi_c_is_freestanding(const oi_cprog *c);

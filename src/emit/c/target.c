@@ -38,11 +38,28 @@ static oi_caps caps(const oi_device_info *d)
     return d->type == OI_DEVICE_MCU ? of_microcontroller(d) : of_processor(d);
 }
 
+/* A freestanding program lacks some functions of f64 that a C library has. */
+static bool has_helper(const oi_device_info *d, oi_arena *a, const char *name)
+{
+    oi_buf all = {0};
+    size_t n;
+    if (d->cpu.libc)
+        return true;
+    (void)oi_helpers_for(a, oi_helpers, d, name, &all);
+    return !oi_c_missing(oi_buf_to_arena(&all, a), &n);
+}
+
 const oi_target oi_target_c = {.name = "c",
+                               .writes = OI_SYNTH_PROGRAM,
                                .takes = takes,
                                .caps = caps,
                                .program_name = oi_c_program_name,
                                .graph_name = oi_c_graph_name,
                                .certify = oi_c_certify,
                                .emit = oi_emit_c,
-                               .has_weights = true};
+                               .has_weights = true,
+                               .tool = oi_c_tool,
+                               .explain = oi_c_explain,
+                               .measure = oi_c_measure,
+                               .has_helper = has_helper,
+                               .has_bodies = true};

@@ -161,5 +161,9 @@ static void emit(const oi_plan *u, const oi_certificate *c, oi_emitted *files)
     oi_emit_file(u, files, oi_arena_printf(u->arena, "%s.txt", u->name), &o.buf);
 }
 
-const oi_target oi_target_null = {
-    .name = "null", .takes = takes, .caps = caps, .certify = certify, .emit = emit};
+const oi_target oi_target_null = {.name = "null",
+                                  .writes = OI_SYNTH_LISTING,
+                                  .takes = takes,
+                                  .caps = caps,
+                                  .certify = certify,
+                                  .emit = emit};

@@ -47,10 +47,25 @@ static void certify(const oi_plan *u, oi_certificate *out)
     out->ram_bytes = out->struct_bytes = out->state_bytes + out->arena_bytes + out->io_bytes;
 }
 
+/* GLSL's own functions of f64 are not exact enough. */
+static bool has_helper(const oi_device_info *d, oi_arena *a, const char *name)
+{
+    (void)d;
+    return !oi_helpers_missing(a, oi_glsl_helpers, oi_arena_printf(a, "%s(", name));
+}
+
+static bool has_f64(const oi_device_info *d)
+{
+    return d->features >> OI_FEATURE_FP64 & 1;
+}
+
 const oi_target oi_target_vulkan = {.name = "vulkan",
+                                    .writes = OI_SYNTH_SHADERS,
                                     .takes = takes,
                                     .caps = caps,
                                     .certify = certify,
                                     .emit_device = oi_emit_glsl,
+                                    .has_helper = has_helper,
+                                    .has_f64 = has_f64,
                                     .emit_why = "of Vulkan devices only the shaders are written "
                                                 "so far: --device-only"};

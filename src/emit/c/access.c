@@ -135,12 +135,14 @@ void oi_c_resize(oi_cprog *c, const oi_stmt *s)
                       oi_c_code(c, &r->counts[i], NULL));
     oi_c_put_log(c, s, OI_UNDO_SIZES, own, oi_arena_printf(c->arena, "sizeof %s", own));
     const char *cond = b.n ? oi_buf_to_arena(&b, c->arena) : NULL;
+    oi_c_begin_write(c);
     if (cond)
         oi_out_open(&c->out, "if (%s)", cond);
     put_sizes(c, s, ~r->always);
     if (cond)
         oi_out_close(&c->out, "");
     put_sizes(c, s, r->always);
+    oi_c_end_write(c);
     oi_out_close(&c->out, "");
 }
 
@@ -152,6 +154,7 @@ void oi_c_view(oi_cprog *c, const oi_stmt *s)
     const oi_tensor *t = &c->p->tensors.at[s->b.tensor];
     const char *at = oi_c_address(c, &s->a);
     oi_out_line(&c->out, "const %s *const %s = %s;", oi_c_type(t->dtype), oi_c_lent(c, t), at);
+    oi_c_wait(c);
     if (s->kernel == OI_NO_ID)
         return;
     if (s->is_parallel)

@@ -41,7 +41,9 @@ static void run_consumer(oi_cprog *c, uint32_t block)
     for (uint32_t i = 0; i < b->n_awaited; i++)
         oi_buf_printf(&ready, "%s%s", i ? " && " : "", lent(c, b->awaited[i]));
     oi_out_open(&c->out, "if (%s && !%s)", oi_buf_to_arena(&ready, c->arena), ran(c, block));
+    oi_c_begin_write(c);
     oi_out_line(&c->out, "%s = 1;", ran(c, block));
+    oi_c_end_write(c);
     oi_out_line(&c->out, "failed = %s(s);", oi_c_block_name(c, block));
     oi_c_put_failed(c);
     oi_out_close(&c->out, "");
@@ -65,7 +67,9 @@ void oi_c_yield(oi_cprog *c, const oi_pnode *n)
     for (uint32_t i = 0; i < n->as.list.n; i++) {
         oi_out_line(&c->out, "if (%s)", lent(c, n->as.list.vars[i]));
         oi_out_line(&c->out, "    return 71; /* E071: already yielded */");
+        oi_c_begin_write(c);
         oi_out_line(&c->out, "%s = 1;", lent(c, n->as.list.vars[i]));
+        oi_c_end_write(c);
     }
     for (uint32_t k = 0; k < p->n_consumers; k++)
         for (uint32_t i = 0; i < n->as.list.n; i++)
@@ -94,10 +98,14 @@ void oi_c_await(oi_cprog *c, const oi_pnode *n)
         oi_out_line(&c->out, "if (!%s)", ran(c, p->consumers[k]));
         oi_out_line(&c->out,
                     "    return 76; /* E076: it waits for a variable that is never yielded */");
+        oi_c_begin_write(c);
         oi_out_line(&c->out, "%s = 0;", ran(c, p->consumers[k]));
+        oi_c_end_write(c);
     }
+    oi_c_begin_write(c);
     for (uint32_t i = 0; i < n->as.list.n; i++)
         oi_out_line(&c->out, "%s = 0;", lent(c, n->as.list.vars[i]));
+    oi_c_end_write(c);
 }
 
 static bool is_awaited(const oi_program *p, uint32_t var)

@@ -4,6 +4,8 @@
 
 #include "emit/emit.h"
 
+typedef struct oi_cprog oi_cprog;
+
 /* A tensor by the name that a function gives it. */
 typedef struct oi_cplace {
     uint32_t tensor;
@@ -22,8 +24,32 @@ typedef struct oi_clayout {
     uint64_t size, align;
 } oi_clayout;
 
-typedef struct oi_cprog {
+/* What a language spells otherwise that prints steps, memory and kernels as C does. A worker of
+ * such a language may be several invocations that run the same statements together. */
+typedef struct oi_cform {
+    const char *function; /* before a function of a step: "static" */
+    const char *apart;    /* of a pointer to memory that no other one reaches: "restrict " */
+    const char *overflow; /* "__builtin_": before add_overflow, sub_overflow, mul_overflow */
+    bool has_team;        /* workers are threads of the host */
+    const oi_lang *lang, *lang32; /* positions of 64 bits, and of 32 */
+    /* The lines between the two write memory that all invocations of a worker read; NULL: a worker
+     * is one thread. */
+    void (*begin_write)(oi_cprog *c);
+    void (*end_write)(oi_cprog *c);
+    void (*wait)(
+        oi_cprog *c); /* all invocations of the worker have read what they needed; or NULL */
+    /* What a kernel's function does; NULL: plain loops. */
+    void (*put_body)(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p);
+    /* A worker's own copy of a tensor: the definition of its name, or NULL: an array. */
+    const char *(*private_copy)(oi_cprog *c, const oi_tensor *t, const char *name);
+} oi_cform;
+
+extern const oi_cform oi_cform_c;
+
+struct oi_cprog {
     const oi_plan *p;
+    const oi_cform *form;
+    const char *self; /* the type of what s points to in a step */
     oi_arena *arena;
     oi_out out;
     const char *name;
@@ -42,7 +68,7 @@ typedef struct oi_cprog {
     unsigned n_aside;
     oi_clayout layout; /* of the struct whose members are being written */
     oi_certificate certificate;
-} oi_cprog;
+};
 
 /* -- names.c -- */
 
@@ -100,6 +126,15 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);    /* a call of it */
 const char *oi_c_weights(oi_cprog *c, uint32_t kernel);
 const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v); /* a number that the run knows */
 void oi_c_put_failed(oi_cprog *c);                        /* leave with what failed, if it did */
+void oi_c_put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names); /* its call */
+void oi_c_put_share(oi_cprog *c, const oi_skernel *k); /* `first` and `last` of the worker */
+
+/* -- form.c -- */
+
+/* Around lines that write memory which other statements of the worker read. */
+void oi_c_begin_write(oi_cprog *c);
+void oi_c_end_write(oi_cprog *c);
+void oi_c_wait(oi_cprog *c); /* after reading numbers that later lines may change */
 
 /* -- access.c: statements about the state -- */
 
@@ -159,6 +194,12 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o); /* errors, sizes and declaratio
 void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files);
 void oi_c_certify(const oi_plan *u, oi_certificate *out); /* what the program will need */
 const char *oi_c_step_name(oi_cprog *c, size_t graph);
+void oi_c_put_banner(oi_cprog *c, oi_out *o, const char *what);
+void oi_c_put_certificate(oi_cprog *c, oi_out *o);
+void oi_c_put_name_rule(oi_cprog *c, oi_out *o);
+void oi_c_put_struct(oi_cprog *c, oi_out *o); /* the program's struct; computes its layout */
+void oi_c_put_section(oi_out *o, const char *title);
+void oi_c_put_holes(oi_cprog *c); /* tables whose missing entries a step looks for */
 
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s);
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-static void put_banner(oi_cprog *c, oi_out *o, const char *what)
+void oi_c_put_banner(oi_cprog *c, oi_out *o, const char *what)
 {
     const bool is_lowered = oi_plan_count_lowered(c->p) > 0;
     oi_out_line(o, "/* %s", what);
@@ -17,7 +17,7 @@ static void put_banner(oi_cprog *c, oi_out *o, const char *what)
 
 /* -- NAME.h -- */
 
-static void put_certificate(oi_cprog *c, oi_out *o)
+void oi_c_put_certificate(oi_cprog *c, oi_out *o)
 {
     const oi_certificate *k = &c->certificate;
     oi_out_line(o, "/* Certificate");
@@ -52,7 +52,7 @@ static void put_certificate(oi_cprog *c, oi_out *o)
     oi_out_line(o, " * of instances can be used side by side. */");
 }
 
-static void put_name_rule(oi_cprog *c, oi_out *o)
+void oi_c_put_name_rule(oi_cprog *c, oi_out *o)
 {
     oi_out_line(
         o, "/* Names: members are called as in the graph. A name gets x_ in front when it is a "
@@ -85,11 +85,11 @@ static bool has_arena(const oi_plan *u)
 }
 
 /* Prints the program's struct and computes its layout. */
-static void put_struct(oi_cprog *c, oi_out *o)
+void oi_c_put_struct(oi_cprog *c, oi_out *o)
 {
     uint64_t pointer = oi_c_pointer_bytes(c);
     c->layout.size = c->layout.align = 0;
-    oi_out_open(o, "typedef struct %s", c->name);
+    oi_out_open(o, "typedef struct %s", c->self);
     oi_c_members(c, o);
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++)
         oi_c_async_members(c, o);
@@ -107,7 +107,7 @@ static void put_struct(oi_cprog *c, oi_out *o)
     }
     oi_out_line(o, "const unsigned char *oi_weights;");
     oi_c_count(c, pointer, pointer);
-    if (oi_c_is_shared(c)) {
+    if (oi_c_is_shared(c) && c->form->has_team) {
         oi_out_line(o, "struct team *oi_team; /* threads that run a step together (team.h): set it "
                        "after init; NULL: one thread */");
         oi_c_count(c, pointer, pointer);
@@ -120,7 +120,7 @@ static void put_struct(oi_cprog *c, oi_out *o)
         oi_c_count(c, c->p->align, working);
     }
     oi_c_undo_members(c, o);
-    oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->name));
+    oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->self));
     oi_c_count(c, c->layout.align, 0);
 }
 
@@ -137,11 +137,13 @@ static void certify(oi_cprog *c, oi_certificate *k)
 void oi_c_certify(const oi_plan *p, oi_certificate *out)
 {
     oi_cprog c = {.p = p,
+                  .form = &oi_cform_c,
                   .arena = p->arena,
                   .name = p->name,
+                  .self = p->name,
                   .settler = oi_settler_new(p->arena, oi_c_is_forbidden)};
     oi_out o = {0};
-    put_struct(&c, &o);
+    oi_c_put_struct(&c, &o);
     oi_buf_free(&o.buf);
     certify(&c, &c.certificate);
     *out = c.certificate;
@@ -150,12 +152,12 @@ void oi_c_certify(const oi_plan *p, oi_certificate *out)
 static void put_header(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0}, members = {0};
-    put_struct(c, &members);
+    oi_c_put_struct(c, &members);
     certify(c, &c->certificate);
-    put_banner(c, &o,
-               oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
-    put_certificate(c, &o);
-    put_name_rule(c, &o);
+    oi_c_put_banner(
+        c, &o, oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
+    oi_c_put_certificate(c, &o);
+    oi_c_put_name_rule(c, &o);
     oi_out_line(&o, "#ifndef %s_H", c->name);
     oi_out_line(&o, "#define %s_H", c->name);
     oi_out_line(&o, "%s", "");
@@ -311,7 +313,7 @@ static void find_holes(oi_cprog *c, const oi_stmts *list, bool *is_asked)
     }
 }
 
-static void put_holes(oi_cprog *c)
+void oi_c_put_holes(oi_cprog *c)
 {
     bool *is_asked = oi_arena_alloc(c->arena, c->p->tensors.n + 1);
     for (size_t g = 0; g < c->p->graphs.n; g++)
@@ -325,13 +327,13 @@ static void put_holes(oi_cprog *c)
         for (uint64_t e = 0; e < t->n_entries; e++)
             oi_buf_printf(&list, "%s%d", e ? ", " : "", t->sources[e] != OI_NO_SOURCE);
         oi_out_line(&c->out, "/* which entries of %s exist in the model */", t->name);
-        oi_out_line(&c->out, "static const uint8_t oi_has_%s[] = {%s};", t->name,
+        oi_out_line(&c->out, "%s const uint8_t oi_has_%s[] = {%s};", c->form->function, t->name,
                     oi_buf_to_arena(&list, c->arena));
         oi_out_line(&c->out, "%s", "");
     }
 }
 
-static void put_section(oi_out *o, const char *title)
+void oi_c_put_section(oi_out *o, const char *title)
 {
     oi_out_line(o, "/* -- %s -- */", title);
     oi_out_line(o, "%s", "");
@@ -340,23 +342,23 @@ static void put_section(oi_out *o, const char *title)
 /* Kernels and steps, and before them the functions of this file that they use. */
 static void put_code(oi_cprog *c)
 {
-    put_section(&c->out, "kernels: each line of the graph stands above what does it");
+    oi_c_put_section(&c->out, "kernels: each line of the graph stands above what does it");
     for (size_t i = 0; i < c->p->kernels.n; i++)
         if (oi_kernel_has_function(c->p, &c->p->kernels.at[i]))
             oi_c_kernel(c, &c->p->kernels.at[i]);
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++) {
         const char *name = c->p->graphs.n > 1 ? c->p->graphs.at[c->graph].name : c->name;
-        put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
+        oi_c_put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
         oi_c_blocks(c);
         put_part(c);
         put_step(c);
     }
     c->graph = 0;
-    put_section(&c->out, "persistent state");
+    oi_c_put_section(&c->out, "persistent state");
     oi_c_state(c);
     const char *code = oi_buf_to_arena(&c->out.buf, c->arena);
     c->out = (oi_out){0};
-    put_holes(c);
+    oi_c_put_holes(c);
     oi_c_undo_functions(c);
     oi_c_put_reuse_function(c);
     put_sync(c);
@@ -390,7 +392,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     put_code(c);
     const char *header =
         oi_helpers_for(c->arena, oi_helpers, c->p->target, c->out.buf.text, &helpers);
-    put_banner(
+    oi_c_put_banner(
         c, &o,
         oi_arena_printf(c->arena,
                         "%s.c: helpers, kernels, and the steps made of them: start reading there.",
@@ -416,7 +418,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "%s", "");
     put_mixed(c, &o);
     if (helpers.n)
-        put_section(&o, "helpers");
+        oi_c_put_section(&o, "helpers");
     oi_buf_add(&o.buf, helpers.text, helpers.n);
     oi_buf_free(&helpers);
     oi_out_text(&o, c->out.buf.text);
@@ -447,8 +449,10 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o)
 void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files)
 {
     oi_cprog c = {.p = p,
+                  .form = &oi_cform_c,
                   .arena = p->arena,
                   .name = p->name,
+                  .self = p->name,
                   .settler = oi_settler_new(p->arena, oi_c_is_forbidden),
                   .certificate = *k};
     c.scalars = oi_arena_alloc(p->arena, (p->kernels.n + 1) * sizeof *c.scalars);

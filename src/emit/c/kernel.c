@@ -30,7 +30,7 @@ bool oi_c_is_mixed(const oi_skernel *k)
 
 static const oi_lang *lang_of(const oi_cprog *c)
 {
-    return oi_c_is_freestanding(c) ? &oi_lang_c32 : &oi_lang_c;
+    return oi_c_is_freestanding(c) ? c->form->lang32 : c->form->lang;
 }
 
 /* By scalar: whether the kernel's function receives it. Some lengths serve only the caller. */
@@ -53,7 +53,7 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     const bool *used = scalars_of(c, k);
     const char **scalars = oi_c_scalar_names(c, k);
     oi_buf text = {0};
-    const char *star = lie_apart(k) ? "*restrict " : "*";
+    const char *star = lie_apart(k) ? oi_arena_printf(c->arena, "*%s", c->form->apart) : "*";
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &c->p->tensors.at[k->ports.at[i].tensor];
         if (t->space == OI_SPACE_LOCAL)
@@ -73,9 +73,9 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     if (oi_kernel_streams(k))
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
-    oi_out_call(&c->out,
-                oi_arena_printf(c->arena, "%sstatic %s %s(%s)", oi_c_is_mixed(k) ? "OI_MIXED " : "",
-                                k->can_fail ? "int" : "void", kernel_name(c, k), list));
+    oi_out_call(&c->out, oi_arena_printf(c->arena, "%s%s %s %s(%s)",
+                                         oi_c_is_mixed(k) ? "OI_MIXED " : "", c->form->function,
+                                         k->can_fail ? "int" : "void", kernel_name(c, k), list));
 }
 
 /* Rows that only this kernel uses. */
@@ -132,7 +132,7 @@ static const char *arg_text(oi_cprog *c, const oi_skernel *k, uint32_t arg,
     return "0";
 }
 
-static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names)
+void oi_c_put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names)
 {
     const oi_recipe_plan *p = k->plan;
     uint32_t n_more = 0; /* more parameters than arguments */
@@ -162,7 +162,7 @@ static void put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *name
 }
 
 /* The range of a kernel that is not partitioned. */
-static void put_share(oi_cprog *c, const oi_skernel *k)
+void oi_c_put_share(oi_cprog *c, const oi_skernel *k)
 {
     const oi_partition p = oi_kernel_partition(k);
     if (!p.extent)
@@ -188,9 +188,9 @@ static bool has_locals(const oi_skernel *k, const oi_snest *n)
 
 static void put_body(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p)
 {
-    put_share(c, k);
+    oi_c_put_share(c, k);
     if (k->recipe)
-        put_recipe(c, k, p->ports);
+        oi_c_put_recipe(c, k, p->ports);
     if (k->n_shared)
         oi_nest_open_shared(p, &k->nests.at[0]);
     put_locals(c, k, p->ports);
@@ -222,7 +222,7 @@ static const char *body_text(oi_cprog *c, const oi_skernel *k, const char *const
                                .fns = fns,
                                .n_open = k->n_shared};
     c->out = (oi_out){.depth = 1};
-    put_body(c, k, &p);
+    (c->form->put_body ? c->form->put_body : put_body)(c, k, &p);
     const char *body = c->out.buf.n ? oi_buf_to_arena(&c->out.buf, c->arena) : "";
     c->out = outer;
     return oi_arena_printf(c->arena, "%s%s",
@@ -238,8 +238,8 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
                          .plan = c->p,
                          .kernel = k,
                          .ports = names};
-    oi_out_line(&c->out, "static inline __attribute__((always_inline)) void finish_%s(",
-                k->function_name);
+    oi_out_line(&c->out, "%s inline __attribute__((always_inline)) void finish_%s(",
+                c->form->function, k->function_name);
     const char *index = lang_of(c)->index;
     oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, %s acc)", index, index,
                 index, index, oi_dialect_c.types[k->epilogue->acc]);
@@ -278,7 +278,7 @@ void oi_c_kernel(oi_cprog *c, const oi_skernel *k)
     put_parameters(c, k, names);
     oi_out_brace(&c->out);
     oi_out_text(&c->out, body);
-    if (k->can_fail)
+    if (k->can_fail && !c->form->put_body)
         oi_out_line(&c->out, "return 0;");
     oi_out_close(&c->out, "");
     oi_out_line(&c->out, "%s", "");
@@ -328,6 +328,8 @@ static const char *length_text(void *ctx, uint32_t scalar)
 void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)
 {
     calling x = {c, k};
+    if (k->lengths.n)
+        oi_c_begin_write(c);
     for (size_t i = 0; i < k->lengths.n; i++) {
         const oi_set_length *l = &k->lengths.at[i];
         const char *value = oi_arena_printf(c->arena, "%" PRId64, l->value);
@@ -335,6 +337,8 @@ void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k)
             value = oi_formula_text(c->arena, &k->formulas.at[l->fn - 1], length_text, &x);
         oi_out_line(&c->out, "%s = %s;", oi_c_length(c, l->tensor, l->dim), value);
     }
+    if (k->lengths.n)
+        oi_c_end_write(c);
 }
 
 /* Marked as unlikely. Otherwise a compiler that considers these returns likely does not vectorise

@@ -51,10 +51,10 @@ static spelled combine(oi_cprog *c, oi_ins_kind kind, spelled x, spelled y, uint
                          false};
     const char *name = oi_arena_printf(a, "oi_n%u", c->n_numbers++);
     oi_out_line(&c->out, "int64_t %s;", name);
-    fail_if(
-        c,
-        oi_arena_printf(a, "__builtin_%s_overflow(%s, %s, &%s)", words[kind], x.text, y.text, name),
-        "beyond 64 bits");
+    fail_if(c,
+            oi_arena_printf(a, "%s%s_overflow(%s, %s, &%s)", c->form->overflow, words[kind], x.text,
+                            y.text, name),
+            "beyond 64 bits");
     return (spelled){name, true};
 }
 

@@ -60,7 +60,7 @@ static const char *block_name(oi_cprog *c, uint32_t block)
 static const char *parameters(oi_cprog *c, const uint64_t *mentions, bool is_shared, bool typed)
 {
     oi_buf b = {0};
-    oi_buf_printf(&b, "%ss", typed ? oi_arena_printf(c->arena, "%s *", c->name) : "");
+    oi_buf_printf(&b, "%ss", typed ? oi_arena_printf(c->arena, "%s *", c->self) : "");
     if (is_shared)
         oi_buf_puts(&b, typed ? ", int worker, int workers" : ", worker, workers");
     for (uint32_t i = 0; i < graph_of(c)->program->n_indices; i++)
@@ -95,6 +95,12 @@ static void put_branch(oi_cprog *c, const oi_pnode *n)
     const char *cond = n->as.branch.cond_is_index
                            ? oi_arena_printf(c->arena, "%s != 0", oi_c_index(c, n->as.branch.cond))
                            : oi_c_truth(c, n->as.branch.cond);
+    if (c->form->wait) { /* a block may change what the condition reads */
+        const char *name = oi_arena_printf(c->arena, "oi_n%u", c->n_numbers++);
+        oi_out_line(&c->out, "const bool %s = %s;", name, cond);
+        oi_c_wait(c);
+        cond = name;
+    }
     oi_out_open(&c->out, "if (%s)", cond);
     put_call(c, n->as.branch.then_block);
     oi_out_close(&c->out, " else {");
@@ -109,9 +115,12 @@ static void put_set(oi_cprog *c, const oi_stmt *s)
     const char *v = oi_c_scalar(c, &s->value);
     oi_c_check_entry(c, &s->a);
     oi_c_put_reuse(c, s->a.tensor);
-    oi_out_line(&c->out, "*%s = %s;", oi_c_address(c, &s->a),
+    const char *at = oi_c_address(c, &s->a);
+    oi_c_begin_write(c);
+    oi_out_line(&c->out, "*%s = %s;", at,
                 t->dtype == OI_I64 ? v
                                    : oi_arena_printf(c->arena, "(%s)%s", oi_c_type(t->dtype), v));
+    oi_c_end_write(c);
 }
 
 static void put_limit(oi_cprog *c, const oi_stmt *s)
@@ -159,7 +168,9 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
     uint32_t dim = (uint32_t)s->limit;
     const char *length = oi_c_length(c, s->b.tensor, dim), *found = oi_c_address(c, &s->a);
     if (c->p->tensors.at[s->b.tensor].run_dims >> dim & 1) {
+        oi_c_begin_write(c);
         oi_out_line(&c->out, "%s = *%s;", length, found);
+        oi_c_end_write(c);
         return;
     }
     oi_out_line(&c->out, "if (*%s != %s)", found, length);
@@ -199,6 +210,7 @@ static void put_loop(oi_cprog *c, const oi_stmt *s)
         oi_out_open(&c->out, "for (int64_t %s = %s; %s < %s; %s++)", i,
                     oi_c_code(c, &n->as.loop.start, NULL), i, end, i);
     }
+    oi_c_wait(c);
     put_stmts(c, &s->body, s->is_parallel);
     oi_out_close(&c->out, "");
 }
@@ -302,7 +314,8 @@ static void put_ranges(oi_cprog *c, const oi_stmt *s)
     oi_cplaces own = {0}, *outer = c->places;
     const char *text = spell_apart(c, &own, &one, put_range);
     mention_stmts(c, mask, &one);
-    oi_out_line(&c->aside, "static void %s(%s)", name, parameters(c, mask, true, true));
+    oi_out_line(&c->aside, "%s void %s(%s)", c->form->function, name,
+                parameters(c, mask, true, true));
     oi_out_brace(&c->aside);
     oi_out_text(&c->aside, oi_c_place_lines(c));
     oi_out_text(&c->aside, text);
@@ -363,7 +376,8 @@ static void put_aside(oi_cprog *c, const oi_stmts *group)
     const char *plain = lent.plain.n ? oi_buf_to_arena(&lent.plain, c->arena) : "";
     oi_cplaces own = {0}, *outer = c->places;
     const char *text = spell_apart(c, &own, group, put_all);
-    oi_out_line(&c->aside, "static int %s(%s%s)", name, parameters(c, mask, false, true), typed);
+    oi_out_line(&c->aside, "%s int %s(%s%s)", c->form->function, name,
+                parameters(c, mask, false, true), typed);
     oi_out_brace(&c->aside);
     if (oi_c_uses(c, group, false).failed)
         oi_out_line(&c->aside, "int failed;");
@@ -456,7 +470,10 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         const oi_stmt *s = &list->at[i];
         switch (s->kind) {
         case OI_STMT_KERNEL: put_kernel(c, s, "1"); break;
-        case OI_STMT_NEED: oi_c_need(c, s); break;
+        case OI_STMT_NEED:
+            oi_c_need(c, s);
+            oi_c_wait(c);
+            break;
         case OI_STMT_RESIZE: oi_c_resize(c, s); break;
         case OI_STMT_LOG: oi_c_log(c, s); break;
         case OI_STMT_VIEW: oi_c_view(c, s); break;
@@ -466,12 +483,19 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
         case OI_STMT_BRANCH: put_branch(c, s->node); break;
         case OI_STMT_YIELD: oi_c_yield(c, s->node); break;
         case OI_STMT_AWAIT: oi_c_await(c, s->node); break;
-        case OI_STMT_LIMIT: put_limit(c, s); break;
+        case OI_STMT_LIMIT:
+            put_limit(c, s);
+            oi_c_wait(c);
+            break;
         case OI_STMT_SIZES: oi_c_kernel_lengths(c, &c->p->kernels.at[s->kernel]); break;
-        case OI_STMT_LENGTH: put_length(c, s); break;
+        case OI_STMT_LENGTH:
+            put_length(c, s);
+            oi_c_wait(c);
+            break;
         case OI_STMT_SHAPE:
             for (uint32_t k = 0; k < s->n_checks; k++)
                 put_check(c, &s->checks[k]);
+            oi_c_wait(c);
             break;
         case OI_STMT_CHECK: oi_c_checkpoint(c, s); break;
         case OI_STMT_BARRIER:
@@ -502,7 +526,7 @@ static void put_block(oi_cprog *c, uint32_t block)
     c->out.buf.n = before;
     oi_buf_add(&c->out.buf, c->aside.buf.text, c->aside.buf.n);
     c->aside.buf.n = 0;
-    oi_out_line(&c->out, "static int %s(%s)", block_name(c, block),
+    oi_out_line(&c->out, "%s int %s(%s)", c->form->function, block_name(c, block),
                 block_parameters(c, block, true));
     oi_out_brace(&c->out);
     if (is_shared)
@@ -529,7 +553,7 @@ void oi_c_blocks(oi_cprog *c)
     find_mentions(c);
     for (uint32_t b = 0; b < g->program->n_blocks; b++)
         if (g->blocks[b].is_used && b != g->program->entry)
-            oi_out_line(&c->out, "static int %s(%s);", block_name(c, b),
+            oi_out_line(&c->out, "%s int %s(%s);", c->form->function, block_name(c, b),
                         block_parameters(c, b, true));
     if (g->program->n_blocks > 1)
         oi_out_line(&c->out, "%s", "");

@@ -9,10 +9,10 @@
 #include <time.h>
 
 #if defined(__AVX2__)
-#include "recipe/gemm.h"
-#include "recipe/half.h"
-#include "recipe/qlinear.h"
-#include "recipe/sdpa.h"
+#include "body/gemm.h"
+#include "body/half.h"
+#include "body/qlinear.h"
+#include "body/sdpa.h"
 
 typedef struct buffers { /* of whatever: what is measured is time */
     float *x, *out, *more;

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 extern "C" {
-#include "kernel/scalar.h"
+#include "body/scalar.h"
 }
 
 typedef unsigned int uint;

@@ -1,7 +1,7 @@
 """The helpers of shaders mean what the C they were translated from means, bit by bit.
 
 GLSL is near enough to C++ that a small header lets a C++ compiler take the generated texts: with 64-bit integers,
-and with two words instead. Each function then runs beside the one of src/kernel/scalar.h on random and special
+and with two words instead. Each function then runs beside the one of src/body/scalar.h on random and special
 arguments. A GPU may still divide and take roots less exactly; its driver is not judged here.
 """
 
@@ -47,8 +47,8 @@ def test_helpers(name, tmp_path):
         head = re.match(r"(?:precise )?(\w+) \w+\(([^)]*)\)\n\{", text)
         if head and helper not in PARTIAL and not re.search(r"oi_pair|oi_turn", head[0]):
             heads[helper] = head
-    c = (REPO / "src/kernel/scalar.h").read_text() + (REPO / "src/kernel/math.h").read_text()
-    known = subprocess.run(["g++", "-E", "-P", "-x", "c++", "-I", REPO / "src", "-"], input='#include "kernel/scalar.h"\n',
+    c = (REPO / "src/body/scalar.h").read_text() + (REPO / "src/body/math.h").read_text()
+    known = subprocess.run(["g++", "-E", "-P", "-x", "c++", "-I", REPO / "src", "-"], input='#include "body/scalar.h"\n',
                            capture_output=True, text=True, check=True).stdout  # fmt: skip
     known = set(re.findall(r"static inline \w+ (oi_\w+)\(", known))
     compared = [h for h in heads if h in known]

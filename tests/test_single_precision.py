@@ -1,7 +1,7 @@
 """f32 needs no f64: neither type nor function of it is in the code of a program whose tensors are f32.
 
 Microcontrollers compute f64 in software, and many GPUs not at all. How exact the functions are is judged by
-src/kernel/math_test.c; conform/ compares each with numpy on every target.
+src/body/math_test.c; conform/ compares each with numpy on every target.
 """
 
 import re

@@ -1,4 +1,4 @@
-/* glslgen.c: the helpers of src/kernel/scalar.h as GLSL, one function at a time, so that a shader
+/* glslgen.c: the helpers of src/body/scalar.h as GLSL, one function at a time, so that a shader
  * carries along just those it calls.
  *
  *     glslgen OUT.c OWN.glsl WORDS.glsl < scalar.h after the preprocessor
@@ -576,7 +576,7 @@ int main(int argc, char **argv)
                 "usage: glslgen OUT.c OWN.glsl WORDS.glsl < scalar.h after the preprocessor\n");
         return 2;
     }
-    fputs("/* generated from src/kernel/scalar.h, own.glsl and words.glsl of src/emit/vulkan by "
+    fputs("/* generated from src/body/scalar.h, own.glsl and words.glsl of src/emit/vulkan by "
           "tools/glslgen.c, do not edit */\n#include \"emit/vulkan/glsl.h\"\n\n",
           out);
     put_table(out, "oi_glsl_helpers", own, NULL, source);

@@ -1,12 +1,12 @@
-/* helpergen.c: helpers and recipes as text, one function at a time, so that emitted C carries along
- * just those it calls.
+/* helpergen.c: helpers and tuned bodies as text, one function at a time, so that emitted C carries
+ * along just those it calls.
  *
- *     helpergen OUT.c SCALAR.i [RECIPE.h | CUSTOM.c]...
+ *     helpergen OUT.c SCALAR.i [BODY.h | CUSTOM.c]...
  *
- * SCALAR.i is src/kernel/scalar.h after the preprocessor. Top-level items end at a `;` or a closing
+ * SCALAR.i is src/body/scalar.h after the preprocessor. Top-level items end at a `;` or a closing
  * brace outside all others. Macros leave a function on one line, so it is laid out again: a line
- * per statement, four spaces per brace. Recipes are taken as people wrote them: blocks between
- * empty lines, with the comment above; the folder below recipe/ says for which instructions. Of a
+ * per statement, four spaces per brace. Bodies are taken as people wrote them: blocks between
+ * empty lines, with the comment above; the folder below body/ says for which instructions. Of a
  * .c file only functions that are `static inline` are taken. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -207,14 +207,14 @@ static void put_block(FILE *out, const char *p, const char *end, const char *isa
     fprintf(out, "\\n\",\n     \"%s\"},\n", isa);
 }
 
-static void put_recipes(FILE *out, const char *path, const char *text)
+static void put_bodies(FILE *out, const char *path, const char *text)
 {
     char isa[64] = "";
-    const char *folder = strstr(path, "recipe/"), *slash = strrchr(path, '/');
-    for (const char *p = folder; p && (p = strstr(p, "recipe/")) != NULL;)
-        folder = p, p += 7;
-    if (folder && slash > folder + 7 && (size_t)(slash - folder - 7) < sizeof isa)
-        snprintf(isa, sizeof isa, "%.*s", (int)(slash - folder - 7), folder + 7);
+    const char *folder = strstr(path, "body/"), *slash = strrchr(path, '/');
+    for (const char *p = folder; p && (p = strstr(p, "body/")) != NULL;)
+        folder = p, p += 5;
+    if (folder && slash > folder + 5 && (size_t)(slash - folder - 5) < sizeof isa)
+        snprintf(isa, sizeof isa, "%.*s", (int)(slash - folder - 5), folder + 5);
     const bool is_source = strcmp(path + strlen(path) - 2, ".c") == 0;
     for (const char *p = text; *p;) {
         while (*p == '\n')
@@ -246,10 +246,10 @@ int main(int argc, char **argv)
 {
     FILE *out = argc > 2 ? fopen(argv[1], "w") : NULL;
     if (!out) {
-        fprintf(stderr, "usage: helpergen OUT.c SCALAR.i [RECIPE.h | CUSTOM.c]...\n");
+        fprintf(stderr, "usage: helpergen OUT.c SCALAR.i [BODY.h | CUSTOM.c]...\n");
         return 2;
     }
-    fputs("/* generated from src/kernel/scalar.h, src/kernel/custom/ and src/recipe/ by "
+    fputs("/* generated from src/body/scalar.h, src/kernel/custom/ and src/body/ by "
           "tools/helpergen.c, do not edit "
           "*/\n"
           "#include \"emit/emit.h\"\n\nconst oi_helper oi_helpers[] = {\n",
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
         if (i == 2)
             put_scalars(out, text);
         else
-            put_recipes(out, argv[i], text);
+            put_bodies(out, argv[i], text);
         free(text);
     }
     fputs("    {NULL, NULL, NULL},\n};\n", out);

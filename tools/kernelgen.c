@@ -264,7 +264,7 @@ static void open_groups(void)
             char name[64];
             snprintf(name, sizeof name, "kernels_%s_%u.c", groups[g].name, i);
             groups[g].files[i] = open_file(name);
-            fputs("#include \"kernel/kernels.h\"\n#include \"kernel/scalar.h\"\n",
+            fputs("#include \"kernel/kernels.h\"\n#include \"body/scalar.h\"\n",
                   groups[g].files[i]);
         }
 }

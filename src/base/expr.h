@@ -12,7 +12,7 @@
 
 /* Every helper an expression may call: constant, spelling, arguments, how their types hang together
  * (oi_m_rule), what it costs (oi_m_weight). Operators are helpers with another spelling: x + y is
- * add(x, y). What each does exactly is written once per dialect; for C in src/kernel/scalar.h. */
+ * add(x, y). What each does exactly is written once per dialect; for C in src/body/scalar.h. */
 #define OI_M_HELPERS(X)                          \
     X(ADD, "add", 2, ARITH, PLAIN)               \
     X(SUB, "sub", 2, ARITH, PLAIN)               \

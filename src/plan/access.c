@@ -277,7 +277,7 @@ static places whole_dim(const oi_tensor *t, uint32_t d)
 }
 
 /* Where worker p's positions begin; the rule of emitted programs (oi_partition_begin in
- * kernel/scalar.h). */
+ * body/scalar.h). */
 static int64_t begin_of(const oi_partition *s, int64_t p, int64_t n)
 {
     const int64_t units = (s->extent + s->unit - 1) / s->unit;

@@ -119,7 +119,7 @@ typedef struct oi_target {
     /* Measures the program that was built in `dir` with measure_flags. NULL: nothing is measured.
      */
     oi_status (*measure)(const oi_plan *p, const char *dir, oi_plan_measured *out, oi_diag *d);
-    /* Which ops its programs compute. NULL: all. Helpers are functions of src/kernel/scalar.h. */
+    /* Which ops its programs compute. NULL: all. Helpers are functions of src/body/scalar.h. */
     bool (*has_helper)(const oi_device_info *device, oi_arena *a, const char *name);
     bool (*has_f64)(const oi_device_info *device); /* NULL: it has */
     bool has_bodies;                               /* takes bodies of custom ops, which are C */

@@ -1,6 +1,6 @@
 /* bf16x3.c: which products of matrices the bodies of amx/bf16x3.h take, and the panels of their
  * weights. */
-#include "kernel/scalar.h"
+#include "body/scalar.h"
 #include "device/cost.h"
 #include "recipe/recipe.h"
 

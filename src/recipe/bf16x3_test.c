@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/amx/bf16x3.h"
+#include "body/amx/bf16x3.h"
 
 static int n_parts; /* bodies of bf16x3.h that were called */
 

@@ -1,9 +1,9 @@
 #include "trial.h"
 
-#include "recipe/bytes.h"
+#include "body/bytes.h"
 #if defined(__AVX512VNNI__)
-#include "recipe/avx512vnni/dot4_depthwise.h"
-#include "recipe/avx512vnni/dot4_gemm.h"
+#include "body/avx512vnni/dot4_depthwise.h"
+#include "body/avx512vnni/dot4_gemm.h"
 #define HAS_FOURS true
 #else
 #define HAS_FOURS false

@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/cell.h"
+#include "body/cell.h"
 
 static void body(const char *function, const trial_arg *a)
 {

@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/amx/conv_bf16x3.h"
+#include "body/amx/conv_bf16x3.h"
 
 static bool was_called;
 

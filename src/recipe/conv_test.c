@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/conv.h"
+#include "body/conv.h"
 
 static const char *last_body;
 

@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/gemm.h"
+#include "body/gemm.h"
 
 static void body(const char *function, const trial_arg *a)
 {

@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/gemv.h"
+#include "body/gemv.h"
 
 static void body(const char *function, const trial_arg *a)
 {

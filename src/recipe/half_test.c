@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/half.h"
+#include "body/half.h"
 
 static void body(const char *function, const trial_arg *a)
 {

@@ -1,5 +1,5 @@
 /* mac.c: which products of bytes the bodies of mac.h take, and how. */
-#include "recipe/mac.h"
+#include "body/mac.h"
 #include "recipe/recipe.h"
 
 #define MOST_PRODUCTS 65536 /* of a sum: it stays within 31 bits */

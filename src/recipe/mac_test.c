@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/mac.h"
+#include "body/mac.h"
 
 static const char *last_body;
 static bool narrows; /* results are bytes, perhaps where x lies */

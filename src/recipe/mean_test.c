@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/mean.h"
+#include "body/mean.h"
 
 static void body(const char *function, const trial_arg *a)
 {

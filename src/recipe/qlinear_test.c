@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "recipe/qlinear.h"
+#include "body/qlinear.h"
 
 static void body(const char *function, const trial_arg *a)
 {

@@ -1,9 +1,9 @@
 #include "trial.h"
 
-#include "kernel/scalar.h"
-#include "recipe/sdpa.h"
+#include "body/scalar.h"
+#include "body/sdpa.h"
 #if defined(__AMX_BF16__)
-#include "recipe/amx/sdpa_tiles.h"
+#include "body/amx/sdpa_tiles.h"
 #endif
 
 #if defined(__AMX_BF16__)

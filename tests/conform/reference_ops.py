@@ -651,7 +651,7 @@ def steps_of_32(a, b):
 
 
 def exp_f32(x):
-    """e^x step by step as src/kernel/math.h has it: where the result is rounded to bf16, a last bit counts."""
+    """e^x step by step as src/body/math.h has it: where the result is rounded to bf16, a last bit counts."""
     f = np.float32
     c = np.clip(x, f(-104), f(89))
     n = (c * f(1.44269504) + f(12582912)) - f(12582912)

@@ -1,4 +1,4 @@
-// own.glsl: helpers whose C spelling (src/kernel/scalar.h) is about memory or calls a function that
+// own.glsl: helpers whose C spelling (src/body/scalar.h) is about memory or calls a function that
 // GLSL lacks. tools/glslgen.c puts them before those that it translates, and they replace
 // translations of the same name. A function ends with a brace at the beginning of a line.
 

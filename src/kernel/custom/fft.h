@@ -5,7 +5,7 @@
 #ifndef OI_FFT_H
 #define OI_FFT_H
 
-#include "kernel/scalar.h"
+#include "body/scalar.h"
 
 /* Beyond, a convolution is cheaper than the sums of one radix. It also loses some bits, of which
  * f32 has fewer to spare. */

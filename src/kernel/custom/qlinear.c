@@ -5,7 +5,7 @@
  * of x. Every sum is made by one task, in one order, so the result does not depend on the threads.
  */
 #include "kernel/custom.h"
-#include "kernel/scalar.h"
+#include "body/scalar.h"
 
 #define M_BLOCK   64    /* rows of x at a time: they and a tile of w stay in the second cache */
 #define FEW       4     /* rows of x: a tile is worth its layout */

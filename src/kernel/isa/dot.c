@@ -1,12 +1,12 @@
 /* dot.c: what thin matrix products do with rows, four at a time, so that a matrix streams in from
  * as many places and a sum is loaded and stored for four products. Floats are met by the very loops
- * of emitted programs (recipe/gemv.h); those here do the same for other numbers and where there is
+ * of emitted programs (body/gemv.h); those here do the same for other numbers and where there is
  * no fused multiply-add. Products are fused into the sums where the processor can (this file allows
  * contraction). The reference has none: there the tiles do. */
 #include "kernel/kernel.h"
-#include "kernel/scalar.h"
+#include "body/scalar.h"
 #if defined(__FMA__)
-#include "recipe/gemv.h"
+#include "body/gemv.h"
 #endif
 
 extern const oi_dot_fns OI_KERNEL(dots)[4];

@@ -4,9 +4,9 @@
  * Element e of a packed type of width w sits at bits e*w ... of the buffer, least significant
  * first. */
 #include "kernel/kernel.h"
-#include "kernel/scalar.h"
+#include "body/scalar.h"
 #if defined(__F16C__) && defined(__FMA__)
-#include "recipe/half.h"
+#include "body/half.h"
 #endif
 
 /* -- whole bytes -- */

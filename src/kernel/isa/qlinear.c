@@ -1,4 +1,4 @@
-/* qlinear.c: rows of weights in blocks, by the very bodies of emitted programs (recipe/qlinear.h):
+/* qlinear.c: rows of weights in blocks, by the very bodies of emitted programs (body/qlinear.h):
  * as many rows as a vector has lanes are laid side by side into a tile, which then meets all rows
  * of x. Nibbles stay in the order in which they are stored, two to a byte; x in 8 bits is brought
  * into that order instead: the sums of a block are exact in any. */
@@ -7,8 +7,8 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #include "kernel/isa/qrows.h"
-#include "recipe/half.h"
-#include "recipe/qlinear.h"
+#include "body/half.h"
+#include "body/qlinear.h"
 
 #define AHEAD 2048 /* bytes: as programs do that are not told otherwise */
 

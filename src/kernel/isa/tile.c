@@ -1,6 +1,6 @@
 /* tile.c: tuned tiles of a matrix product for f32 and f64.
  *
- * The tile of floats is the very one of emitted programs (recipe/gemm.h): six rows of two vectors.
+ * The tile of floats is the very one of emitted programs (body/gemm.h): six rows of two vectors.
  * Those here do the same for doubles and where there is no fused multiply-add: the sums of a tile
  * stay in registers while k advances, 6 x 2 vectors with AVX2 (12 of 16 registers), 14 x 2 with
  * AVX-512 (28 of 32), 4 x 2 where a product needs a register of its own. Per step of k: two vectors
@@ -8,7 +8,7 @@
  * file allows contraction); k ascends as in the reference. */
 #include "kernel/kernel.h"
 #if defined(__FMA__)
-#include "recipe/gemm.h"
+#include "body/gemm.h"
 #endif
 
 #if defined(__AVX__)

@@ -5,9 +5,9 @@
 
 #if defined(__AVX2__) && defined(__FMA__)
 
-#include "recipe/conv.h"
-#include "recipe/mean.h"
-#include "recipe/sdpa.h"
+#include "body/conv.h"
+#include "body/mean.h"
+#include "body/sdpa.h"
 
 /* Arguments from `i` on. */
 #define N2(i) a[i].n, a[(i) + 1].n

@@ -2,10 +2,10 @@
  *
  * A body is a static function in one of the headers of src/body. Its text is compiled here for
  * tests and the simulator, and copied into emitted C, with every size a literal. Headers in a
- * subfolder (avx2/, neon/ ...) are for targets with those instruction sets. The headers beside these
- * folders are for all targets, and call only names that every folder defines. A row says which calls a
- * body implements, how it packs the weights, and how its work is partitioned. If no row matches,
- * the plain nests of the op are printed. Grouped by the file that implements it. */
+ * subfolder (avx2/, neon/ ...) are for targets with those instruction sets. The headers beside
+ * these folders are for all targets, and call only names that every folder defines. A row says
+ * which calls a body implements, how it packs the weights, and how its work is partitioned. If no
+ * row matches, the plain nests of the op are printed. Grouped by the file that implements it. */
 #ifndef OI_RECIPE_H
 #define OI_RECIPE_H
 

@@ -17,7 +17,7 @@ import rows
 import tiny
 
 sys.path.insert(0, str(rows.REPO / "python/src"))
-from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf import TensorSpec, write_oinf  # noqa: E402
 
 
 @dataclasses.dataclass

@@ -22,7 +22,7 @@ import emitted  # noqa: E402
 import rows  # noqa: E402
 
 sys.path.insert(0, str(rows.REPO / "python/src"))
-from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf import TensorSpec, write_oinf  # noqa: E402
 
 SHAPES = [(256,) * 3, (300, 500, 700), (512,) * 3, (777,) * 3, (1023,) * 3, (1024,) * 3, (2048,) * 3]
 WEIGHTS = [(512,) * 3, (1024,) * 3, (2048,) * 3]

@@ -92,7 +92,7 @@ def compare(o, np, name, folder):
     import emitted
     import models
     import tiny_oinf
-    from openinfer_oinf import read_oinf
+    from openinfer.oinf import read_oinf
 
     package = folder / f"{name}.oinf"
     tiny_oinf.write(name, str(package))

@@ -1,4 +1,4 @@
-"""Importing this makes `import openinfer_oinf` work from a checkout, where nothing is installed.
+"""Importing this makes `import openinfer.oinf` work from a checkout, where nothing is installed.
 
 An installed package comes first: the folder of the checkout goes to the end of the path.
 """

@@ -4,10 +4,14 @@ import os
 import pathlib
 import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+import checkout  # noqa: E402, F401  finds openinfer in a checkout
+
 try:
     import numpy as np
 except ImportError:
     sys.exit("numpy is not installed for this Python; after `make models`, build/venv/bin/python has it")
+import openinfer  # noqa: E402
 
 
 def model_folder(text):
@@ -31,7 +35,7 @@ def run(main):
         sys.exit(0)
     except FileNotFoundError as e:
         sys.exit(f"{name}: {e.filename}: no such file")
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, openinfer.Error) as e:
         sys.exit(f"{name}: {e}")
 
 
@@ -41,4 +45,4 @@ def whole(condition, path, what):
         raise ValueError(f"{path}: {what}")
 
 
-__all__ = ["model_folder", "np", "run", "whole"]
+__all__ = ["model_folder", "np", "openinfer", "run", "whole"]

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-import checkout  # noqa: F401  finds openinfer_oinf in a checkout
-from openinfer_oinf import StreamTensor
+import checkout  # noqa: F401  finds openinfer.oinf in a checkout
+from openinfer.oinf import StreamTensor
 from package import uniform, weights, write
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import math
 import sys
 
-import checkout  # noqa: F401  finds openinfer_oinf in a checkout
-from openinfer_oinf import SizeVar, TensorSpec, write_oinf
+import checkout  # noqa: F401  finds openinfer.oinf in a checkout
+from openinfer.oinf import SizeVar, TensorSpec, write_oinf
 
 
 @dataclasses.dataclass

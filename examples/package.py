@@ -3,9 +3,9 @@
 import math
 import sys
 
-import checkout  # noqa: F401  finds openinfer_oinf in a checkout
-from openinfer_oinf import StreamTensor, write_oinf
-from openinfer_oinf.random import random_bytes
+import checkout  # noqa: F401  finds openinfer.oinf in a checkout
+from openinfer.oinf import StreamTensor, write_oinf
+from openinfer.oinf.random import random_bytes
 
 
 def uniform(seed, shape, lo=-1.0, hi=1.0, dtype="f32"):

@@ -5,9 +5,9 @@ The weights start as real numbers and are quantised here, one scale per output c
 
 import dataclasses
 
-import checkout  # noqa: F401  finds openinfer_oinf in a checkout
-from openinfer_oinf import ScalarValue, StreamTensor, TensorSpec
-from openinfer_oinf.random import random_values
+import checkout  # noqa: F401  finds openinfer.oinf in a checkout
+from openinfer.oinf import ScalarValue, StreamTensor, TensorSpec
+from openinfer.oinf.random import random_values
 from package import uniform, write
 
 

@@ -15,10 +15,10 @@ import sys
 
 import numpy as np
 
-import checkout  # noqa: F401  finds openinfer_oinf in a checkout
-from openinfer_oinf import dtype_of, read_oinf
-from openinfer_oinf.dtypes import decode_list
-from openinfer_oinf.random import random_values
+import checkout  # noqa: F401  finds openinfer.oinf in a checkout
+from openinfer.oinf import dtype_of, read_oinf
+from openinfer.oinf.dtypes import decode_list
+from openinfer.oinf.random import random_values
 
 # The catalog's tolerance per element type, atol and rtol; integers and bool are exact.
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 1e-3, "bf16": 8e-3, "f8": 0.26}

@@ -10,7 +10,7 @@ import pytest
 from conftest import REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, TensorSpec  # noqa: E402
+from openinfer.oinf import PackageWriter, TensorSpec  # noqa: E402
 
 DENSE = "op matmul(x, W, transpose_b=true) >> y;", "x: f32[8, 128]", "W: f32[64, 128]", "y: f32[8, 64]"
 CONV = "op conv(x, W) >> y;", "x: f32[1, 32, 9, 9]", "W: f32[64, 32, 3, 3]", "y: f32[1, 64, 7, 7]"

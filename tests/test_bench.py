@@ -109,7 +109,7 @@ def test_what_the_peers_need_is_installed():
     listed = {line.split()[2] for line in (REPO / "packages.txt").read_text().splitlines() if line[:1].isalpha() and line.split()[1] != "apt"}
     given = {"llama_cpp": "llama-cpp-python"}
     known = {*sys.stdlib_module_names, *(p.stem for p in (REPO / "bench").glob("*.py")), *(p.stem for p in (REPO / "examples").rglob("*.py")),
-             "openinfer_oinf"}  # fmt: skip
+             "openinfer"}  # fmt: skip
     for path in sorted((REPO / "bench").glob("*.py")):
         for name in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(), re.M):
             assert name in known or given.get(name, name) in listed, f"{path.name} imports {name}"

@@ -18,8 +18,8 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path.append(str(REPO / "python/src"))
-from openinfer_oinf.types import ArrayValue  # noqa: E402
-from openinfer_oinf.write import PackageWriter  # noqa: E402
+from openinfer.oinf.types import ArrayValue  # noqa: E402
+from openinfer.oinf.write import PackageWriter  # noqa: E402
 
 CHAT = pathlib.Path(BIN).with_name("oi-chat")
 TOKENIZE = pathlib.Path(BIN).with_name("tokenize")

@@ -9,7 +9,7 @@ import pytest
 from conftest import REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, TensorSpec  # noqa: E402
+from openinfer.oinf import PackageWriter, TensorSpec  # noqa: E402
 
 GOOD = "volatile { x: f32[B]; }\nblock entry {\n  op neg(x) >> x;\n  return;\n}\n"
 BAD = "volatile { bias: f32[4]; h: f32[3]; }\nblock entry {\n  op add(h, bias) >> h;\n  op ad(h, h) >> h;\n  return;\n}\n"

@@ -188,7 +188,7 @@ def test_sizes_given(openinfer, tmp_path, example_package):
 
 def test_a_package_that_embeds_compact_text(openinfer, tmp_path, example_package):
     """The package is its graph's model."""
-    from openinfer_oinf import PackageWriter, read_oinf
+    from openinfer.oinf import PackageWriter, read_oinf
 
     with read_oinf(example_package("compact/minimal")) as model, PackageWriter(tmp_path / "m.oinf") as package:
         package.add_sizevar("B", 1)

@@ -15,7 +15,7 @@ from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "python/src")]
 
-from openinfer_oinf import SizeVar, TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf import SizeVar, TensorSpec, write_oinf  # noqa: E402
 
 LAYERS = """\
 dynamic { x: f32[N]; }

@@ -12,10 +12,10 @@ from conftest import REPO
 sys.path[:0] = [str(REPO / "python/src")]
 sys.path.append(str(REPO / "python/tests"))  # behind ours, which share names with them
 
-from openinfer_oinf.convert import convert  # noqa: E402
-from openinfer_oinf.convert.blocks import FORMATS  # noqa: E402
-from openinfer_oinf.convert.gguf import TYPES  # noqa: E402
-from openinfer_oinf.convert.plan import Options  # noqa: E402
+from openinfer.oinf.convert import convert  # noqa: E402
+from openinfer.oinf.convert.blocks import FORMATS  # noqa: E402
+from openinfer.oinf.convert.gguf import TYPES  # noqa: E402
+from openinfer.oinf.convert.plan import Options  # noqa: E402
 from weight_files import gguf_bytes, onnx_model, onnx_tensor, pb, safetensors_bytes  # noqa: E402
 
 NUMBER = {name: number for number, (name, _, _) in TYPES.items()}
@@ -70,7 +70,7 @@ W = struct.pack("<3f", 1, 2, 3)
 def test_every_format_runs(name, data, openinfer, tmp_path):
     (tmp_path / name).write_bytes(data)
     (tmp_path / "g.oi").write_text(ADD)
-    command = [sys.executable, "-m", "openinfer_oinf", "convert", str(tmp_path / name), "-o", str(tmp_path / "w.oinf"), "-q",
+    command = [sys.executable, "-m", "openinfer.oinf", "convert", str(tmp_path / name), "-o", str(tmp_path / "w.oinf"), "-q",
                "--rename", "model.{x} -> {x}", "--unmatched", "error"]  # fmt: skip
     subprocess.run(command, check=True, env={"PYTHONPATH": str(REPO / "python/src"), "PATH": ""})
     out = openinfer("run", tmp_path / "g.oi", "--model", tmp_path / "w.oinf", "--set", "x=1").stdout

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from conftest import BIN, REPO
-from openinfer_oinf import PackageWriter
+from openinfer.oinf import PackageWriter
 
 sys.path[:0] = [str(REPO / "examples/tiny")]
 import tiny_oinf  # noqa: E402

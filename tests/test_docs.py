@@ -125,7 +125,7 @@ def test_readme_with_a_bare_python(tmp_path, environment):
     (tools / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     (tools / "python3").chmod(0o755)
     bare = {**environment, "PATH": f"{tools}:{environment['PATH']}"}
-    for module in ("numpy", "openinfer_oinf"):
+    for module in ("numpy", "openinfer"):
         assert subprocess.run([tools / "python3", "-c", f"import {module}"], env=bare, capture_output=True).returncode
     (tmp_path / "page").mkdir()
     run_page(REPO / "README.md", tmp_path / "page", bare)

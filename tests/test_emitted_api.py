@@ -12,7 +12,7 @@ import pytest
 from conftest import REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf import TensorSpec, write_oinf  # noqa: E402
 
 GRAPH = """
 dynamic { x: f32[4]; }

@@ -16,7 +16,7 @@ from conftest import BIN, REPO
 EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
 import run_all  # noqa: E402
-from openinfer_oinf import read_oinf  # noqa: E402
+from openinfer.oinf import read_oinf  # noqa: E402
 
 NAMES = run_all.NAMES
 DEVICES = ["cpu:scalar", "cpu:avx", "cpu:avx2", "cpu:avx512", "cpu"]

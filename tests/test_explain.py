@@ -9,7 +9,7 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, TensorSpec  # noqa: E402
+from openinfer.oinf import PackageWriter, TensorSpec  # noqa: E402
 
 import subprocess  # noqa: E402
 

@@ -39,7 +39,7 @@ INPUTS = ["--set", "x=random:1:-1:1", "--set", "z=random:2:-1:1", "--set", "h=ra
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory):
-    from openinfer_oinf import TensorSpec, write_oinf
+    from openinfer.oinf import TensorSpec, write_oinf
 
     @dataclasses.dataclass
     class Model:

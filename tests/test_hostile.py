@@ -7,8 +7,8 @@ import subprocess
 import xml.etree.ElementTree
 
 import pytest
-from openinfer_oinf import TensorSpec
-from openinfer_oinf.write import PackageWriter
+from openinfer.oinf import TensorSpec
+from openinfer.oinf.write import PackageWriter
 
 # Each would end a comment, a string, a tag, a line, a recipe or an argument. PWNED must never stand outside of a
 # comment or a string of the outputs, and no file of that name may appear.

@@ -14,13 +14,13 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "python/src"), str(REPO / "python/tests")]
-from openinfer_oinf import ArrayValue, OinfError, PackageWriter, QuantParams, QuantScale, TensorSpec  # noqa: E402
-from openinfer_oinf import UninitializedTensor  # noqa: E402
-from openinfer_oinf import read_oinf  # noqa: E402
-from openinfer_oinf.dtypes import TABLE, encode_list  # noqa: E402
-from openinfer_oinf.inspect_text import inspect_json, inspect_text  # noqa: E402
-from openinfer_oinf.types import StreamTensor  # noqa: E402
-from openinfer_oinf.write import write_package  # noqa: E402
+from openinfer.oinf import ArrayValue, OinfError, PackageWriter, QuantParams, QuantScale, TensorSpec  # noqa: E402
+from openinfer.oinf import UninitializedTensor  # noqa: E402
+from openinfer.oinf import read_oinf  # noqa: E402
+from openinfer.oinf.dtypes import TABLE, encode_list  # noqa: E402
+from openinfer.oinf.inspect_text import inspect_json, inspect_text  # noqa: E402
+from openinfer.oinf.types import StreamTensor  # noqa: E402
+from openinfer.oinf.write import write_package  # noqa: E402
 from support import random_tables  # noqa: E402
 
 COPY = pathlib.Path(BIN).parent / "oinf_copy"

@@ -17,7 +17,7 @@ from conftest import REPO
 
 sys.path[:0] = [str(REPO / "examples"), str(REPO / "python/src")]
 import run_all  # noqa: E402
-from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf import TensorSpec, write_oinf  # noqa: E402
 
 np = pytest.importorskip("numpy", reason="weights are made with numpy")
 

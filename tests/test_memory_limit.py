@@ -12,7 +12,7 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, TensorSpec  # noqa: E402
+from openinfer.oinf import PackageWriter, TensorSpec  # noqa: E402
 
 rng = np.random.default_rng(7)
 

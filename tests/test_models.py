@@ -56,10 +56,10 @@ def example(name):
     return module
 
 
-def simulator(*args, **options):
-    from simulator import Simulator
+def simulator(text, package, **options):
+    import openinfer
 
-    return Simulator(*args, **options)
+    return openinfer.parse(text, package).simulator(**options)
 
 
 # ---- SmolLM2 ----
@@ -104,10 +104,10 @@ class Llm:
 
     def __init__(self, act):
         folder = model("smollm2")
-        precision, act = ("bf16", "q8") if act == "bf16" else (None, act)
+        precision, act = ("bf16", "q8") if act == "bf16" else ("", act)
         sims = [simulator((folder / f"{g}.oi").read_text().replace('act="q8"', f'act="{act}"'), folder / "model.oinf",
                           threads=2, precision=precision) for g in ("prefill", "decode")]  # fmt: skip
-        assert bool(sims[0].n_lowered()) == bool(precision)  # one row at a time stays as written
+        assert bool(sims[0].n_lowered) == bool(precision)  # one row at a time stays as written
         self.sims, self.chunk = sims, 32
 
     def logits(self, tokens):

@@ -9,7 +9,7 @@ import pytest
 from conftest import REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter  # noqa: E402
+from openinfer.oinf import PackageWriter  # noqa: E402
 
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 

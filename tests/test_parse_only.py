@@ -11,7 +11,7 @@ from conftest import REPO
 
 sys.path[:0] = [str(REPO / "python/src")]
 
-from openinfer_oinf import PackageWriter, ScalarValue, TensorSpec  # noqa: E402
+from openinfer.oinf import PackageWriter, ScalarValue, TensorSpec  # noqa: E402
 
 B, D, LAYERS = 2, 3, 2
 W = np.random.default_rng(5).normal(size=(LAYERS, D, D)).astype(np.float32)

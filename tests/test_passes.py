@@ -16,7 +16,7 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
+from openinfer.oinf import PackageWriter, StreamTensor  # noqa: E402
 
 
 def passes():

@@ -11,8 +11,8 @@ import pytest
 from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "examples"), str(REPO / "python/src")]
-from openinfer_oinf import QuantParams, QuantScale, QuantZeroPoint, TensorSpec, UninitializedTensor  # noqa: E402
-from openinfer_oinf.write import PackageWriter  # noqa: E402
+from openinfer.oinf import QuantParams, QuantScale, QuantZeroPoint, TensorSpec, UninitializedTensor  # noqa: E402
+from openinfer.oinf.write import PackageWriter  # noqa: E402
 
 GRAPH = """dynamic { x: f32[B, K]; }
 constant {
@@ -111,11 +111,11 @@ def expected(x, given, small, bias):
 @pytest.mark.skipif(bool(os.environ.get("OPENINFER_SANITIZED")), reason="Python cannot load a sanitized library")
 @pytest.mark.parametrize("device", ["cpu:scalar", "cpu"])
 def test_as_numpy(package, device):
-    from simulator import Simulator
+    import openinfer
 
     folder, given, small, bias = package
     x = np.random.default_rng(4).standard_normal((B, K)).astype(np.float32)
-    found = Simulator(GRAPH, folder / "model.oinf", device=device).executor().step(x=x)
+    found = openinfer.parse(GRAPH, folder / "model.oinf").executor(device=device).step(x=x)
     for name, want in expected(x, given, small, bias).items():
         np.testing.assert_allclose(found[name].astype(np.float64), want, rtol=2e-5, atol=2e-5 * np.abs(want).max(), err_msg=name)
 

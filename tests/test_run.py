@@ -14,8 +14,8 @@ from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "python/src")]
 
-from openinfer_oinf import PackageWriter, SizeVar, TensorSpec, write_oinf  # noqa: E402
-from openinfer_oinf.random import random_bytes, random_values  # noqa: E402
+from openinfer.oinf import PackageWriter, SizeVar, TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf.random import random_bytes, random_values  # noqa: E402
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from conftest import REPO
-from openinfer_oinf import PackageWriter
+from openinfer.oinf import PackageWriter
 from shaders import compile_all
 
 UNARY = "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log erf sigmoid softplus gelu mish sqrt rsqrt".split()

@@ -8,7 +8,7 @@ import pytest
 from conftest import REPO
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, TensorSpec  # noqa: E402
+from openinfer.oinf import PackageWriter, TensorSpec  # noqa: E402
 
 GRAPH = "dynamic { x: f32[B]; } volatile { w: f32[D]; y: f32[B]; }\nblock entry {\n  op add(x, x) >> y;\n  return y;\n}\n"
 HALF = GRAPH.replace("add(x, x)", "mul(x, x)")

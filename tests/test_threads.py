@@ -19,7 +19,7 @@ from conftest import BIN, REPO
 
 EXAMPLES = REPO / "examples"
 sys.path[:0] = [str(EXAMPLES), str(REPO / "python/src")]
-from openinfer_oinf import TensorSpec, write_oinf  # noqa: E402
+from openinfer.oinf import TensorSpec, write_oinf  # noqa: E402
 from test_synth import NAMES  # noqa: E402
 
 np = pytest.importorskip("numpy", reason="inputs are made with numpy")

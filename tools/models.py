@@ -111,7 +111,7 @@ def convert(name, model, target):
         command = [EXAMPLES / name / model["script"], first, target]
     else:
         given = [str(files[a[1:-1]]) if a.startswith("{") else a for a in model["convert"]]
-        command = ["-m", "openinfer_oinf", "convert", first, "-o", target, "--unmatched", "error",
+        command = ["-m", "openinfer.oinf", "convert", first, "-o", target, "--unmatched", "error",
                    "--rename", EXAMPLES / name / "names.txt", "-q", *given]
     path = os.pathsep.join(filter(None, [str(REPO / "python/src"), os.environ.get("PYTHONPATH")]))
     subprocess.run([sys.executable, *map(str, command)], check=True, env={**os.environ, "PYTHONPATH": path})

@@ -1,4 +1,4 @@
-"""For scripts that run from a checkout: finds what examples/ shares, and openinfer_oinf."""
+"""For scripts that run from a checkout: finds what examples/ shares, and openinfer.oinf."""
 
 import pathlib
 import sys

@@ -3,7 +3,7 @@
 import dataclasses
 
 import checkout  # noqa: F401  finds what follows in a checkout
-from openinfer_oinf import StreamTensor
+from openinfer.oinf import StreamTensor
 from package import uniform, weights, write
 
 

@@ -12,8 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE.parent.parent / "python/src")]
-from demo import model_folder, np, run  # noqa: E402
-from simulator import Simulator  # noqa: E402
+from demo import model_folder, np, openinfer, run  # noqa: E402
 from wordpiece import WordPiece  # noqa: E402
 
 SENTENCES = """The cat sleeps on the warm windowsill.
@@ -35,7 +34,7 @@ class Embedder:
         folder = pathlib.Path(folder)
         self.room = room
         self.tokenizer = WordPiece(folder / "model.oinf")
-        self.run = Simulator(folder / "embed.oi", folder / "model.oinf", threads=threads, T=room, **options).executor()
+        self.run = openinfer.open(folder / "embed.oi", folder / "model.oinf", T=room).executor(threads=threads, **options)
 
     def embed(self, text):
         ids = self.tokenizer.encode(text, self.room)

@@ -3,7 +3,7 @@ punctuation, and each word is cut into the longest pieces that the vocabulary ha
 
 import unicodedata
 
-from openinfer_oinf import read_oinf
+from openinfer.oinf import read_oinf
 
 LONGEST_WORD = 100  # longer ones are unknown, as in the original
 

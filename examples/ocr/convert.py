@@ -10,8 +10,8 @@ import tempfile
 
 import numpy as np
 
-from openinfer_oinf import PackageWriter, read_oinf
-from openinfer_oinf.__main__ import main as oinf
+from openinfer.oinf import PackageWriter, read_oinf
+from openinfer.oinf.__main__ import main as oinf
 
 EPS = 1e-5
 WIDTH, SQUEEZED = 88, 22  # of blocks 6 to 9

@@ -13,8 +13,7 @@ import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
-from demo import model_folder, np, run, whole  # noqa: E402
-from simulator import Simulator  # noqa: E402
+from demo import model_folder, np, openinfer, run, whole  # noqa: E402
 
 HEIGHT, WIDTH = 48, 192
 
@@ -120,7 +119,7 @@ def prepare(image):
 class Classifier:
     def __init__(self, folder, threads=2, **options):
         folder = pathlib.Path(folder)
-        self.run = Simulator(folder / "direction.oi", folder / "model.oinf", threads=threads, **options).executor()
+        self.run = openinfer.open(folder / "direction.oi", folder / "model.oinf").executor(threads=threads, **options)
 
     def probabilities(self, prepared):
         return self.run.step(image=prepared)["probabilities"][0]

@@ -15,8 +15,7 @@ import wave
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
-from demo import model_folder, np, run, whole  # noqa: E402
-from simulator import Simulator  # noqa: E402
+from demo import model_folder, np, openinfer, run, whole  # noqa: E402
 
 RATE, CHUNK = 16000, 512
 BARS = " ▁▂▃▄▅▆▇█"
@@ -52,7 +51,7 @@ class Detector:
 
     def __init__(self, folder, **options):
         folder = pathlib.Path(folder)
-        self.run = Simulator(folder / "vad.oi", folder / "model.oinf", **options).executor()
+        self.run = openinfer.open(folder / "vad.oi", folder / "model.oinf").executor(**options)
 
     def speech(self, chunk):
         return float(self.run.step(samples=chunk.reshape(1, CHUNK))["speech"].ravel()[0])

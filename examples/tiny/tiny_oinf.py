@@ -11,9 +11,9 @@ import sys
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import checkout  # noqa: E402, F401  finds openinfer_oinf in a checkout
-from openinfer_oinf import PackageWriter, TensorSpec
-from openinfer_oinf.random import random_values
+import checkout  # noqa: E402, F401  finds openinfer.oinf in a checkout
+from openinfer.oinf import PackageWriter, TensorSpec
+from openinfer.oinf.random import random_values
 from package import uniform
 
 # Every layer: weights, bias, multiplier, shape. Matrices are [inputs, outputs], windows [outputs, inputs, ...].

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openinfer_oinf import _np
+from openinfer.oinf import _np
 from support import shared_folder
 
 NAMES = ["accumulation_demo", "kv_cache_decode", "mlp_regression", "residual_mlp_stack", "streaming_pipeline"]

@@ -8,9 +8,9 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-import openinfer_oinf
-from openinfer_oinf import Bitset, QuantParams, QuantScale, QuantZeroPoint, ScalarValue, StreamTensor, UninitializedTensor
-from openinfer_oinf.dtypes import TABLE, encode_list
+import openinfer.oinf
+from openinfer.oinf import Bitset, QuantParams, QuantScale, QuantZeroPoint, ScalarValue, StreamTensor, UninitializedTensor
+from openinfer.oinf.dtypes import TABLE, encode_list
 
 HERE = Path(__file__).resolve().parent
 SCALARS = [d for d in TABLE if d.is_scalar]
@@ -29,8 +29,8 @@ def shared_folder() -> Optional[Path]:
 
 
 def command_env() -> Dict[str, str]:
-    """Environment in which `python -m openinfer_oinf...` finds the package under test."""
-    return dict(os.environ, PYTHONPATH=str(Path(openinfer_oinf.__file__).parent.parent))
+    """Environment in which `python -m openinfer.oinf...` finds the package under test."""
+    return dict(os.environ, PYTHONPATH=str(Path(openinfer.oinf.__file__).parent.parent))
 
 
 def random_element(rng: random.Random, d: Any) -> Any:

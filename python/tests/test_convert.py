@@ -15,14 +15,14 @@ from weight_files import converted, gguf_bytes, refused
 
 np = pytest.importorskip("numpy")
 
-from openinfer_oinf import OinfError, dtype_of, read_oinf  # noqa: E402
-from openinfer_oinf.convert import command, convert  # noqa: E402
-from openinfer_oinf.convert.cast import cast_part  # noqa: E402
-from openinfer_oinf.convert.plan import Options, parse_value  # noqa: E402
-from openinfer_oinf.convert.progress import Progress  # noqa: E402
-from openinfer_oinf.convert.rename import apply_rules, load_rules  # noqa: E402
-from openinfer_oinf.convert.shape import apply_steps, parse_steps  # noqa: E402
-from openinfer_oinf.convert.weights import Part, legal_name  # noqa: E402
+from openinfer.oinf import OinfError, dtype_of, read_oinf  # noqa: E402
+from openinfer.oinf.convert import command, convert  # noqa: E402
+from openinfer.oinf.convert.cast import cast_part  # noqa: E402
+from openinfer.oinf.convert.plan import Options, parse_value  # noqa: E402
+from openinfer.oinf.convert.progress import Progress  # noqa: E402
+from openinfer.oinf.convert.rename import apply_rules, load_rules  # noqa: E402
+from openinfer.oinf.convert.shape import apply_steps, parse_steps  # noqa: E402
+from openinfer.oinf.convert.weights import Part, legal_name  # noqa: E402
 
 
 def f32(*values):
@@ -186,7 +186,7 @@ def test_several_files(tmp_path):
 
 
 def cast(values, source, to, lossy=False):
-    from openinfer_oinf.dtypes import decode_numpy, encode_list
+    from openinfer.oinf.dtypes import decode_numpy, encode_list
 
     raw = encode_list(values, dtype_of(source))
     cut = max(len(raw) // 3, 1)  # chunks that end inside an element
@@ -271,7 +271,7 @@ def test_legal_names():
 
 def oinf(*args, cwd=None):
     return subprocess.run(
-        [sys.executable, "-m", "openinfer_oinf", *args], env=command_env(), cwd=cwd, capture_output=True, text=True
+        [sys.executable, "-m", "openinfer.oinf", *args], env=command_env(), cwd=cwd, capture_output=True, text=True
     )
 
 
@@ -345,7 +345,7 @@ def test_resident_memory(tmp_path):
     with open(tmp_path / "x.safetensors", "wb") as f:
         f.write(struct.pack("<Q", len(header)) + header)
         f.truncate(8 + len(header) + n)  # a hole: nothing of it is on the disk
-    script = "import resource, sys; from openinfer_oinf.convert import main; main(sys.argv[1:]); " \
+    script = "import resource, sys; from openinfer.oinf.convert import main; main(sys.argv[1:]); " \
              "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"  # fmt: skip
     args = [str(tmp_path / "x.safetensors"), "-q", "-o", str(tmp_path / "o"), "--dtype", "f16"]
     done = subprocess.run([sys.executable, "-c", script, *args], env=command_env(), capture_output=True, text=True)

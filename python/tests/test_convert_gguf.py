@@ -12,10 +12,10 @@ from weight_files import converted, gguf_bytes, gguf_string, model_file, refused
 
 np = pytest.importorskip("numpy")
 
-from openinfer_oinf import read_oinf  # noqa: E402
-from openinfer_oinf.convert import convert  # noqa: E402
-from openinfer_oinf.convert.blocks import FORMATS  # noqa: E402
-from openinfer_oinf.convert.gguf import TYPES  # noqa: E402
+from openinfer.oinf import read_oinf  # noqa: E402
+from openinfer.oinf.convert import convert  # noqa: E402
+from openinfer.oinf.convert.blocks import FORMATS  # noqa: E402
+from openinfer.oinf.convert.gguf import TYPES  # noqa: E402
 
 NUMBER = {name: number for number, (name, _, _) in TYPES.items()}
 PLAIN = {"F32": "f32", "F16": "f16", "BF16": "bf16", "F64": "f64", "I8": "i8", "I16": "i16", "I32": "i32", "I64": "i64"}
@@ -267,7 +267,7 @@ BROKEN = {
 @pytest.mark.parametrize("case", list(BROKEN))
 def test_broken_files(case, tmp_path):
     data, reason = BROKEN[case]
-    from openinfer_oinf.convert import command
+    from openinfer.oinf.convert import command
 
     source = tmp_path / "x.gguf"
     text = refused(tmp_path, data, source.name)

@@ -94,7 +94,7 @@ def test_broken_files(case, tmp_path):
     data, reason = BROKEN[case]
     (tmp_path / "x.npz").write_bytes(data)
     if case == "empty":
-        from openinfer_oinf.convert.command import main
+        from openinfer.oinf.convert.command import main
 
         assert main([str(tmp_path / "x.npz"), "-o", str(tmp_path / "o"), "--format", "npz"]) == 1
     assert reason in refused(tmp_path, data, "x.npz")

@@ -10,9 +10,9 @@ from weight_files import converted, model_file, onnx_external, onnx_model, onnx_
 
 np = pytest.importorskip("numpy")
 
-from openinfer_oinf import OinfError, read_oinf  # noqa: E402
-from openinfer_oinf.convert import convert  # noqa: E402
-from openinfer_oinf.convert.weights import legal_name  # noqa: E402
+from openinfer.oinf import OinfError, read_oinf  # noqa: E402
+from openinfer.oinf.convert import convert  # noqa: E402
+from openinfer.oinf.convert.weights import legal_name  # noqa: E402
 
 F32 = struct.pack("<3f", 1, 2, 3)
 

@@ -10,9 +10,9 @@ from weight_files import converted, model_file, refused, safetensors_bytes, surv
 
 np = pytest.importorskip("numpy")
 
-from openinfer_oinf import read_oinf  # noqa: E402
-from openinfer_oinf.convert import convert  # noqa: E402
-from openinfer_oinf.convert.plan import Options  # noqa: E402
+from openinfer.oinf import read_oinf  # noqa: E402
+from openinfer.oinf.convert import convert  # noqa: E402
+from openinfer.oinf.convert.plan import Options  # noqa: E402
 
 
 def entry(kind, shape, begin, end):

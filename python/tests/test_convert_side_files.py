@@ -9,8 +9,8 @@ from weight_files import converted, model_file, mutants, safetensors_bytes
 
 np = pytest.importorskip("numpy")
 
-from openinfer_oinf import OinfError  # noqa: E402
-from openinfer_oinf.convert.side_files import config_metadata, tokenizer_metadata  # noqa: E402
+from openinfer.oinf import OinfError  # noqa: E402
+from openinfer.oinf.convert.side_files import config_metadata, tokenizer_metadata  # noqa: E402
 
 EMPTY = safetensors_bytes({})
 
@@ -116,8 +116,8 @@ def test_mutants(tmp_path):
 
 
 def test_index(tmp_path):
-    from openinfer_oinf import read_oinf
-    from openinfer_oinf.convert.command import main
+    from openinfer.oinf import read_oinf
+    from openinfer.oinf.convert.command import main
 
     for i in range(2):
         entry = {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}
@@ -131,7 +131,7 @@ def test_index(tmp_path):
 
 @pytest.mark.parametrize("names", [None, {}, [], {"a": 5}, {"a": "../x"}, {"a": "/etc/passwd"}, {"a": ".."}, {"a": ""}, {"a": "x\0y"}])
 def test_broken_indexes(names, tmp_path, capsys):
-    from openinfer_oinf.convert.command import main
+    from openinfer.oinf.convert.command import main
 
     path = tmp_path / "m.index.json"
     path.write_text(json.dumps({"weight_map": names}))

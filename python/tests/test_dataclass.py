@@ -11,9 +11,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Optional
 
-import openinfer_oinf
+import openinfer.oinf
 import pytest
-from openinfer_oinf import (
+from openinfer.oinf import (
     ArrayValue, Bitset, OinfError, QuantParams, QuantScale, ScalarValue, SizeVar, TensorSpec, UninitializedTensor,
     dataclass_to_oinf, read_oinf, write_oinf,
 )
@@ -145,14 +145,14 @@ def test_only_instances(tmp_path):
 
 
 def test_function_survives_import_of_the_command_module():
-    import openinfer_oinf.dataclass_to_oinf as module
+    import openinfer.oinf.dataclass_to_oinf as module
 
-    assert module.main and read_oinf(openinfer_oinf.dataclass_to_oinf(make(D=(int, 3)))).sizevars == {"D": 3}
+    assert module.main and read_oinf(openinfer.oinf.dataclass_to_oinf(make(D=(int, 3)))).sizevars == {"D": 3}
 
 
 MODEL = '''
 from dataclasses import dataclass, field
-from openinfer_oinf import SizeVar, TensorSpec
+from openinfer.oinf import SizeVar, TensorSpec
 
 @dataclass
 class Model:
@@ -171,19 +171,19 @@ def command(*args, cwd):
 def test_commands(tmp_path):
     (tmp_path / "mymodel.py").write_text(MODEL)
     (tmp_path / "f.json").write_text(json.dumps({"D": 5, "w": [3, 4, 5]}))
-    run = "openinfer_oinf.dataclass_to_oinf"
+    run = "openinfer.oinf.dataclass_to_oinf"
     for source, extra, size in (("mymodel:Model", (), 4), ("mymodel:instance", (), 9), ("mymodel.py:Model", ("--json", "f.json"), 5)):
         done = command(run, "--input", source, "--output", "m.oinf", *extra, cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         assert read_oinf((tmp_path / "m.oinf").read_bytes()).sizevars == {"D": size}
-    done = command("openinfer_oinf", "verify", "m.oinf", cwd=tmp_path)
+    done = command("openinfer.oinf", "verify", "m.oinf", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("D := 5\n\nw: f16[3] = { 3, 4, 5 }\n")
-    assert command("openinfer_oinf.verify_oinf", "m.oinf", cwd=tmp_path).stdout == done.stdout
+    assert command("openinfer.oinf.verify_oinf", "m.oinf", cwd=tmp_path).stdout == done.stdout
     (tmp_path / "bad.json").write_text('{"nope": 1}')
     for args in (("mymodel:not_one",), ("mymodel:gone",), ("nomodule:X",), ("mymodel",), ("mymodel:Model", "--json", "bad.json"),
                  ("mymodel:Model", "--json", "none.json"), ("mymodel:instance", "--json", "f.json")):  # fmt: skip
         done = command(run, "--input", args[0], "--output", "n.oinf", *args[1:], cwd=tmp_path)
         assert done.returncode == 1 and done.stderr.startswith("oinf: ") and done.stderr.count("\n") == 1, done
         assert not (tmp_path / "n.oinf").exists()
-    assert command("openinfer_oinf", "nope", cwd=tmp_path).returncode == 2
-    assert command("openinfer_oinf", "--help", cwd=tmp_path).returncode == 0
+    assert command("openinfer.oinf", "nope", cwd=tmp_path).returncode == 2
+    assert command("openinfer.oinf", "--help", cwd=tmp_path).returncode == 0

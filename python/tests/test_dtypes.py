@@ -9,12 +9,12 @@ import random
 import struct
 
 import pytest
-from openinfer_oinf import OinfError, dtypes
-from openinfer_oinf.dtypes import (
+from openinfer.oinf import OinfError, dtypes
+from openinfer.oinf.dtypes import (
     BY_NAME, TABLE, decode_list, decode_numpy, dtype_of, encode_list, encode_numpy, float_from_bits, float_to_bits,
     smallest_int,
 )
-from openinfer_oinf.values import encode_array, flatten
+from openinfer.oinf.values import encode_array, flatten
 from support import SCALARS, random_element
 
 CANONICAL = {"f16": 0x7E00, "bf16": 0x7FC0, "f8": 0x7D}

@@ -14,8 +14,8 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto as T  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
-from openinfer_oinf import read_oinf  # noqa: E402
-from openinfer_oinf.importer import main, registry  # noqa: E402
+from openinfer.oinf import read_oinf  # noqa: E402
+from openinfer.oinf.importer import main, registry  # noqa: E402
 
 REPO = Path(__file__).resolve().parent.parent.parent
 
@@ -191,4 +191,4 @@ def test_the_registry_is_that_of_the_repository():
     if not table.exists():
         pytest.skip("the package is tested outside its repository")
     want = registry.condensed(str(table))
-    assert registry.FILE.read_text(encoding="utf-8") == want, "run python -m openinfer_oinf.importer.registry ops/ops.json"
+    assert registry.FILE.read_text(encoding="utf-8") == want, "run python -m openinfer.oinf.importer.registry ops/ops.json"

@@ -10,15 +10,15 @@ import sys
 import tempfile
 
 import pytest
-from openinfer_oinf import (
+from openinfer.oinf import (
     ArrayValue, Bitset, QuantParams, QuantScale, QuantZeroPoint, StreamTensor, TensorSpec, UninitializedTensor, read_oinf,
     write_package,
 )
-from openinfer_oinf import stats
-from openinfer_oinf.dtypes import BY_NAME, decode_list, encode_list
-from openinfer_oinf.inspect_text import inspect_json, inspect_text
-from openinfer_oinf.stats import stats_of_raw, stats_of_values
-from openinfer_oinf.verify_oinf import main
+from openinfer.oinf import stats
+from openinfer.oinf.dtypes import BY_NAME, decode_list, encode_list
+from openinfer.oinf.inspect_text import inspect_json, inspect_text
+from openinfer.oinf.stats import stats_of_raw, stats_of_values
+from openinfer.oinf.verify_oinf import main
 from support import SCALARS, command_env, patch, random_element, shared_folder
 
 
@@ -216,6 +216,6 @@ def test_a_closed_pipe_is_not_an_error():
         f.write(write_package({f"n{i}": i for i in range(20000)}, {}, {}))
         f.flush()
         done = subprocess.run(
-            f"'{sys.executable}' -m openinfer_oinf.verify_oinf {f.name} | head -1", shell=True, capture_output=True, text=True, env=command_env()
+            f"'{sys.executable}' -m openinfer.oinf.verify_oinf {f.name} | head -1", shell=True, capture_output=True, text=True, env=command_env()
         )
     assert (done.stdout, done.stderr) == ("n0 := 0\n", "")

@@ -7,11 +7,11 @@ import random
 import struct
 
 import pytest
-from openinfer_oinf import (
+from openinfer.oinf import (
     ArrayValue, Bitset, OinfError, PackageWriter, QuantParams, QuantScale, QuantZeroPoint, ScalarValue, SizeVar,
     StreamTensor, TensorSpec, UninitializedTensor, read_oinf, write_package,
 )
-from openinfer_oinf.inspect_text import inspect_json, inspect_text
+from openinfer.oinf.inspect_text import inspect_json, inspect_text
 from support import SCALARS, random_element, random_tables, shared_folder
 
 # Spec section 8, byte for byte.

@@ -1,8 +1,8 @@
 """The generator's contract."""
 
 import pytest
-from openinfer_oinf import OinfError
-from openinfer_oinf.random import SplitMix64, random_bytes, random_values
+from openinfer.oinf import OinfError
+from openinfer.oinf.random import SplitMix64, random_bytes, random_values
 
 
 def test_splitmix64_reference_values():
@@ -29,7 +29,7 @@ def test_floats_and_integers(both):
 @pytest.mark.parametrize("name", ["f8", "f16", "bf16", "f32", "f64"])
 def test_numpy_draws_the_same(name, monkeypatch):
     pytest.importorskip("numpy")
-    from openinfer_oinf import _np
+    from openinfer.oinf import _np
 
     fast = bytes(random_bytes(name, 2**64 - 5, -0.3, 7.1, 5000))
     monkeypatch.setattr(_np, "available", lambda: None)

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from openinfer_oinf import read_oinf
+from openinfer.oinf import read_oinf
 
 
 def test_examples_run(tmp_path, monkeypatch, capsys):

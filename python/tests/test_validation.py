@@ -9,7 +9,7 @@ import os
 import struct
 
 import pytest
-from openinfer_oinf import (
+from openinfer.oinf import (
     ArrayValue, Bitset, Limits, OinfError, QuantParams, QuantScale, QuantZeroPoint, ScalarValue, StreamTensor, TensorSpec,
     UninitializedTensor, read_oinf, write_package,
 )
@@ -435,7 +435,7 @@ def test_path_in_message(tmp_path):
 
 def test_a_pipe_is_refused(tmp_path):
     """Nothing waits for somebody to write into it."""
-    from openinfer_oinf.convert.command import kind_of
+    from openinfer.oinf.convert.command import kind_of
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import pytest
-from openinfer_oinf import OinfError, read_oinf
-from openinfer_oinf.convert import convert
-from openinfer_oinf.convert.plan import Options
+from openinfer.oinf import OinfError, read_oinf
+from openinfer.oinf.convert import convert
+from openinfer.oinf.convert.plan import Options
 
 GGUF_VALUES = {"u8": (0, "B"), "i8": (1, "b"), "u16": (2, "H"), "i16": (3, "h"), "u32": (4, "I"), "i32": (5, "i"),
                "f32": (6, "f"), "bool": (7, "?"), "u64": (10, "Q"), "i64": (11, "q"), "f64": (12, "d")}  # fmt: skip

@@ -18,7 +18,7 @@ import test_synth_ops as ops  # noqa: E402
 from library import REPO  # noqa: E402
 
 sys.path.append(str(REPO / "tests"))
-from openinfer_oinf import PackageWriter  # noqa: E402
+from openinfer.oinf import PackageWriter  # noqa: E402
 from shaders import DEVICES, NO_F64, REFUSED, compile_all, shaders  # noqa: E402
 
 PER_OP = 4  # shaders that are compiled; all are printed

@@ -20,7 +20,7 @@ from library import REPO, WORDS  # noqa: E402
 from tensors import DTYPES, Tensor  # noqa: E402
 
 sys.path.insert(0, str(REPO / "python/src"))
-from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
+from openinfer.oinf import PackageWriter, StreamTensor  # noqa: E402
 
 BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
 CASES, GROUP, MOST_ELEMENTS = 20, 10, 3000

@@ -16,7 +16,7 @@ import test_synth_ops as ops  # noqa: E402
 from library import REPO  # noqa: E402
 
 sys.path.append(str(REPO / "tests"))
-from openinfer_oinf import PackageWriter  # noqa: E402
+from openinfer.oinf import PackageWriter  # noqa: E402
 from shaders import REFUSED  # noqa: E402  numbers of 64 bits within an op: they depend on its attributes
 
 ALL = os.environ.get("OPENINFER_LONG")  # every element type of every op; else one of each, in turn

@@ -103,11 +103,11 @@ python=build/venv/bin/python
 python_installs() {
     cp -r python "$tmp/python" && # pip writes beside the sources
         "$python" -m venv --system-site-packages "$tmp/venv" &&
-        "$tmp/venv/bin/python" -m pip install -q --no-index --no-build-isolation \
+        OPENINFER_BUILD=$PWD/build "$tmp/venv/bin/python" -m pip install -q --no-index --no-build-isolation \
             --disable-pip-version-check "$tmp/python" &&
         cd "$tmp" && "$tmp/venv/bin/verify_oinf" --help && "$tmp/venv/bin/dataclass_to_oinf" --help &&
-        "$tmp/venv/bin/python" -c 'import openinfer_oinf, pathlib
-assert (pathlib.Path(openinfer_oinf.__file__).parent / "py.typed").exists()'
+        "$tmp/venv/bin/python" -c 'import openinfer, pathlib
+assert (pathlib.Path(openinfer.__file__).parent / "py.typed").exists() and openinfer.version()'
 }
 if [ ! -x "$python" ]; then
     echo "left out: installing the Python package: no build/venv"

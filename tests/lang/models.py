@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/src"))
 
-from openinfer_oinf import ArrayValue, PackageWriter, ScalarValue, TensorSpec, UninitializedTensor  # noqa: E402
+from openinfer.oinf import ArrayValue, PackageWriter, ScalarValue, TensorSpec, UninitializedTensor  # noqa: E402
 
 
 def small(w: PackageWriter) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 
 import session
-from openinfer_oinf.importer.command import write_package
-from openinfer_oinf.importer.convert import Options, import_model
-from openinfer_oinf.importer.text import write_text
-from openinfer_oinf.importer.values import DTYPES
-from openinfer_oinf.types import OinfError
+from openinfer.oinf.importer.command import write_package
+from openinfer.oinf.importer.convert import Options, import_model
+from openinfer.oinf.importer.text import write_text
+from openinfer.oinf.importer.values import DTYPES
+from openinfer.oinf.types import OinfError
 
 ROUNDS = 8  # of finding inputs that have to be constants
 

@@ -15,7 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 
 import models  # noqa: E402
 import mutate  # noqa: E402
-from openinfer_oinf.importer import main  # noqa: E402
+from openinfer.oinf.importer import main  # noqa: E402
 
 NODE_TESTS = {
     "test_loop11", "test_scan9_sum", "test_if", "test_lstm_defaults", "test_attention_4d", "test_nonzero_example", "test_constant",
@@ -53,7 +53,7 @@ def test_five_hundred_broken_models(tmp_path, capsys, kind):
 
 MEASURE = r"""
 import re, sys, time
-from openinfer_oinf.importer import main
+from openinfer.oinf.importer import main
 start = time.process_time()
 code = main([sys.argv[1], "-o", sys.argv[2], "-q"])
 peak = re.search(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())  # of this process only, unlike ru_maxrss

@@ -17,9 +17,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 import models  # noqa: E402
 import session  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
-from openinfer_oinf.importer.command import main, write_package  # noqa: E402
-from openinfer_oinf.importer.convert import Options, import_model  # noqa: E402
-from openinfer_oinf.importer.text import write_text  # noqa: E402
+from openinfer.oinf.importer.command import main, write_package  # noqa: E402
+from openinfer.oinf.importer.convert import Options, import_model  # noqa: E402
+from openinfer.oinf.importer.text import write_text  # noqa: E402
 
 BIN = os.environ.get("OPENINFER_BIN", str(session.BUILD / "bin/openinfer"))
 

@@ -22,8 +22,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(REPO / "python/src")]
-from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
-from openinfer_oinf.random import random_bytes  # noqa: E402
+from openinfer.oinf import PackageWriter, StreamTensor  # noqa: E402
+from openinfer.oinf.random import random_bytes  # noqa: E402
 
 B, D, V, LAYERS, CTX, STEPS = 2, 4, 7, 2, 3, 3
 FLOATS = ("f32", "f32", "f16")

@@ -22,8 +22,8 @@ sys.path[:0] = [str(HERE), str(REPO / "python/src")]
 import chains  # noqa: E402
 import generate  # noqa: E402
 from calls import Calls  # noqa: E402
-from openinfer_oinf import PackageWriter, StreamTensor  # noqa: E402
-from openinfer_oinf.random import random_bytes  # noqa: E402
+from openinfer.oinf import PackageWriter, StreamTensor  # noqa: E402
+from openinfer.oinf.random import random_bytes  # noqa: E402
 
 STEPS = 4
 # target, flags, more options; in turn. Free-running on another order of additions a comparison may flip, so

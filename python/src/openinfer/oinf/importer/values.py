@@ -107,5 +107,5 @@ def need_onnx() -> Any:
         import onnx.numpy_helper
         import onnx.shape_inference
     except ImportError:
-        raise OinfError("import needs the Python package onnx: pip install 'openinfer-oinf[onnx]'") from None
+        raise OinfError("import needs the Python package onnx: pip install 'openinfer[onnx]'") from None
     return onnx

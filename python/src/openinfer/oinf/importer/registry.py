@@ -1,6 +1,6 @@
 """The rows of the operator registry as the importer needs them.
 
-`registry.json` is printed from ops/ops.json by `python -m openinfer_oinf.importer.registry OPS.json`; a test
+`registry.json` is printed from ops/ops.json by `python -m openinfer.oinf.importer.registry OPS.json`; a test
 compares the two. So the package imports models on a machine that has no `openinfer` command.
 """
 
@@ -66,7 +66,7 @@ def condensed(path: str) -> str:
             "inputs": [i if isinstance(i, str) else i["name"] for i in r.get("inputs", [])],
             "attrs": {k: {f: a[f] for f in ("kind", "default", "values", "alias") if f in a} for k, a in attrs.items()},
         })  # fmt: skip
-    head = "generated from ops/ops.json by python -m openinfer_oinf.importer.registry, do not edit"
+    head = "generated from ops/ops.json by python -m openinfer.oinf.importer.registry, do not edit"
     lines = ",\n".join(json.dumps(r) for r in rows)
     return f'{{"$doc": "{head}",\n "ops": [\n{lines}\n]}}\n'
 

@@ -1,6 +1,6 @@
 """The command `verify_oinf`: validate a package and print what it holds.
 
-    python -m openinfer_oinf.verify_oinf PATH [--json] [--strict] [--tensor NAME]
+    python -m openinfer.oinf.verify_oinf PATH [--json] [--strict] [--tensor NAME]
 
 Exit 0, or 1 with one line on stderr. Warnings go to stderr too, one line each.
 """

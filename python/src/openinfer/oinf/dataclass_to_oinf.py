@@ -1,12 +1,12 @@
 """The command `dataclass_to_oinf`: write the dataclass named on the command line.
 
-    python -m openinfer_oinf.dataclass_to_oinf --input module:Class --output P [--json F]
+    python -m openinfer.oinf.dataclass_to_oinf --input module:Class --output P [--json F]
 
 A class is instantiated, from the keys of the JSON object when one is given; an instance
 is written as it is. `module` may also be the path of a .py file.
 
 The package also exports a *function* of this name; this module is callable as that
-function, so that `openinfer_oinf.dataclass_to_oinf(obj)` works whichever of the two the
+function, so that `openinfer.oinf.dataclass_to_oinf(obj)` works whichever of the two the
 name refers to after this module has been imported.
 """
 

@@ -1,4 +1,4 @@
-"""The command `oinf` (also `python -m openinfer_oinf`): one program, subcommands.
+"""The command `oinf` (also `python -m openinfer.oinf`): one program, subcommands.
 
 A new subcommand is one row in COMMANDS: its name, the module with `main(argv)`, a line of help.
 """

@@ -79,9 +79,9 @@ CLIFF = 1.6
 def imported(model, folder):
     """The package and the text of an ONNX model; the labels of what goes in and out."""
     import onnx
-    from openinfer_oinf.importer import command
-    from openinfer_oinf.importer.convert import Options, import_model
-    from openinfer_oinf.importer.text import write_text
+    from openinfer.oinf.importer import command
+    from openinfer.oinf.importer.convert import Options, import_model
+    from openinfer.oinf.importer.text import write_text
 
     onnx.save(model, str(folder / "shape.onnx"))
     found = import_model(str(folder / "shape.onnx"), Options({}, {}, False, {}))

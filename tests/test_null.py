@@ -29,4 +29,4 @@ def test_nothing_is_built_from_a_listing(openinfer, example_package):
     result = openinfer(
         "verify", str(REPO / "examples/linear.oi"), "--model", str(example_package("linear")), "--target", "null", code=3
     )
-    assert "cannot be run here" in result.stderr
+    assert "cannot be built and run here" in result.stderr

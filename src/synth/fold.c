@@ -4,11 +4,13 @@
  * makes:  weights that hold the values; fewer kernels
  *
  * Folds tables of angles, bias sums, masks. Weights are not expanded: a result larger than both 64
- * KiB and its operands together remains a computation. */
+ * KiB and its operands together remains a computation. A conversion to a wider type has a lower
+ * limit: its readers convert what they load, and read fewer bytes. */
 #include "oinf/oinf.h"
 #include "synth/pass.h"
 
-#define SMALL (64u << 10)
+#define SMALL      (64u << 10)
+#define SMALL_CAST 1024u
 
 typedef struct folding {
     oi_unit *u;
@@ -57,7 +59,7 @@ static bool is_foldable(folding *f, const oi_skernel *k)
             return false;
         out += t->size_bytes;
     }
-    return out <= SMALL || out <= in;
+    return out <= (k->query->op->id == OI_OP_CAST ? SMALL_CAST : SMALL) || out <= in;
 }
 
 /* Runs the call; the outputs' bytes replace what the tensors were. */

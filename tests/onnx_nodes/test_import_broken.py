@@ -13,7 +13,7 @@ onnx = pytest.importorskip("onnx")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 
-import models  # noqa: E402
+import onnx_graphs as models  # noqa: E402
 import mutate  # noqa: E402
 from openinfer.oinf.importer import main  # noqa: E402
 

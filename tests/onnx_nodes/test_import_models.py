@@ -14,7 +14,7 @@ pytest.importorskip("ml_dtypes")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 
-import models  # noqa: E402
+import onnx_graphs as models  # noqa: E402
 import session  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 from openinfer.oinf.importer.command import main, write_package  # noqa: E402

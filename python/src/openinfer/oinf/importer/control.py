@@ -83,7 +83,15 @@ def branch(b: Bodies) -> None:
     if condition.data is not None:
         b.bind(b.call(n.attrs["then_branch" if bool(condition.data.reshape(-1)[0]) else "else_branch"], []))
         return
-    both = [b.call(n.attrs[k], []) for k in ("then_branch", "else_branch")]
+    try:
+        both = [b.call(n.attrs[k], []) for k in ("then_branch", "else_branch")]
+    except Lost:  # a branch may be meant for inputs of other shapes
+        from .lowering import bindable, options_of
+
+        needs = bindable(condition)
+        if needs:
+            b.low.problems[-1].reason += f" (in a branch; {options_of(needs)} takes one of them)"
+        raise
     if condition.rank:
         condition = b.emit("reshape", [condition], {}, condition, ())
     results = []

@@ -253,10 +253,9 @@ class Lowering:
         op = f"{proto.domain}.{proto.op_type}" if proto.domain else proto.op_type
         needs: Tuple[str, ...] = ()
         if isinstance(e, NeedsConstant):
-            found = {e.value} if e.value.is_input else e.value.sources
-            if found and all(may_bind(v) for v in found):
-                needs = tuple(sorted(v.name for v in found))
-                e = Unsupported(f"{e} ({' '.join(f'--bind {name}=VALUE' for name in needs)} gives it)")
+            needs = bindable(e.value)
+            if needs:
+                e = Unsupported(f"{e} ({options_of(needs)} gives it)")
         near = "" if needs else nearest(proto.op_type)
         self.problems.append(Problem(top, op, opset, str(e), near, needs))
 
@@ -344,6 +343,16 @@ def may_bind(value: Value) -> bool:
     """Shapes, axes and choices may become constants; data may not."""
     few = value.is_static and sum(value.dims()) <= 16
     return value.dtype not in FLOATS or few
+
+
+def bindable(value: Value) -> Tuple[str, ...]:
+    """The model's inputs that decide a value, if --bind may make all of them constants."""
+    found = {value} if value.is_input else value.sources
+    return tuple(sorted(v.name for v in found)) if all(may_bind(v) for v in found) else ()
+
+
+def options_of(names: Sequence[str]) -> str:
+    return " ".join(f"--bind {name}=VALUE" for name in names)
 
 
 def ordered(nodes: Sequence[Any], known: Dict[str, Value]) -> List[Any]:

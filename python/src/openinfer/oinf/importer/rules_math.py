@@ -23,6 +23,8 @@ def binary(n: Node) -> None:
             n.emit("cast", [power], {"to": x.dtype})
             return
         y = n.emit("cast", [y], {"to": x.dtype}, n.temp(y, dtype=x.dtype))
+    if n.out().shape is None and x.is_static and y.is_static:  # inference leaves it to a function that we do not need
+        n.out().shape = tuple(int(d) for d in need_numpy().broadcast_shapes(tuple(x.dims()), tuple(y.dims())))
     n.emit(ops.get(n.op, n.op.lower()), [x, y])
 
 

@@ -240,7 +240,8 @@ def plain_resize(n: Node, mode: str, coord: str) -> bool:
         return False
     if mode == "cubic" and (n.attrs.get("exclude_outside") or abs(n.attrs.get("cubic_coeff_a", -0.75) + 0.75) > 1e-6):
         return False
-    n.attrs.get("extrapolation_value")
+    for of_other_modes in ("extrapolation_value", "cubic_coeff_a", "exclude_outside", "nearest_mode"):
+        n.attrs.get(of_other_modes)
     if coord != "align_corners" or mode == "nearest" or not n.has(2) or not n.constant(2).size:
         return True
     dims, axes = n.x(0).dims(), n.attrs.get("axes") or list(range(n.x(0).rank))

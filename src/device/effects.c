@@ -13,7 +13,6 @@ static const struct idle {
     {"limits.", ON_CPU | ON_MCU, "it is a limit of compute shaders"},
     {"limits.max_push_constants_bytes", ON_VULKAN, "the host program is to place parameters, and is not written yet"},
     {"limits.max_workgroup_count", ON_VULKAN, "the host program is to split dispatches, and is not written yet"},
-    {"limits.storage_buffer_alignment", ON_VULKAN, "the host program is to place buffers, and is not written yet"},
     {"features.", ON_CPU | ON_MCU, "what C may use is said by cpu.isa, mcu.fpu and mcu.dsp"},
     {"features.fp16", ON_VULKAN, "shaders compute f16 in f32 so far"},
     {"features.int8", ON_VULKAN, "shaders compute 8-bit integers in 32 bits so far"},

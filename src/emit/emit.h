@@ -80,21 +80,6 @@ oi_settler *oi_settler_new(oi_arena *a, bool (*is_forbidden)(const char *name));
 /* The text from `from` on is one function: its marked names become final. */
 void oi_settle(oi_settler *s, oi_buf *text, size_t from);
 
-/* -- manifest.c: which files of an output folder are ours -- */
-
-/* Lists are file names, one per line. NULL: the folder has no list. */
-oi_status oi_manifest_read(const char *dir, char **list, oi_diag *d);
-/* Refuses to replace files that the old list does not name. */
-oi_status oi_manifest_check(const char *dir, const char *old, const char *list, oi_diag *d);
-/* Writes the names of both lists; old may be NULL. */
-oi_status oi_manifest_write(const char *dir, const char *old, const char *list, oi_diag *d);
-/* Writes it in another folder of this file system and moves it to dir: a process that is killed
- * leaves no temporary file there. */
-oi_status oi_manifest_replace(const char *dir, const char *beside, const char *old,
-                              const char *list, oi_diag *d);
-void oi_manifest_remove(const char *dir, const char *old, const char *list); /* old ones */
-oi_status oi_folder_make_parents(const char *dir, oi_diag *d);
-
 /* -- formula.c: numbers that hang on lengths -- */
 
 typedef const char *oi_spell_scalar(void *ctx, uint32_t scalar);
@@ -225,12 +210,6 @@ void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out);
 /* -- report.c: the plan for people -- */
 
 void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out);
-
-/* -- room.c: how much a program may write -- */
-
-uint64_t oi_room_weights(const oi_plan *u); /* bytes of the file of the weights, at most */
-/* E064 when bytes are more than `most` (0: 64 GiB), a failure when the file system has less. */
-oi_status oi_room_check(const oi_plan *u, const char *dir, uint64_t bytes, uint64_t most);
 
 /* -- weights.c -- */
 

@@ -56,12 +56,14 @@ typedef struct oi_kernel_query {
 typedef void oi_parallel_for(void *pool, size_t n_tasks, void (*task)(void *ctx, size_t i),
                              void *ctx);
 
+#define OI_KERNEL_ALIGN 64u /* of scratch: the widest vector */
+
 typedef struct oi_kernel_io {
     const void *const *in;
     const int64_t *in_at; /* element offsets; NULL: all 0 */
     void *const *out;
     const int64_t *out_at;
-    void *scratch;             /* scratch_bytes of the choice, aligned to 64 */
+    void *scratch;             /* scratch_bytes of the choice, aligned to OI_KERNEL_ALIGN */
     oi_parallel_for *parallel; /* NULL: the calling thread alone */
     void *pool;
     size_t n_threads; /* that it has */

@@ -491,7 +491,6 @@ typedef struct oi_sgraph {
 
 /* -- the plan -- */
 
-#define OI_ALIGN        64u /* a cache line, and the widest vector */
 #define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
 
 typedef struct oi_pass_note { /* why a pass did not apply */

@@ -9,6 +9,7 @@
 
 typedef struct oi_certificate oi_certificate;
 typedef struct oi_emitted oi_emitted;
+typedef struct oi_recipe oi_recipe;
 
 /* What a plan is optimised for. */
 typedef enum oi_goal {
@@ -37,6 +38,10 @@ typedef struct oi_caps {
     /* The compiler of the emitted source vectorises plain loops. Without that, sums keep the
      * simulator's order. */
     bool vectors;
+    int64_t vector_lanes; /* floats of a vector register; 0: there are none */
+    /* The tuned bodies that its programs can call, and the rules that choose among them; ends with
+     * a NULL name (recipe/recipe.h). NULL: there are none, so that all kernels are plain nests. */
+    const oi_recipe *recipes;
     /* Private memory of a kernel: stack, registers. */
     uint64_t private_bytes;
     /* Memory for a step that the target reserves; 0: the system provides it. */
@@ -48,7 +53,7 @@ typedef struct oi_caps {
     /* Shared-cache warm-up: before a step that mostly reads weights, and more than so many bytes of
      * them, all workers read the same slices of them together. 0 slices: they do not. */
     uint64_t warm_up_slices, warm_up_bytes;
-    /* Alignment of every tensor in bytes; 0: OI_ALIGN. */
+    /* Every tensor begins at a multiple of so many bytes, a power of two. */
     uint64_t alignment;
 } oi_caps;
 

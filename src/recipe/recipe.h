@@ -142,6 +142,7 @@ typedef struct oi_recipe_call {
     const oi_kernel_query *q; /* operands are contiguous */
     const bool *is_weight;    /* by input: constant at synthesis time, so it can be packed */
     const oi_device_info *target;
+    const oi_recipe *table; /* of the target (oi_caps.recipes); NULL: oi_recipes */
     /* For row pipelines: typical number of rows per call. Row r of input 0 is at r % kept, and row
      * r of the result at r % out_kept. 0: all rows. */
     int64_t rows, kept, out_kept;

@@ -78,7 +78,7 @@ int64_t oi_recipe_lanes(const oi_device_info *target)
 const oi_recipe *oi_recipe_find(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     const bool has_vectors = oi_recipe_lanes(c->target) > 0;
-    for (const oi_recipe *r = oi_recipes; r->name; r++) {
+    for (const oi_recipe *r = c->table ? c->table : oi_recipes; r->name; r++) {
         if (r->op != c->q->op->id || (r->needs_vectors && !has_vectors))
             continue;
         *out = (oi_recipe_plan){0};

@@ -84,7 +84,7 @@ static void make_dense(oi_operand *o)
 typedef struct part {
     oi_kernel_query query;
     oi_operand in[OI_KERNEL_PORTS], out;
-    oi_prologue ready;
+    oi_prepared ready;
 } part;
 
 static void cut_to(const oi_kernel_query *q, const oi_chunks *k, int64_t places, part *p)
@@ -106,7 +106,7 @@ static void cut_to(const oi_kernel_query *q, const oi_chunks *k, int64_t places,
     }
 }
 
-uint64_t oi_chunks_least(oi_arena *a, const oi_kernel_query *q, const oi_prologue *whole,
+uint64_t oi_chunks_least(oi_arena *a, const oi_kernel_query *q, const oi_prepared *whole,
                          const bool *is_weight, oi_cpu cpu)
 {
     uint64_t least = UINT64_MAX;
@@ -117,7 +117,7 @@ uint64_t oi_chunks_least(oi_arena *a, const oi_kernel_query *q, const oi_prologu
             continue;
         part *p = oi_arena_alloc(a, sizeof *p);
         cut_to(q, &k, k.unit, p);
-        if (!oi_ready_make(a, &p->query, cpu, &p->ready, &why) || !oi_ready_same(&p->ready, whole))
+        if (!oi_prepare(a, &p->query, cpu, &p->ready, &why) || !oi_prepared_same(&p->ready, whole))
             continue;
         const uint64_t need = k.whole_bytes + part_bytes(q, &k, k.unit) +
                               (p->ready.scratch_bytes ? oi_buffer_cost(p->ready.scratch_bytes) : 0);
@@ -151,7 +151,7 @@ static oi_status make_ready(run *r, int64_t places)
 
 /* An axis whose smallest part fits and is run by the kernel of the whole; of several the one whose
  * parts lie together. */
-static oi_status choose_axis(run *r, const oi_prologue *whole, const bool *is_weight, bool *found)
+static oi_status choose_axis(run *r, const oi_prepared *whole, const bool *is_weight, bool *found)
 {
     const oi_kernel_query *q = r->q;
     oi_chunks best;
@@ -164,7 +164,7 @@ static oi_status choose_axis(run *r, const oi_prologue *whole, const bool *is_we
             continue;
         OI_TRY(make_ready(r, k->unit));
         const uint64_t scratch = r->part.ready.scratch_bytes;
-        if (!oi_ready_same(&r->part.ready, whole) ||
+        if (!oi_prepared_same(&r->part.ready, whole) ||
             k->whole_bytes + part_bytes(q, k, k->unit) + (scratch ? oi_buffer_cost(scratch) : 0) >
                 r->room)
             continue;
@@ -314,7 +314,7 @@ static bool waits(const oi_input *in)
 }
 
 oi_status oi_chunks_run(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q,
-                        const oi_prologue *ready, oi_input *in, oi_out *out, bool *done)
+                        const oi_prepared *ready, oi_input *in, oi_out *out, bool *done)
 {
     bool is_weight[OI_KERNEL_PORTS];
     uint64_t need = ready->scratch_bytes ? oi_buffer_cost(ready->scratch_bytes) : 0;

@@ -164,7 +164,7 @@ static bool make_step(oi_arena *a, oi_calls *c, const oi_exp_call *call, oi_cpu 
     return true;
 }
 
-static bool make_calls(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologue *out,
+static bool make_calls(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prepared *out,
                        oi_infer_fail *fail)
 {
     const oi_expansion *e;
@@ -206,8 +206,8 @@ static bool has_length(const oi_kernel_query *q)
     return false;
 }
 
-bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologue *out,
-                   oi_infer_fail *fail)
+bool oi_prepare(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prepared *out,
+                oi_infer_fail *fail)
 {
     out->calls = NULL;
     out->checks = NULL;
@@ -223,7 +223,7 @@ bool oi_ready_make(oi_arena *a, const oi_kernel_query *q, oi_cpu cpu, oi_prologu
     return false;
 }
 
-bool oi_ready_same(const oi_prologue *a, const oi_prologue *b)
+bool oi_prepared_same(const oi_prepared *a, const oi_prepared *b)
 {
     if (!a->calls || !b->calls)
         return !a->calls && !b->calls && strcmp(a->choice.name, b->choice.name) == 0;
@@ -358,8 +358,8 @@ static void copy_out(const run *r)
     }
 }
 
-bool oi_ready_run(const oi_kernel_query *q, const oi_prologue *ready, const oi_kernel_io *io,
-                  oi_kernel_fault *fault)
+bool oi_prepared_run(const oi_kernel_query *q, const oi_prepared *ready, const oi_kernel_io *io,
+                     oi_kernel_fault *fault)
 {
     if (ready->checks && !check_all(ready->checks, q, fault))
         return false;

@@ -164,7 +164,7 @@ static uint64_t apart_bytes(const needs *x, const oi_pnode *n, bool always)
 
 static uint64_t op_bytes(const needs *x, const oi_pnode *n)
 {
-    const oi_prologue *ready;
+    const oi_prepared *ready;
     const oi_kernel_query *q = oi_op_planned(x->s, n, &ready);
     bool is_weight[OI_KERNEL_PORTS] = {false}, rows = q && oi_chunks_picks_rows(q);
     uint64_t weights = 0;

@@ -9,7 +9,7 @@
 /* A call, ready to run. */
 typedef struct call {
     oi_kernel_query query;
-    oi_prologue ready;
+    oi_prepared ready;
     oi_operand *in, *out;
     oi_op_value *attrs;
     oi_operand *run_attrs; /* lengths that only the run knows; NULL: none */
@@ -244,7 +244,7 @@ static void prepare(void *ctx)
                     n->as.op.op->n_attrs <= MAX_ATTRS;
         oi_infer_fail why = {.code = "E060", .message = "too many operands"};
         if (fits && (!plan->is_static ||
-                     oi_ready_make(x->s->arena, &plan->c.query, cpu, &plan->c.ready, &why)))
+                     oi_prepare(x->s->arena, &plan->c.query, cpu, &plan->c.ready, &why)))
             continue;
         oi_place at = oi_graph_place_node(p->graph, x->s->arena, n->source, n->source->name.span);
         x->status = oi_diag_error(x->d, at, why.code, "the simulator cannot run this '%s': %s",
@@ -294,7 +294,7 @@ static void commit(oi_ctx *c, oi_out *out, uint32_t n)
 }
 
 oi_status oi_op_call(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q,
-                     const oi_prologue *ready, const oi_kernel_io *operands)
+                     const oi_prepared *ready, const oi_kernel_io *operands)
 {
     oi_kernel_fault why;
     why.input = 0; /* a kernel that fails sets the rest */
@@ -306,7 +306,7 @@ oi_status oi_op_call(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q,
     io.n_threads = oi_threads_count(threads);
     if (ready->scratch_bytes && !(io.scratch = oi_ctx_scratch(c, ready->scratch_bytes)))
         return oi_ctx_no_memory(c, ready->scratch_bytes);
-    return oi_ready_run(q, ready, &io, &why) ? OI_OK : oi_op_fault(c, n, &why);
+    return oi_prepared_run(q, ready, &io, &why) ? OI_OK : oi_op_fault(c, n, &why);
 }
 
 static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, oi_input *in, oi_out *out)
@@ -384,7 +384,7 @@ static oi_status write_typed(oi_ctx *c, const oi_pref *ref, const oi_type *type,
 /* A kernel for this one run; what a composite needs lives in *arena. */
 typedef struct choosing {
     const oi_kernel_query *q;
-    oi_prologue *ready;
+    oi_prepared *ready;
     oi_arena *arena;
     oi_cpu cpu;
     bool ok;
@@ -394,10 +394,10 @@ typedef struct choosing {
 static void choose(void *ctx)
 {
     choosing *x = ctx;
-    x->ok = oi_ready_make(x->arena, x->q, x->cpu, x->ready, &x->why);
+    x->ok = oi_prepare(x->arena, x->q, x->cpu, x->ready, &x->why);
 }
 
-oi_status oi_op_choose(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q, oi_prologue *ready,
+oi_status oi_op_choose(oi_ctx *c, const oi_pnode *n, const oi_kernel_query *q, oi_prepared *ready,
                        oi_arena **arena)
 {
     choosing x = {.q = q, .ready = ready, .cpu = oi_op_cpu(c->exec->sim)};
@@ -499,7 +499,7 @@ bool oi_op_is_apart(const oi_sim *s, const oi_pnode *n)
     return s->budget.limit && !(n->as.op.op->flags & OI_OP_FLAG_INPLACE) && overlaps(n);
 }
 
-const oi_kernel_query *oi_op_planned(const oi_sim *s, const oi_pnode *n, const oi_prologue **ready)
+const oi_kernel_query *oi_op_planned(const oi_sim *s, const oi_pnode *n, const oi_prepared **ready)
 {
     const oi_op_plan *plan = s->plans[n - s->program->nodes];
     *ready = &plan->c.ready;

@@ -127,7 +127,7 @@ static oi_status report(const run *r, const oi_kernel_fault *f)
                          (long long)f->limit, (long long)f->limit - 1);
 }
 
-static oi_status call(run *r, const oi_kernel_query *q, const oi_prologue *c,
+static oi_status call(run *r, const oi_kernel_query *q, const oi_prepared *c,
                       const oi_op_run_options *options)
 {
     oi_status status = OI_OK;
@@ -148,7 +148,7 @@ static oi_status call(run *r, const oi_kernel_query *q, const oi_prologue *c,
                        .parallel = threads ? oi_threads_run : NULL,
                        .pool = threads,
                        .n_threads = oi_threads_count(threads)};
-    if (!oi_ready_run(q, c, &io, &fault))
+    if (!oi_prepared_run(q, c, &io, &fault))
         status = report(r, &fault);
 done:
     free(scratch);
@@ -195,7 +195,7 @@ typedef struct choosing {
     const oi_kernel_query *q;
     oi_cpu cpu;
     oi_arena *arena;
-    oi_prologue ready;
+    oi_prepared ready;
     bool ok;
     oi_infer_fail why;
 } choosing;
@@ -203,7 +203,7 @@ typedef struct choosing {
 static void choose(void *ctx)
 {
     choosing *x = ctx;
-    x->ok = oi_ready_make(x->arena, x->q, x->cpu, &x->ready, &x->why);
+    x->ok = oi_prepare(x->arena, x->q, x->cpu, &x->ready, &x->why);
 }
 
 oi_status oi_op_run(const char *op, const oi_view *inputs, size_t n_inputs, const oi_op_arg *attrs,

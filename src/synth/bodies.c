@@ -193,6 +193,8 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
                   oi_recipe_plan *plan)
 {
     const oi_kernel_query *q = call->q;
+    if (!u->can.recipes)
+        return false;
     bool *is_weight = oi_arena_alloc(u->arena, q->n_in + 1);
     for (size_t i = 0; i < q->n_in; i++) { /* that may be packed */
         const oi_tensor *t = &u->tensors.at[call->in[i].tensor];
@@ -203,10 +205,12 @@ bool oi_recipe_of(oi_unit *u, const oi_lowered *call, const oi_recipe **recipe,
         if (u->tensors.at[port->tensor].run_dims && !call->is_counted)
             return false;
     }
-    *recipe = oi_recipe_find(
-        &(oi_recipe_call){
-            .q = q, .is_weight = is_weight, .target = u->target, .may_regroup = !u->keeps_bits},
-        plan);
+    *recipe = oi_recipe_find(&(oi_recipe_call){.q = q,
+                                               .is_weight = is_weight,
+                                               .target = u->target,
+                                               .table = u->can.recipes,
+                                               .may_regroup = !u->keeps_bits},
+                             plan);
     bool takes = *recipe;
     for (uint32_t i = 0; takes && i < plan->n_packings; i++)
         takes = can_pack(u, call, &plan->packings[i]);

@@ -119,7 +119,7 @@ static void lower_known(custom *x, oi_port to)
 {
     const oi_tensor *t = &x->u->tensors.at[to.tensor];
     oi_choice *c = oi_arena_alloc(x->u->arena, sizeof *c);
-    void *bytes = oi_arena_alloc(x->u->arena, (size_t)t->size_bytes + OI_ALIGN);
+    void *bytes = oi_arena_alloc(x->u->arena, (size_t)t->size_bytes + OI_KERNEL_ALIGN);
     void *outs[1] = {bytes};
     oi_kernel_fault fault = {0};
     oi_kernel_io io = {.out = outs};

@@ -433,7 +433,7 @@ static void undo_log_too_short(void **state)
     (void)state;
     made m;
     make(&m, remembering, "cpu_scalar");
-    m.u.undo.bytes -= oi_unit_align(&m.u);
+    m.u.undo.bytes -= m.u.can.alignment;
     assert_non_null(strstr(why_wrong(&m), "does not hold all entries"));
     drop(&m);
 }

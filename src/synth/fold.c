@@ -76,11 +76,12 @@ static bool run(folding *f, const oi_skernel *k)
         if (!(in[i] = oi_tensor_contents(f->u, &f->u->tensors.at[k->in_tensors[i]])))
             return false;
     for (size_t i = 0; i < q->n_out; i++)
-        out[i] =
-            oi_arena_alloc(f->u->arena, f->u->tensors.at[k->out_tensors[i]].size_bytes + OI_ALIGN);
-    uint8_t *scratch = oi_arena_alloc(f->u->arena, c->scratch_bytes + 2 * OI_ALIGN);
+        out[i] = oi_arena_alloc(f->u->arena,
+                                f->u->tensors.at[k->out_tensors[i]].size_bytes + OI_KERNEL_ALIGN);
+    uint8_t *scratch = oi_arena_alloc(f->u->arena, c->scratch_bytes + 2 * OI_KERNEL_ALIGN);
     oi_kernel_io io = {.in = in, .out = out};
-    io.scratch = (void *)(((uintptr_t)scratch + OI_ALIGN - 1) / OI_ALIGN * OI_ALIGN);
+    io.scratch =
+        (void *)(((uintptr_t)scratch + OI_KERNEL_ALIGN - 1) / OI_KERNEL_ALIGN * OI_KERNEL_ALIGN);
     if (!oi_kernel_call(q, c, &io, &fault))
         return false; /* the program reports the error when it runs */
     for (size_t i = 0; i < q->n_out; i++) {

@@ -88,7 +88,7 @@ void oi_unit_freeze(const oi_unit *u, oi_plan *out)
                      .timed = u->timed,
                      .embeds = u->embeds,
                      .is_parallel = oi_unit_is_parallel(u),
-                     .align = oi_unit_align(u),
+                     .align = u->can.alignment,
                      .graphs = {u->graphs.at, u->graphs.n},
                      .tensors = {u->tensors.at, u->tensors.n},
                      .stores = {u->stores.at, u->stores.n},

@@ -247,7 +247,7 @@ static void of_nest(making *x, oi_skernel *k, oi_snest *n)
 oi_status oi_pass_int_clamp(oi_unit *u)
 {
     making x = {.ranges = oi_ranges_new(u)};
-    if (!oi_recipe_lanes(u->target))
+    if (!u->can.vector_lanes)
         return OI_OK;
     for (size_t i = 0; i < u->kernels.n; i++) {
         oi_skernel *k = &u->kernels.at[i];

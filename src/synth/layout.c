@@ -192,9 +192,9 @@ static bool fits_nest(laying *x, const oi_snest *n)
 
 /* As many places as a register has bytes, so that the smallest elements fill one register. 0: the
  * extent is not a multiple. */
-static int64_t find_lanes(const oi_device_info *target, int64_t extent)
+static int64_t find_lanes(int64_t vector_lanes, int64_t extent)
 {
-    int64_t lanes = oi_recipe_lanes(target) * (int64_t)sizeof(float);
+    int64_t lanes = vector_lanes * (int64_t)sizeof(float);
     while (lanes > LEAST_LANES && extent % lanes != 0)
         lanes /= 2;
     lanes = lanes < LEAST_LANES ? LEAST_LANES : lanes;
@@ -215,7 +215,7 @@ static bool fits_kernel(laying *x)
     if (out == 0 || out == first->n_axes)
         return false;
     x->axis = k->n_shared ? 0 : out - 1;
-    x->lanes = find_lanes(x->u->target, first->axes[x->axis].extent);
+    x->lanes = find_lanes(x->u->can.vector_lanes, first->axes[x->axis].extent);
     if (x->lanes == 0)
         return false;
     for (size_t i = 0; i < k->nests.n; i++)
@@ -412,7 +412,7 @@ static void lay_kernel(laying *x)
 
 oi_status oi_pass_layout(oi_unit *u)
 {
-    if (!oi_recipe_lanes(u->target))
+    if (!u->can.vector_lanes)
         return OI_OK;
     for (size_t i = 0; i < u->kernels.n; i++) {
         laying x = {.u = u, .k = &u->kernels.at[i]};

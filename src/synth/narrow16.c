@@ -146,7 +146,7 @@ oi_status oi_pass_narrow16(oi_unit *u)
 {
     const size_t n = u->tensors.n + 1;
     shortening x = {.ranges = oi_ranges_new(u)};
-    if (!oi_recipe_lanes(u->target))
+    if (!u->can.vector_lanes)
         return OI_OK;
     x.is_short = oi_arena_alloc(u->arena, n * sizeof *x.is_short);
     x.stored = oi_arena_alloc(u->arena, n * sizeof *x.stored);

@@ -479,6 +479,7 @@ static void plan_body(oi_unit *u, oi_skernel *k, const oi_row_schedule *t)
     oi_recipe_call call = {.q = k->taken,
                            .is_weight = is_weight,
                            .target = u->target,
+                           .table = u->can.recipes,
                            .rows = t->step,
                            .kept = k->taken->in[0].dims[t->dim],
                            .may_regroup = !u->keeps_bits};

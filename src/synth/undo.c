@@ -123,7 +123,7 @@ static uint64_t cover_graph(oi_unit *u, uint32_t graph)
 /* An upper bound of the size of the state's struct, whatever the padding. */
 static uint64_t copy_bytes(const oi_unit *u)
 {
-    const uint64_t align = oi_unit_align(u);
+    const uint64_t align = u->can.alignment;
     uint64_t n = 0;
     for (size_t i = 0; i < u->stores.n; i++) {
         const oi_store_var *v = &u->stores.at[i];

@@ -57,14 +57,9 @@ void oi_tensor_measure(oi_tensor *t)
     t->stride_bytes = (t->size_bytes + t->align - 1) / t->align * t->align;
 }
 
-uint64_t oi_unit_align(const oi_unit *u)
-{
-    return u->can.alignment ? u->can.alignment : OI_ALIGN;
-}
-
 uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n)
 {
-    const uint64_t align = oi_unit_align(u);
+    const uint64_t align = u->can.alignment;
     return (n + align - 1) / align * align;
 }
 
@@ -73,7 +68,7 @@ uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t)
     oi_tensor *own = OI_PUSH(u->arena, &u->tensors);
     *own = *t;
     own->name = oi_unit_identifier(u, t->name);
-    own->align = oi_unit_align(u);
+    own->align = u->can.alignment;
     oi_tensor_measure(own);
     return (uint32_t)u->tensors.n - 1;
 }

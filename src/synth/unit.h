@@ -39,7 +39,7 @@ struct oi_unit {
     uint64_t weights_bytes, state_bytes, arena_bytes;
     oi_undo undo; /* of every step */
     oi_sync sync;
-    uint64_t arena_bound; /* lower bound for any layout in multiples of OI_ALIGN bytes */
+    uint64_t arena_bound; /* lower bound for any layout in multiples of the alignment */
     uint64_t arena_alive; /* maximum number of live bytes */
 };
 
@@ -49,8 +49,7 @@ void oi_unit_begin(oi_unit *u); /* once its arena and settings are there */
 const char *oi_unit_identifier(oi_unit *u, const char *wanted); /* made unique */
 /* Records that the program calls `is` what the graph or the caller calls `was`. */
 void oi_unit_note_name(oi_unit *u, const char *was, const char *is);
-uint64_t oi_unit_align(const oi_unit *u);               /* alignment of tensors in all spaces */
-uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n); /* rounded up to that alignment */
+uint64_t oi_unit_aligned(const oi_unit *u, uint64_t n); /* rounded up to the alignment of tensors */
 bool oi_unit_is_parallel(const oi_unit *u); /* some graph's steps are run by several threads */
 uint32_t oi_unit_add_tensor(oi_unit *u, const oi_tensor *t); /* its name too */
 void oi_tensor_measure(oi_tensor *t);                        /* computes sizes from dims */

@@ -7,12 +7,21 @@ static bool takes(const oi_device_info *d)
     return d->api == OI_DEVICE_C;
 }
 
+/* Workers never write to the same cache line, and the widest vectors are loaded as a whole. */
+static uint64_t alignment(const oi_device_info *d)
+{
+    return d->cpu.line_bytes > 64 ? d->cpu.line_bytes : 64;
+}
+
 static oi_caps of_processor(const oi_device_info *d)
 {
     return (oi_caps){.goal = OI_GOAL_TIME,
                      .workers = d->cpu.threads,
                      .row_pipelines = true,
                      .vectors = d->cpu.isa != 1u << OI_ISA_SCALAR,
+                     .vector_lanes = oi_recipe_lanes(d),
+                     .recipes = oi_recipes,
+                     .alignment = alignment(d),
                      .private_bytes = oi_cost_near(d),
                      .warm_up_slices = d->tuning.warm_up_slices,
                      .warm_up_bytes = 4 * d->cpu.cache_l2_bytes,
@@ -25,6 +34,8 @@ static oi_caps of_microcontroller(const oi_device_info *d)
     return (oi_caps){.goal = OI_GOAL_MEMORY,
                      .workers = 1,
                      .row_pipelines = true,
+                     .vector_lanes = oi_recipe_lanes(d),
+                     .recipes = oi_recipes,
                      .private_bytes = d->mcu.stack_bytes / 16,
                      .stack_bytes = d->mcu.stack_bytes,
                      .alignment = d->mcu.align_bytes,

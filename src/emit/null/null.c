@@ -132,7 +132,8 @@ static bool takes(const oi_device_info *d)
 
 static oi_caps caps(const oi_device_info *d)
 {
-    return (oi_caps){.goal = OI_GOAL_TIME, .workers = 1, .ram_bytes = d->memory.global_bytes};
+    return (oi_caps){
+        .goal = OI_GOAL_TIME, .workers = 1, .alignment = 8, .ram_bytes = d->memory.global_bytes};
 }
 
 static void certify(const oi_plan *u, oi_certificate *out)

@@ -30,6 +30,7 @@ static oi_caps caps(const oi_device_info *d)
         .shared_bytes =
             d->limits.max_shared_memory_bytes ? d->limits.max_shared_memory_bytes : SHARED_BYTES,
         .private_bytes = oi_cost_near(d),
+        .alignment = d->limits.storage_buffer_alignment,
         .ram_bytes = d->memory.global_bytes};
 }
 

@@ -1,6 +1,6 @@
 /* room.c: whether a program may and can be written, asked before anything is: a declaration of a
  * few bytes can ask for weights of any size. */
-#include "emit/emit.h"
+#include "driver/driver.h"
 
 #include <string.h>
 #include <sys/statvfs.h>

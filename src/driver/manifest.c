@@ -1,6 +1,6 @@
 /* manifest.c: records which files of an output folder are ours. The file .openinfer names them, one
  * per line. Only those are replaced, or removed when a later run does not write them. */
-#include "emit/emit.h"
+#include "driver/driver.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -62,12 +62,24 @@ def matmuls(n):
     return graph("dynamic { y: f32[8, 8]; }\nconstant { W: f32[8, 8] @init(0.1); }", body + "return y;")
 
 
-def seconds(tmp_path, text):
-    """Processor time of the quicker of two runs: a busy machine is not a slow synthesizer."""
+def consumers(n):
+    """Blocks that wait for a variable each; every one is looked at beside all that entry does meanwhile."""
+    n //= 5
+    sections = "volatile {" + "".join(f" v{i}: f32[8];" for i in range(n)) + "}"
+    body = "".join(f"op exp(x) >> v{i}; yield v{i};\n" for i in range(n))
+    body += "".join(f"await v{i}; op add(x, v{i}) >> x;\n" for i in range(n))
+    blocks = "".join(f"block c{i} {{ await v{i}; op exp(v{i}) >> v{i}; yield v{i}; }}\n" for i in range(n))
+    return graph(sections, body + "return x;", blocks)
+
+
+def seconds(tmp_path, text, enough=0.0):
+    """Processor time of the quickest of up to three runs: a busy machine is not a slow synthesizer."""
     path = tmp_path / "g.oi"
     path.write_text(text)
     best = None
-    for _ in range(2):
+    for _ in range(2 if not enough else 3):
+        if best is not None and best < enough:
+            break
         with subprocess.Popen([BIN, "synth", path, "-o", tmp_path / "out"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE) as p:
             said = p.stderr.read()
@@ -79,10 +91,17 @@ def seconds(tmp_path, text):
     return best
 
 
-SHAPES = [rewrite, distinct, fan_out, fan_in, branches, loops, caches, matmuls]
+SHAPES = [rewrite, distinct, fan_out, fan_in, branches, loops, caches, matmuls, consumers]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda f: f.__name__)
 def test_four_times_the_graph_takes_about_four_times_as_long(tmp_path, shape):
     small, large = seconds(tmp_path, shape(N)), seconds(tmp_path, shape(4 * N))
     assert large < 8 * max(small, 0.01), f"{small:.3f} s for {N} nodes, {large:.3f} s for {4 * N}"
+
+
+@pytest.mark.parametrize("shape", [rewrite, matmuls], ids=lambda f: f.__name__)
+def test_a_hundred_thousand_nodes_in_ten_seconds(tmp_path, sanitized, shape):
+    n = 10_000 if sanitized else 100_000
+    n *= 3 if shape is matmuls else 1  # it makes a third of what it is asked for
+    assert seconds(tmp_path, shape(n), enough=10) < 10

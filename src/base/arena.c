@@ -11,6 +11,7 @@
 typedef struct chunk {
     struct chunk *next;
     size_t size, used; /* of the bytes behind this header */
+    void *owned;       /* a block from elsewhere, in place of bytes behind this header */
 } chunk;
 
 struct oi_arena {
@@ -38,6 +39,7 @@ void oi_arena_free(oi_arena *a)
         return;
     for (chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
+        free(c->owned);
         free(c);
     }
     free(a);
@@ -64,6 +66,13 @@ oi_status oi_arena_guard(oi_arena *a, void (*fn)(void *ctx), void *ctx)
     return OI_OK;
 }
 
+/* The current chunk keeps its free space. */
+static void add_behind(oi_arena *a, chunk *c)
+{
+    c->next = a->chunks->next;
+    a->chunks->next = c;
+}
+
 static chunk *add_chunk(oi_arena *a, size_t need)
 {
     size_t size = need > a->next_size ? need : a->next_size;
@@ -73,10 +82,8 @@ static chunk *add_chunk(oi_arena *a, size_t need)
     c->size = size;
     if (a->next_size < LAST_CHUNK)
         a->next_size *= 2;
-    /* A large request gets its own chunk behind the current one, which keeps its free space. */
     if (a->chunks && need > LAST_CHUNK / 2) {
-        c->next = a->chunks->next;
-        a->chunks->next = c;
+        add_behind(a, c);
     } else {
         c->next = a->chunks;
         a->chunks = c;
@@ -98,6 +105,18 @@ void *oi_arena_alloc(oi_arena *a, size_t size)
     return p;
 }
 
+void oi_arena_own(oi_arena *a, void *block, size_t size)
+{
+    if (!a->chunks)
+        add_chunk(a, ALIGN);
+    chunk *c = calloc(1, header_bytes());
+    if (!c)
+        oi_arena_fail(a);
+    c->owned = block;
+    a->used += size;
+    add_behind(a, c);
+}
+
 size_t oi_arena_used(const oi_arena *a)
 {
     return a->used;
@@ -113,12 +132,15 @@ char *oi_arena_text(oi_arena *a, const char *text, size_t n)
 
 char *oi_arena_vprintf(oi_arena *a, const char *fmt, va_list args)
 {
+    char small[256]; /* most texts: then they are formatted once */
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, again);
+    int n = vsnprintf(small, sizeof small, fmt, again);
     va_end(again);
     if (n < 0)
         oi_arena_fail(a);
+    if ((size_t)n < sizeof small)
+        return oi_arena_text(a, small, (size_t)n);
     char *text = oi_arena_alloc(a, (size_t)n + 1);
     vsnprintf(text, (size_t)n + 1, fmt, args);
     return text;

@@ -66,6 +66,26 @@ static void vectors(void **state)
     oi_arena_free(a);
 }
 
+/* A long text moves into the arena as it is; later texts and blocks lie where they did. */
+static void long_texts(void **state)
+{
+    (void)state;
+    oi_arena *a = oi_arena_new();
+    oi_buf b = {0};
+    oi_buf_fill(&b, 'x', 1 << 20);
+    oi_buf_printf(&b, "%0*d", 300, 7); /* more than what is left of 256, twice formatted */
+    const char *was = b.text, *text = oi_buf_to_arena(&b, a);
+    assert_ptr_equal(text, was);
+    assert_null(b.text);
+    assert_int_equal(strlen(text), (1 << 20) + 300);
+    assert_true(oi_arena_used(a) > 1 << 20);
+    char *first = oi_arena_alloc(a, 16);
+    oi_buf_fill(&b, 'y', 1 << 17);
+    assert_int_equal(strlen(oi_buf_to_arena(&b, a)), 1 << 17);
+    assert_ptr_equal(oi_arena_alloc(a, 16), first + 16);
+    oi_arena_free(a);
+}
+
 typedef struct attempt {
     oi_arena *a;
     size_t size;
@@ -182,6 +202,7 @@ int main(void)
         cmocka_unit_test(aligned_and_zero),
         cmocka_unit_test(large_beside_small),
         cmocka_unit_test(texts),
+        cmocka_unit_test(long_texts),
         cmocka_unit_test(vectors),
         cmocka_unit_test(running_out),
         cmocka_unit_test(growing_too_far),

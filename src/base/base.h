@@ -39,6 +39,7 @@ void *oi_arena_alloc(oi_arena *a, size_t size);               /* zeroed, aligned
 char *oi_arena_text(oi_arena *a, const char *text, size_t n); /* copy, NUL-terminated */
 char *oi_arena_printf(oi_arena *a, const char *fmt, ...) OI_PRINTF(2, 3);
 char *oi_arena_vprintf(oi_arena *a, const char *fmt, va_list args);
+void oi_arena_own(oi_arena *a, void *block, size_t size); /* of malloc: freed with the arena */
 size_t oi_arena_used(const oi_arena *a);
 /* Runs fn(ctx); OI_ERR_ENV when the arena ran out inside, else OI_OK. */
 oi_status oi_arena_guard(oi_arena *a, void (*fn)(void *ctx), void *ctx);
@@ -56,6 +57,9 @@ void *oi_arena_grow(oi_arena *a, void *array, size_t each, size_t n, size_t *cap
 #define OI_PUSH(arena, vec)                                                                   \
     ((vec)->at = oi_arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->n, &(vec)->cap), \
      &(vec)->at[(vec)->n++])
+/* Room for n elements in an empty one whose size is known. */
+#define OI_RESERVE(arena, vec, count) \
+    ((vec)->at = oi_arena_alloc((arena), (count) * sizeof *(vec)->at), (vec)->cap = (count))
 
 /* -- buf.c: text being written -- */
 

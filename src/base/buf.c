@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#define OWNED 65536u /* texts from this size on move to an arena without a copy */
+
 static bool room(oi_buf *b, size_t more)
 {
     if (b->failed)
@@ -58,16 +60,20 @@ void oi_buf_fill(oi_buf *b, char c, size_t n)
 
 void oi_buf_printf(oi_buf *b, const char *fmt, ...)
 {
+    if (!room(b, 0))
+        return;
     va_list args;
+    const size_t left = b->cap - b->n; /* mostly enough: then it is formatted once */
     va_start(args, fmt);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    const int n = vsnprintf(b->text + b->n, left, fmt, args);
     va_end(args);
     if (n < 0 || !room(b, (size_t)n)) {
         b->failed = true;
         return;
     }
     va_start(args, fmt);
-    vsnprintf(b->text + b->n, (size_t)n + 1, fmt, args);
+    if ((size_t)n >= left)
+        vsnprintf(b->text + b->n, (size_t)n + 1, fmt, args);
     va_end(args);
     b->n += (size_t)n;
 }
@@ -104,7 +110,12 @@ typedef struct copy_args {
 static void copy(void *ctx)
 {
     copy_args *x = ctx;
-    x->text = oi_arena_text(x->a, x->b->text ? x->b->text : "", x->b->n);
+    if (x->b->n < OWNED) {
+        x->text = oi_arena_text(x->a, x->b->text ? x->b->text : "", x->b->n);
+        return;
+    }
+    oi_arena_own(x->a, x->b->text, x->b->n + 1);
+    x->text = x->b->text;
 }
 
 /* The inner guard is what keeps the buffer from being lost when the arena jumps away. */
@@ -112,6 +123,8 @@ char *oi_buf_to_arena(oi_buf *b, oi_arena *a)
 {
     copy_args x = {b, a, NULL};
     oi_status status = b->failed ? OI_ERR_ENV : oi_arena_guard(a, copy, &x);
+    if (x.text && x.text == b->text)
+        *b = (oi_buf){0};
     oi_buf_free(b);
     if (status != OI_OK)
         oi_arena_fail(a);

@@ -22,6 +22,16 @@ static bool is_hidden(uint32_t c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
+/* Copies the characters up to the next one that may need more than to be copied. */
+static void put_plain(oi_buf *b, const char **text, const char *end)
+{
+    const char *from = *text;
+    while (*text < end && (*text)[0] >= ' ' && (*text)[0] <= '~' && !strchr("\"\\&<>'", (*text)[0]))
+        ++*text;
+    if (*text > from)
+        oi_buf_add(b, from, (size_t)(*text - from));
+}
+
 static void put_point(oi_buf *b, uint32_t c)
 {
     char bytes[4];
@@ -100,7 +110,8 @@ static void put_entity(oi_buf *b, uint32_t c)
 
 void oi_put_xml(oi_buf *b, const char *text)
 {
-    for (const char *end = text + strlen(text); text < end;)
+    const char *end = text + strlen(text);
+    for (put_plain(b, &text, end); text < end; put_plain(b, &text, end))
         put_entity(b, next(&text, end));
 }
 
@@ -126,7 +137,8 @@ void oi_put_json(oi_buf *b, const char *text, size_t n)
     static const char letters[32] = {
         ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     oi_buf_putc(b, '"');
-    for (const char *end = n ? text + n : text; text < end;) {
+    const char *end = n ? text + n : text;
+    for (put_plain(b, &text, end); text < end; put_plain(b, &text, end)) {
         uint32_t c = next(&text, end);
         if (c == '"' || c == '\\')
             oi_buf_printf(b, "\\%c", (char)c);

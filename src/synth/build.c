@@ -13,6 +13,7 @@ typedef struct building {
     uint32_t graph;
     const oi_program *p;
     oi_uses uses;
+    const uint32_t *owners; /* by block, if there are hidden writes */
     OI_VEC(hidden) hidden;
 } building;
 
@@ -102,12 +103,13 @@ static void hide_writes(building *b)
 {
     oi_unit *u = b->u;
     const oi_program *p = b->p;
+    oi_uses scratch = oi_uses_new(u->arena, p);
     for (uint32_t k = 0; k < p->n_consumers && u->status == OI_OK; k++) {
         const oi_pblock *block = &p->blocks[p->consumers[k]];
-        oi_consumer_check(u, b->graph, p->consumers[k]);
+        oi_consumer_check(u, b->graph, &scratch, p->consumers[k]);
         for (uint32_t v = 0; v < p->n_vars; v++) {
             bool writes = oi_mask_has(block->writes, v) && p->vars[v].kind != OI_SYM_PERSISTENT;
-            if (!writes || !oi_consumer_hides(u, b->graph, p->consumers[k], v))
+            if (!writes || !oi_consumer_hides(&scratch, p->consumers[k], v))
                 continue;
             uint32_t shared = u->graphs.at[b->graph].tensor_of[v];
             oi_tensor t = u->tensors.at[shared];
@@ -148,17 +150,21 @@ static void publish(building *b, const oi_pnode *n, oi_stmts *out)
     }
 }
 
-/* The consumer to which the block's code belongs: its own block, or one it calls. OI_NO_ID: entry.
- */
-static uint32_t owner_of(building *b, uint32_t block)
+/* By block, the consumer to which its code belongs: its own block, or one it calls. OI_NO_ID:
+ * entry. */
+static uint32_t *find_owners(building *b)
 {
+    const uint32_t n = b->p->n_blocks;
+    uint32_t *owners = oi_arena_alloc(b->u->arena, (n + 1) * sizeof *owners);
+    oi_uses reached = oi_uses_new(b->u->arena, b->p);
+    memset(owners, 0xff, n * sizeof *owners);
     for (uint32_t k = 0; k < b->p->n_consumers; k++) {
-        oi_uses own = oi_uses_new(b->u->arena, b->p);
-        oi_uses_of_block(&own, b->p->consumers[k]);
-        if (own.seen[block])
-            return b->p->consumers[k];
+        oi_uses_of_block(&reached, b->p->consumers[k]);
+        for (uint32_t i = 0; i < n; i++)
+            if (owners[i] == OI_NO_ID && oi_uses_saw(&reached, i))
+                owners[i] = b->p->consumers[k];
     }
-    return OI_NO_ID;
+    return owners;
 }
 
 static void add_block(building *b, uint32_t block)
@@ -166,7 +172,7 @@ static void add_block(building *b, uint32_t block)
     oi_sgraph *g = &b->u->graphs.at[b->graph];
     const oi_ids *nodes = &b->p->blocks[block].source->nodes;
     oi_stmts *out = &g->blocks[block].stmts;
-    uint32_t owner = b->hidden.n ? owner_of(b, block) : OI_NO_ID;
+    const uint32_t owner = b->owners ? b->owners[block] : OI_NO_ID;
     uint32_t *shared = g->tensor_of;
     if (owner != OI_NO_ID) {
         uint32_t *own = oi_arena_alloc(b->u->arena, (b->p->n_vars + 1) * sizeof *own);
@@ -193,13 +199,14 @@ static const oi_pnode *last_node(const oi_program *p)
     return list->n ? &p->nodes[list->at[list->n - 1]] : NULL;
 }
 
-static bool is_returned(const oi_program *p, uint32_t var)
+/* By variable: whether entry returns it. */
+static const bool *find_returned(oi_arena *a, const oi_program *p)
 {
+    bool *is_returned = oi_arena_alloc(a, p->n_vars + 1);
     const oi_pnode *end = last_node(p);
     for (uint32_t i = 0; end && end->kind == OI_NODE_RETURN && i < end->as.list.n; i++)
-        if (end->as.list.vars[i] == var)
-            return true;
-    return false;
+        is_returned[end->as.list.vars[i]] = true;
+    return is_returned;
 }
 
 /* What the host reads: the values that entry returns, or else every declared variable that the
@@ -215,7 +222,7 @@ static void set_ports(building *b)
             continue;
         if (v->kind == OI_SYM_DYNAMIC)
             *OI_PUSH(b->u->arena, &g->inputs) = g->tensor_of[i];
-        if (!lists && b->uses.is_written[i] && !v->is_prefix &&
+        if (!lists && oi_uses_writes(&b->uses, i) && !v->is_prefix &&
             (v->kind == OI_SYM_VOLATILE || v->kind == OI_SYM_DYNAMIC))
             *OI_PUSH(b->u->arena, &g->outputs) = g->tensor_of[i];
     }
@@ -258,25 +265,27 @@ oi_status oi_unit_add_graph(oi_unit *u, const oi_program *bound, const char *nam
     g.tensor_of = oi_arena_alloc(a, (p->n_vars + 1) * sizeof *g.tensor_of);
     *OI_PUSH(a, &u->graphs) = g;
     reserve_companions(u, p);
+    const bool *is_returned = find_returned(a, p);
     for (uint32_t i = 0; i < p->n_vars; i++) {
         /* inputs and state are part of the program's interface even if unused */
         bool shows = p->vars[i].kind == OI_SYM_DYNAMIC || p->vars[i].kind == OI_SYM_PERSISTENT;
         g.tensor_of[i] = OI_NO_ID;
-        if (b.uses.is_used[i] || shows)
+        if (oi_uses_has(&b.uses, i) || shows)
             g.tensor_of[i] =
-                oi_unit_add_var(u, b.graph, i, b.uses.is_written[i] || is_returned(p, i));
+                oi_unit_add_var(u, b.graph, i, oi_uses_writes(&b.uses, i) || is_returned[i]);
     }
     if (u->status == OI_OK)
         set_ports(&b);
     for (uint32_t i = 0; i < p->n_blocks; i++) {
         g.blocks[i].source = &p->blocks[i];
-        g.blocks[i].is_used = b.uses.seen[i];
+        g.blocks[i].is_used = oi_uses_saw(&b.uses, i);
     }
     if (u->status == OI_OK)
         oi_bounds_find(u, b.graph);
     hide_writes(&b);
+    b.owners = b.hidden.n ? find_owners(&b) : NULL;
     for (uint32_t i = 0; i < p->n_blocks && u->status == OI_OK; i++) {
-        if (b.uses.seen[i])
+        if (oi_uses_saw(&b.uses, i))
             add_block(&b, i);
     }
     return u->status;

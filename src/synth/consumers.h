@@ -8,21 +8,28 @@
 
 typedef struct oi_uses {
     const oi_program *p;
-    uint8_t *is_used, *is_written; /* by variable */
-    uint8_t *seen;                 /* by block */
+    uint32_t *used, *written; /* by variable: the round in which it was last */
+    uint32_t *seen;           /* by block */
+    uint32_t round;
 } oi_uses;
 
 oi_uses oi_uses_new(oi_arena *a, const oi_program *p);
+void oi_uses_clear(oi_uses *u); /* to begin again, without new memory */
+bool oi_uses_has(const oi_uses *u, uint32_t var);
+bool oi_uses_writes(const oi_uses *u, uint32_t var);
+bool oi_uses_saw(const oi_uses *u, uint32_t block);
 void oi_uses_of_node(oi_uses *u, const oi_pnode *n);
 void oi_uses_of_block(oi_uses *u, uint32_t block); /* once each */
 
 /* -- consumers.c -- */
 
-/* Whether somebody else could see the consumer's write of the variable before entry's await. */
-bool oi_consumer_hides(oi_unit *u, uint32_t graph, uint32_t consumer, uint32_t var);
+/* Both work in `uses`, which is the graph's. */
+
+/* Whether entry or another consumer could see the consumer's write before entry's await. */
+bool oi_consumer_hides(oi_uses *uses, uint32_t consumer, uint32_t var);
 /* Refuses consumers that this way of running them (at the yield that makes them ready) would show
  * other values than the snapshot. */
-void oi_consumer_check(oi_unit *u, uint32_t graph, uint32_t consumer);
+void oi_consumer_check(oi_unit *u, uint32_t graph, oi_uses *uses, uint32_t consumer);
 
 /* -- owners.c -- */
 

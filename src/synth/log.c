@@ -68,6 +68,7 @@ static void log_writes(logging *l, const oi_stmt *s, oi_stmts *out)
 static void log_list(logging *l, oi_stmts *list)
 {
     oi_stmts all = {0};
+    OI_RESERVE(l->u->arena, &all, list->n);
     for (size_t i = 0; i < list->n; i++) {
         oi_stmt *s = &list->at[i];
         log_writes(l, s, &all);

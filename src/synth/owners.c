@@ -62,17 +62,18 @@ static void call_own(splitting *s, const oi_ids *list, const uint32_t *own)
 }
 
 /* What the consumer calls and somebody before it does, too, becomes its own. */
-static void split_from(splitting *s, const oi_program *p, uint32_t consumer, uint8_t *taken)
+static void split_from(splitting *s, oi_uses *reached, uint32_t consumer, bool *taken,
+                       uint32_t *own)
 {
-    oi_uses reached = oi_uses_new(s->arena, p);
-    uint32_t *own = oi_arena_alloc(s->arena, (p->n_blocks + 1) * sizeof *own);
-    oi_uses_of_block(&reached, consumer);
-    for (uint32_t b = 0; b < p->n_blocks; b++)
-        own[b] = reached.seen[b] && taken[b] ? clone_block(s, b) : b;
-    for (uint32_t b = 0; b < p->n_blocks; b++) {
-        if (reached.seen[b])
+    const uint32_t n = reached->p->n_blocks;
+    oi_uses_clear(reached);
+    oi_uses_of_block(reached, consumer);
+    for (uint32_t b = 0; b < n; b++)
+        own[b] = oi_uses_saw(reached, b) && taken[b] ? clone_block(s, b) : b;
+    for (uint32_t b = 0; b < n; b++) {
+        if (oi_uses_saw(reached, b))
             call_own(s, &s->blocks.at[own[b]].source->nodes, own);
-        taken[b] |= reached.seen[b];
+        taken[b] |= oi_uses_saw(reached, b);
     }
 }
 
@@ -85,10 +86,14 @@ const oi_program *oi_program_split(oi_arena *a, const oi_program *p)
         *OI_PUSH(a, &s.nodes) = p->nodes[i];
     for (uint32_t b = 0; b < p->n_blocks; b++)
         *OI_PUSH(a, &s.blocks) = p->blocks[b];
-    oi_uses entry = oi_uses_new(a, p);
-    oi_uses_of_block(&entry, p->entry);
+    oi_uses uses = oi_uses_new(a, p);
+    bool *taken = oi_arena_alloc(a, (p->n_blocks + 1) * sizeof *taken);
+    uint32_t *own = oi_arena_alloc(a, (p->n_blocks + 1) * sizeof *own);
+    oi_uses_of_block(&uses, p->entry);
+    for (uint32_t b = 0; b < p->n_blocks; b++)
+        taken[b] = oi_uses_saw(&uses, b);
     for (uint32_t k = 0; k < p->n_consumers; k++)
-        split_from(&s, p, p->consumers[k], entry.seen);
+        split_from(&s, &uses, p->consumers[k], taken, own);
     oi_program *split = oi_arena_alloc(a, sizeof *split);
     *split = *p;
     split->nodes = s.nodes.at;

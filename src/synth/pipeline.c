@@ -34,11 +34,11 @@
 typedef struct chain {
     size_t first, n; /* of the run; n == 1: a single kernel */
     uint32_t dim;
-    int64_t count; /* iterations */
-    oi_row_schedule schedules[LONGEST];
-    int64_t kept[LONGEST];  /* rows in the line buffer of its result; 0: the whole tensor */
-    uint32_t into[LONGEST]; /* 1 + the kernel whose line buffer holds its rows; 0: its own */
-    uint64_t bytes;         /* live while it runs */
+    int64_t count;              /* iterations */
+    oi_row_schedule *schedules; /* n of each */
+    int64_t *kept;              /* rows in the line buffer of its result; 0: the whole tensor */
+    uint32_t *into;             /* 1 + the kernel whose line buffer holds its rows; 0: its own */
+    uint64_t bytes;             /* live while it runs */
     uint64_t again; /* goal memory: bytes that are processed twice; goal time: time in ns / WORTH */
 } chain;
 
@@ -333,26 +333,64 @@ static bool is_held(const planning *p, const run *r, const chain *c)
 
 /* -- runs -- */
 
+/* Room for the parts of a chain that is tried; one that is kept gets its own. */
+typedef struct links {
+    oi_row_schedule schedules[LONGEST];
+    int64_t kept[LONGEST];
+    uint32_t into[LONGEST];
+} links;
+
+static void add_chain(planning *p, run *r, const chain *tried)
+{
+    oi_arena *a = p->u->arena;
+    const size_t n = tried->n;
+    chain c = *tried;
+    c.schedules = oi_arena_alloc(a, n * sizeof *c.schedules);
+    c.kept = oi_arena_alloc(a, n * sizeof *c.kept);
+    c.into = oi_arena_alloc(a, n * sizeof *c.into);
+    memcpy(c.schedules, tried->schedules, n * sizeof *c.schedules);
+    memcpy(c.kept, tried->kept, n * sizeof *c.kept);
+    memcpy(c.into, tried->into, n * sizeof *c.into);
+    *OI_PUSH(a, &r->chains) = c;
+}
+
+/* Row schedules of kernels first ... first + n - 1, one for each dim and row count. */
+static void try_chains(planning *p, run *r, size_t first, size_t n)
+{
+    links l;
+    chain c = {.first = first, .n = n, .schedules = l.schedules, .kept = l.kept, .into = l.into};
+    if (is_held(p, r, &c))
+        return;
+    for (c.dim = 0; c.dim < DIMS; c.dim++)
+        for (int64_t rows = 1; rows <= MOST_ROWS; rows *= 2) {
+            memset(&l, 0, sizeof l);
+            if (!set_schedules(p, r, &c, rows) || !weights_stay(p, r, &c))
+                break;
+            count_bytes(p, r, &c);
+            if (p->u->can.goal == OI_GOAL_TIME)
+                c.again = time_of(p, r, &c);
+            else
+                count_repeated(p, r, &c);
+            add_chain(p, r, &c);
+        }
+}
+
 static void find_chains(planning *p, run *r)
 {
+    static oi_row_schedule own[1]; /* of a single kernel: nothing is written to any of these */
+    static int64_t whole[1];
+    static uint32_t apart[1];
     for (size_t first = 0; first < r->n; first++) {
-        chain one = {.first = first, .n = 1, .bytes = p->in_use[position(p, r, first)]};
+        chain one = {.first = first,
+                     .n = 1,
+                     .schedules = own,
+                     .kept = whole,
+                     .into = apart,
+                     .bytes = p->in_use[position(p, r, first)]};
         one.again = p->u->can.goal == OI_GOAL_TIME ? time_of(p, r, &one) : 0;
         *OI_PUSH(p->u->arena, &r->chains) = one;
         for (size_t n = 2; n <= LONGEST && first + n <= r->n; n++)
-            for (uint32_t dim = 0; dim < DIMS; dim++)
-                for (int64_t rows = 1; rows <= MOST_ROWS; rows *= 2) {
-                    chain c = {.first = first, .n = n, .dim = dim};
-                    if (is_held(p, r, &c) || !set_schedules(p, r, &c, rows) ||
-                        !weights_stay(p, r, &c))
-                        break;
-                    count_bytes(p, r, &c);
-                    if (p->u->can.goal == OI_GOAL_TIME)
-                        c.again = time_of(p, r, &c);
-                    else
-                        count_repeated(p, r, &c);
-                    *OI_PUSH(p->u->arena, &r->chains) = c;
-                }
+            try_chains(p, r, first, n);
     }
 }
 

@@ -284,6 +284,7 @@ static void take(oi_unit *u, uint32_t graph, const oi_stmt *s, oi_stmts *out)
 static void take_list(oi_unit *u, uint32_t graph, oi_stmts *list)
 {
     oi_stmts all = {0};
+    OI_RESERVE(u->arena, &all, list->n);
     for (size_t i = 0; i < list->n; i++) {
         take_list(u, graph, &list->at[i].body);
         if (list->at[i].kind == OI_STMT_KERNEL && u->kernels.at[list->at[i].kernel].offer)

@@ -3,15 +3,36 @@
 
 oi_uses oi_uses_new(oi_arena *a, const oi_program *p)
 {
-    return (oi_uses){.p = p,
-                     .is_used = oi_arena_alloc(a, p->n_vars + 1),
-                     .is_written = oi_arena_alloc(a, p->n_vars + 1),
-                     .seen = oi_arena_alloc(a, p->n_blocks + 1)};
+    oi_uses u = {.p = p, .round = 1};
+    u.used = oi_arena_alloc(a, (p->n_vars + 1) * sizeof *u.used);
+    u.written = oi_arena_alloc(a, (p->n_vars + 1) * sizeof *u.written);
+    u.seen = oi_arena_alloc(a, (p->n_blocks + 1) * sizeof *u.seen);
+    return u;
+}
+
+void oi_uses_clear(oi_uses *u)
+{
+    u->round++;
+}
+
+bool oi_uses_has(const oi_uses *u, uint32_t var)
+{
+    return u->used[var] == u->round;
+}
+
+bool oi_uses_writes(const oi_uses *u, uint32_t var)
+{
+    return u->written[var] == u->round;
+}
+
+bool oi_uses_saw(const oi_uses *u, uint32_t block)
+{
+    return u->seen[block] == u->round;
 }
 
 static void use_name(oi_uses *b, uint32_t var)
 {
-    b->is_used[var] = 1;
+    b->used[var] = b->round;
 }
 
 static void use_code(oi_uses *b, const oi_code *c)
@@ -25,8 +46,9 @@ static void use_ref(oi_uses *b, const oi_pref *r, bool writes)
 {
     if (r->is_index)
         return;
-    b->is_used[r->var] = 1;
-    b->is_written[r->var] |= writes;
+    use_name(b, r->var);
+    if (writes)
+        b->written[r->var] = b->round;
     for (uint32_t i = 0; i < r->n_codes; i++)
         use_code(b, &r->codes[i]);
 }
@@ -56,8 +78,9 @@ static void use_op(oi_uses *b, const oi_pnode *n)
 static void use_cache(oi_uses *b, const oi_pnode *n)
 {
     const oi_paccess *a = &n->as.move.cache;
-    b->is_used[a->var] = 1;
-    b->is_written[a->var] |= n->kind != OI_NODE_CACHE_READ;
+    use_name(b, a->var);
+    if (n->kind != OI_NODE_CACHE_READ)
+        b->written[a->var] = b->round;
     for (uint32_t i = 0; i < a->n; i++) {
         use_code(b, &a->sels[i].start);
         use_code(b, &a->sels[i].end);
@@ -101,7 +124,7 @@ void oi_uses_of_node(oi_uses *b, const oi_pnode *n)
     case OI_NODE_AWAIT:
     case OI_NODE_RETURN:
         for (uint32_t k = 0; k < n->as.list.n; k++)
-            b->is_used[n->as.list.vars[k]] = 1;
+            use_name(b, n->as.list.vars[k]);
         break;
     case OI_NODE_ASSIGN:
     case OI_NODE_BARRIER:
@@ -112,8 +135,8 @@ void oi_uses_of_node(oi_uses *b, const oi_pnode *n)
 
 void oi_uses_of_block(oi_uses *b, uint32_t block)
 {
-    if (b->seen[block])
+    if (oi_uses_saw(b, block))
         return;
-    b->seen[block] = 1;
+    b->seen[block] = b->round;
     use_nodes(b, &b->p->blocks[block].source->nodes);
 }

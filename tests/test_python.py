@@ -119,7 +119,7 @@ def test_errors_have_places(graph, package, tmp_path):
         graph.step(z=1)
     with pytest.raises(openinfer.InputError, match="unknown variable 'z'"):
         graph.executor().fetch("z")
-    with pytest.raises(openinfer.Error, match="'x' is \[4\]"):
+    with pytest.raises(openinfer.Error, match=r"'x' is \[4\]"):
         graph.step(x=np.ones(5, np.float32), **GIVEN)
     with pytest.raises(openinfer.UnavailableError, match="No such file"):
         openinfer.open(tmp_path / "none.oi")
@@ -253,3 +253,12 @@ def test_the_lines_of_the_readme_run_from_a_wheel(from_wheel, tmp_path):
     assert lib == {str(pathlib.Path(from_wheel).parent.parent.resolve() / "lib" / f"python3.{sys.version_info[1]}" / "site-packages/openinfer/libopeninfer.so")}
     for command in ("oinf", "verify_oinf", "dataclass_to_oinf"):
         subprocess.run([from_wheel.parent / command, "--help"], env=env, check=True, capture_output=True)
+
+
+def test_types():
+    """mypy, strictly."""
+    mypy = shutil.which("mypy")
+    if mypy is None:
+        pytest.skip("types: mypy is not installed")
+    done = subprocess.run([mypy, "--cache-dir", os.devnull, "--python-executable", sys.executable], cwd=REPO / "python", capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

@@ -129,7 +129,8 @@ bool oi_shape_dynamic_quantize(const oi_call *c, size_t o, oi_shape *out)
     return true;
 }
 
-/* -- products of quantised tensors: a, scale, zp, b, scale, zp, scale of the result, its zp -- */
+/* -- products of quantised tensors: a, scale, zp, b, scale, zp, scale of the result, its zp, bias
+ * -- */
 
 /* The rule of the plain product for inputs 0 and 3. */
 static bool as_product(const oi_call *c, oi_shape_fn *rule, size_t o, oi_shape *out)
@@ -161,8 +162,12 @@ bool oi_shape_qmatmul(const oi_call *c, size_t o, oi_shape *out)
     if (a->rank < 2 || b->rank < 2)
         return oi_shape_fail_pair(c, 3, 0, "wants matrices: ", a, " and ", b);
     oi_dim rows = a->dims[a->rank - 2], columns = b->dims[b->rank - 1], one = oi_dim_of(1);
-    return check_scale(c, 1, rows) && check_scale(c, 2, rows) && check_scale(c, 4, columns) &&
-           check_scale(c, 5, columns) && check_scale(c, 6, one) && check_scale(c, 7, one);
+    if (!check_scale(c, 1, rows) || !check_scale(c, 2, rows) || !check_scale(c, 4, columns) ||
+        !check_scale(c, 5, columns) || !check_scale(c, 6, one) || !check_scale(c, 7, one))
+        return false;
+    return c->n_in < 9 || (c->in[8].rank == 1 && !oi_dim_differ(c->in[8].dims[0], columns)) ||
+           oi_shape_fail_pair(c, 8, 3, "bias wants one element per column of ", b, ", found ",
+                              &c->in[8]);
 }
 
 bool oi_shape_qconv(const oi_call *c, size_t o, oi_shape *out)

@@ -61,6 +61,7 @@ static void test_integer_products(void **state)
     accept("matmul_integer(u8[2,3], i8[3,4], u8[2], i8[4]) >> i32[2,4]");
     accept("conv_integer(u8[1,2,5], i8[3,2,3], u8[], i8[3]; pads=1) >> i32[1,3,5]");
     accept("qmatmul(u8[B,3], f32[], u8[], i8[3,4], f32[4], i8[4], f32[], u8[]) >> u8[B,4]");
+    accept("qmatmul(u8[2,3], f32[], u8[], i8[3,4], f32[4], i8[4], f32[], u8[], i32[4]) >> u8[2,4]");
     accept(
         "qconv(u8[1,2,5], f32[], u8[], i8[3,2,3], f32[3], i8[3], f32[], i8[], i32[3]; strides=2) "
         ">> i8[1,3,2]");
@@ -70,6 +71,8 @@ static void test_integer_products(void **state)
            "channels of x and w differ: [1, 2, 5] and [3, 1, 3]");
     refuse("qmatmul(u8[2,3], f32[3], u8[], i8[3,4], f32[4], i8[4], f32[], u8[]) >> u8[2,4]", "E051",
            "wants one element, or one for each row, column or filter: [3]");
+    refuse("qmatmul(u8[2,3], f32[], u8[], i8[3,4], f32[4], i8[4], f32[], u8[], i32[3]) >> u8[2,4]",
+           "E051", "bias wants one element per column of [3, 4], found [3]");
     refuse("qconv(u8[1,2,5], f32[], u8[], i8[3,2,3], f32[3], i8[3], f32[], i8[], i32[2]) >> "
            "i8[1,3,3]",
            "E051", "b wants one element per filter of [3, 2, 3], found [2]");

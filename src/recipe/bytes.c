@@ -658,5 +658,6 @@ bool oi_recipe_matmul_integer(const oi_recipe_call *c, oi_recipe_plan *out)
 
 bool oi_recipe_qmatmul(const oi_recipe_call *c, oi_recipe_plan *out)
 {
-    return plan_matmul(scaled_task(c), false, out);
+    const task t = scaled_task(c);
+    return t.bias == NONE && plan_matmul(t, false, out);
 }

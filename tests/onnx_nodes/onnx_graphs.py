@@ -225,3 +225,16 @@ def convs():
     top = m.op("ReduceMax", x, axes=[1], keepdims=1)
     e = m.op("Exp", m.op("Sub", x, top))
     return m.model(m.op("Div", e, m.op("ReduceSum", e, m.const(np.array([1])), keepdims=1)))
+
+
+def cnn(residual=False):
+    """A small classifier of pictures, as quantisers take them."""
+    m = Maker()
+    x = m.input("x", [1, 3, 16, 16])
+    layer = lambda name, x, *dims, **attrs: m.op("Conv", x, m.weight(*dims, name=name), m.weight(dims[0], name=f"{name}.b"), **attrs)  # noqa: E731
+    x = m.op("Relu", layer("stem", x, 8, 3, 3, 3, pads=[1, 1, 1, 1]))
+    y = m.op("Relu", layer("depth", x, 8, 1, 3, 3, pads=[1, 1, 1, 1], group=8))
+    y = layer("point", y, 8, 8, 1, 1)
+    x = m.op("MaxPool", m.op("Relu", m.op("Add", x, y) if residual else y), kernel_shape=[2, 2], strides=[2, 2])
+    x = m.shape(m.op("GlobalAveragePool", x), 1, 8) if residual else m.shape(x, 1, 512)
+    return m.model(m.op("Gemm", x, m.weight(10, 8 if residual else 512, name="kinds"), m.weight(10, name="kinds.b"), transB=1))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 from . import _library as c
 
 if TYPE_CHECKING:
-    import numpy
+    from numpy.typing import NDArray
 
-    Array = numpy.ndarray[Any, Any]
+    Array = NDArray[Any]
 
 # oi_dtype of openinfer.h: what numpy has ...
 NATIVE: Dict[int, str] = {1: "i1", 2: "<i2", 3: "<i4", 4: "<i8", 5: "u1", 6: "<u2", 7: "<u4", 8: "<u8", 9: "<f2", 10: "<f4", 11: "<f8", 12: "?"}
@@ -64,7 +64,7 @@ def prepared(name: str, value: Any, tag: int) -> Tuple[c.View, Any]:
         value, loose = np.asarray(value), False
     wide = WIDENED.get(tag, tag)
     if loose:
-        array = np.asarray(value, dtype=NATIVE.get(wide), order="C")
+        array: Any = np.asarray(value, dtype=NATIVE.get(wide), order="C")
         if array.dtype.kind in "iu" and not np.array_equal(array, np.asarray(value)):
             raise TypeError(f"{name}: {value!r} does not fit {dtype_name(tag)}")
     else:

@@ -87,7 +87,7 @@ class Simulator:
         """Bytes of weights, values and state, now and at most."""
         raw = c.SimStats()
         c.library().oi_sim_get_stats(self._handle, ctypes.byref(raw))
-        return {name: int(getattr(raw, name)) for name, _ in raw._fields_}
+        return {name: int(getattr(raw, name)) for name, *_ in raw._fields_}
 
     def executor(self, beside: Optional[Executor] = None) -> Executor:
         """beside: an executor, maybe of another graph over the same model, whose persistent memory it shares."""

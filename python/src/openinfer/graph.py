@@ -263,7 +263,8 @@ class _Fill:
 
     def __init__(self, inputs: Union[None, Fill, Mapping[str, Any]]) -> None:
         self.inputs, self.error = inputs, None  # type: Tuple[Any, Optional[BaseException]]
-        self.function = c.FILL(self._fill) if inputs is not None else c.FILL()  # type: ignore[call-overload]
+        make: Any = c.FILL
+        self.function = make(self._fill) if inputs is not None else make()
 
     def _fill(self, _ctx: Any, raw: Any, step: int, data: int, size: int, _diag: Any) -> int:
         try:

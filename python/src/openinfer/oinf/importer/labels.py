@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tupl
 
 from .loops import Item, Loop, statements_of
 from .names import Unique, identifier, key_of
+from .registry import ROWS
 from .values import Statement, Value
 
 if TYPE_CHECKING:
@@ -164,6 +165,9 @@ def copy_of(value: Value) -> Value:
 
 def role_of(role: str) -> str:
     op, _, i = role.partition(".")
+    if op in ("quantize", "dequantize", "qconv", "qmatmul", "matmul_integer", "conv_integer") and i:
+        name = ROWS[op].inputs[int(i)].rstrip("?")
+        return {"w": "weight", "b": "weight" if op != "qconv" else "bias"}.get(name, name)
     if op == "matmul" or op in ("gemm", "conv") and i == "1":
         return "weight"
     if op in ("gemm", "conv") and i == "2" or op == "add":

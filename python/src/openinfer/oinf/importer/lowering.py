@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from ..convert.weights import need_numpy
+from .contrib import contrib_function
 from .control import CONTROL, Bodies, Lost
 from .fold import can_fold, fold
 from .infer import infer
@@ -262,7 +263,7 @@ class Lowering:
     def lower(self, proto: Any, domain: str, opset: int, opsets: Dict[str, int], origin: int, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise Unsupported("functions or branches are nested too deeply")
-        local = self.functions.get((domain, proto.op_type))
+        local = self.functions.get((domain, proto.op_type)) or contrib_function(proto)
         if local is not None:
             self.inline(local, proto, origin, depth)
             return

@@ -429,8 +429,8 @@ def conv_affine(s: Statement, find: Finder) -> Optional[Match]:
         numbers = per_channel(c, y) if conv is not None and y.is_static else None
         if conv is None or numbers is None:
             continue
-        one_each = np.ones(len(numbers))
-        return refolded(s, conv, *((numbers, 0.0) if s.op == "mul" else (one_each, numbers)), c)
+        factor, offset = (numbers, 0.0) if s.op == "mul" else (np.ones(len(numbers)), numbers)
+        return refolded(s, conv, factor, offset, c)
     return None
 
 
@@ -473,11 +473,11 @@ def needed(statements: List[Statement], outputs: Sequence[Value]) -> List[Statem
 
 def recognise(statements: List[Statement], outputs: List[Value]) -> List[Statement]:
     """The statements with every pattern that is known replaced."""
-    from . import attention, tidy
+    from . import attention, quantised, tidy
 
     before = list(statements)
     statements = tidy.once(tidy.ordered_operands(statements), outputs)
-    for rules in RULES:
+    for rules in [*quantised.RULES, *RULES]:
         statements = needed(rewrite(statements, outputs, rules), outputs)
     for rules in [*tidy.RULES, *attention.RULES]:
         statements = needed(tidy.once(rewrite(statements, outputs, rules), outputs), outputs)

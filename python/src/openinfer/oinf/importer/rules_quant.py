@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from .lowering import Node
 from .rules import optional, rule
@@ -29,8 +29,15 @@ def linear(n: Node) -> None:
     attrs.update(optional(n.attrs.get("block_size", 0), "block_size", 0))
     rest = n.given()[1:]
     if len(rest) == 2 and rest[0].shape != rest[1].shape:
-        rest[1] = n.emit("reshape", [rest[1]], {}, n.temp(rest[1], rest[0].shape or ()))
+        rest[1] = shaped(n, rest[1], rest[0].shape or ())
     n.emit("quantize" if q else "dequantize", [x, *rest], attrs)
+
+
+def shaped(n: Node, zero: Value, shape: Tuple[Optional[int], ...]) -> Value:
+    """A zero point in the shape of its scale."""
+    if zero.data is None:
+        return n.emit("reshape", [zero], {}, n.temp(zero, shape))
+    return Value(zero.name, zero.dtype, shape, zero.data.reshape(shape), scope=zero.scope, key=zero.key)
 
 
 @rule("QLinearConv")

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void oi_gemv_dots(const float *rest
     oi_vf_total_four(both, whole);
     for (; i < n; i++)
         for (int64_t r = 0; r < 4; r++)
-            whole[r] += x[i] * row[r][i];
+            whole[r] = oi_f_fma(x[i], row[r][i], whole[r]);
     for (int64_t r = 0; r < 4; r++)
         sums[r] += whole[r];
 }
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void oi_gemv_add(const float *restr
     }
     for (; i < n; i++)
         for (int64_t r = 0; r < 4; r++)
-            sums[i] += x[r] * row[r][i];
+            sums[i] = oi_f_fma(x[r], row[r][i], sums[i]);
 }
 
 /* The same for one row. */
@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void oi_gemv_add_one(float x,
     for (; i + OI_VF <= n; i += OI_VF)
         oi_vf_store(sums + i, oi_vf_fma(f, oi_vf_load(row + i), oi_vf_load(sums + i)));
     for (; i < n; i++)
-        sums[i] += x * row[i];
+        sums[i] = oi_f_fma(x, row[i], sums[i]);
 }
 
 /* Columns first ... last - 1; the rows of b are b_k apart and contiguous along n. */

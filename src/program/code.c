@@ -113,7 +113,7 @@ static bool is_offset(const oi_code *x, const oi_code *y, int64_t *by)
 oi_code oi_code_join(oi_arena *a, oi_ins_kind kind, const oi_code *x, const oi_code *y)
 {
     int64_t u = 0, v = 0, value;
-    const bool both = oi_code_is_int(x, &u) & oi_code_is_int(y, &v);
+    const bool x_is_int = oi_code_is_int(x, &u), both = oi_code_is_int(y, &v) && x_is_int;
     if (both && binary(kind, u, v, &value) == OI_CODE_OK)
         return oi_code_int(a, value);
     if (kind == OI_INS_SUB && is_offset(x, y, &value))

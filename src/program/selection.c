@@ -89,7 +89,7 @@ static bool is_size(const oi_code *c, uint32_t axis)
 static void need(selecting *s, oi_need_kind kind, uint32_t axis, oi_code value, oi_code limit)
 {
     int64_t v, l;
-    const bool known = oi_code_is_int(&value, &v) & oi_code_is_int(&limit, &l);
+    const bool known = oi_code_is_int(&value, &v) && oi_code_is_int(&limit, &l);
     const bool is_least = kind == OI_NEED_START || kind == OI_NEED_ORDER;
     if ((known && (is_least                ? v >= l
                    : kind == OI_NEED_INDEX ? v < l

@@ -51,6 +51,12 @@ static inline oi_vf oi_vf_fma(oi_vf a, oi_vf b, oi_vf c)
     return _mm512_fmadd_ps(a, b, c);
 }
 
+/* The same for one number: a rest that is no full vector has the bits of a vector. */
+static inline float oi_f_fma(float a, float b, float c)
+{
+    return _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(a), _mm_set_ss(b), _mm_set_ss(c)));
+}
+
 static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
 {
     return _mm512_div_ps(a, b);

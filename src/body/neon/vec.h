@@ -50,6 +50,12 @@ static inline oi_vf oi_vf_fma(oi_vf a, oi_vf b, oi_vf c)
     return vfmaq_f32(c, a, b);
 }
 
+/* The same for one number: a rest that is no full vector has the bits of a vector. */
+static inline float oi_f_fma(float a, float b, float c)
+{
+    return vget_lane_f32(vfma_f32(vdup_n_f32(c), vdup_n_f32(a), vdup_n_f32(b)), 0);
+}
+
 static inline oi_vf oi_vf_div(oi_vf a, oi_vf b)
 {
     return vdivq_f32(a, b);

@@ -16,6 +16,12 @@ static bool bitcast_run(const oi_kernel_query *q, const oi_choice *c, const oi_k
     (void)c, (void)fault;
     oi_operand x = q->in[0];
     x.dtype = q->out[0].dtype;
+    if (!io->in_at && !io->out_at && oi_dtype_bits(x.dtype) >= 8 && oi_operand_is_dense(&x) &&
+        oi_operand_is_dense(&q->out[0])) {
+        oi_bitcast(io->in[0], io->out[0],
+                   oi_operand_count(&x) * (int64_t)oi_dtype_bits(x.dtype) / 8);
+        return true;
+    }
     oi_copy(&q->out[0], io->out[0], io->out_at ? io->out_at[0] : 0, &x, io->in[0],
             io->in_at ? io->in_at[0] : 0, io);
     return true;

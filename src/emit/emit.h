@@ -152,6 +152,12 @@ typedef struct oi_lang {
     const char *(*lane)(const oi_nest_printer *p, int64_t lanes, const char *end);
     void (*sum_lanes)(oi_printing *x, const char *acc, int64_t lanes);
     const char *(*literal)(oi_arena *a, oi_dtype t, uint64_t bits);
+    /* Languages unlike C; NULL: as C does it. A value that gets a name; a value whose type is
+     * another one of the same meaning; a position as an i64; what joins two conditions. */
+    void (*define)(oi_printing *x, oi_dtype form, const char *name, const char *text);
+    const char *(*cast)(oi_arena *a, oi_dtype from, oi_dtype to, const char *text);
+    const char *(*wide)(oi_arena *a, const char *position);
+    const char *both;
 } oi_lang;
 
 extern const oi_lang oi_lang_c, oi_lang_c32; /* positions of 64 bits, and of 32 */
@@ -168,6 +174,7 @@ struct oi_nest_printer {
     const char *const *scalars; /* by scalar: its name; NULL: the kernel's own */
     const char *const *fns;     /* by oi_fn: the text of its value; NULL if there are none */
     const oi_group *group;      /* of a language with workgroups, or NULL */
+    oi_out *declared;           /* of a language that declares names apart from their values */
 };
 
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
@@ -189,6 +196,13 @@ extern const oi_helper oi_glsl_helpers[], oi_glsl_words_helpers[];
 
 /* -- fit.c: what the device must have -- */
 
+/* Clocks of a circuit from the beginning of a step to its end, and from one beginning to the next.
+ */
+typedef struct oi_clocks {
+    uint64_t least, most; /* equal but for branches; most UINT64_MAX: unbounded */
+    uint64_t interval;    /* 0: a step begins when the last one is over */
+} oi_clocks;
+
 struct oi_certificate {
     /* RAM: the program's struct, and its parts: */
     uint64_t struct_bytes, state_bytes, arena_bytes, undo_bytes, io_bytes;
@@ -196,6 +210,7 @@ struct oi_certificate {
     uint64_t ram_bytes;             /* struct and stack */
     uint64_t weights_bytes;         /* read only */
     uint64_t n_checked, n_barriers; /* accesses and barriers that the plan checker verified */
+    const oi_clocks *clocks;        /* by graph; NULL: the device has no clock of its own */
     bool is_measured;
     oi_plan_measured measured;
 };
@@ -215,6 +230,8 @@ void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out);
 
 #define OI_WEIGHTS_VERSION 1u /* of the format */
 
+/* Adds the contents of one entry of a tensor. */
+oi_status oi_weights_entry(const oi_plan *u, const oi_tensor *t, uint64_t entry, oi_buf *out);
 oi_status oi_weights_hash(const oi_plan *u, uint64_t *out);
 oi_status oi_weights_write(const oi_plan *u, int fd);
 oi_status oi_weights_write_c(const oi_plan *u, int fd); /* the same as a C array */

@@ -37,6 +37,8 @@ const char *oi_instr_type(const oi_printing *x, oi_dtype t)
 static const char *widened(const oi_printing *x, bool is_unsigned, const char *text)
 {
     const oi_dialect *d = x->p->lang->dialect;
+    if (x->p->lang->wide)
+        return x->p->lang->wide(x->p->arena, text);
     return d->of_narrow ? oi_arena_printf(x->p->arena, "%s%s(%s)", d->of_narrow,
                                           d->types[is_unsigned ? OI_U32 : OI_I32], text)
                         : text;
@@ -84,6 +86,14 @@ static void bind_attrs(const oi_printing *x, binding *b, const oi_scall *c)
     }
 }
 
+static void define(oi_printing *x, oi_dtype form, const char *name, const char *text)
+{
+    if (x->p->lang->define)
+        x->p->lang->define(x, form, name, text);
+    else
+        oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, form), name, text);
+}
+
 /* The text of an expression; lines that define its parts are printed first. */
 static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi_dtype want)
 {
@@ -105,8 +115,7 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
         /* two expressions may use one name for different definitions */
         const char *own = oi_arena_text(x->p->arena, m.lets[i].text, m.lets[i].len);
         const char *name = new_name(x, own);
-        oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, m.nodes[node].type), name,
-                    text);
+        define(x, m.nodes[node].type, name, text);
         if (b->n < MAX_NAMES)
             b->names[b->n++] = (oi_m_name){.name = own, .type = m.nodes[node].type, .spell = name};
     }
@@ -130,7 +139,8 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
     const char *v = x->values[op->args[0]];
     oi_arena *a = x->p->arena;
     if (op->fits)
-        return oi_arena_printf(a, "(%s)%s", oi_instr_type(x, op->type), v);
+        return x->p->lang->cast ? x->p->lang->cast(a, x->forms[op->args[0]], op->type, v)
+                                : oi_arena_printf(a, "(%s)%s", oi_instr_type(x, op->type), v);
     if (oi_form_of(op->from) != op->from) /* the stored type is narrower than the compute type:
                                              round first */
         v = widen(x, op->from,
@@ -213,8 +223,13 @@ static void name_value(oi_printing *x, uint32_t id, oi_dtype form, const char *t
         return;
     }
     const char *name = new_name(x, "v");
-    oi_out_line(x->p->out, "const %s %s = %s;", oi_instr_type(x, form), name, text);
+    define(x, form, name, text);
     x->values[id] = name;
+}
+
+const char *oi_instr_value(oi_printing *x, const oi_sop *op)
+{
+    return op->kind == OI_SOP_EVAL ? eval_text(x, op) : convert_text(x, op);
 }
 
 static const char *load_text(const oi_printing *x, const oi_sop *op)
@@ -345,8 +360,8 @@ void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const cha
 
 /* -- sums -- */
 
-/* acc combined with one more element; both have the form `form`. */
-void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element)
+static const char *combination(oi_printing *x, oi_op_part part, oi_dtype form, const char *acc,
+                               const char *element)
 {
     const oi_scall *c = x->n->reduce;
     binding b = {.n = 0};
@@ -355,20 +370,34 @@ void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char
     if (x->n->kind == OI_NEST_CONTRACT) /* a product; in other reductions p may be an attribute */
         bind_name(&b, "p", form, element);
     bind_attrs(x, &b, c);
+    return expression(x, oi_scalar_part(c, part, form, form), &b,
+                      part == OI_PART_BETTER ? OI_BOOL : form);
+}
+
+const char *oi_instr_combined(oi_printing *x, oi_dtype form, const char *acc, const char *element)
+{
+    return combination(x, OI_PART_COMBINE, form, acc, element);
+}
+
+const char *oi_instr_better(oi_printing *x, oi_dtype form, const char *acc, const char *element)
+{
+    return combination(x, OI_PART_BETTER, form, acc, element);
+}
+
+void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element)
+{
     if (x->n->finds_position) {
         uint32_t last = x->n->n_axes - 1;
         const char *k = oi_place_has_loop(x->n, last) ? oi_place_axis(x, last) : "0";
         if (x->n->finds_element)
             k = oi_place_element(x, &x->n->pre.at[0]);
-        oi_out_open(x->p->out, "if (best < 0 || (%s))",
-                    expression(x, oi_scalar_part(c, OI_PART_BETTER, form, form), &b, OI_BOOL));
+        oi_out_open(x->p->out, "if (best < 0 || (%s))", oi_instr_better(x, form, acc, element));
         oi_out_line(x->p->out, "acc = %s;", element);
         oi_out_line(x->p->out, "best = %s;", k);
         oi_out_close(x->p->out, "");
         return;
     }
-    oi_out_line(x->p->out, "%s = %s;", acc,
-                expression(x, oi_scalar_part(c, OI_PART_COMBINE, form, form), &b, form));
+    oi_out_line(x->p->out, "%s = %s;", acc, oi_instr_combined(x, form, acc, element));
 }
 
 const char *oi_instr_init(oi_printing *x)

@@ -8,8 +8,9 @@
 struct oi_printing {
     const oi_nest_printer *p;
     const oi_snest *n;
-    const char **values; /* by instruction: the text of its value */
-    oi_dtype *forms;     /* by instruction: the type it is held in */
+    const char *const *axes; /* by axis: its counter, if that is not its letter; or NULL */
+    const char **values;     /* by instruction: the text of its value */
+    oi_dtype *forms;         /* by instruction: the type it is held in */
     const char
         *widened; /* the last value in its stored form, which the next store takes; or NULL */
     oi_dtype widened_type;
@@ -56,7 +57,13 @@ const char *oi_instr_type(const oi_printing *x, oi_dtype t); /* "float": of a va
 /* Prints instructions whose values are numbered from `base`; `acc` is the text of a sum. */
 void oi_instr_print(oi_printing *x, const oi_sops *ops, uint32_t base, const char *acc);
 const char *oi_instr_init(oi_printing *x); /* initial value of a sum */
-/* acc combined with one more element; both have the form `form`. */
+/* The value of an EVAL or CONVERT; lines that define its parts are printed first. */
+const char *oi_instr_value(oi_printing *x, const oi_sop *op);
+/* The same for acc combined with one more element, and for the condition that the element is
+ * better; all have the form `form`. */
+const char *oi_instr_combined(oi_printing *x, oi_dtype form, const char *acc, const char *element);
+const char *oi_instr_better(oi_printing *x, oi_dtype form, const char *acc, const char *element);
+/* Prints that combination. */
 void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element);
 bool oi_instr_counts(const oi_printing *x); /* its end uses the number of elements */
 

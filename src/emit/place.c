@@ -12,6 +12,8 @@ const char *oi_place_scalar(const oi_nest_printer *p, uint32_t scalar)
 
 const char *oi_place_axis(const oi_printing *x, uint32_t a)
 {
+    if (x->axes)
+        return x->axes[a];
     if (a < sizeof OI_AXIS_LETTERS - 1 && x->row && a + 2 == x->n->n_axes)
         return oi_arena_printf(x->p->arena, "(%c + %u)", OI_AXIS_LETTERS[a], x->row);
     if (a < sizeof OI_AXIS_LETTERS - 1)
@@ -306,16 +308,18 @@ const char *oi_place_group(const oi_printing *x, const oi_sop *op, int64_t each,
 const char *oi_place_inside(const oi_printing *x, const oi_sop *op)
 {
     const oi_tensor *t = oi_place_tensor(x, op);
+    const char *both = x->p->lang->both ? x->p->lang->both : "&&";
     oi_buf out = {0};
     for (uint32_t d = 0; d < (op->is_flat ? 1 : t->rank); d++) {
         if (!op->at[d].may_leave)
             continue;
         const char *c = oi_place_coord(x, &op->at[d], oi_place_fns(op, d));
-        oi_buf_printf(&out, "%s%s >= 0 && %s < %s", out.n ? " && " : "", c, c,
+        oi_buf_printf(&out, "%s%s >= 0 %s %s < %s",
+                      out.n ? oi_arena_printf(x->p->arena, " %s ", both) : "", c, both, c,
                       oi_place_dim(x, op->port, d));
     }
     if (op->guard)
-        oi_buf_printf(&out, "%s%s >= 0", out.n ? " && " : "",
+        oi_buf_printf(&out, "%s%s >= 0", out.n ? oi_arena_printf(x->p->arena, " %s ", both) : "",
                       oi_place_coord(x, op->guard, op->guard_fns));
     return out.n ? oi_buf_to_arena(&out, x->p->arena) : NULL;
 }

@@ -448,9 +448,33 @@ static void put_names(oi_jsonw *w, const oi_plan *u, const char *key, const uint
     oi_jsonw_close(w, ']');
 }
 
-static void put_graph(oi_jsonw *w, const oi_plan *u, const oi_sgraph *g)
+/* A number that may have no bound. */
+static void put_most(oi_jsonw *w, const char *key, uint64_t n)
+{
+    if (n != UINT64_MAX) {
+        put_u64(w, key, n);
+        return;
+    }
+    oi_jsonw_key(w, key);
+    oi_jsonw_null(w);
+}
+
+static void put_clocks(oi_jsonw *w, const oi_clocks *c)
+{
+    oi_jsonw_key(w, "clocks");
+    oi_jsonw_open(w, '{');
+    if (c->interval)
+        put_u64(w, "interval", c->interval);
+    put_u64(w, "latency", c->least);
+    put_most(w, "latency_most", c->most);
+    oi_jsonw_close(w, '}');
+}
+
+static void put_graph(oi_jsonw *w, const oi_plan *u, const oi_sgraph *g, const oi_clocks *c)
 {
     oi_jsonw_open(w, '{');
+    if (c)
+        put_clocks(w, c);
     put_cost(w, &g->cost);
     put_names(w, u, "inputs", g->inputs.at, g->inputs.n);
     put_str(w, "name", g->name);
@@ -586,7 +610,7 @@ void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
     oi_jsonw_key(&w, "graphs");
     oi_jsonw_open(&w, '[');
     for (size_t i = 0; i < u->graphs.n; i++)
-        put_graph(&w, u, &u->graphs.at[i]);
+        put_graph(&w, u, &u->graphs.at[i], c->clocks ? &c->clocks[i] : NULL);
     oi_jsonw_close(&w, ']');
     oi_jsonw_key(&w, "kernels");
     oi_jsonw_open(&w, '[');

@@ -72,7 +72,7 @@ static bool has_type(const oi_target *target, const oi_device_info *device, cons
                      oi_dtype t)
 {
     const bool reads = op->loops != OI_LOOPS_SHAPE_OF && op->loops != OI_LOOPS_SIZE_OF;
-    return t != OI_F64 || !reads || !target->has_f64 || target->has_f64(device);
+    return !reads || !target->has_type || target->has_type(device, op, t);
 }
 
 bool oi_synth_takes(const oi_device *d, size_t op, oi_dtype t)

@@ -5,6 +5,7 @@
 #define TARGETS(X) \
     X(c)           \
     X(vulkan)      \
+    X(hdl)         \
     X(null)
 
 #define DECLARE(name) extern const oi_target oi_target_##name;

@@ -110,7 +110,7 @@ static void give_back(const part *p)
 static oi_status put_packed(sink *s, const oi_tensor *t, uint64_t entry)
 {
     part parts[OI_PACK_INPUTS];
-    const void *in[OI_PACK_INPUTS];
+    const void *in[OI_PACK_INPUTS] = {0};
     uint32_t n = 0;
     oi_status status = OI_OK;
     void *to = malloc((size_t)t->size_bytes + 1);
@@ -130,21 +130,35 @@ static oi_status put_packed(sink *s, const oi_tensor *t, uint64_t entry)
     return status;
 }
 
+static oi_status put_entry(sink *s, const oi_tensor *t, uint64_t e)
+{
+    if (t->packing && t->sources[e] != OI_NO_SOURCE)
+        return put_packed(s, t, e);
+    if (t->sources && t->sources[e] != OI_NO_SOURCE)
+        return put_source(s, t, t->sources[e]);
+    return t->bytes ? put(s, t->bytes, t->size_bytes) : put_filled(s, t);
+}
+
 static oi_status put_tensor(sink *s, const oi_tensor *t)
 {
     OI_TRY(put_zeros(s, t->offset - s->at));
     for (uint64_t e = 0; e < t->n_entries; e++) {
         OI_TRY(put_zeros(s, t->offset + e * t->stride_bytes - s->at));
-        if (t->packing && t->sources[e] != OI_NO_SOURCE)
-            OI_TRY(put_packed(s, t, e));
-        else if (t->sources && t->sources[e] != OI_NO_SOURCE)
-            OI_TRY(put_source(s, t, t->sources[e]));
-        else if (t->bytes)
-            OI_TRY(put(s, t->bytes, t->size_bytes));
-        else
-            OI_TRY(put_filled(s, t));
+        OI_TRY(put_entry(s, t, e));
     }
     return OI_OK;
+}
+
+static oi_status add_part(void *ctx, const void *data, size_t n)
+{
+    oi_buf_add(ctx, data, n);
+    return OI_OK;
+}
+
+oi_status oi_weights_entry(const oi_plan *u, const oi_tensor *t, uint64_t entry, oi_buf *out)
+{
+    sink s = {.u = u, .put = add_part, .ctx = out};
+    return put_entry(&s, t, entry);
 }
 
 static oi_status put_all(sink *s)

@@ -6,6 +6,7 @@
 #define OI_PLAN_TARGET_H
 
 #include "base/base.h"
+#include "base/ops.h"
 
 typedef struct oi_certificate oi_certificate;
 typedef struct oi_emitted oi_emitted;
@@ -126,8 +127,9 @@ typedef struct oi_target {
     oi_status (*measure)(const oi_plan *p, const char *dir, oi_plan_measured *out, oi_diag *d);
     /* Which ops its programs compute. NULL: all. Helpers are functions of src/body/scalar.h. */
     bool (*has_helper)(const oi_device_info *device, oi_arena *a, const char *name);
-    bool (*has_f64)(const oi_device_info *device); /* NULL: it has */
-    bool has_bodies;                               /* takes bodies of custom ops, which are C */
+    /* Whether they compute the op, or move its elements, in that type. NULL: they do. */
+    bool (*has_type)(const oi_device_info *device, const oi_op *op, oi_dtype t);
+    bool has_bodies; /* takes bodies of custom ops, which are C */
 } oi_target;
 
 extern const oi_target *const oi_targets[];                  /* ends with NULL */

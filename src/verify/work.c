@@ -131,9 +131,9 @@ oi_status oi_work_program(oi_work *w)
     OI_TRY(oi_tool_find(w->device, w->options.cc, &w->tool, w->diag));
     o.per_node = w->trial.per_node;
     OI_TRY(oi_synthesize(w->device, w->model, w->graphs, w->trial.n_graphs, &o, &w->plan, w->diag));
-    w->is_synthesized = true;
     OI_TRY(make_folder(w));
     OI_TRY(oi_plan_emit(w->plan, w->folder, w->diag));
+    w->is_synthesized = true;
     return oi_tool_build(&w->tool, w->device, w->folder, w->options.flags, w->diag);
 }
 

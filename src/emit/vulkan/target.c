@@ -55,9 +55,10 @@ static bool has_helper(const oi_device_info *d, oi_arena *a, const char *name)
     return !oi_helpers_missing(a, oi_glsl_helpers, oi_arena_printf(a, "%s(", name));
 }
 
-static bool has_f64(const oi_device_info *d)
+static bool has_type(const oi_device_info *d, const oi_op *op, oi_dtype t)
 {
-    return d->features >> OI_FEATURE_FP64 & 1;
+    (void)op;
+    return t != OI_F64 || d->features >> OI_FEATURE_FP64 & 1;
 }
 
 const oi_target oi_target_vulkan = {.name = "vulkan",
@@ -67,6 +68,6 @@ const oi_target oi_target_vulkan = {.name = "vulkan",
                                     .certify = certify,
                                     .emit_device = oi_emit_glsl,
                                     .has_helper = has_helper,
-                                    .has_f64 = has_f64,
+                                    .has_type = has_type,
                                     .emit_why = "of Vulkan devices only the shaders are written "
                                                 "so far: --device-only"};

@@ -1,0 +1,131 @@
+/* target.c: capabilities of circuits, and the tools that build and run them here. */
+#include "emit/hdl/hdl.h"
+
+static bool takes(const oi_device_info *d)
+{
+    return d->api == OI_DEVICE_VHDL;
+}
+
+/* One unit works on a step; a kernel keeps no rows of its own. */
+static oi_caps caps(const oi_device_info *d)
+{
+    return (oi_caps){
+        .goal = OI_GOAL_MEMORY, .workers = 1, .alignment = 1, .ram_bytes = d->memory.global_bytes};
+}
+
+void oi_hdl_refuse(oi_circuit *h, uint32_t graph, const oi_pnode *n, const char *code,
+                   const char *fmt, ...)
+{
+    va_list args;
+    if (h->files->status != OI_OK)
+        return; /* one reason is enough */
+    h->files->status = OI_ERR_INPUT;
+    if (h->is_trial)
+        return;
+    va_start(args, fmt);
+    h->files->status = oi_plan_refuse(h->p, graph, n, (oi_span){0}, code, "%s",
+                                      oi_arena_vprintf(h->arena, fmt, args));
+    va_end(args);
+}
+
+static void build(oi_circuit *h)
+{
+    const oi_plan *p = h->p;
+    oi_arena *a = h->arena;
+    h->kernels = oi_arena_alloc(a, (p->kernels.n + 1) * sizeof *h->kernels);
+    h->memories = oi_arena_alloc(a, (p->tensors.n + 1) * sizeof *h->memories);
+    h->clocks = oi_arena_alloc(a, (p->graphs.n + 1) * sizeof *h->clocks);
+    h->first = oi_arena_alloc(a, (p->graphs.n + 1) * sizeof *h->first);
+    h->active = oi_arena_alloc(a, (p->kernels.n + 1) * sizeof *h->active);
+    h->block_of = oi_arena_alloc(a, (p->kernels.n + 1) * sizeof *h->block_of);
+    h->names = h->index_names = (oi_map){.arena = a};
+    h->signals.depth = h->places.depth = 1;
+    h->files->status = OI_OK;
+    if (p->per_node)
+        oi_hdl_refuse(h, 0, NULL, "E060", "a circuit does not run node by node");
+    oi_hdl_kernels(h);
+    if (h->files->status == OI_OK)
+        oi_hdl_control(h);
+    if (h->files->status == OI_OK)
+        oi_hdl_connect(h);
+    if (h->files->status == OI_OK)
+        oi_hdl_top(h);
+}
+
+/* The same circuit is built twice: to say how long a step takes, and to be printed. */
+static const oi_clocks *clocks_of(const oi_plan *p)
+{
+    oi_emitted nowhere = {0};
+    oi_circuit h = {.p = p, .arena = p->arena, .files = &nowhere, .is_trial = true};
+    build(&h);
+    return nowhere.status == OI_OK ? h.clocks : NULL;
+}
+
+static void emit(const oi_plan *p, const oi_certificate *c, oi_emitted *files)
+{
+    oi_circuit h = {.p = p, .arena = p->arena, .files = files};
+    (void)c;
+    build(&h);
+    if (files->status == OI_OK)
+        oi_hdl_bench(&h);
+}
+
+static void certify(const oi_plan *u, oi_certificate *out)
+{
+    *out = (oi_certificate){.state_bytes = u->state_bytes,
+                            .arena_bytes = u->arena_bytes,
+                            .weights_bytes = u->weights_bytes};
+    for (size_t i = 0; i < u->tensors.n; i++) {
+        const oi_tensor *t = &u->tensors.at[i];
+        if (t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT)
+            out->io_bytes += oi_tensor_bytes(t);
+    }
+    out->ram_bytes = out->struct_bytes = out->state_bytes + out->arena_bytes + out->io_bytes;
+    out->clocks = clocks_of(u);
+}
+
+static const char *program_name(oi_arena *a, const char *wanted)
+{
+    oi_map none = {.arena = a};
+    const char *name = oi_hdl_name(a, &none, wanted);
+    return strcmp(name, wanted) == 0 ? wanted : name;
+}
+
+static oi_tool tool(const oi_device_info *device, const char *compiler)
+{
+    (void)device;
+    return (oi_tool){
+        .build = {{"make", "make", false}, {compiler ? compiler : "ghdl", "ghdl", false}},
+        .compiler = compiler ? compiler : "ghdl",
+        .compiler_variable = "GHDL",
+        .flags_variable = "GHDLFLAGS",
+        .counts = "cycles",
+        .trial = {compiler ? compiler : "ghdl", "--version"}};
+}
+
+/* Every function of integers is in oi_pkg.vhd. */
+static bool has_helper(const oi_device_info *d, oi_arena *a, const char *name)
+{
+    (void)d;
+    (void)a;
+    (void)name;
+    return true;
+}
+
+/* Floats are moved, as their bits. */
+static bool has_type(const oi_device_info *d, const oi_op *op, oi_dtype t)
+{
+    (void)d;
+    return !oi_dtype_is_float(t) || op->cls == OI_OP_CLASS_MOVE;
+}
+
+const oi_target oi_target_hdl = {.name = "hdl",
+                                 .writes = OI_SYNTH_PROGRAM,
+                                 .takes = takes,
+                                 .caps = caps,
+                                 .program_name = program_name,
+                                 .certify = certify,
+                                 .emit = emit,
+                                 .tool = tool,
+                                 .has_helper = has_helper,
+                                 .has_type = has_type};

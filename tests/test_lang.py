@@ -5,7 +5,7 @@
 
 An answer is a code, "at COLUMN" if the column matters, and a part of the text or of the hint. A file
 holds one case, or several that start with "// case: NAME", each a graph of its own; behind the name
-may stand "strict", "model=NAME" (a package that lang/models.py builds) and "json", which also sends the
+may stand "strict", "model=NAME" (a package that lang/lang_packages.py builds) and "json", which also sends the
 graph through Graph JSON; there only codes count. A case without answers must be clean. Errors and
 warnings are compared both ways, notes must only be there.
 """
@@ -21,7 +21,7 @@ from conftest import REPO
 
 FOLDER = REPO / "tests" / "lang"
 sys.path.insert(0, str(FOLDER))
-import models  # noqa: E402
+import lang_packages  # noqa: E402
 
 EXPECT = re.compile(r"expect (error|warning|note):\s*([EW]\d{3})?\s*(?:at (\d+)\s*)?((?:(?!// expect).)*)")
 
@@ -84,14 +84,14 @@ def matches(message, expected) -> bool:
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory):
-    """name -> the package that models.py writes under that name, made when first asked for."""
+    """name -> the package that lang_packages.py writes under that name, made when first asked for."""
     folder = tmp_path_factory.mktemp("models")
 
     def package(name):
         path = folder / f"{name}.oinf"
         if not path.exists():
-            with models.PackageWriter(path) as w:
-                getattr(models, name)(w)
+            with lang_packages.PackageWriter(path) as w:
+                getattr(lang_packages, name)(w)
         return path
 
     return package

@@ -80,6 +80,7 @@ typedef struct oi_tensor {
     bool is_written;    /* by some statement */
     bool is_private;    /* ARENA: every thread has a private copy on its stack */
     bool keeps_lengths; /* NONE: has no elements, but its lengths are still read */
+    bool by_value;      /* kernels that run on the device receive its elements with each call */
 } oi_tensor;
 
 #define OI_NO_SOURCE SIZE_MAX

@@ -3,12 +3,22 @@
 #define OI_EMIT_GLSL_H
 
 #include "emit/nest.h"
+#include "emit/vulkan/dispatch.h"
 
 /* -- shader.c -- */
 
 /* Emits every kernel that runs: a shader NAME.comp per nest, or per group of nests with shared
  * loops. Refuses (E060) what the device's shaders cannot compute. */
 void oi_emit_glsl(const oi_plan *u, oi_emitted *files);
+
+/* -- dispatch.c -- */
+
+/* The port's elements are in the block of scalars. */
+bool oi_glsl_is_value(const oi_plan *u, const oi_skernel *k, size_t port);
+/* The block says from which element on its coordinates count: base_PORT. */
+bool oi_glsl_has_base(const oi_plan *u, const oi_skernel *k, size_t port);
+/* What invocations count; lengths that are known only at run time have their maximum. */
+uint64_t oi_glsl_positions(const oi_glsl_dispatch *d);
 
 /* -- lane.c: workgroups, and sums that their invocations make together -- */
 

@@ -45,6 +45,22 @@ static const oi_tensor *tensor_of(const oi_nest_printer *p, const oi_sop *op)
     return &p->plan->tensors.at[p->kernel->ports.at[op->port].tensor];
 }
 
+static bool is_words(const oi_nest_printer *p, const oi_sop *op)
+{
+    const unsigned bits = oi_dtype_bits(op->type);
+    return oi_glsl_is_words(p->plan->device, op->type) ||
+           (bits < 32 && oi_glsl_is_value(p->plan, p->kernel, op->port));
+}
+
+/* Counted from the first element of the binding. */
+static const char *from_base(const oi_nest_printer *p, const oi_sop *op, const char *at)
+{
+    if (!oi_glsl_has_base(p->plan, p->kernel, op->port))
+        return at;
+    return strcmp(at, "0") == 0 ? oi_arena_printf(p->arena, "base_%u", op->port)
+                                : oi_arena_printf(p->arena, "base_%u + %s", op->port, at);
+}
+
 /* Elements that share words: the word, and the first bit in it. */
 static void word_place(oi_buf *out, const char *name, const char *at, unsigned bits)
 {
@@ -67,9 +83,10 @@ static void put_element(const oi_nest_printer *p, const oi_sop *op, const char *
     unsigned bits = oi_dtype_bits(t);
     bool is_local = tensor_of(p, op)->space == OI_SPACE_LOCAL;
     bool is_ternary = t == OI_T1 || t == OI_T2;
+    at = from_base(p, op, at);
     if (is_local || bits >= 32) {
         oi_buf_printf(out, "%s[%s]", name, at);
-    } else if (!oi_glsl_is_words(p->plan->device, t)) {
+    } else if (!is_words(p, op)) {
         oi_buf_printf(out, "%s(%s[%s])", is_signed(t) ? "int" : "uint", name, at);
     } else {
         if (is_ternary)
@@ -111,6 +128,7 @@ static void store(const oi_nest_printer *p, const oi_sop *op, const char *at, co
     oi_dtype t = op->type;
     unsigned bits = oi_dtype_bits(t);
     bool is_local = tensor_of(p, op)->space == OI_SPACE_LOCAL;
+    at = from_base(p, op, at);
     if (is_local || bits >= 32) {
         oi_buf_printf(out, "%s[%s] = %s", name, at, v);
     } else if (!oi_glsl_is_words(p->plan->device, t)) {
@@ -131,7 +149,7 @@ static void store(const oi_nest_printer *p, const oi_sop *op, const char *at, co
 
 static void fail(oi_out *o, int code, const char *why)
 {
-    oi_out_line(o, "atomicMax(failure, %du); /* %s */", code, why);
+    oi_out_line(o, "atomicMax(failure, (0xffffffu - order) << 8 | %du); /* %s */", code, why);
     oi_out_line(o, "return;");
 }
 
@@ -211,10 +229,11 @@ const char *oi_glsl_free_name(oi_arena *a, const char *name, size_t number)
     static const char *const kinds[] = {"gl_",      "sampler",  "isampler", "usampler",
                                         "image",    "iimage",   "uimage",   "texture",
                                         "itexture", "utexture", "subpass",  "oi_"};
-    static const char *const own[] = {"at", "id", "inside", "lane", "other", "span"};
+    static const char *const own[] = {"at",   "failure", "id",    "inside",
+                                      "lane", "order",   "other", "span"};
     size_t n = strlen(name);
-    bool is_taken = strncmp(name, "sums_", 5) == 0 || strstr(name, "__") ||
-                    (n > 2 && strcmp(name + n - 2, "_t") == 0);
+    bool is_taken = strncmp(name, "sums_", 5) == 0 || strncmp(name, "base_", 5) == 0 ||
+                    strstr(name, "__") || (n > 2 && strcmp(name + n - 2, "_t") == 0);
     for (size_t i = 0; i < OI_COUNT(kinds); i++)
         is_taken |= strncmp(name, kinds[i], strlen(kinds[i])) == 0;
     if (is_taken)

@@ -3,8 +3,8 @@
  * Axes with a worker level are the index of a workgroup and of an invocation in it; other axes are
  * loops. Nests that share neither axes nor private rows are shaders of their own. Lanes are
  * invocations that compute a sum together: lane.c combines what they have. Tensors are storage
- * buffers bound at their port's number, run-time numbers are push constants, and a failure is the
- * greatest E-number that any invocation wrote into one word after the ports. */
+ * buffers bound at their port's number; after them come the failure word and the block of run-time
+ * numbers (dispatch.h). */
 #include "emit/vulkan/glsl.h"
 #include "emit/nest.h"
 
@@ -14,10 +14,7 @@ typedef struct shader {
     const oi_plan *u;
     const oi_skernel *k;
     oi_emitted *files;
-    const oi_snest *nests;
-    size_t n_nests;
-    uint32_t n_open; /* axes that the invocation index gives */
-    oi_group of;     /* its workgroups */
+    const oi_glsl_dispatch *d;
     const char **names;
 } shader;
 
@@ -35,23 +32,13 @@ static void refuse(const shader *s, const char *code, const char *why)
 
 /* -- main -- */
 
-/* The number of invocations; if known only at run time, its maximum. */
-static uint64_t count_open(const shader *s)
-{
-    uint64_t all = 1;
-    for (uint32_t a = 0; a < s->n_open; a++)
-        if (__builtin_mul_overflow(all, (uint64_t)s->nests[0].axes[a].extent, &all))
-            return UINT64_MAX;
-    return all;
-}
-
 /* Rows of the kernel: of an invocation, or shared by the lanes of a group. */
 static void put_locals(const shader *s, oi_out *o)
 {
     for (size_t i = 0; i < s->k->ports.n; i++) {
         const oi_tensor *t = tensor_at(s, i);
         if (t->space == OI_SPACE_LOCAL)
-            oi_out_line(o, "%s%s %s[%" PRIu64 "];", s->of.lanes > 1 ? "shared " : "",
+            oi_out_line(o, "%s%s %s[%" PRIu64 "];", s->d->of.lanes > 1 ? "shared " : "",
                         oi_glsl_held(s->u->device, t->dtype), s->names[i],
                         t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
     }
@@ -67,18 +54,18 @@ static const char *extent_text(const oi_printing *x, uint32_t a)
 /* "const int j = int(rest % 4u);" for each axis that the index gives, the last one first. */
 static void put_axes(const shader *s, const oi_nest_printer *p)
 {
-    oi_printing x = {.p = p, .n = &s->nests[0]};
+    oi_printing x = {.p = p, .n = &s->d->nests[0]};
     const char *all = "";
     uint32_t first = OI_NO_ID;
-    for (uint32_t a = 0; a < s->n_open; a++)
+    for (uint32_t a = 0; a < s->d->n_open; a++)
         if (oi_place_has_loop(x.n, a)) {
             first = first == OI_NO_ID ? a : first;
             all = oi_arena_printf(p->arena, "%s%s%s", all, *all ? " * " : "", extent_text(&x, a));
         }
     if (first == OI_NO_ID)
         return;
-    oi_glsl_put_position(p->out, &s->of, all);
-    for (uint32_t a = s->n_open; a-- > first;) {
+    oi_glsl_put_position(p->out, &s->d->of, all);
+    for (uint32_t a = s->d->n_open; a-- > first;) {
         if (!oi_place_has_loop(x.n, a))
             continue;
         const char *i = oi_place_axis(&x, a), *extent = extent_text(&x, a);
@@ -135,15 +122,15 @@ static void put_truths(const shader *s, oi_out *o)
 /* Lanes run a nest together, or the first one alone; what it wrote is then there for all. */
 static void put_nest(const shader *s, const oi_nest_printer *p, size_t i)
 {
-    const bool is_alone = s->of.lanes > 1 && !oi_nest_lane_count(&s->nests[i]);
+    const bool is_alone = s->d->of.lanes > 1 && !oi_nest_lane_count(&s->d->nests[i]);
     if (is_alone)
-        oi_out_open(p->out, "if (%s)", s->of.first_lane);
-    else if (s->n_nests > 1)
+        oi_out_open(p->out, "if (%s)", s->d->of.first_lane);
+    else if (s->d->n_nests > 1)
         oi_out_brace(p->out);
-    oi_nest_print(p, &s->nests[i]);
-    if (is_alone || s->n_nests > 1)
+    oi_nest_print(p, &s->d->nests[i]);
+    if (is_alone || s->d->n_nests > 1)
         oi_out_close(p->out, "");
-    if (s->of.lanes > 1 && i + 1 < s->n_nests)
+    if (s->d->of.lanes > 1 && i + 1 < s->d->n_nests)
         oi_out_line(p->out, "barrier();");
 }
 
@@ -159,16 +146,21 @@ static const char *body_text(const shader *s)
                          .kernel = s->k,
                          .ports = s->names,
                          .fns = fns,
-                         .n_open = s->n_open,
-                         .group = &s->of};
-    if (count_open(s) == 0)
+                         .n_open = s->d->n_open,
+                         .group = &s->d->of};
+    if (oi_glsl_positions(s->d) == 0)
         return "void main()\n{\n}\n";
-    oi_glsl_put_lane(&o, &s->of);
+    if (s->d->is_guarded) {
+        oi_out_open(&o, "if (failure >> 8 > 0xffffffu - order)"); /* an earlier dispatch failed */
+        oi_out_line(&o, "return;");
+        oi_out_close(&o, "");
+    }
+    oi_glsl_put_lane(&o, &s->d->of);
     put_axes(s, &p);
-    if (s->of.lanes == 1)
+    if (s->d->of.lanes == 1)
         put_locals(s, &o);
     put_truths(s, &o);
-    for (size_t i = 0; i < s->n_nests; i++)
+    for (size_t i = 0; i < s->d->n_nests; i++)
         put_nest(s, &p, i);
     const char *lines = o.buf.n ? oi_buf_to_arena(&o.buf, a) : "";
     return oi_arena_printf(a, "void main()\n{\n%s%s%s}\n", positions_text(s),
@@ -184,13 +176,13 @@ static void put_extensions(const shader *s, oi_out *o, const char *text)
          has8 = false, has16 = false;
     for (size_t i = 0; i < s->k->ports.n; i++) {
         const oi_tensor *t = tensor_at(s, i);
-        bool is_private = t->space != OI_SPACE_LOCAL && !oi_glsl_is_words(d, t->dtype);
+        bool is_private = s->d->is_bound[i] && !oi_glsl_is_words(d, t->dtype);
         has8 |= is_private && oi_dtype_bits(t->dtype) == 8;
         has16 |= is_private && oi_dtype_bits(t->dtype) == 16;
     }
     if (oi_text_has_word(text, "double") && !oi_device_has(d, OI_FEATURE_FP64))
         refuse(s, "E060", "needs f64, and the device's features.fp64 is false");
-    if (s->of.has_shuffle) {
+    if (s->d->of.has_shuffle) {
         oi_out_line(o, "#extension GL_KHR_shader_subgroup_basic : require");
         oi_out_line(o, "#extension GL_KHR_shader_subgroup_shuffle : require");
     }
@@ -202,28 +194,41 @@ static void put_extensions(const shader *s, oi_out *o, const char *text)
         oi_out_line(o, "#extension GL_EXT_shader_16bit_storage : require");
 }
 
+/* "int base_2;" and so on: what the host writes for each dispatch. */
+static void put_member(const shader *s, oi_out *o, const oi_glsl_member *m)
+{
+    const oi_device *d = s->u->device;
+    const oi_kscalar *v = m->kind == OI_GLSL_SCALAR ? &s->k->scalars.at[m->id] : NULL;
+    switch (m->kind) {
+    case OI_GLSL_SCALAR:
+        oi_out_line(o, "%s %s%s;", oi_glsl_held(d, m->dtype), v->name,
+                    v->dtype == OI_BOOL || is_position(s, m->id) ? "_word" : "");
+        break;
+    case OI_GLSL_BASE: oi_out_line(o, "int base_%u;", m->id); break;
+    case OI_GLSL_VALUE:
+        oi_out_line(o, "%s %s[%u];",
+                    oi_dtype_bits(m->dtype) < 32 ? "uint" : oi_glsl_stored(d, m->dtype),
+                    s->names[m->id], m->bytes / (oi_dtype_bits(m->dtype) > 32 ? 8 : 4));
+        break;
+    case OI_GLSL_ORDER: oi_out_line(o, "uint order;"); break;
+    }
+}
+
 static void put_buffers(const shader *s, oi_out *o)
 {
-    for (size_t i = 0; i < s->k->ports.n; i++) {
-        const oi_tensor *t = tensor_at(s, i);
-        if (t->space == OI_SPACE_LOCAL || s->k->ports.at[i].is_dropped)
-            continue;
-        oi_out_line(o, "layout(std430, binding = %zu) %sbuffer Port%zu { %s %s[]; };", i,
-                    s->k->ports.at[i].is_written ? "" : "readonly ", i,
-                    oi_glsl_stored(s->u->device, t->dtype), s->names[i]);
-    }
-    if (s->k->can_fail)
-        oi_out_line(o, "layout(std430, binding = %zu) buffer Failure { uint failure; };",
-                    s->k->ports.n);
-    if (s->k->scalars.n == 0)
+    for (size_t i = 0; i < s->k->ports.n; i++)
+        if (s->d->is_bound[i])
+            oi_out_line(o, "layout(std430, binding = %zu) %sbuffer Port%zu { %s %s[]; };", i,
+                        s->d->is_written[i] ? "" : "readonly ", i,
+                        oi_glsl_stored(s->u->device, tensor_at(s, i)->dtype), s->names[i]);
+    if (s->d->failure != OI_NO_ID)
+        oi_out_line(o, "layout(std430, binding = %u) buffer Failure { uint failure; };",
+                    s->d->failure);
+    if (s->d->scalars == OI_NO_ID)
         return;
-    oi_out_open(o, "layout(push_constant) uniform Scalars");
-    for (size_t i = 0; i < s->k->scalars.n; i++) {
-        const oi_kscalar *v = &s->k->scalars.at[i];
-        oi_out_line(o, "%s %s%s;",
-                    v->is_length ? "int" : oi_glsl_held(s->u->device, oi_form_of(v->dtype)),
-                    v->name, v->dtype == OI_BOOL || is_position(s, i) ? "_word" : "");
-    }
+    oi_out_open(o, "layout(std430, binding = %u) readonly buffer Scalars", s->d->scalars);
+    for (uint32_t i = 0; i < s->d->n_members; i++)
+        put_member(s, o, &s->d->members[i]);
     oi_out_close(o, ";");
 }
 
@@ -241,7 +246,7 @@ static void check_sizes(const shader *s)
                                    " bytes are more than the device binds",
                                    s->names[i], t->size_bytes));
     }
-    if (count_open(s) > INT32_MAX)
+    if (oi_glsl_positions(s->d) > INT32_MAX)
         refuse(s, "E062", "has more elements than a shader counts");
 }
 
@@ -258,8 +263,8 @@ static const char *shader_text(const shader *s)
                oi_arena_printf(a, "needs %s, which GLSL cannot spell exactly enough", missing));
     (void)oi_helpers_for(a, oi_glsl_lang(s->u->device)->helpers, s->u->target, body, &helpers);
     put_buffers(s, &o);
-    oi_glsl_put_shared(&o, s->u, &s->of, s->nests, s->n_nests);
-    if (s->of.lanes > 1)
+    oi_glsl_put_shared(&o, s->u, &s->d->of, s->d->nests, s->d->n_nests);
+    if (s->d->of.lanes > 1)
         put_locals(s, &o);
     oi_out_line(&o, "%s", "");
     oi_out_text(&o, helpers.n ? oi_buf_to_arena(&helpers, a) : "");
@@ -267,8 +272,9 @@ static const char *shader_text(const shader *s)
     return oi_buf_to_arena(&o.buf, a);
 }
 
-static void put_shader(shader *s, const char *name, oi_emitted *files)
+static void put_shader(shader *s, oi_emitted *files)
 {
+    const char *name = s->d->shader;
     oi_arena *a = s->u->arena;
     oi_out o = {.depth = 0};
     const char *text = shader_text(s);
@@ -277,7 +283,7 @@ static void put_shader(shader *s, const char *name, oi_emitted *files)
     put_extensions(s, &o, text);
     oi_out_line(&o, "/* %s of %s, made by OpenInfer. */", name, s->u->name);
     oi_kernel_put_source(&o, a, s->u, s->k);
-    oi_out_line(&o, "layout(local_size_x = %" PRId64 ") in;", s->of.size);
+    oi_out_line(&o, "layout(local_size_x = %" PRId64 ") in;", s->d->of.size);
     oi_out_text(&o, text);
     size_t n = o.buf.n;
     *OI_PUSH(a, files) =
@@ -286,34 +292,17 @@ static void put_shader(shader *s, const char *name, oi_emitted *files)
 
 static void put_kernel(const oi_plan *u, const oi_skernel *k, oi_emitted *files)
 {
-    shader s = {.u = u,
-                .k = k,
-                .files = files,
-                .nests = k->nests.at,
-                .n_nests = k->nests.n,
-                .n_open = k->n_shared};
+    shader s = {.u = u, .k = k, .files = files};
+    size_t n;
     s.names = oi_kernel_port_names(u->arena, u, k);
     for (size_t i = 0; i < k->ports.n; i++)
         s.names[i] = oi_glsl_free_name(u->arena, s.names[i], i);
     if (k->nests.n == 0)
         refuse(&s, "E060", "is no loop nest: the device's shaders cannot run it");
-    if (oi_kernel_is_joint(u->tensors.at, k)) {
-        s.of = oi_group_of(u, s.nests, s.n_nests);
-        put_shader(&s, k->function_name, files);
-        return;
-    }
-    for (size_t i = 0; i < k->nests.n; i++) {
-        const oi_snest *n = &k->nests.at[i];
-        s.nests = n;
-        s.n_nests = 1;
-        s.n_open = 0;
-        s.of = oi_group_of(u, n, 1);
-        while (s.n_open < n->n_axes && n->axes[s.n_open].factor[OI_AXIS_WORKER])
-            s.n_open++;
-        put_shader(&s,
-                   k->nests.n > 1 ? oi_arena_printf(u->arena, "%s_%zu", k->function_name, i)
-                                  : k->function_name,
-                   files);
+    const oi_glsl_dispatch *all = oi_glsl_dispatches(u, k, &n);
+    for (size_t i = 0; i < n; i++) {
+        s.d = &all[i];
+        put_shader(&s, files);
     }
 }
 

@@ -13,6 +13,7 @@ COMMANDS = {
     "verify": ("verify_oinf", "validate a package and print what it holds"),
     "convert": ("convert", "write the weights of other formats as one package"),
     "import": ("importer", "turn an ONNX model into a package and a graph text"),
+    "quantize": ("quantize", "make an int8 package and graph from a float one, by calibration"),
     "from-dataclass": ("dataclass_to_oinf", "write a dataclass instance as a package"),
 }
 ALIASES = {module: name for name, (module, _) in COMMANDS.items()}

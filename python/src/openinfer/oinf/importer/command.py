@@ -135,10 +135,10 @@ def summary(imported: Imported, name: str, text: str) -> List[str]:
     ]
 
 
-def write_all(folder: str, name: str, text: str, program: Program, lines: List[str]) -> None:
+def write_all(folder: str, name: str, text: str, program: Program, lines: List[str], report: str = "summary.txt") -> None:
     os.makedirs(folder, exist_ok=True)
     write_package(os.path.join(folder, "model.oinf"), program)
-    for file, content in ((f"{name}.oi", text), ("summary.txt", "\n".join(lines) + "\n")):
+    for file, content in ((f"{name}.oi", text), (report, "\n".join(lines) + "\n")):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
             f.write(content)
 

@@ -11,8 +11,10 @@ import pytest
 
 from conftest import BIN, REPO
 
-TINY = REPO / "examples/tiny"
-sys.path[:0] = [str(TINY), str(REPO / "examples"), str(REPO / "python/src")]
+sys.path[:0] = [str(REPO / "examples"), str(REPO / "python/src")]
+from circuits import EXAMPLES, TINY, package, vectors  # noqa: E402
+
+IS_LONG = bool(os.environ.get("OPENINFER_LONG"))  # make hdl-long
 
 pytestmark = pytest.mark.skipif(not shutil.which("ghdl"), reason="ghdl is not installed (Debian: ghdl)")
 
@@ -22,24 +24,17 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("hdl")
 
 
-def package(folder, name):
-    path = folder / f"{name}.oinf"
-    if not path.exists():
-        subprocess.run([sys.executable, str(TINY / "tiny_oinf.py"), name, str(path)], check=True, capture_output=True)
-    return path
-
-
-@pytest.mark.parametrize("name, steps", [("jet_mlp_i8", 6), ("wake_word_i8", 6)])
-def test_tiny_models(openinfer, folder, name, steps):
-    """Every second step without stalls; the bench stops if a step takes other clocks than plan.json says."""
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(openinfer, folder, name):
+    """Bit by bit over edges of the range and random values; every second step with stalls on both sides. The bench
+    stops if a step takes other clocks than plan.json says."""
     out = folder / name
-    words = [TINY / f"{name}.oi", "--model", package(folder, name), "--target", "fpga_generic"]
-    result = openinfer("verify", *words, "--steps", steps, "--set", "x=random:1:-128:127", "--keep", out)
+    steps = 1000 if IS_LONG else 12
+    result = openinfer("verify", *vectors(folder, name, steps), "--target", "fpga_generic", "--keep", out, timeout=3600)
     assert f"{steps} steps compared: they agree" in result.stdout
     clocks = json.loads((out / "plan.json").read_text())["graphs"][0]["clocks"]
     assert clocks["latency"] == clocks["latency_most"]
-    bench = (out / f"{name}_bench.vhd").read_text()
-    assert f"assert cycles = {clocks['latency']}" in bench
+    assert f"assert cycles = {clocks['latency']}" in (out / f"{name}_bench.vhd").read_text()
 
 
 def test_no_warnings(openinfer, folder):
@@ -67,7 +62,7 @@ def test_wrong_clocks_are_noticed(openinfer, folder):
 
 def test_random_graphs(folder):
     """Maps, reductions, products and moves of integers with random shapes, loops, branches and state."""
-    count = 200 if os.environ.get("OPENINFER_LONG") else 100
+    count = 200
     script = REPO / "tests/synthfuzz/circuits.py"
     words = ["--count", str(count), "--batch", "1", "--seed", "1", "--out", str(folder / "random"), "--bin", BIN]
     ran = subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True)

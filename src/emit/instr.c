@@ -131,6 +131,15 @@ static const char *widen(oi_printing *x, oi_dtype t, const char *bits)
                       : bits;
 }
 
+/* The value as a conversion reads it, in languages where an i4 is no i8. */
+static const char *source_text(const oi_printing *x, oi_dtype form, const char *v)
+{
+    const oi_dtype source = oi_form_source(form);
+    return x->p->lang->cast && source != form && form != OI_BITSET
+               ? x->p->lang->cast(x->p->arena, form, source, v)
+               : v;
+}
+
 /* The op `cast` for a value that is known to neither saturate nor need a rounding mode. */
 static const char *convert_text(oi_printing *x, const oi_sop *op)
 {
@@ -147,7 +156,8 @@ static const char *convert_text(oi_printing *x, const oi_sop *op)
                   oi_arena_printf(a, "oi_near_%s_f32(%s)", oi_dtype_name(op->from), v));
     if (op->from == op->type || oi_form_source(op->from) == oi_form_source(op->type))
         if (oi_form_of(op->type) == op->type)
-            return v;
+            return x->p->lang->cast ? x->p->lang->cast(a, x->forms[op->args[0]], op->type, v) : v;
+    v = source_text(x, x->forms[op->args[0]], v);
     oi_op_value attrs[3] = {{.tag = OI_VALUE_DTYPE, .dtype = op->type}, trunc, no};
     oi_scall call = {.op = oi_op_at(OI_OP_CAST), .attrs = attrs, .in0 = op->from};
     binding b = {.n = 0};
@@ -189,9 +199,11 @@ static const char *eval_text(oi_printing *x, const oi_sop *op)
         if (op->args[i] == OI_NO_ID)
             continue;
         oi_dtype t = x->forms[op->args[i]];
+        const char *v =
+            is_cast ? source_text(x, t, x->values[op->args[i]]) : x->values[op->args[i]];
         t = is_cast ? oi_form_source(t) : t;
         of = of == OI_NONE ? t : of;
-        bind_name(&b, c->op->inputs[i].name, t, x->values[op->args[i]]);
+        bind_name(&b, c->op->inputs[i].name, t, v);
     }
     if (op->part == OI_PART_EXPR && op->place != OI_NO_ID)
         bind_name(&b, "i", OI_I64, x->values[op->place]);

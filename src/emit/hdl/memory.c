@@ -219,7 +219,8 @@ static void put_rom(oi_circuit *h, oi_out *o, const oi_tensor *t, const oi_hdl_m
     oi_out_line(o, "    port (");
     oi_out_line(o, "        clk   : in  std_logic;");
     oi_out_line(o, "        raddr : in  unsigned(%u downto 0);", oi_hdl_log2(m->depth) - 1);
-    oi_out_line(o, "        rdata : out std_logic_vector(%u downto 0)", bits - 1);
+    oi_out_line(o, "        rdata : out std_logic_vector(%u downto 0) := (others => '0')",
+                bits - 1);
     oi_out_line(o, "    );");
     oi_out_line(o, "end entity;");
     oi_hdl_gap(o);

@@ -264,7 +264,7 @@ static void put_store(staged *s, uint32_t id)
         s->body.depth++;
     }
     oi_out_line(&s->body, "%s <= '1';", write_name(s, op->port, "write", s->turn[id]));
-    oi_out_line(&s->body, "%s <= to_unsigned(%s, %u);",
+    oi_out_line(&s->body, "%s <= oi_address(true, %s, %u);",
                 write_name(s, op->port, "waddr", s->turn[id]), oi_place_element(&s->x, op),
                 address_bits(s, op));
     oi_out_line(&s->body, "%s <= %s;", write_name(s, op->port, "wdata", s->turn[id]),

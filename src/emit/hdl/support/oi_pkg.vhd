@@ -175,7 +175,7 @@ package oi_pkg is
 
   -- positions
   function oi_log2(n : positive) return positive; -- bits that count to n - 1, at least 1
-  -- an address, or 0 while there is none
+  -- an address, or 0 while there is none: an index that is out of range gives no place
   function oi_address(is_there : boolean; at : integer; bits : positive) return unsigned;
   -- an index found in data: a negative one counts from the end; -1 when it is out of range
   function oi_position(a : signed; n : integer) return integer;
@@ -889,7 +889,7 @@ package body oi_pkg is
 
   function oi_address(is_there : boolean; at : integer; bits : positive) return unsigned is
   begin
-    if is_there then
+    if is_there and at >= 0 then
       return to_unsigned(at, bits);
     end if;
     return to_unsigned(0, bits);

@@ -541,7 +541,9 @@ static void cpu_agrees(void **state)
     reject(CPU(",\"cpu\":{\"endianness\":\"big\"}"), "E091", "/cpu/endianness",
            "a big-endian device needs");
     accept(CPU(",\"cpu\":{\"endianness\":\"big\"},\"preferences\":{\"embed_weights\":\"always\"}"));
-    warned(CPU(",\"cpu\":{\"libc\":false}"), "W191", "/cpu/libc", "has no effect");
+    warned(CPU(",\"cpu\":{\"libc\":false,\"threads\":4}"), "W191", "/cpu/threads", "has no effect");
+    warned(CPU(",\"cpu\":{\"libc\":false},\"preferences\":{\"host_lang\":\"cpp\"}"), "W191",
+           "/preferences/host_lang", "has no effect");
     warned(CPU(",\"features\":{\"dot8\":true}"), "W191", "/features/dot8", "has no effect");
     accept("{\"extends\":\"mcu_generic\"}"); /* whose features are not the file's own */
     accept(CPU(",\"cpu\":{\"libc\":false}"));

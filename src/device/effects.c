@@ -34,7 +34,6 @@ static const struct idle {
     {"cpu.threads", ON_MCU, "programs for microcontrollers have one thread"},
     {"cpu.cache_l3_bytes", ON_MCU, "programs for microcontrollers are not blocked for caches"},
     {"cpu.int8_macs_per_s", ON_MCU, "times of kernels for microcontrollers are not predicted by it"},
-    {"cpu.libc", ON_CPU, "programs without a C library are made for microcontrollers so far: device.type \"mcu\""},
     {"mcu.mve", ON_MCU, "no body for Helium is written yet: those of mcu.dsp run"},
     {"vulkan.version", ON_VULKAN, "shaders need no more than Vulkan 1.1"},
     {"vulkan.spirv", ON_VULKAN, "the compiler of the shaders decides"},

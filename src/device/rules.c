@@ -140,10 +140,24 @@ static void check_isa(oi_device_loader *x)
     }
 }
 
+/* What a program without a C library does without. */
+static void check_library(oi_device_loader *x)
+{
+    const oi_device_info *d = &x->info;
+    static const char *const why = "has no effect: without a C library %s";
+    if (d->type != OI_DEVICE_CPU || d->cpu.libc)
+        return;
+    if (d->cpu.threads > 1)
+        oi_device_warn(x, "W191", "/cpu/threads", why, "programs have one thread");
+    if (d->preferences.host_lang == OI_HOST_CPP)
+        oi_device_warn(x, "W191", "/preferences/host_lang", why, "there is none of C++: it is C");
+}
+
 static void check_cpu(oi_device_loader *x)
 {
     const oi_device_info *d = &x->info;
     check_isa(x);
+    check_library(x);
     if (d->type == OI_DEVICE_CPU && d->cpu.cache_l1_bytes < d->cpu.line_bytes)
         oi_device_error(x, "E091", "/cpu/cache_l1_bytes",
                         "%" PRIu64 " is less than one cache line (%" PRIu64

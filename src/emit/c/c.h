@@ -233,7 +233,9 @@ oi_status oi_c_measure(const oi_plan *p, const char *dir, oi_plan_measured *out,
 /* -- mcu.c: programs without a C library -- */
 
 bool oi_c_is_freestanding(const oi_cprog *c);
+bool oi_c_is_board(const oi_cprog *c);                       /* and on a microcontroller */
 oi_status oi_c_check_library(oi_cprog *c, const char *text); /* refuses what would not link: E060 */
-void oi_c_mcu_files(oi_cprog *c, oi_emitted *files);         /* instead of hal.c, Makefile ... */
+void oi_c_freestanding_files(oi_cprog *c, oi_emitted *files);
+void oi_c_mcu_files(oi_cprog *c, oi_emitted *files); /* instead of hal.c, Makefile ... */
 
 #endif

@@ -85,7 +85,7 @@ static void put_processor(oi_cprog *c, oi_out *o)
     if (t->mcu.dsp && folder)
         put_error(o, "defined(__arm__) && !defined(__ARM_FEATURE_DSP)",
                   "this program needs the DSP instructions: name the core, as -mcpu=cortex-m4");
-    if (!oi_c_is_freestanding(c))
+    if (!oi_c_is_board(c))
         put_error(o, "defined(__i386__) && !defined(__SSE2_MATH__)",
                   "floats must be rounded as they are stored: use -msse2 -mfpmath=sse");
 }

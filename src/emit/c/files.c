@@ -402,11 +402,13 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     if (oi_c_is_shared(c))
         oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
+    if (header && oi_c_is_freestanding(c)) /* or else gcc's header includes stdlib.h */
+        oi_out_line(&o, "#define _MM_MALLOC_H_INCLUDED");
+    if (header)
+        oi_out_line(&o, "#include <%s>", header);
     if (oi_c_is_freestanding(c)) {
         oi_out_line(&o, "#include \"freestanding.h\"");
     } else {
-        if (header)
-            oi_out_line(&o, "#include <%s>", header);
         oi_out_line(&o, "#include <math.h>");
         oi_out_line(&o, "#include <string.h>");
     }

@@ -30,7 +30,7 @@ bool oi_c_is_mixed(const oi_skernel *k)
 
 static const oi_lang *lang_of(const oi_cprog *c)
 {
-    return oi_c_is_freestanding(c) ? c->form->lang32 : c->form->lang;
+    return oi_c_is_board(c) ? c->form->lang32 : c->form->lang;
 }
 
 /* By scalar: whether the kernel's function receives it. Some lengths serve only the caller. */

@@ -120,7 +120,7 @@ static const char check_text[] =
 /* More than which graph comes next. */
 static bool reads_input(oi_cprog *c)
 {
-    bool reads = c->p->per_node || oi_c_is_freestanding(c);
+    bool reads = c->p->per_node || oi_c_is_board(c);
     for (size_t g = 0; g < c->p->graphs.n; g++)
         for (size_t i = 0; i < c->p->graphs.at[g].inputs.n; i++)
             reads |= c->p->tensors.at[c->p->graphs.at[g].inputs.at[i]].size_bytes > 0;
@@ -140,7 +140,7 @@ static void put_choice(oi_cprog *c, oi_out *o)
     oi_out_line(o, "    return -1;");
     oi_out_line(o, "if (found < 0)");
     oi_out_line(o, "    hal_stop(2, \"the input cannot be read\");");
-    if (oi_c_is_freestanding(c)) {
+    if (oi_c_is_board(c)) {
         oi_out_open(o, "while (graph == 255)");
         oi_out_line(o, "%s_reset(&\1program);", c->name);
         oi_out_line(o, "\1get(&graph, 1);");
@@ -183,6 +183,14 @@ static const char time_text[] =
     "        }\n"
     "        time = hal_clock() - time;\n"
     "        \1put('t', \"\", 0, NULL, NULL, &time, sizeof time);\n";
+
+static const char number_text[] = "static long \1number(const char *text)\n"
+                                  "{\n"
+                                  "    long n = 0;\n"
+                                  "    for (; *text >= '0' && *text <= '9'; text++)\n"
+                                  "        n = n * 10 + (*text - '0');\n"
+                                  "    return n;\n"
+                                  "}\n\n";
 
 static const char mark_text[] =
     "/* Timed programs: ns and runs of each kernel in this step, and in the one that was quickest "
@@ -261,12 +269,12 @@ static void put_named(oi_cprog *c, oi_out *o, const char *text)
 static bool is_large(const oi_cprog *c, uint64_t bytes)
 {
     const uint64_t from = c->p->target->preferences.large_pages_bytes;
-    return from && bytes >= from && !oi_c_is_freestanding(c);
+    return from && bytes >= from && !oi_c_is_board(c);
 }
 
 static void put_start(oi_cprog *c, oi_out *o)
 {
-    if (*oi_c_needs(c)) {
+    if (*oi_c_needs(c) && !oi_c_is_freestanding(c)) {
         oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", oi_c_needs(c));
         oi_out_line(o, "if (lacks)");
         oi_out_line(o, "    hal_stop(5, lacks);");
@@ -292,7 +300,7 @@ static void put_weights(oi_cprog *c, oi_out *o)
 {
     const char *n = c->name;
     if (c->p->embeds) {
-        if (oi_c_is_freestanding(c))
+        if (oi_c_is_board(c))
             put_named(c, o, bare_text);
         oi_out_line(o, "int main(void)");
         oi_out_brace(o);
@@ -325,10 +333,10 @@ static void put_take_step(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "static void \1take_step(int graph)");
     oi_out_brace(o);
-    if (oi_c_is_freestanding(c))
+    if (oi_c_is_board(c))
         oi_out_line(o, "const uint64_t begin = hal_clock();");
     oi_out_line(o, "const int32_t result = \1step_graph(graph);");
-    if (oi_c_is_freestanding(c)) { /* no arguments ask for times: they always go out */
+    if (oi_c_is_board(c)) { /* no arguments ask for times: they always go out */
         oi_out_line(o, "const uint64_t time = hal_clock() - begin;");
         oi_out_line(o, "hal_took(time);");
         oi_out_line(o, "\1put('t', \"\", 0, NULL, NULL, &time, sizeof time);");
@@ -359,7 +367,8 @@ static void put_loop(oi_cprog *c, oi_out *o)
     oi_out_open(o, "for (int graph; (graph = \1next_graph()) >= 0;)");
     if (!u->embeds) {
         oi_out_open(o, "if (argc > 2)");
-        oi_out_line(o, "\1time_steps(graph, strtol(argv[at], NULL, 10));");
+        oi_out_line(o, "\1time_steps(graph, %s);",
+                    oi_c_is_freestanding(c) ? "\1number(argv[at])" : "strtol(argv[at], NULL, 10)");
         oi_out_line(o, "if (++at == argc)");
         oi_out_line(o, "    break;");
         oi_out_line(o, "continue;");
@@ -376,7 +385,7 @@ static void put_loop(oi_cprog *c, oi_out *o)
     oi_out_close(o, "");
 }
 
-/* Boards have one language, that of their linker script and start. */
+/* Without a C library there is none of C++ either. */
 static bool is_cpp(const oi_cprog *c)
 {
     return c->p->host_lang == OI_HOST_CPP && !oi_c_is_freestanding(c);
@@ -397,7 +406,7 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (oi_c_is_shared(c))
         oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
-    if (!c->p->embeds || oi_c_is_shared(c)) {
+    if ((!c->p->embeds || oi_c_is_shared(c)) && !oi_c_is_freestanding(c)) {
         oi_out_line(&o, "#include <stdlib.h>");
         oi_out_line(&o, "%s", "");
     }
@@ -422,6 +431,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     put_take_step(c, &o);
     put_marking(c, &o);
     if (!c->p->embeds) {
+        if (oi_c_is_freestanding(c))
+            oi_out_text(&o, number_text);
         put_named(c, &o, time_text);
         oi_out_text(&o, c->p->timed
                             ? "        \1next_marks(i + 1 == n);\n    }\n    \1put_marks();\n}\n\n"
@@ -453,18 +464,21 @@ static void add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, 
 static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
 {
     oi_out o = {0};
-    const bool is_shared = oi_c_is_shared(c);
+    const bool is_shared = oi_c_is_shared(c), is_free = oi_c_is_freestanding(c);
     oi_out_line(&o, "# CFLAGS may be anything: the program is right under all of them.");
     oi_out_line(&o, "CFLAGS ?= -O3");
-    oi_out_line(&o, "FLAGS = -std=%s -Wall -Wextra -pedantic " SPEED, oi_c_std_name(c));
+    oi_out_line(&o, "FLAGS = -std=%s -Wall -Wextra -pedantic " SPEED "%s", oi_c_std_name(c),
+                is_free ? " -ffreestanding -fno-stack-protector" : "");
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "SOURCES = %s", sources);
     oi_out_line(&o, "OBJECTS = $(patsubst %%.c,%%.o,$(SOURCES:.cpp=.o))");
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "%s: $(OBJECTS)", c->name);
-    oi_out_line(&o, "\t$(%s) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)%s -lm", is_cpp(c) ? "CXX" : "CC",
-                is_shared ? " -pthread" : "");
-    oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
+    oi_out_line(&o, "\t$(%s) $(CFLAGS) $(LDFLAGS)%s -o $@ $(OBJECTS)%s%s", is_cpp(c) ? "CXX" : "CC",
+                is_free ? " -nostdlib -nostartfiles -static" : "", is_shared ? " -pthread" : "",
+                is_free ? " -lgcc" : " -lm");
+    oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s%s", c->name, is_shared ? " team.h" : "",
+                is_free ? " freestanding.h" : "");
     oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
     if (is_cpp(c)) {
         oi_out_line(&o, "%%.o: %%.cpp %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
@@ -535,9 +549,16 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
 {
     add_host_file(c, files, "hal_h", "hal.h");
     if (oi_c_is_freestanding(c)) {
-        oi_c_mcu_files(c, files);
-        put_cmake(c, oi_arena_printf(c->arena, "%s.c weights.c freestanding.c", c->name), NULL,
-                  files);
+        const char *library = oi_arena_printf(c->arena, "%s.c%s freestanding.c", c->name,
+                                              c->p->embeds || oi_c_is_board(c) ? " weights.c" : "");
+        oi_c_freestanding_files(c, files);
+        put_cmake(c, library, NULL, files);
+        if (oi_c_is_board(c)) {
+            oi_c_mcu_files(c, files);
+            return;
+        }
+        add_host_file(c, files, "linux", "linux.c");
+        put_makefile(c, oi_arena_printf(c->arena, "main.c linux.c %s", library), files);
         return;
     }
     add_host_file(c, files, "hal", "hal.c");

@@ -46,7 +46,12 @@ static family family_of(const oi_device_info *t)
 
 bool oi_c_is_freestanding(const oi_cprog *c)
 {
-    return c->p->target->type == OI_DEVICE_MCU && !c->p->target->cpu.libc;
+    return !c->p->target->cpu.libc;
+}
+
+bool oi_c_is_board(const oi_cprog *c)
+{
+    return c->p->target->type == OI_DEVICE_MCU && oi_c_is_freestanding(c);
 }
 
 static bool has_floats(const oi_sops *ops)
@@ -233,11 +238,15 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     oi_c_add_file(c, files, "Makefile", &o);
 }
 
+void oi_c_freestanding_files(oi_cprog *c, oi_emitted *files)
+{
+    add_text(c, files, "freestanding_h", "freestanding.h");
+    add_text(c, files, "freestanding", "freestanding.c");
+}
+
 void oi_c_mcu_files(oi_cprog *c, oi_emitted *files)
 {
     family f = family_of(c->p->target);
-    add_text(c, files, "freestanding_h", "freestanding.h");
-    add_text(c, files, "freestanding", "freestanding.c");
     if (f != NO_FAMILY) {
         add_text(c, files, f == ARM ? "start_arm" : "start_riscv", "start.c");
         add_text(c, files, "semihosting", "semihosting.c");

@@ -130,7 +130,7 @@ static bool is_beside_program(const char *name)
         "freestanding",  "makefile", "gnumakefile", "all",     "clean",          "run",
         "install",       "test",     "help",        "package", "package_source", "edit_cache",
         "rebuild_cache", "depend",   "preinstall",  "m",       "kernel",         "finish",
-        "build"};
+        "build",         "linux"};
     for (size_t i = 0; i < OI_COUNT(words); i++) {
         size_t k = 0;
         while (words[i][k] && (name[k] | 0x20) == (words[i][k] | 0x20))

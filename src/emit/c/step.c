@@ -327,7 +327,7 @@ static void put_ranges(oi_cprog *c, const oi_stmt *s)
 
 static void put_pipeline(oi_cprog *c, const oi_stmt *s)
 {
-    const char *type = oi_c_is_freestanding(c) ? oi_lang_c32.index : oi_lang_c.index;
+    const char *type = oi_c_is_board(c) ? oi_lang_c32.index : oi_lang_c.index;
     if (s->is_parallel) {
         put_ranges(c, s);
         return;

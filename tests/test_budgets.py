@@ -126,3 +126,18 @@ def test_deeper_calls_are_refused(openinfer, tmp_path, levels, loops, words):
     said = openinfer(words[0], g, *words[1:], code=1, cwd=tmp_path).stderr
     assert said.count("error[") == 1
     assert "error[E037]: block " in said and " is called 1001 levels deep, at most 1000 are allowed" in said
+
+
+def test_more_consumers_than_a_program_may_have(openinfer, tmp_path):
+    """A program asks at each yield which consumers are ready: code and time grow with the square of their number."""
+    def save_with(n):
+        names = [f"v{i}" for i in range(n)]
+        blocks = "".join(f"block c{i} {{ await v{i}; op exp(v{i}) >> v{i}; yield v{i}; }}\n" for i in range(n))
+        sections = "volatile {" + "".join(f" {v}: f32[8];" for v in names) + "}\n"
+        return save(tmp_path, f"{sections}block entry {{ yield {', '.join(names)}; await {', '.join(names)}; return; }}\n{blocks}")
+
+    said = openinfer("synth", save_with(1001), "-o", "out", code=1, cwd=tmp_path).stderr
+    assert said.count("error[") == 1
+    assert "error[E060]: the graph has 1001 consumers, a program at most 1000" in said and "block c1000 {" in said
+    openinfer("run", tmp_path / "g.oi")  # the simulator has no such limit
+    openinfer("synth", save_with(1000), "-o", "out", cwd=tmp_path)

@@ -64,12 +64,18 @@ def matmuls(n):
 
 def consumers(n):
     """Blocks that wait for a variable each; every one is looked at beside all that entry does meanwhile."""
-    n //= 5
+    n //= 6
     sections = "volatile {" + "".join(f" v{i}: f32[8];" for i in range(n)) + "}"
     body = "".join(f"op exp(x) >> v{i}; yield v{i};\n" for i in range(n))
     body += "".join(f"await v{i}; op add(x, v{i}) >> x;\n" for i in range(n))
     blocks = "".join(f"block c{i} {{ await v{i}; op exp(v{i}) >> v{i}; yield v{i}; }}\n" for i in range(n))
     return graph(sections, body + "return x;", blocks)
+
+
+def foldable(n):
+    """A chain that is known at synthesis time."""
+    body = "assign a: f32[8]; op exp(k) >> a;\n" + "".join("op sin(a) >> a;\n" for _ in range(n))
+    return graph("constant { k: f32[8] @init(1.0); }", body + "op add(x, a) >> x; return x;")
 
 
 def seconds(tmp_path, text, enough=0.0):
@@ -91,7 +97,7 @@ def seconds(tmp_path, text, enough=0.0):
     return best
 
 
-SHAPES = [rewrite, distinct, fan_out, fan_in, branches, loops, caches, matmuls, consumers]
+SHAPES = [rewrite, distinct, fan_out, fan_in, branches, loops, caches, matmuls, consumers, foldable]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda f: f.__name__)
@@ -100,7 +106,18 @@ def test_four_times_the_graph_takes_about_four_times_as_long(tmp_path, shape):
     assert large < 8 * max(small, 0.01), f"{small:.3f} s for {N} nodes, {large:.3f} s for {4 * N}"
 
 
-@pytest.mark.parametrize("shape", [rewrite, matmuls], ids=lambda f: f.__name__)
+def many_consumers(n):
+    """As many consumers as there may be, and all of them beside the whole of entry."""
+    consumers = 1000
+    sections = "volatile {" + "".join(f" v{i}: f32[8];" for i in range(consumers)) + "}"
+    body = "".join(f"op exp(x) >> v{i}; yield v{i};\n" for i in range(consumers))
+    body += "op exp(x) >> x;\n" * (n - 6 * consumers)
+    body += "".join(f"await v{i}; op add(x, v{i}) >> x;\n" for i in range(consumers))
+    blocks = "".join(f"block c{i} {{ await v{i}; op exp(v{i}) >> v{i}; yield v{i}; }}\n" for i in range(consumers))
+    return graph(sections, body + "return x;", blocks)
+
+
+@pytest.mark.parametrize("shape", [rewrite, matmuls, foldable, many_consumers], ids=lambda f: f.__name__)
 def test_a_hundred_thousand_nodes_in_ten_seconds(tmp_path, sanitized, shape):
     n = 10_000 if sanitized else 100_000
     n *= 3 if shape is matmuls else 1  # it makes a third of what it is asked for

@@ -46,11 +46,6 @@ oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i)
     return i % 2 ? &k->nests.at[i / 2].post : &k->nests.at[i / 2].pre;
 }
 
-bool oi_sop_is_access(const oi_sop *op)
-{
-    return op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX || op->kind == OI_SOP_STORE;
-}
-
 bool oi_stmts_call(const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++)

@@ -552,7 +552,11 @@ uint64_t oi_tensor_bytes(const oi_tensor *t); /* all entries */
 /* The kernel's instruction lists: pre and post of each nest in order, then the epilogue's. NULL
  * past the end. */
 oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i);
-bool oi_sop_is_access(const oi_sop *op);                    /* it accesses a port */
+static inline bool oi_sop_is_access(
+    const oi_sop *op) /* asked of every instruction by most passes */
+{
+    return op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX || op->kind == OI_SOP_STORE;
+}
 bool oi_kernel_reads(const oi_skernel *k, uint32_t tensor); /* some load reads it */
 bool oi_stmts_call(const oi_stmts *list);                   /* contains a branch or yield */
 /* What the kernel's function calls the port, before names are made unique. */

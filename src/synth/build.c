@@ -98,18 +98,50 @@ static void add_nodes(building *b, const oi_ids *list, oi_stmts *out)
 
 /* -- consumers -- */
 
-/* Makes a private tensor for every write of a consumer that nothing else may see yet. */
+#define MOST_CONSUMERS 1000 /* the program asks at each yield which of them are ready */
+
+static bool are_too_many(building *b)
+{
+    const oi_program *p = b->p;
+    if (p->n_consumers <= MOST_CONSUMERS)
+        return false;
+    const oi_pblock *next = &p->blocks[p->consumers[MOST_CONSUMERS]];
+    oi_unit_refuse(b->u, b->graph, NULL, next->source->name.span, "E060",
+                   "the graph has %u consumers, a program at most %d", p->n_consumers,
+                   MOST_CONSUMERS);
+    return true;
+}
+
+/* By variable: how many consumers use it. */
+static const uint32_t *count_users(building *b)
+{
+    const oi_program *p = b->p;
+    uint32_t *n = oi_arena_alloc(b->u->arena, (p->n_vars + 1) * sizeof *n);
+    for (uint32_t k = 0; k < p->n_consumers; k++)
+        for (uint32_t v = 0; v < p->n_vars; v++)
+            n[v] += oi_mask_has(p->blocks[p->consumers[k]].uses, v);
+    return n;
+}
+
+/* Makes a private tensor for every write of a consumer that entry or another consumer could see
+ * before entry awaits it. */
 static void hide_writes(building *b)
 {
     oi_unit *u = b->u;
     const oi_program *p = b->p;
-    oi_uses scratch = oi_uses_new(u->arena, p);
+    if (p->n_consumers == 0 || are_too_many(b))
+        return;
+    oi_uses meanwhile = oi_uses_new(u->arena, p);
+    const uint32_t *users = count_users(b);
     for (uint32_t k = 0; k < p->n_consumers && u->status == OI_OK; k++) {
         const oi_pblock *block = &p->blocks[p->consumers[k]];
-        oi_consumer_check(u, b->graph, &scratch, p->consumers[k]);
+        oi_consumer_meanwhile(&meanwhile, p->consumers[k]);
+        oi_consumer_check(u, b->graph, &meanwhile, p->consumers[k]);
         for (uint32_t v = 0; v < p->n_vars; v++) {
             bool writes = oi_mask_has(block->writes, v) && p->vars[v].kind != OI_SYM_PERSISTENT;
-            if (!writes || !oi_consumer_hides(&scratch, p->consumers[k], v))
+            const bool is_seen =
+                users[v] > oi_mask_has(block->uses, v) || oi_uses_has(&meanwhile, v);
+            if (!writes || !is_seen)
                 continue;
             uint32_t shared = u->graphs.at[b->graph].tensor_of[v];
             oi_tensor t = u->tensors.at[shared];

@@ -5,13 +5,9 @@
 #include "synth/consumers.h"
 
 typedef struct scan {
-    const oi_program *p;
     oi_uses *uses;
     const oi_pblock *consumer;
-    uint32_t var;
-    bool writes_only; /* look for writes */
-    bool is_lent;     /* between the yield and the await */
-    bool hit;
+    bool is_lent; /* between the yield and the await */
 } scan;
 
 static bool concerns(const scan *s, const oi_pnode *n)
@@ -23,51 +19,31 @@ static bool concerns(const scan *s, const oi_pnode *n)
     return false;
 }
 
-static bool mentions(scan *s, const oi_pnode *n)
-{
-    oi_uses_clear(s->uses);
-    oi_uses_of_node(s->uses, n);
-    return s->writes_only ? oi_uses_writes(s->uses, s->var) : oi_uses_has(s->uses, s->var);
-}
-
 static void scan_list(scan *s, const oi_ids *list)
 {
-    for (size_t i = 0; i < list->n && !s->hit; i++) {
-        const oi_pnode *n = &s->p->nodes[list->at[i]];
+    for (size_t i = 0; i < list->n; i++) {
+        const oi_pnode *n = &s->uses->p->nodes[list->at[i]];
         if (n->kind == OI_NODE_YIELD && concerns(s, n))
             s->is_lent = true;
         else if (n->kind == OI_NODE_AWAIT && concerns(s, n))
             s->is_lent = false;
-        else if (s->is_lent && n->kind != OI_NODE_RETURN && mentions(s, n))
-            s->hit = true;
+        else if (s->is_lent && n->kind != OI_NODE_RETURN)
+            oi_uses_of_node(s->uses, n);
         else if (n->kind == OI_NODE_LOOP) {
             bool before = s->is_lent;
             scan_list(s, &n->source->as.loop.body);
-            if (s->is_lent != before && mentions(s, n))
-                s->hit = true; /* a round that reaches into the next iteration */
+            if (s->is_lent != before)
+                oi_uses_of_node(s->uses, n); /* a round that reaches into the next iteration */
         }
     }
 }
 
-static bool entry_touches(oi_uses *uses, uint32_t consumer, uint32_t var, bool writes_only)
+void oi_consumer_meanwhile(oi_uses *uses, uint32_t consumer)
 {
     const oi_program *p = uses->p;
-    scan s = {.p = p,
-              .uses = uses,
-              .consumer = &p->blocks[consumer],
-              .var = var,
-              .writes_only = writes_only};
+    scan s = {.uses = uses, .consumer = &p->blocks[consumer]};
+    oi_uses_clear(uses);
     scan_list(&s, &p->blocks[p->entry].source->nodes);
-    return s.hit;
-}
-
-bool oi_consumer_hides(oi_uses *uses, uint32_t consumer, uint32_t var)
-{
-    const oi_program *p = uses->p;
-    for (uint32_t k = 0; k < p->n_consumers; k++)
-        if (p->consumers[k] != consumer && oi_mask_has(p->blocks[p->consumers[k]].uses, var))
-            return true;
-    return entry_touches(uses, consumer, var, false);
 }
 
 /* A consumer that waits a second time starts here when everything it waits for is lent. */
@@ -83,14 +59,14 @@ static uint32_t count_awaits(const oi_program *p, const oi_ids *list)
     return n;
 }
 
-void oi_consumer_check(oi_unit *u, uint32_t graph, oi_uses *uses, uint32_t consumer)
+void oi_consumer_check(oi_unit *u, uint32_t graph, const oi_uses *uses, uint32_t consumer)
 {
     const oi_program *p = uses->p;
     const oi_pblock *b = &p->blocks[consumer];
     if (count_awaits(p, &b->source->nodes) < 2)
         return;
     for (uint32_t v = 0; v < p->n_vars; v++)
-        if (oi_mask_has(b->uses, v) && entry_touches(uses, consumer, v, true)) {
+        if (oi_mask_has(b->uses, v) && oi_uses_writes(uses, v)) {
             oi_unit_refuse(u, graph, NULL, b->source->name.span, "E060",
                            "consumer '%s' waits twice while the entry changes '%s', which it reads",
                            b->source->name.text, p->vars[v].name);

@@ -23,13 +23,12 @@ void oi_uses_of_block(oi_uses *u, uint32_t block); /* once each */
 
 /* -- consumers.c -- */
 
-/* Both work in `uses`, which is the graph's. */
-
-/* Whether entry or another consumer could see the consumer's write before entry's await. */
-bool oi_consumer_hides(oi_uses *uses, uint32_t consumer, uint32_t var);
+/* What entry uses while the consumer may run: between the yields and the awaits of what it awaits.
+ */
+void oi_consumer_meanwhile(oi_uses *uses, uint32_t consumer);
 /* Refuses consumers that this way of running them (at the yield that makes them ready) would show
- * other values than the snapshot. */
-void oi_consumer_check(oi_unit *u, uint32_t graph, oi_uses *uses, uint32_t consumer);
+ * other values than the snapshot. uses: of oi_consumer_meanwhile. */
+void oi_consumer_check(oi_unit *u, uint32_t graph, const oi_uses *uses, uint32_t consumer);
 
 /* -- owners.c -- */
 

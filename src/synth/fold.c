@@ -16,6 +16,10 @@ typedef struct folding {
     oi_unit *u;
     uint32_t graph;
     const oi_tally *uses; /* by tensor */
+    uint32_t *first;     /* by tensor: the statement of entry that mentions it first, or OI_NO_ID */
+    uint32_t *kernel_at; /* by kernel: its statement */
+    uint32_t at;
+    bool has_called;
 } folding;
 
 const void *oi_tensor_contents(oi_unit *u, const oi_tensor *t)
@@ -95,48 +99,40 @@ static bool run(folding *f, const oi_skernel *k)
     return true;
 }
 
-/* Whether something may read a tensor before the kernel that writes it. */
-typedef struct looking {
-    folding *f;
-    uint32_t tensor, kernel;
-    bool found, looks;
-} looking;
-
+/* Marks the first statement that mentions each tensor, and where each kernel is. */
 static void look(void *ctx, const oi_mention *m)
 {
-    looking *x = ctx;
-    x->looks |= m->tensor == x->tensor;
+    folding *f = ctx;
+    if (m->tensor != OI_NO_ID && f->first[m->tensor] == OI_NO_ID)
+        f->first[m->tensor] = f->at;
 }
 
-static void look_at(looking *x, const oi_stmts *list)
-{
-    for (size_t i = 0; i < list->n && !x->found; i++) {
-        oi_stmt *s = &list->at[i];
-        x->found = s->kind == OI_STMT_KERNEL && s->kernel == x->kernel;
-        if (x->found)
-            return;
-        const oi_sgraph *g = &x->f->u->graphs.at[x->f->graph];
-        bool calls = s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD;
-        for (uint32_t b = 0; calls && b < g->program->n_blocks; b++)
-            if (b != g->program->entry)
-                oi_stmts_mentions(x->f->u, x->f->graph, &g->blocks[b].stmts, look, x);
-        oi_stmt_mentions(x->f->u, x->f->graph, s, look, x);
-        look_at(x, &s->body);
-    }
-}
-
-/* Otherwise other readers see the tensor's initial value. */
-static bool is_first(folding *f, const oi_skernel *k, uint32_t kernel)
+static void look_at(folding *f, const oi_stmts *list)
 {
     const oi_sgraph *g = &f->u->graphs.at[f->graph];
-    for (size_t i = 0; i < k->ports.n; i++) {
-        looking x = {.f = f, .tensor = k->ports.at[i].tensor, .kernel = kernel};
-        if (!k->ports.at[i].is_written)
-            continue;
-        look_at(&x, &g->blocks[g->program->entry].stmts);
-        if (x.looks)
-            return false;
+    for (size_t i = 0; i < list->n; i++, f->at++) {
+        oi_stmt *s = &list->at[i];
+        if (s->kind == OI_STMT_KERNEL)
+            f->kernel_at[s->kernel] = f->at;
+        const bool calls = s->kind == OI_STMT_BRANCH || s->kind == OI_STMT_YIELD;
+        for (uint32_t b = 0; calls && !f->has_called && b < g->program->n_blocks; b++)
+            if (b != g->program->entry)
+                oi_stmts_mentions(f->u, f->graph, &g->blocks[b].stmts, look, f);
+        f->has_called |= calls; /* whichever block it was: all of them are marked */
+        oi_stmt_mentions(f->u, f->graph, s, look, f);
+        if (s->body.n) {
+            f->at++;
+            look_at(f, &s->body);
+        }
     }
+}
+
+/* Whether nothing reads its results before it runs: such a reader sees the initial value. */
+static bool is_first(const folding *f, const oi_skernel *k, uint32_t kernel)
+{
+    for (size_t i = 0; i < k->ports.n; i++)
+        if (k->ports.at[i].is_written && f->first[k->ports.at[i].tensor] < f->kernel_at[kernel])
+            return false;
     return true;
 }
 
@@ -159,7 +155,12 @@ oi_status oi_pass_fold(oi_unit *u)
     for (uint32_t g = 0; g < u->graphs.n && !u->per_node; g++) {
         folding f = {.u = u, .graph = g, .uses = oi_graph_tally(u, g)};
         const oi_sgraph *graph = &u->graphs.at[g];
-        fold_list(&f, &graph->blocks[graph->program->entry].stmts);
+        oi_stmts *entry = &graph->blocks[graph->program->entry].stmts;
+        f.first = oi_arena_alloc(u->arena, (u->tensors.n + 1) * sizeof *f.first);
+        f.kernel_at = oi_arena_alloc(u->arena, (u->kernels.n + 1) * sizeof *f.kernel_at);
+        memset(f.first, 0xff, (u->tensors.n + 1) * sizeof *f.first);
+        look_at(&f, entry);
+        fold_list(&f, entry);
     }
     return OI_OK;
 }

@@ -64,7 +64,7 @@ static void put_go(oi_circuit *h, const char *state)
 
 static void open_state(oi_circuit *h, const char *state, const char *what)
 {
-    oi_out_line(&h->states, "when %s => -- %s", state, what);
+    oi_out_line(&h->states, "elsif state = %s then -- %s", state, what);
     h->states.depth++;
 }
 

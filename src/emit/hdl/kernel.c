@@ -131,7 +131,39 @@ static const char *suffix(oi_arena *a, uint32_t n)
 }
 
 typedef enum wire { BIT_OUT, WORD_IN, WORD_OUT, ADDRESS_OUT } wire;
-typedef void port_fn(oi_circuit *h, oi_out *o, const char *name, wire kind, uint32_t bits);
+typedef struct port {
+    const char *name;
+    wire kind;
+    uint32_t bits;
+    const bool *users; /* by nest: whether it drives the port */
+} port;
+typedef void port_fn(oi_circuit *h, oi_out *o, port p);
+
+/* By nest: whether it reads more than `channel` elements of the port at once, or writes them. */
+static const bool *users_of(oi_circuit *h, const oi_skernel *k, size_t own, oi_sop_kind kind,
+                            uint32_t channel)
+{
+    bool *users = oi_arena_alloc(h->arena, k->nests.n);
+    for (size_t i = 0; i < k->nests.n; i++) {
+        const oi_snest *n = &k->nests.at[i];
+        uint32_t found = 0;
+        for (size_t j = 0; j < n->pre.n + n->post.n; j++) {
+            const oi_sop *op = j < n->pre.n ? &n->pre.at[j] : &n->post.at[j - n->pre.n];
+            const oi_sop_kind does = op->kind == OI_SOP_INDEX ? OI_SOP_LOAD : op->kind;
+            found += does == kind && op->port == own;
+        }
+        users[i] = found > channel;
+    }
+    return users;
+}
+
+static const bool *every_nest(oi_circuit *h, const oi_skernel *k)
+{
+    bool *users = oi_arena_alloc(h->arena, k->nests.n);
+    for (size_t i = 0; i < k->nests.n; i++)
+        users[i] = true;
+    return users;
+}
 
 /* Visits the ports that lead to memories: addresses, elements, writes. */
 static void each_port(oi_circuit *h, const oi_skernel *k, const oi_hdl_kernel *own, oi_out *o,
@@ -143,17 +175,20 @@ static void each_port(oi_circuit *h, const oi_skernel *k, const oi_hdl_kernel *o
         const char *n = own->ports[p];
         for (uint32_t r = 0; r < own->reads[p]; r++) {
             const char *end = suffix(h->arena, r);
-            fn(h, o, oi_arena_printf(h->arena, "%s_addr%s", n, end), ADDRESS_OUT, bits);
-            fn(h, o, oi_arena_printf(h->arena, "%s_data%s", n, end), WORD_IN, width);
+            const bool *users = users_of(h, k, p, OI_SOP_LOAD, r);
+            fn(h, o,
+               (port){oi_arena_printf(h->arena, "%s_addr%s", n, end), ADDRESS_OUT, bits, users});
+            fn(h, o, (port){oi_arena_printf(h->arena, "%s_data%s", n, end), WORD_IN, width, NULL});
         }
         if (own->writes[p]) {
-            fn(h, o, oi_arena_printf(h->arena, "%s_write", n), BIT_OUT, 0);
-            fn(h, o, oi_arena_printf(h->arena, "%s_waddr", n), ADDRESS_OUT, bits);
-            fn(h, o, oi_arena_printf(h->arena, "%s_wdata", n), WORD_OUT, width);
+            const bool *users = users_of(h, k, p, OI_SOP_STORE, 0);
+            fn(h, o, (port){oi_arena_printf(h->arena, "%s_write", n), BIT_OUT, 0, users});
+            fn(h, o, (port){oi_arena_printf(h->arena, "%s_waddr", n), ADDRESS_OUT, bits, users});
+            fn(h, o, (port){oi_arena_printf(h->arena, "%s_wdata", n), WORD_OUT, width, users});
         }
     }
     if (k->can_fail)
-        fn(h, o, "failed", BIT_OUT, 0);
+        fn(h, o, (port){"failed", BIT_OUT, 0, every_nest(h, k)});
 }
 
 static const char *type_of(oi_arena *a, wire kind, uint32_t bits)
@@ -164,11 +199,13 @@ static const char *type_of(oi_arena *a, wire kind, uint32_t bits)
                            kind == ADDRESS_OUT ? "unsigned" : "std_logic_vector", bits - 1);
 }
 
-static void put_port(oi_circuit *h, oi_out *o, const char *name, wire kind, uint32_t bits)
+static void put_port(oi_circuit *h, oi_out *o, port p)
 {
-    const char *zero = kind == WORD_IN ? "" : kind == BIT_OUT ? " := '0'" : " := (others => '0')";
-    oi_out_line(o, "%s : %s %s%s;", name, kind == WORD_IN ? "in " : "out",
-                type_of(h->arena, kind, bits), zero);
+    const char *zero = p.kind == WORD_IN   ? ""
+                       : p.kind == BIT_OUT ? " := '0'"
+                                           : " := (others => '0')";
+    oi_out_line(o, "%s : %s %s%s;", p.name, p.kind == WORD_IN ? "in " : "out",
+                type_of(h->arena, p.kind, p.bits), zero);
 }
 
 static void put_entity(oi_circuit *h, const oi_skernel *k, const oi_hdl_kernel *own, oi_out *o)
@@ -197,22 +234,23 @@ static void put_entity(oi_circuit *h, const oi_skernel *k, const oi_hdl_kernel *
 }
 
 /* Several nests: each drives signals of its own, which only one has up at a time. */
-static void put_own_signal(oi_circuit *h, oi_out *o, const char *name, wire kind, uint32_t bits)
+static void put_own_signal(oi_circuit *h, oi_out *o, port p)
 {
-    const char *zero = kind == BIT_OUT ? "'0'" : "(others => '0')";
-    for (uint32_t i = 0; kind != WORD_IN && i < h->n_nests; i++)
-        oi_out_line(o, "signal %s_n%u : %s := %s;", name, i, type_of(h->arena, kind, bits), zero);
+    const char *zero = p.kind == BIT_OUT ? "'0'" : "(others => '0')";
+    for (uint32_t i = 0; p.users && i < h->n_nests; i++)
+        if (p.users[i])
+            oi_out_line(o, "signal %s_n%u : %s := %s;", p.name, i,
+                        type_of(h->arena, p.kind, p.bits), zero);
 }
 
-static void put_join(oi_circuit *h, oi_out *o, const char *name, wire kind, uint32_t bits)
+static void put_join(oi_circuit *h, oi_out *o, port p)
 {
     oi_buf b = {0};
-    (void)bits;
-    for (uint32_t i = 0; i < h->n_nests; i++)
-        oi_buf_printf(&b, "%s%s_n%u", i ? " or " : "", name, i);
-    const char *all = oi_buf_to_arena(&b, h->arena);
-    if (kind != WORD_IN)
-        oi_out_line(o, "%s <= %s;", name, all);
+    for (uint32_t i = 0; p.users && i < h->n_nests; i++)
+        if (p.users[i])
+            oi_buf_printf(&b, "%s%s_n%u", b.n ? " or " : "", p.name, i);
+    if (b.n)
+        oi_out_line(o, "%s <= %s;", p.name, oi_buf_to_arena(&b, h->arena));
 }
 
 static void put_architecture(oi_circuit *h, const oi_skernel *k, oi_hdl_kernel *own, oi_out *o)

@@ -213,7 +213,8 @@ static void put_go(top *t, const char *state)
 
 static void put_sweep_state(top *t, const char *state, uint64_t elements, const char *next)
 {
-    oi_out_line(&t->body, "when %s => -- a sweep over memories", state);
+    oi_out_line(&t->body, "%s state = %s then -- a sweep over memories",
+                t->body.buf.n ? "elsif" : "if", state);
     t->body.depth++;
     if (elements) {
         oi_out_line(&t->body, "sweep <= sweep + 1;");
@@ -246,7 +247,7 @@ static void put_idle(top *t, const char *const *begin)
 {
     const bool many = t->h->p->graphs.n > 1;
     oi_buf ready = {0};
-    oi_out_line(&t->body, "when s_idle =>");
+    oi_out_line(&t->body, "elsif state = s_idle then");
     t->body.depth++;
     for (uint32_t g = 0; g < t->h->p->graphs.n; g++) {
         oi_out_line(&t->body, "if step_tvalid = '1'%s then", ready_text(t, g));
@@ -267,7 +268,7 @@ static void put_idle(top *t, const char *const *begin)
 static void put_end(top *t)
 {
     oi_buf b = {0};
-    oi_out_line(&t->body, "when s_done =>");
+    oi_out_line(&t->body, "elsif state = s_done then");
     t->body.depth++;
     oi_out_line(&t->body, "if done_tready = '1' then");
     t->body.depth++;
@@ -275,7 +276,7 @@ static void put_end(top *t)
     t->body.depth--;
     oi_out_line(&t->body, "end if;");
     t->body.depth--;
-    oi_out_line(&t->body, "when s_send =>");
+    oi_out_line(&t->body, "elsif state = s_send then");
     t->body.depth++;
     for (size_t i = 0; i < t->out.n; i++)
         oi_buf_printf(&b, " and %s_sends = '0'", name_of(t, &t->out.at[i]));
@@ -368,6 +369,7 @@ static void put_entity(top *t, oi_out *o)
     oi_hdl_gap(o);
 }
 
+/* States are a chain of ifs: ghdl 2 --synth writes a case without its default into Verilog. */
 static void put_architecture(top *t, oi_out *o)
 {
     oi_circuit *h = t->h;
@@ -393,10 +395,9 @@ static void put_architecture(top *t, oi_out *o)
     oi_out_line(o, "            fresh <= '0';");
     if (t->sweep)
         oi_out_line(o, "            swept <= sweep;");
-    oi_out_line(o, "            case state is");
     oi_out_text(o, oi_buf_to_arena(&t->body.buf, h->arena));
     oi_out_text(o, oi_buf_to_arena(&h->states.buf, h->arena));
-    oi_out_line(o, "            end case;");
+    oi_out_line(o, "            end if;");
     oi_out_line(o, "            if rst = '1' then");
     oi_out_line(o, "                state <= s_reset;");
     oi_out_line(o, "                fresh <= '1';");

@@ -339,10 +339,22 @@ package body oi_pkg is
     return oi_idiv(a, b);
   end function;
 
-  -- a count outside the width shifts everything out
+  -- A count outside the width shifts everything out. Bit by bit, as ghdl --synth compares no constants.
+  function is_outside(n : signed; width : positive) return boolean is
+    variable v : signed(n'length - 1 downto 0);
+  begin
+    v := n;
+    for i in v'range loop
+      if i >= 7 and v(i) = '1' then
+        return true;
+      end if;
+    end loop;
+    return to_integer(unsigned(v(6 downto 0))) >= width;
+  end function;
+
   function oi_shl(a, n : signed) return signed is
   begin
-    if n < 0 or n >= a'length then
+    if is_outside(n, a'length) then
       return to_signed(0, a'length);
     end if;
     return shift_left(a, to_integer(unsigned(n(6 downto 0))));
@@ -350,23 +362,27 @@ package body oi_pkg is
 
   function oi_shl(a : unsigned; n : signed) return unsigned is
   begin
-    if n < 0 or n >= a'length then
+    if is_outside(n, a'length) then
       return to_unsigned(0, a'length);
     end if;
     return shift_left(a, to_integer(unsigned(n(6 downto 0))));
   end function;
 
+  -- of a signed value with copies of its sign before it: ghdl --synth writes signed shifts as unsigned ones
   function oi_shr(a, n : signed) return signed is
+    variable v : unsigned(2 * a'length - 1 downto 0);
   begin
-    if n < 0 or n >= a'length then
-      return oi_select(a < 0, to_signed(-1, a'length), to_signed(0, a'length));
+    v := unsigned(resize(a, 2 * a'length));
+    if is_outside(n, a'length) then
+      return signed(v(2 * a'length - 1 downto a'length));
     end if;
-    return shift_right(a, to_integer(unsigned(n(6 downto 0))));
+    v := shift_right(v, to_integer(unsigned(n(6 downto 0))));
+    return signed(v(a'length - 1 downto 0));
   end function;
 
   function oi_shr(a : unsigned; n : signed) return unsigned is
   begin
-    if n < 0 or n >= a'length then
+    if is_outside(n, a'length) then
       return to_unsigned(0, a'length);
     end if;
     return shift_right(a, to_integer(unsigned(n(6 downto 0))));

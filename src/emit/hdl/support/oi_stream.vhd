@@ -100,22 +100,19 @@ begin
         state <= idle;
         at    <= (others => '0');
       else
-        case state is
-          when idle =>
-            at <= (others => '0');
-            if send = '1' then
-              state <= reading;
-            end if;
-          when reading =>
-            state <= sending;
-          when sending =>
-            if tready = '1' then
-              at <= ahead;
-              if at = depth - 1 then
-                state <= idle;
-              end if;
-            end if;
-        end case;
+        if state = idle then
+          at <= (others => '0');
+          if send = '1' then
+            state <= reading;
+          end if;
+        elsif state = reading then
+          state <= sending;
+        elsif tready = '1' then
+          at <= ahead;
+          if at = depth - 1 then
+            state <= idle;
+          end if;
+        end if;
       end if;
     end if;
   end process;

@@ -153,6 +153,7 @@ typedef enum chat_kind {
 typedef struct chat_engine_options {
     const char *folder; /* with model.oinf, prefill.oi and decode.oi */
     oi_run_on device;
+    const char *device_name; /* which one of its kind; NULL: the best */
     uint32_t threads;
     uint64_t memory_limit;
     uint64_t context; /* positions in the cache; 0: as the model says */

@@ -43,6 +43,7 @@ static bool open_sim(chat_engine *e, stage *s, chat_why *why)
     const chat_engine_options *o = &e->options;
     oi_size context = {"ctx", o->context};
     oi_sim_options options = {.device = o->device,
+                              .device_name = o->device_name,
                               .threads = o->threads,
                               .memory_limit = o->memory_limit,
                               .sizes = &context,

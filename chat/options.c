@@ -171,7 +171,9 @@ static int check(const given *g, chat_options *out)
     if (code)
         return code;
     if (!oi_run_on_find(device, &out->engine.device))
-        return usage("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2%s", device, "");
+        return usage("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2, vulkan%s", device,
+                     "");
+    out->engine.device_name = oi_run_on_device(device);
     if (g->temperature <= 0)
         return usage("--temperature must be above 0; --greedy takes the likeliest token%s%s", "",
                      "");

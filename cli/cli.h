@@ -266,7 +266,7 @@ typedef struct cli_session {
                  "an input: FILE.npy, 1,2,3, 0.5, zeros, random:SEED:LO:HI, @DIR/{step}.npy"),     \
         OPT_SIZES(&(s).sizes),                                                                     \
         OPT_TEXT("device", 0, "D", &(s).device,                                                    \
-                 "cpu (default), cpu:scalar, cpu:avx, cpu:avx2 or cpu:avx512"),                    \
+                 "cpu (default), cpu:scalar, cpu:avx, cpu:avx2, cpu:avx512, vulkan or vulkan:N"),  \
         OPT_TEXT("target", 0, "DEVICE", &(s).target,                                               \
                  "as a program for this device profile or FILE.json computes: its "                \
                  "default_precision"),                                                             \

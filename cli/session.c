@@ -21,8 +21,9 @@ static oi_status make_sim(cli_session *s)
     if (status != OI_OK)
         return status;
     if (s->device && !oi_run_on_find(s->device, &s->options.device))
-        return cli_usage_error("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2",
+        return cli_usage_error("--device: there is no '%s'; try cpu, cpu:scalar, cpu:avx2, vulkan",
                                s->device);
+    s->options.device_name = s->device ? oi_run_on_device(s->device) : NULL;
     s->options.sizes = s->given.at;
     s->options.n_sizes = s->given.n;
     s->options.strict = s->strict;

@@ -607,8 +607,10 @@ typedef enum oi_run_on {
     OI_RUN_AVX512,
     OI_VULKAN
 } oi_run_on;
-/* "cpu", "cpu:avx2", "vulkan" …; false when there is no such device. */
+/* "cpu", "cpu:avx2", "vulkan", "vulkan:1" …; false when there is no such kind of device. */
 OI_API bool oi_run_on_find(const char *name, oi_run_on *out);
+/* The part after "vulkan:", for oi_sim_options.device_name; NULL: there is none. */
+OI_API const char *oi_run_on_device(const char *name);
 
 typedef struct oi_sim_options {
     oi_run_on device;
@@ -631,6 +633,9 @@ typedef struct oi_sim_options {
     /* Nodes that an executor may run, over all its steps; 0 = no limit. The one after that fails
      * its step with E063: for graphs that nobody vouches for */
     uint64_t max_nodes;
+    /* OI_VULKAN: which device, by its number in `openinfer targets` or a part of its name; NULL: what
+     * the environment variable OPENINFER_VULKAN_DEVICE says, or else the fastest kind */
+    const char *device_name;
 } oi_sim_options;
 
 /* Checks the graph against the model first. model may be NULL for a graph that needs none, options
@@ -721,6 +726,7 @@ typedef struct oi_event {
     uint64_t micros[3]; /* milliseconds, microseconds, nanoseconds; 0 when the timer is off */
     uint64_t step;      /* from 0 */
     uint32_t line, col; /* where the node stands in the source; 0: no text */
+    const char *device; /* OI_VULKAN: "vulkan" or "host", where the node ran; else "" */
 } oi_event;
 
 /* Runs the next node, beginning a step when none is under way. False when the step has ended:

@@ -34,6 +34,7 @@ MAY_INCLUDE = {
     "synth": {"base", "graph", "oinf", "program", "kernel", "device", "recipe", "plan"},
     "emit": {"base", "graph", "oinf", "program", "kernel", "device", "recipe", "plan"},
     "driver": {"base", "graph", "oinf", "program", "kernel", "device", "plan", "synth", "emit"},
+    "gpu": {"base", "graph", "program", "kernel", "device", "recipe", "plan", "synth", "emit", "sim"},
     "verify": {"base", "device", "recipe", "plan"},
 }
 

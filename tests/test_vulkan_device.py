@@ -1,7 +1,6 @@
 """The runtime of Vulkan programs (src/emit/vulkan/host), on any device, under the validation layers."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -9,17 +8,11 @@ import subprocess
 import pytest
 
 from conftest import REPO
+from vulkan_here import LAYER, validation
 
 HOST = REPO / "src/emit/vulkan/host"
-LAYER = pathlib.Path("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json")
 
 pytestmark = pytest.mark.skipif(not shutil.which("glslc"), reason="glslc is not installed (Debian package glslc)")
-
-
-def validation():
-    """The environment under which the validation layers print what is wrong, races on buffers included."""
-    return os.environ | {"VK_INSTANCE_LAYERS": "VK_LAYER_KHRONOS_validation",
-                         "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -251,6 +251,12 @@ oi_status oi_file_write_with(const char *path, oi_file_fn fn, void *ctx, oi_diag
 void oi_folder_remove(const char *dir);               /* with the files in it */
 bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false with errno */
 
+/* -- process.c -- */
+
+/* Runs a program in the folder, what it says goes into the file `log`, and waits for its end: the
+ * status of waitpid, -1: it could not start. */
+int oi_child_run(const char *dir, const char *const *argv, const char *log);
+
 /* -- partition.c -- */
 
 /* A fixed team of threads (openinfer.h). Tasks are numbered by the plan, not by who runs them. */

@@ -44,7 +44,9 @@ oi_buffer *oi_buffer_new(oi_budget *budget, oi_held kind, uint64_t size)
     b->size = bytes - OI_BUFFER_ALIGN;
     b->data = (char *)b + OI_BUFFER_ALIGN;
     b->budget = budget;
+    b->twin = NULL;
     b->is_mapping = mapped;
+    b->is_remote = false;
     return b;
 }
 
@@ -59,6 +61,7 @@ void oi_buffer_drop(oi_buffer *b)
 {
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
+    oi_twin_forget(b);
     const uint64_t bytes = b->size + OI_BUFFER_ALIGN;
     oi_budget_give(b->budget, b->kind, bytes);
     if (b->is_mapping)

@@ -213,6 +213,7 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
     bool timed = o->timer;
     uint64_t start = timed ? oi_now_ns() : 0;
     c->node = n;
+    c->on_device = false;
     oi_status status = count_node(c, n);
     if (status == OI_OK)
         status = run_node(c, n, &suspended);
@@ -230,7 +231,7 @@ oi_status oi_ctx_next(oi_ctx *c, const oi_pnode **ran)
         c->frames[c->n_frames - 1].at--;
         return OI_OK;
     }
-    c->ns = timed ? oi_now_ns() - start : 0;
+    c->ns = !timed ? 0 : c->on_device ? c->device_ns : oi_now_ns() - start;
     c->order += c->id == 0;
     if (o->trace)
         oi_trace_add(c, n, start, c->ns);

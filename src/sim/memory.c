@@ -17,11 +17,14 @@ void oi_slot_drop(oi_slot *s)
 /* A buffer of at least n bytes that only this slot sees: its own, its spare, or a new one. */
 static oi_buffer *writable(oi_budget *budget, oi_slot *s, uint64_t n, bool apart)
 {
-    if (!apart && oi_buffer_is_own(s->buffer) && s->buffer->size >= n)
+    if (!apart && oi_buffer_is_own(s->buffer) && s->buffer->size >= n) {
+        oi_twin_forget(s->buffer);
         return s->buffer;
+    }
     if (oi_buffer_is_own(s->spare) && s->spare->size >= n) {
         oi_buffer *b = s->spare;
         s->spare = NULL;
+        oi_twin_forget(b);
         return b;
     }
     return oi_buffer_new(budget, OI_HELD_VALUES, n);
@@ -102,11 +105,20 @@ static oi_status fetch_weight(oi_ctx *c, oi_slot *s)
     return OI_OK;
 }
 
+/* The value is on the device alone. */
+static bool is_away(const oi_slot *s)
+{
+    return !s->is_weight && s->buffer && s->buffer->is_remote && s->data == s->buffer->data;
+}
+
 oi_status oi_mem_fetch(oi_ctx *c, oi_input *in)
 {
-    if (in->data || !in->slot || !in->slot->is_weight)
+    if (in->data || !in->slot)
         return OI_OK;
-    OI_TRY(fetch_weight(c, in->slot));
+    if (in->slot->is_weight)
+        OI_TRY(fetch_weight(c, in->slot));
+    else if (is_away(in->slot))
+        OI_TRY(oi_remote_fetch(c, in->slot->buffer, in->slot->size_bytes));
     in->data = in->slot->data;
     return OI_OK;
 }
@@ -181,7 +193,7 @@ static oi_status locate_slot(oi_ctx *c, const found *f, oi_input *out)
     oi_slot *s = f->slot;
     if (s->epoch != c->exec->epoch)
         OI_TRY(establish(c, f->var, f->source, f->tensor, s));
-    *out = (oi_input){s->is_weight ? NULL : s->data,
+    *out = (oi_input){s->is_weight || is_away(s) ? NULL : s->data,
                       s->dims,
                       f->var->rank,
                       f->var->dtype,
@@ -362,7 +374,7 @@ bool oi_slot_own(oi_budget *budget, oi_slot *s)
         s->epoch = 0; /* no value */
         return false;
     }
-    memcpy(b->data, s->data, (size_t)s->size_bytes);
+    memcpy(b->data, s->data, (size_t)s->size_bytes); /* borrowed: never on a device alone */
     if (b != s->buffer) {
         oi_buffer_drop(s->buffer);
         s->buffer = b;

@@ -255,9 +255,6 @@ static void prepare(void *ctx)
 oi_status oi_op_prepare(oi_sim *s, oi_diag *d)
 {
     preparing x = {s, d, OI_OK};
-    if (s->options.device == OI_VULKAN)
-        return oi_diag_error(d, (oi_place){.file = "simulator"}, "E060",
-                             "this build cannot run on vulkan");
     if (oi_cpu_best() < oi_op_cpu(s)) {
         oi_diag_error(d, (oi_place){.file = "simulator"}, "E060",
                       "this machine has no %s instructions", oi_cpu_name(oi_op_cpu(s)));
@@ -271,6 +268,21 @@ oi_status oi_op_prepare(oi_sim *s, oi_diag *d)
 void oi_op_release(oi_sim *s)
 {
     (void)s; /* plans live in the arena */
+}
+
+oi_status oi_op_expect(oi_sim *s, oi_diag *d)
+{
+    const size_t n_nodes = s->program->graph->nodes.n;
+    const oi_kernel_query **all = calloc(n_nodes + 1, sizeof *all);
+    size_t n = 0;
+    if (!all)
+        return oi_diag_env(d, "simulator", "out of memory");
+    for (size_t i = 0; i < n_nodes; i++)
+        if (s->plans[i] && s->plans[i]->is_static)
+            all[n++] = &s->plans[i]->c.query;
+    const oi_status status = oi_remote_expect(s, all, n, d);
+    free(all);
+    return status;
 }
 
 /* -- running -- */
@@ -313,8 +325,14 @@ static oi_status run_call(oi_ctx *c, const oi_pnode *n, const call *k, oi_input 
 {
     const void *from[MAX_PORTS];
     void *to[MAX_PORTS];
+    const oi_sim *s = c->exec->sim;
     bool done = false;
-    if (c->exec->sim->budget.limit)
+    if (s->remotes)
+        OI_TRY(oi_remote_run(c, &k->query, in, out, &done));
+    for (uint32_t i = 0; !done && s->remotes && i < n->as.op.n_in; i++)
+        if (!s->budget.limit || !in[i].slot || !in[i].slot->is_weight)
+            OI_TRY(oi_mem_fetch(c, &in[i]));
+    if (!done && s->budget.limit)
         OI_TRY(oi_chunks_run(c, n, &k->query, &k->ready, in, out, &done));
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         from[i] = in[i].data;
@@ -496,6 +514,8 @@ static oi_status read_late(oi_ctx *c, const oi_pnode *n, call *k, oi_op_value *v
 
 bool oi_op_is_apart(const oi_sim *s, const oi_pnode *n)
 {
+    if (s->remotes) /* a device's results never have the memory of an input */
+        return overlaps(n);
     return s->budget.limit && !(n->as.op.op->flags & OI_OP_FLAG_INPLACE) && overlaps(n);
 }
 
@@ -539,7 +559,8 @@ oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n)
     const oi_sim *s = c->exec->sim;
     const oi_op_plan *plan = s->plans[n - s->program->nodes];
     oi_input in[MAX_PORTS];
-    const bool limited = s->budget.limit != 0; /* then run_call fetches, as far as there is room */
+    /* then run_call fetches: as far as there is room, or as the host needs it */
+    const bool limited = s->budget.limit || s->remotes;
     for (uint32_t i = 0; i < n->as.op.n_in; i++)
         OI_TRY(limited ? oi_mem_locate(c, &n->as.op.in[i], &in[i])
                        : oi_mem_read(c, &n->as.op.in[i], &in[i]));

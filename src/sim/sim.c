@@ -3,12 +3,19 @@
 
 /* -- simulators -- */
 
+const char *oi_run_on_device(const char *name)
+{
+    return strncmp(name, "vulkan:", 7) == 0 ? name + 7 : NULL;
+}
+
 bool oi_run_on_find(const char *name, oi_run_on *out)
 {
     static const char *const names[] = {
         [OI_CPU] = "cpu",           [OI_RUN_SCALAR] = "cpu:scalar", [OI_RUN_AVX] = "cpu:avx",
         [OI_RUN_AVX2] = "cpu:avx2", [OI_RUN_AVX512] = "cpu:avx512", [OI_VULKAN] = "vulkan",
     };
+    if (oi_run_on_device(name))
+        name = *oi_run_on_device(name) ? "vulkan" : "";
     for (size_t i = 0; i < OI_COUNT(names); i++) {
         if (strcmp(names[i], name) != 0)
             continue;
@@ -54,7 +61,10 @@ static oi_status build(oi_sim *s, oi_model *model, const oi_graph *graph, oi_dia
         return oi_diag_env(d, oi_model_path(model), "out of memory");
     if (oi_arena_guard(s->arena, prepare, s) != OI_OK)
         return oi_diag_env(d, graph->origin ? graph->origin : "graph", "out of memory");
+    OI_TRY(oi_remote_open(s, d));
     OI_TRY(oi_op_prepare(s, d));
+    if (s->remotes)
+        OI_TRY(oi_op_expect(s, d));
     return o->memory_limit ? oi_need_check(s, d) : OI_OK;
 }
 
@@ -75,6 +85,7 @@ oi_status oi_sim_new(oi_model *model, const oi_graph *graph, const oi_sim_option
     oi_budget_init(&s->budget, s->options.memory_limit);
     oi_status status = build(s, model, graph, diag);
     s->options.sizes = NULL; /* the caller's; no longer needed */
+    s->options.device_name = NULL;
     if (status != OI_OK) {
         oi_sim_free(s);
         s = NULL;
@@ -88,6 +99,7 @@ void oi_sim_free(oi_sim *s)
     if (!s || atomic_fetch_sub(&s->users, 1) != 1)
         return;
     oi_op_release(s);
+    oi_remote_close(s);
     for (uint32_t i = 0; s->prefixes && i < s->program->n_vars; i++)
         oi_prefix_free(s->prefixes[i]);
     oi_weights_free(s->weights);

@@ -6,12 +6,15 @@
 #ifndef OI_SIM_H
 #define OI_SIM_H
 
+#include "kernel/kernel.h"
 #include "program/bind.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 typedef struct oi_ctx oi_ctx;
+typedef struct oi_twin oi_twin;       /* the copy of a tensor on a device */
+typedef struct oi_remotes oi_remotes; /* a device that runs ops */
 
 /* -- budget.c: who holds how much, and the limit on all of it -- */
 
@@ -56,7 +59,9 @@ typedef struct oi_buffer {
     uint64_t size; /* usable bytes */
     void *data;
     oi_budget *budget;
+    oi_twin *twin; /* a copy on a device, or NULL: remote.c */
     bool is_mapping;
+    bool is_remote; /* the twin has the value, and data does not */
 } oi_buffer;
 
 /* Not cleared. NULL when memory is out, or the limit refuses. */
@@ -229,7 +234,8 @@ oi_status oi_prefix_find(oi_ctx *c, oi_span at, const oi_pvar *v, const int64_t 
 
 void oi_slot_drop(oi_slot *s);
 oi_status oi_mem_read(oi_ctx *c, const oi_pref *ref, oi_input *out);
-/* As oi_mem_read, but data of the model's tensors is NULL until it is fetched. */
+/* As oi_mem_read, but data of the model's tensors, and of values on a device, is NULL until it is
+ * fetched. */
 oi_status oi_mem_locate(oi_ctx *c, const oi_pref *ref, oi_input *out);
 oi_status oi_mem_fetch(oi_ctx *c, oi_input *in);
 oi_status oi_mem_read_var(oi_ctx *c, uint32_t var, oi_span span, oi_input *out);
@@ -266,7 +272,24 @@ typedef struct oi_op_plan oi_op_plan;
 
 oi_status oi_op_prepare(oi_sim *s, oi_diag *d); /* every node whose types are known now */
 void oi_op_release(oi_sim *s);
+oi_status oi_op_expect(oi_sim *s, oi_diag *d); /* tells the device the calls of those nodes */
 oi_status oi_op_execute(oi_ctx *c, const oi_pnode *n);
+
+/* -- remote.c: ops and values on a device -- */
+
+/* Opens the device that the options name. Without one nothing below does anything. */
+oi_status oi_remote_open(oi_sim *s, oi_diag *d);
+void oi_remote_close(oi_sim *s);
+/* Calls that are known before the run: their shaders are compiled together. */
+oi_status oi_remote_expect(oi_sim *s, const oi_kernel_query *const *queries, size_t n, oi_diag *d);
+const char *oi_remote_name(const oi_sim *s); /* of the device in traces; NULL: there is none */
+/* The host is about to replace the contents, or they end: the copy goes. */
+void oi_twin_forget(oi_buffer *b);
+/* What the device has becomes the buffer's data: size_bytes of it. */
+oi_status oi_remote_fetch(oi_ctx *c, oi_buffer *b, uint64_t size_bytes);
+/* Runs a call there, its inputs located, its outputs apart from them. *done: it did; else the host
+ * must. */
+oi_status oi_remote_run(oi_ctx *c, const oi_kernel_query *q, oi_input *in, oi_out *out, bool *done);
 
 /* -- exec.c: running -- */
 
@@ -281,6 +304,7 @@ struct oi_sim {
     oi_sim_options options;
     oi_budget budget;     /* of all its executors */
     oi_weights *weights;  /* NULL without a model */
+    oi_remotes *remotes;  /* NULL: ops run on the host */
     oi_prefix **prefixes; /* by variable; NULL for others */
     oi_op_plan **plans;   /* by node */
     oi_node_text *texts;  /* by node */
@@ -331,7 +355,9 @@ struct oi_ctx {
     uint64_t *taken;      /* consumers: by variable, the round it has taken */
     uint64_t order;       /* entry: nodes it has run; consumers: at which of those they are */
     oi_buffer *scratch;
-    uint64_t ns; /* the last node took; 0 when the timer is off */
+    uint64_t ns;    /* the last node took; 0 when the timer is off */
+    bool on_device; /* that node ran there, for so long: */
+    uint64_t device_ns;
     size_t pins[OI_MAX_PINS];
     uint32_t n_pins;
     oi_diag *diag; /* of the thread that runs it; NULL drops */
@@ -345,6 +371,7 @@ typedef struct oi_record { /* an executed node */
     int64_t *iter;       /* values of the loops around it, outermost first */
     uint64_t *dims;      /* of what it wrote, where only the run knows them; else NULL */
     char *stats;         /* JSON, or NULL */
+    bool on_device;
 } oi_record;
 
 typedef struct oi_group { /* executors that share state */

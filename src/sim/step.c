@@ -185,9 +185,10 @@ oi_status oi_step(oi_exec *e, oi_diag *diag)
         oi_status status = begin(e, diag);
         if (status != OI_OK)
             return e->in_step ? fail(e, e->entry, status, diag) : status;
-        /* under a limit they take turns: nodes that run at once would need room at once */
+        /* under a limit they take turns: nodes that run at once would need room at once; a device
+         * takes orders from one at a time */
         e->is_parallel = e->sim->options.parallel_consumers && e->sim->program->n_consumers > 0 &&
-                         e->sim->budget.limit == 0;
+                         e->sim->budget.limit == 0 && !e->sim->remotes;
     }
     return run_to_end(e, diag);
 }

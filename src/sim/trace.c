@@ -75,6 +75,12 @@ static const char *kind_name(oi_node_kind k)
     return k == OI_NODE_OP ? "OpExecute" : oi_node_table[k].json;
 }
 
+/* "" where there is only the host. */
+static const char *where(const oi_sim *s, bool on_device)
+{
+    return !s->remotes ? "" : on_device ? oi_remote_name(s) : "host";
+}
+
 void oi_event_fill(const oi_ctx *c, const oi_pnode *n, uint64_t ns, oi_event *out)
 {
     const oi_sim *s = c->exec->sim;
@@ -92,7 +98,8 @@ void oi_event_fill(const oi_ctx *c, const oi_pnode *n, uint64_t ns, oi_event *ou
                       .micros = {ns / 1000000, ns / 1000 % 1000, ns % 1000},
                       .step = c->exec->n_steps,
                       .line = n->source->span.line,
-                      .col = n->source->span.col};
+                      .col = n->source->span.col,
+                      .device = where(s, c->on_device)};
 }
 
 /* -- records -- */
@@ -159,6 +166,7 @@ void oi_trace_add(oi_ctx *c, const oi_pnode *n, uint64_t start_ns, uint64_t ns)
                    .start_ns = start_ns ? start_ns - e->start_ns : 0,
                    .ns = ns,
                    .order = c->order,
+                   .on_device = c->on_device,
                    .iter = iteration(c, n->source),
                    .dims = run_dims(c, n)};
     if (e->sim->options.trace_values)
@@ -361,6 +369,8 @@ static void put_event(oi_buf *out, const oi_exec *e, const oi_record *r, const o
     put_list(out, t->output, t->n_output);
     oi_buf_printf(out, ",\n    \"micros\": [%llu, %llu, %llu]", (unsigned long long)(ns / 1000000),
                   (unsigned long long)(ns / 1000 % 1000), (unsigned long long)(ns % 1000));
+    if (s->remotes)
+        oi_buf_printf(out, ",\n    \"device\": \"%s\"", where(s, r->on_device));
     if (o->ext)
         put_ext(out, e, r, o->deterministic);
     if (r->stats)
@@ -386,8 +396,11 @@ static void put_chrome(oi_buf *out, const oi_exec *e, const oi_record *r, bool t
                   name, kind_name(n->kind), r->ctx);
     put_microseconds(out, "ts", timeless ? 0 : r->start_ns);
     put_microseconds(out, "dur", timeless ? 0 : r->ns);
-    oi_buf_printf(out, ", \"args\": {\"block\": \"%s\", \"node\": %llu, \"step\": %llu}}", block,
+    oi_buf_printf(out, ", \"args\": {\"block\": \"%s\", \"node\": %llu, \"step\": %llu", block,
                   (unsigned long long)n->index, (unsigned long long)r->step);
+    if (e->sim->remotes)
+        oi_buf_printf(out, ", \"device\": \"%s\"", where(e->sim, r->on_device));
+    oi_buf_puts(out, "}}");
 }
 
 /* Threads get the names of their blocks. */

@@ -69,6 +69,33 @@ static void order_ports(oi_unit *u, oi_skernel *k)
                 ops->at[i].port = to[ops->at[i].port];
 }
 
+/* Workgroups run the nests of a kernel one by one: NAME_0, NAME_1 ... are names, too. */
+static size_t n_parts(const oi_unit *u, const oi_skernel *k)
+{
+    return u->can.group_size && k->nests.n > 1 ? k->nests.n : 0;
+}
+
+static const char *part_name(oi_unit *u, const char *name, size_t part)
+{
+    return oi_arena_printf(u->arena, "%s_%zu", name, part);
+}
+
+/* A name whose parts are free, too. */
+static const char *own_name(oi_unit *u, const oi_skernel *k, const char *wanted)
+{
+    for (;;) {
+        const char *name = oi_unit_identifier(u, wanted);
+        size_t i = 0;
+        while (i < n_parts(u, k) && oi_map_get(&u->names, part_name(u, name, i)) == OI_MAP_NONE)
+            i++;
+        if (i < n_parts(u, k))
+            continue;
+        for (i = 0; i < n_parts(u, k); i++)
+            oi_map_set(&u->names, part_name(u, name, i), 1);
+        return name;
+    }
+}
+
 void oi_unit_name_kernels(oi_unit *u)
 {
     for (size_t i = 0; i < u->kernels.n; i++) {
@@ -79,8 +106,8 @@ void oi_unit_name_kernels(oi_unit *u)
             order_ports(u, k);
         const char *graph =
             u->graphs.n > 1 ? oi_arena_printf(u->arena, "%s_", u->graphs.at[k->graph].name) : "";
-        k->name = oi_unit_identifier(
-            u, oi_arena_printf(u->arena, "%s%s_%s", graph, ops_of(u, k), result_of(u, k)));
+        k->name = own_name(
+            u, k, oi_arena_printf(u->arena, "%s%s_%s", graph, ops_of(u, k), result_of(u, k)));
     }
 }
 
@@ -110,7 +137,7 @@ static void name_shared(oi_unit *u, oi_skernel *k)
     const char *name = ops_of(u, k);
     if (is_own)
         name = oi_arena_printf(u->arena, "%s_%s", u->graphs.at[k->graph].name, name);
-    k->function_name = oi_unit_identifier(u, name);
+    k->function_name = own_name(u, k, name);
     for (uint32_t i = k->next_alike; i != OI_NO_ID; i = u->kernels.at[i].next_alike)
         u->kernels.at[i].function_name = k->function_name;
 }

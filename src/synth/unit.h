@@ -80,6 +80,20 @@ void oi_lower_op(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_stmts *out);
 void oi_lower_copy(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_port src, oi_port dst,
                    oi_stmts *out);
 
+/* -- call.c: a call on its own -- */
+
+/* The tensors of its operands, and those of attributes that only the run knows (run_attrs; else
+ * OI_NO_ID), which kernel scalars and statements refer to as variables, by number. */
+typedef struct oi_call_tensors {
+    const uint32_t *in, *out, *attrs;
+    oi_stmts stmts; /* in their order */
+} oi_call_tensors;
+
+/* Lowers the call into an empty unit and schedules its kernels. Operands are dense, and what the
+ * query points to outlives the unit. Other tensors than these and tables of constants are in
+ * OI_SPACE_ARENA, without a place. */
+oi_status oi_unit_add_call(oi_unit *u, const oi_kernel_query *q, oi_call_tensors *out);
+
 /* -- state.c: accesses to persistent memory -- */
 
 /* The statements of a cache.read, write, increment, decrement or reset. */

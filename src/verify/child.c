@@ -14,9 +14,9 @@
 #define LACKS       5      /* what main.c says by its exit code, see emit/c/main_file.c */
 
 /* In the child, between fork and exec: only what is safe there. */
-static void become(const char *dir, const char *const *argv, int in, int out, int err)
+static void become(const char *dir, const char *const *argv, int fd)
 {
-    if (chdir(dir) == 0 && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && (err < 0 || dup2(err, 2) >= 0))
+    if (chdir(dir) == 0 && dup2(fd, 0) >= 0 && dup2(fd, 1) >= 0)
         execvp(argv[0], (char *const *)(uintptr_t)argv);
     _exit(127); /* a child that could not become the program */
 }
@@ -30,25 +30,6 @@ static int wait_for(pid_t pid)
     return status;
 }
 
-int oi_child_run(const char *dir, const char *const *argv, const char *log)
-{
-    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int out = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int status = -1;
-    if (in >= 0 && out >= 0) {
-        pid_t pid = fork();
-        if (pid == 0)
-            become(dir, argv, in, out, out);
-        if (pid > 0)
-            status = wait_for(pid);
-    }
-    if (in >= 0)
-        close(in);
-    if (out >= 0)
-        close(out);
-    return status;
-}
-
 bool oi_child_start(oi_child *c, const char *dir, const char *const *argv)
 {
     int pair[2];
@@ -58,7 +39,7 @@ bool oi_child_start(oi_child *c, const char *dir, const char *const *argv)
     (void)fcntl(pair[1], F_SETFD, FD_CLOEXEC);
     pid_t pid = fork();
     if (pid == 0)
-        become(dir, argv, pair[1], pair[1], -1);
+        become(dir, argv, pair[1]);
     close(pair[1]);
     if (pid < 0) {
         close(pair[0]);

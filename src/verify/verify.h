@@ -23,9 +23,7 @@ typedef struct oi_child {
     const char *device; /* what it is made for */
 } oi_child;
 
-/* Runs argv in the folder with both ends on `fd`, or output into the file `log`; waits when there
- * is a log. -1: could not start. */
-int oi_child_run(const char *dir, const char *const *argv, const char *log);
+/* Runs argv in the folder, with both ends on `fd`. */
 bool oi_child_start(oi_child *c, const char *dir, const char *const *argv);
 bool oi_child_write(oi_child *c, const void *data, size_t n);
 bool oi_child_read(oi_child *c, void *data, size_t n); /* false: it ended, or is silent too long */

@@ -61,7 +61,8 @@ class TensorInfo(ctypes.Structure):
 class SimOptions(ctypes.Structure):
     _fields_ = [("device", c_int), ("strict", c_bool), ("trace", c_bool), ("trace_values", c_bool), ("timer", c_bool),
                 ("threads", c_uint32), ("parallel_consumers", c_bool), ("memory_limit", c_uint64),
-                ("sizes", POINTER(Size)), ("n_sizes", c_size_t), ("precision", c_int), ("max_nodes", c_uint64)]  # fmt: skip
+                ("sizes", POINTER(Size)), ("n_sizes", c_size_t), ("precision", c_int), ("max_nodes", c_uint64),
+                ("device_name", c_char_p)]  # fmt: skip
 
 
 class SimStats(ctypes.Structure):
@@ -78,7 +79,7 @@ class RawEvent(ctypes.Structure):
     _fields_ = [("status", c_int), ("block_name", c_char_p), ("node_index", c_uint64), ("node_uuid", c_char_p),
                 ("kind", c_char_p), ("op", c_char_p), ("params", POINTER(c_char_p)), ("output", POINTER(c_char_p)),
                 ("n_params", c_size_t), ("n_output", c_size_t), ("micros", c_uint64 * 3), ("step", c_uint64),
-                ("line", c_uint32), ("col", c_uint32)]  # fmt: skip
+                ("line", c_uint32), ("col", c_uint32), ("device", c_char_p)]  # fmt: skip
 
 
 class TraceOptions(ctypes.Structure):
@@ -148,6 +149,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {  # name: (result, arguments)
     "oi_graph_to_dot": (c_int, [_P, _TEXT, _P]), "oi_graph_to_svg": (c_int, [_P, _TEXT, _P]),
     "oi_graph_to_html": (c_int, [_P, _TEXT, _P]),
     "oi_run_on_find": (c_bool, [_S, POINTER(c_int)]),
+    "oi_run_on_device": (c_char_p, [_S]),
     "oi_sim_new": (c_int, [_P, _P, POINTER(SimOptions), _OUT, _P]), "oi_sim_free": (None, [_P]),
     "oi_sim_get_stats": (None, [_P, POINTER(SimStats)]), "oi_sim_n_lowered": (c_uint64, [_P]),
     "oi_sim_n_vars": (_N, [_P]), "oi_sim_var": (c_bool, [_P, _N, POINTER(VarInfo)]),

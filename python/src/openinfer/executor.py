@@ -36,7 +36,7 @@ def variable_of(raw: c.VarInfo) -> Variable:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A node that ran; line and col are its place in the text."""
+    """A node that ran; line and col are its place in the text; device is where it ran if that is not only the host."""
 
     block: str
     kind: str
@@ -46,6 +46,7 @@ class Event:
     step: int
     line: int
     col: int
+    device: str = ""
 
 
 class Simulator:
@@ -61,7 +62,7 @@ class Simulator:
         self._sizes = c.sizes_array(graph.sizes)
         options = c.SimOptions(device=kind.value, threads=threads, memory_limit=memory_limit, strict=strict, trace=trace or trace_values,
                                trace_values=trace_values, timer=timer, sizes=self._sizes, n_sizes=len(graph.sizes),
-                               precision=lib.oi_dtype_find(precision.encode()))  # fmt: skip
+                               precision=lib.oi_dtype_find(precision.encode()), device_name=lib.oi_run_on_device(device.encode()))  # fmt: skip
         c.call("oi_sim_new", graph.model_handle, graph.handle, ctypes.byref(options), ctypes.byref(self._handle))
         self._tags: Dict[str, int] = {}
         for raw in self._variables():
@@ -170,7 +171,7 @@ class Executor:
                     return
                 yield Event(raw.block_name.decode(), raw.kind.decode(), raw.op.decode(),
                             tuple(raw.params[i].decode() for i in range(raw.n_params)),
-                            tuple(raw.output[i].decode() for i in range(raw.n_output)), int(raw.step), raw.line, raw.col)  # fmt: skip
+                            tuple(raw.output[i].decode() for i in range(raw.n_output)), int(raw.step), raw.line, raw.col, raw.device.decode())  # fmt: skip
         finally:
             if not ended:
                 lib.oi_abandon(self._handle)

@@ -52,7 +52,7 @@ static const oi_m_row rows[] = {
     {OI_H_BIT_XOR, ~0u, "$0 ^ $1"},
     {OI_H_BIT_NOT, OI_M_WHOLE, "~$0"},
     {OI_H_BIT_NOT, CUT, "oi_cut_$t(uint(~$0))"},
-    {OI_H_I64, ~0u, "int64_t($0)"},
+    {OI_H_I64, ~0u, "oi_wide_of_$T($0)"},
     {OI_H_NEAR, OI_M_FLOATS, "$T($0)"},
     {OI_H_COUNT, 0, NULL},
 };
@@ -98,6 +98,7 @@ const oi_dialect oi_dialect_glsl = {
     .call = "oi_$h_$t($*)",
     .convert = "oi_$h_$t_$f($*)",
     .of_truth = "uint",
+    .of_narrow = "oi_wide_of_",
     .has_narrow = true,
     .number = number,
 };

@@ -19,6 +19,28 @@ uint oi_mul_high_u32(uint a, uint b)
     return high;
 }
 
+// An int as 64 bits: by its words. Drivers of Mesa 22.3 narrow comparisons of int64_t(v) with a
+// constant, and then find -1 above 0.
+int64_t oi_wide_of_int(int v)
+{
+    return int64_t(packUint2x32(uvec2(uint(v), uint(v >> 31))));
+}
+
+int64_t oi_wide_of_uint(uint v)
+{
+    return int64_t(v);
+}
+
+int64_t oi_wide_of_int64_t(int64_t v)
+{
+    return v;
+}
+
+int64_t oi_wide_of_uint64_t(uint64_t v)
+{
+    return int64_t(v);
+}
+
 uint64_t oi_bits_f64(double v)
 {
     return packUint2x32(unpackDouble2x32(v));

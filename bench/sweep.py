@@ -33,23 +33,29 @@ sys.path.insert(0, str(rows.REPO / "python/src"))
 HARNESS = """
 #include "shape.h"
 #include "hal.h"
-#include "team.h"
 static shape program;
+#ifndef ALONE
+#include "team.h"
 static team threads;
+#endif
 int open_program(const char *weights, int n)
 {
     size_t size;
     const void *w = hal_map(weights, &size);
     if (!w || shape_init(&program, w, size) != 0)
         return -1;
+#ifndef ALONE
     if (n > 1 && team_start(&threads, -n) > 1)
         program.oi_team = &threads;
+#endif
     return 0;
 }
 void close_program(void)
 {
+#ifndef ALONE
     if (program.oi_team)
         team_stop(program.oi_team);
+#endif
 }
 void *find(int which)
 {
@@ -109,8 +115,10 @@ class Ours:
                 "--name", "shape", "--weights", "file", limit=limit)  # fmt: skip
         cases = "".join(f"    case {i}: return program.{name};\n" for i, name in enumerate(self.inputs + self.outputs))
         (out / "harness.c").write_text(HARNESS.replace("CASES", cases))
-        checked(os.environ.get("CC", "cc"), "-O3", "-std=gnu11", "-w", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC",
-                *(out / n for n in ("harness.c", "hal.c", "shape.c", "team.c", "needs.c")), "-o", out / "shape.so", "-pthread", "-lm",
+        alone = not (out / "team.c").exists()  # no kernel is worth a second thread
+        parts = [out / n for n in ("harness.c", "hal.c", "shape.c", "team.c", "needs.c") if (out / n).exists()]
+        checked(os.environ.get("CC", "cc"), "-O3", *(["-DALONE"] if alone else []), "-std=gnu11", "-w", "-fno-math-errno",
+                "-fno-trapping-math", "-shared", "-fPIC", *parts, "-o", out / "shape.so", "-pthread", "-lm",
                 limit=limit)  # fmt: skip
         self.plan = json.loads((out / "plan.json").read_text())
         self.out = out

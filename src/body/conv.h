@@ -268,15 +268,16 @@ static inline void oi_conv_pad(const float *restrict x, float *restrict strip, i
 }
 
 /* Windows (kh, kw) over the channels of a filter's group; strip: those channels, `apart`, as far as
- * they are under `band` rows of the result, in rows of pitch. The filters first ... last - 1. */
+ * they are under `span` places of `band` rows of the result, in rows of pitch. The filters first
+ * ... last - 1. */
 static inline __attribute__((always_inline)) void oi_conv_dense(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict strip, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
     int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
     int64_t left, int64_t pitch, int64_t has_bias, int64_t high, int64_t is_packed, int64_t groups,
-    int64_t band, int64_t apart, int64_t kept, int64_t out_kept, int64_t row, int64_t row_end,
-    int64_t first, int64_t last, float least, float most)
+    int64_t band, int64_t apart, int64_t span, int64_t kept, int64_t out_kept, int64_t row,
+    int64_t row_end, int64_t first, int64_t last, float least, float most)
 {
     const int64_t plane = out_kept * out_width, step = stride_x * pitch, own = c / groups;
     const int64_t bands = (row_end - row + band - 1) / band;
@@ -287,16 +288,19 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
         const int64_t g = first / each + n / bands % (per + 1);
         const int64_t f0 = g * each > first ? g * each : first;
         const int64_t f1 = (g + 1) * each < last ? (g + 1) * each : last;
-        oi_conv_pad(x + (b * c + g * own) * kept * width, strip, own, apart, kept, height, width,
-                    above, above + (y1 - y0 - 1) * stride_y + (kh - 1) * dilation_y + 1, stride_x,
-                    left, pitch);
-        for (int64_t y = y0; y < y1; y++) {
-            const float *from = strip + (y - y0) * stride_y * step;
-            float *to = out + b * m * plane + oi_conv_at(y, out_kept, out_height) * out_width;
-            for (int64_t i = 0; i < out_width; i += 12 / high * OI_VF)
-                oi_conv_filters(from + i, w, bias, to + i, f0, f1, own, apart, kh,
-                                dilation_y * step, kw, stride_x, dilation_x, pitch, plane,
-                                out_width - i, has_bias, high, is_packed, least, most);
+        for (int64_t x0 = 0; x0 < out_width; x0 += span) {
+            const int64_t x1 = oi_conv_least(x0 + span, out_width);
+            oi_conv_pad(x + (b * c + g * own) * kept * width, strip, own, apart, kept, height,
+                        width, above, above + (y1 - y0 - 1) * stride_y + (kh - 1) * dilation_y + 1,
+                        stride_x, left - x0 * stride_x, pitch);
+            for (int64_t y = y0; y < y1; y++) {
+                const float *from = strip + (y - y0) * stride_y * step;
+                float *to = out + b * m * plane + oi_conv_at(y, out_kept, out_height) * out_width;
+                for (int64_t i = x0; i < x1; i += 12 / high * OI_VF)
+                    oi_conv_filters(from + i - x0, w, bias, to + i, f0, f1, own, apart, kh,
+                                    dilation_y * step, kw, stride_x, dilation_x, pitch, plane,
+                                    x1 - i, has_bias, high, is_packed, least, most);
+            }
         }
     }
 }

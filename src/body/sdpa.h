@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_some(
     const oi_sdpa_shape *s, const oi_sdpa_part *p, int64_t is_many, const float *restrict q,
     const void *restrict k, const void *restrict v, const void *restrict mask, float *restrict out)
 {
-    memset(p->o, 0, (size_t)(p->rows * s->dv) * sizeof *out);
+    memset(p->o, 0, (size_t)(p->rows * s->wv) * sizeof *out);
     if (is_many) {
         for (int64_t r = 0; r < p->stride; r++) {
             const int64_t row = r < p->rows ? r : p->rows - 1;
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_some(
         oi_sdpa_weighted(s, p, v);
     }
     for (int64_t r = 0; r < p->rows; r++)
-        memcpy(out + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dv, p->o + r * s->dv,
+        memcpy(out + oi_sdpa_place(p->from + r, s->tq, s->q_h, s->q_t) * s->dv, p->o + r * s->wv,
                (size_t)s->dv * sizeof *out);
 }
 
@@ -82,11 +82,14 @@ static inline __attribute__((always_inline)) void oi_sdpa_all(
     const int64_t part = is_many     ? ((each + parts - 1) / parts + OI_VF - 1) / OI_VF * OI_VF
                          : parts > 1 ? (each + parts - 1) / parts
                                      : most / each * each;
+    const int64_t wh = (dh + OI_VF - 1) / OI_VF * OI_VF, wv = (dv + OI_VF - 1) / OI_VF * OI_VF;
     const oi_sdpa_shape s = {heads / kv_heads,
                              tq,
                              len,
                              dh,
                              dv,
+                             wh,
+                             wv,
                              size,
                              is_causal,
                              is_exact,
@@ -100,9 +103,9 @@ static inline __attribute__((always_inline)) void oi_sdpa_all(
                              mask_t,
                              mask_k,
                              scale};
-    oi_sdpa_part p = {.stride = stride, .q = work, .o = work + room * dh};
-    p.tile = p.o + room * dv;
-    p.scores = p.tile + OI_SDPA_KEYS * (dh > dv ? dh : dv);
+    oi_sdpa_part p = {.stride = stride, .q = work, .o = work + room * wh};
+    p.tile = p.o + room * wv;
+    p.scores = p.tile + OI_SDPA_KEYS * (wh > wv ? wh : wv);
     p.seen = p.scores + space;
     p.top = p.seen + room;
     p.sum = p.top + room;

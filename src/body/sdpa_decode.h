@@ -9,25 +9,23 @@
 
 /* -- scores -- */
 
-/* OI_VF features of as many keys: v[i] has feature i. The last of n keys stands in for those
- * beyond; where there is none, the one before them. */
+/* OI_VF features, of which `left` exist, of as many keys: v[i] has feature i. The last of n keys
+ * stands in for those beyond; where there is none, the one before them. */
 static inline __attribute__((always_inline)) void oi_sdpa_columns(const void *restrict k,
                                                                   int64_t at, int64_t step,
                                                                   int64_t size, int64_t n,
-                                                                  oi_vf v[OI_VF])
+                                                                  int64_t left, oi_vf v[OI_VF])
 {
-    const uint16_t *halves[OI_VF];
-    for (int64_t i = 0; i < OI_VF; i++) {
-        const int64_t from = at + (i < n ? i : n - 1) * step;
-        if (size == 2)
-            halves[i] = (const uint16_t *)k + from;
-        else
-            v[i] = oi_vf_load((const float *)k + from);
-    }
-    if (size == 2)
+    if (size == 2 && left >= OI_VF) {
+        const uint16_t *halves[OI_VF];
+        for (int64_t i = 0; i < OI_VF; i++)
+            halves[i] = (const uint16_t *)k + at + (i < n ? i : n - 1) * step;
         oi_vf_columns_f16(halves, v);
-    else
-        oi_vf_transpose(v);
+        return;
+    }
+    for (int64_t i = 0; i < OI_VF; i++)
+        v[i] = oi_sdpa_load_some(k, at + (i < n ? i : n - 1) * step, size, left);
+    oi_vf_transpose(v);
 }
 
 /* Up to 2 OI_VF keys, `step` apart, feature by feature. A last key stands in for those beyond n. */
@@ -42,7 +40,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_panel(const void *rest
         for (int64_t half = 0; half < 2 * OI_VF; half += OI_VF) {
             oi_vf v[OI_VF];
             oi_sdpa_ahead(next, (2 * f + half) / OI_VF * bytes, bytes);
-            oi_sdpa_columns(k, at + half * step + f, step, size, n - half, v);
+            oi_sdpa_columns(k, at + half * step + f, step, size, n - half, features - f, v);
             for (int64_t i = 0; i < OI_VF; i++)
                 oi_vf_store(panel + (f + i) * 2 * OI_VF + half, v[i]);
         }
@@ -55,12 +53,12 @@ static inline __attribute__((always_inline)) void oi_sdpa_keys(const void *restr
                                                                float *restrict panels,
                                                                oi_sdpa_next next)
 {
+    const int64_t width = (features + OI_VF - 1) / OI_VF * OI_VF;
     int64_t j = 0;
     for (; j + 2 * OI_VF <= n; j += 2 * OI_VF, next.at += 2 * OI_VF * next.each)
-        oi_sdpa_panel(k, at + j * step, step, size, 2 * OI_VF, features, panels + j * features,
-                      next);
+        oi_sdpa_panel(k, at + j * step, step, size, 2 * OI_VF, features, panels + j * width, next);
     if (j < n)
-        oi_sdpa_panel(k, at + j * step, step, size, n - j, features, panels + j * features, next);
+        oi_sdpa_panel(k, at + j * step, step, size, n - j, features, panels + j * width, next);
 }
 
 /* Scores of `wide` panels of keys for up to six rows of q; wide * rows is at most 6. */
@@ -68,12 +66,13 @@ static inline __attribute__((always_inline)) void oi_sdpa_dots(
     const float *restrict q, const float *restrict panels, float *restrict scores, int64_t stride,
     int64_t rows, int64_t wide, int64_t dh, oi_vf by, int64_t is_exact)
 {
+    const int64_t width = (dh + OI_VF - 1) / OI_VF * OI_VF;
     oi_vf s[12];
     for (int64_t i = 0; i < 12; i++)
         s[i] = oi_vf_set(0);
     for (int64_t f = 0; f < dh; f++)
         for (int64_t p = 0; p < wide; p++) {
-            const float *k = panels + (p * dh + f) * 2 * OI_VF;
+            const float *k = panels + (p * width + f) * 2 * OI_VF;
             const oi_vf left = oi_vf_load(k), right = oi_vf_load(k + OI_VF);
             for (int64_t r = 0; r < rows; r++) {
                 const oi_vf x = oi_vf_set(q[r * dh + f]);
@@ -97,11 +96,12 @@ static inline __attribute__((always_inline)) void oi_sdpa_tile(
     int64_t rows, int64_t n, int64_t dh, float scale, int64_t is_exact)
 {
     const oi_vf by = oi_vf_set(scale);
+    const int64_t width = (dh + OI_VF - 1) / OI_VF * OI_VF;
     int64_t j = 0;
     for (; rows <= 3 && j + 2 * OI_VF < n; j += 4 * OI_VF)
-        oi_sdpa_dots(q, panels + j * dh, scores + j, stride, rows, 2, dh, by, is_exact);
+        oi_sdpa_dots(q, panels + j * width, scores + j, stride, rows, 2, dh, by, is_exact);
     for (; j < n; j += 2 * OI_VF)
-        oi_sdpa_dots(q, panels + j * dh, scores + j, stride, rows, 1, dh, by, is_exact);
+        oi_sdpa_dots(q, panels + j * width, scores + j, stride, rows, 1, dh, by, is_exact);
 }
 
 /* -- weights -- */
@@ -176,7 +176,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_six(
     else if (what == OI_SDPA_DIVIDE)
         oi_sdpa_divide(scores, stride, rows, n, is_exact);
     else
-        oi_sdpa_sums(scores, stride, 1, tile, step, size, o, rows, n, dv, next, is_exact);
+        oi_sdpa_sums(scores, stride, 1, tile, step, size, o, (dv + OI_VF - 1) / OI_VF * OI_VF, rows,
+                     n, dv, next, is_exact);
 }
 
 /* The same for any number of rows. */
@@ -185,7 +186,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_rows(
     float *restrict scores, int64_t stride, float *restrict o, int64_t rows, int64_t n, int64_t dh,
     int64_t dv, float scale, oi_sdpa_next next, int64_t is_exact)
 {
-    for (; rows >= 6; rows -= 6, q += 6 * dh, scores += 6 * stride, o += 6 * dv)
+    const int64_t width = (dv + OI_VF - 1) / OI_VF * OI_VF;
+    for (; rows >= 6; rows -= 6, q += 6 * dh, scores += 6 * stride, o += 6 * width)
         oi_sdpa_six(what, q, tile, step, size, scores, stride, o, 6, n, dh, dv, scale, next,
                     is_exact);
     switch (rows) { /* every number of rows has sums in registers of its own */
@@ -304,7 +306,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_weighted(const oi_sdpa
             for (int64_t i = r, rows; i < end; i += rows) {
                 i = oi_sdpa_first(s, p, at, i, end, &rows);
                 oi_sdpa_rows(OI_SDPA_SUMS, p->q, (const char *)v + first * s->size, s->k_t * s->dv,
-                             s->size, p->scores + i * p->stride + at, p->stride, p->o + i * s->dv,
+                             s->size, p->scores + i * p->stride + at, p->stride, p->o + i * s->wv,
                              rows, n, s->dh, s->dv, s->scale, next, s->is_exact);
             }
         }

@@ -19,7 +19,8 @@ static inline void oi_sdpa_transpose(const oi_sdpa_shape *s, const oi_sdpa_part 
             oi_vf v[OI_VF];
             for (int64_t i = 0; i < OI_VF; i++) {
                 const int64_t row = p->from + (r + i < p->rows ? r + i : p->rows - 1);
-                v[i] = oi_vf_load(q + oi_sdpa_place(row, s->tq, s->q_h, s->q_t) * s->dh + f);
+                v[i] = oi_sdpa_load_some(q, oi_sdpa_place(row, s->tq, s->q_h, s->q_t) * s->dh + f,
+                                         4, s->dh - f);
             }
             oi_vf_transpose(v);
             for (int64_t i = 0; i < OI_VF; i++)
@@ -37,13 +38,15 @@ static inline __attribute__((always_inline)) void oi_sdpa_floats(const oi_sdpa_s
 {
     const int64_t head = p->from / (s->group * s->tq), step = s->k_t * features;
     const int64_t first = (head * s->k_h + at * s->k_t) * features;
+    const int64_t width = (features + OI_VF - 1) / OI_VF * OI_VF;
     for (int64_t j = 0; j < (n + 5) / 6 * 6; j++) {
         const int64_t from = first + (j < n ? j : n - 1) * step;
         oi_sdpa_ahead((oi_sdpa_next){cache, 0}, (from + OI_SDPA_TILE * step) * s->size,
                       features * s->size);
         for (int64_t f = 0; f < features; f += OI_VF)
-            oi_vf_store(p->tile + j * features + f,
-                        oi_sdpa_factor(s, oi_sdpa_load(cache, from + f, s->size)));
+            oi_vf_store(
+                p->tile + j * width + f,
+                oi_sdpa_factor(s, oi_sdpa_load_some(cache, from + f, s->size, features - f)));
     }
 }
 
@@ -64,6 +67,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_beside(const float *re
                                                                  int64_t stride, int64_t dh,
                                                                  int64_t wide, int64_t is_exact)
 {
+    const int64_t width = (dh + OI_VF - 1) / OI_VF * OI_VF;
     oi_vf s[12];
     for (int64_t i = 0; i < 12; i++)
         s[i] = oi_vf_set(0);
@@ -72,7 +76,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_beside(const float *re
         for (int64_t i = 0; i < wide; i++)
             x[i] = oi_vf_load(q + f * stride + i * OI_VF);
         for (int64_t j = 0; j < 6; j++) {
-            const oi_vf key = oi_vf_set(keys[j * dh + f]);
+            const oi_vf key = oi_vf_set(keys[j * width + f]);
             for (int64_t i = 0; i < wide; i++)
                 s[j * wide + i] = oi_sdpa_add(is_exact, s[j * wide + i], x[i], key);
         }
@@ -90,7 +94,8 @@ static __attribute__((noinline)) void oi_sdpa_sixes(const float *restrict q,
                                                     int64_t dh, int64_t n, int64_t wide,
                                                     int64_t is_exact)
 {
-    for (int64_t j = 0; j < n; j += 6, keys += 6 * dh, scores += 6 * stride)
+    const int64_t width = (dh + OI_VF - 1) / OI_VF * OI_VF;
+    for (int64_t j = 0; j < n; j += 6, keys += 6 * width, scores += 6 * stride)
         if (wide == 2 && is_exact)
             oi_sdpa_beside(q, keys, scores, stride, dh, 2, 1);
         else if (wide == 2)
@@ -243,19 +248,19 @@ static inline __attribute__((always_inline)) void oi_sdpa_prefill_divide(const o
         }
 }
 
-/* Sums of n values for up to six rows. */
+/* Sums of n values for up to six rows; dv: whole vectors. */
 static inline __attribute__((always_inline)) void oi_sdpa_six_sums(
     const float *restrict weights, int64_t stride, const float *restrict values, float *restrict o,
     int64_t rows, int64_t n, int64_t dv, int64_t is_exact)
 {
     const oi_sdpa_next none = {0};
     switch (rows) { /* every number of rows has sums in registers of its own */
-    case 6: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, 6, n, dv, none, is_exact); break;
-    case 5: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, 5, n, dv, none, is_exact); break;
-    case 4: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, 4, n, dv, none, is_exact); break;
-    case 3: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, 3, n, dv, none, is_exact); break;
-    case 2: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, 2, n, dv, none, is_exact); break;
-    case 1: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, 1, n, dv, none, is_exact); break;
+    case 6: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, dv, 6, n, dv, none, is_exact); break;
+    case 5: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, dv, 5, n, dv, none, is_exact); break;
+    case 4: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, dv, 4, n, dv, none, is_exact); break;
+    case 3: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, dv, 3, n, dv, none, is_exact); break;
+    case 2: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, dv, 2, n, dv, none, is_exact); break;
+    case 1: oi_sdpa_sums(weights, 1, stride, values, dv, 4, o, dv, 1, n, dv, none, is_exact); break;
     default: break;
     }
 }
@@ -273,8 +278,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_prefill_weighted(const
             const int64_t rows = p->rows - r < 6 ? p->rows - r : 6;
             int64_t most;
             oi_sdpa_least(s, p, r, rows, &most);
-            oi_sdpa_six_sums(scores + r, p->stride, p->tile, p->o + r * s->dv, rows,
-                             most - at < n ? most - at : n, s->dv, s->is_exact);
+            oi_sdpa_six_sums(scores + r, p->stride, p->tile, p->o + r * s->wv, rows,
+                             most - at < n ? most - at : n, s->wv, s->is_exact);
         }
     }
 }

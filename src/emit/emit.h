@@ -51,9 +51,9 @@ extern const oi_helper oi_helpers[]; /* generated; ends with a NULL name */
 
 /* The helpers of the table that the text calls, and those that they call, in dependency order and
  * in the target's variant. Returns the header that declares their instructions, or NULL if there is
- * none. */
+ * none. `inlines`: functions of numbers are marked always_inline. */
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
-                           const char *text, oi_buf *out);
+                           const char *text, bool inlines, oi_buf *out);
 
 bool oi_is_word(char c); /* a letter, a digit or _ */
 /* Finds the next word of code, outside comments and strings. The previous word is at *at, *size

@@ -41,9 +41,32 @@ typedef struct needs {
     uint8_t *is_needed;
     oi_buf *out;
     bool needs_isa; /* some of them use special instructions */
+    bool inlines;   /* functions of numbers are always inlined */
 } needs;
 
 static void scan(needs *n, const char *text);
+
+/* A function of numbers: it returns one, or a pair. */
+static const char *find_number(const char *text)
+{
+    static const char *const heads[] = {"static inline float ", "static inline uint32_t ",
+                                        "static inline int32_t ", "static inline oi_pair "};
+    const char *found = NULL;
+    for (size_t i = 0; i < OI_COUNT(heads) && !found; i++)
+        found = strstr(text, heads[i]);
+    return found;
+}
+
+static void put_text(needs *n, const char *text)
+{
+    const char *number = n->inlines ? find_number(text) : NULL;
+    if (number) {
+        oi_buf_add(n->out, text, (size_t)(number - text));
+        oi_buf_puts(n->out, "static inline __attribute__((always_inline)) ");
+        text = number + strlen("static inline ");
+    }
+    oi_buf_puts(n->out, text);
+}
 
 /* Its callees come first. */
 static void add(needs *n, uint32_t id)
@@ -54,7 +77,7 @@ static void add(needs *n, uint32_t id)
     n->is_needed[id] = 1;
     scan(n, h->text);
     n->needs_isa |= h->isa[0] != '\0';
-    oi_buf_puts(n->out, h->text);
+    put_text(n, h->text);
     oi_buf_putc(n->out, '\n');
 }
 
@@ -88,9 +111,9 @@ static void choose(needs *n, const oi_device_info *target, uint32_t id)
 }
 
 const char *oi_helpers_for(oi_arena *a, const oi_helper *table, const oi_device_info *target,
-                           const char *text, oi_buf *out)
+                           const char *text, bool inlines, oi_buf *out)
 {
-    needs n = {.table = table, .ids.arena = a, .out = out};
+    needs n = {.table = table, .ids.arena = a, .out = out, .inlines = inlines};
     uint32_t count = 0;
     for (; table[count].name; count++)
         choose(&n, target, count);

@@ -28,7 +28,7 @@ static int64_t item(const oi_kernel_query *q, const char *name, size_t i, int64_
     return v->tag == OI_VALUE_INT_LIST && i < v->n ? v->ints[i] : otherwise;
 }
 
-static oi_window window_of(const oi_kernel_query *q, uint32_t axis)
+oi_window oi_conv_window(const oi_kernel_query *q, uint32_t axis)
 {
     const uint32_t n = q->in[0].rank - 2;
     oi_window w = {.in = q->in[0].dims[2 + axis],
@@ -67,7 +67,7 @@ bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c)
     c->has_bias = q->n_in > 2;
     c->is_points = true;
     for (uint32_t a = 0; a < n; a++) {
-        oi_window v = window_of(q, a);
+        oi_window v = oi_conv_window(q, a);
         c->is_points &= is_point(&v);
         c->places *= out->dims[2 + a];
     }
@@ -78,11 +78,11 @@ bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c)
     c->x.in = c->out_width = c->places;
     c->out_height = 1;
     if (n == 1 || n == 2) {
-        c->x = window_of(q, n - 1);
+        c->x = oi_conv_window(q, n - 1);
         c->out_width = out->dims[n + 1];
     }
     if (n == 2) {
-        c->y = window_of(q, 0);
+        c->y = oi_conv_window(q, 0);
         c->out_height = out->dims[2];
     }
     c->k = w->dims[1] * c->y.kernel * c->x.kernel;
@@ -204,10 +204,10 @@ static bool plan_points(const oi_recipe_call *rc, const call *c, int64_t lanes, 
     return true;
 }
 
-/* Rows with their padding, of a length that whole vectors may be read from. */
-static int64_t pitch_of(const call *c, int64_t wide, int64_t lanes)
+/* Rows of `width` places with their padding, of a length that whole vectors may be read from. */
+static int64_t pitch_of(const call *c, int64_t width, int64_t wide, int64_t lanes)
 {
-    return up(up(c->out_width, wide) + (c->x.kernel - 1) * c->x.dilation / c->x.stride, lanes);
+    return up(up(width, wide) + (c->x.kernel - 1) * c->x.dilation / c->x.stride, lanes);
 }
 
 static int64_t rows_under(const call *c, int64_t rows)
@@ -247,18 +247,33 @@ static int64_t laid_out(const oi_recipe_call *rc, const call *c, int64_t channel
     return channels > SCRATCH / apart_of(c, pitch, band) ? 0 : band;
 }
 
+/* Places of a row that channels are laid out for at a time, where there is no room for whole rows:
+ * a multiple of `wide`; 0: there is no room for any. */
+static int64_t span_of(const call *c, int64_t channels, int64_t wide, int64_t lanes)
+{
+    int64_t tiles = up(c->out_width, wide) / wide;
+    while (tiles > 0 && channels > SCRATCH / apart_of(c, pitch_of(c, tiles * wide, wide, lanes), 1))
+        tiles /= 2;
+    return tiles * wide;
+}
+
 /* Rows of x with their padding in scratch: those under some rows of the result, of all channels
  * or of one. */
 static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, bool is_deep,
                       int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t high = is_deep ? 6 : high_of(c, c->m / groups, c->out_width, lanes);
-    const int64_t pitch = pitch_of(c, 12 / high * lanes, lanes);
-    const int64_t band =
-        is_deep ? band_of(rc, c, pitch) : laid_out(rc, c, c->c / groups, pitch, BAND);
+    const int64_t wide = 12 / high * lanes;
+    const int64_t whole = pitch_of(c, c->out_width, wide, lanes);
+    const int64_t fits =
+        is_deep ? band_of(rc, c, whole) : laid_out(rc, c, c->c / groups, whole, BAND);
+    const int64_t span = fits ? c->out_width : span_of(c, c->c / groups, wide, lanes);
+    const int64_t pitch = fits ? whole : pitch_of(c, span, wide, lanes), band = fits ? fits : 1;
+    if (span == 0)
+        return false;
     const int64_t under = is_deep ? rows_under(c, band) * c->x.stride * pitch : 0;
     const int64_t room = is_deep ? under : c->c / groups * apart_of(c, pitch, band);
-    if (band == 0 || room > SCRATCH)
+    if (room > SCRATCH)
         return false;
     out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
     out->percent = is_deep ? DEEP_PERCENT : 0;
@@ -288,8 +303,9 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
                              out->n_packings,
                              groups,
                              band,
-                             apart_of(c, pitch, band)};
-    add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 4 : 0));
+                             apart_of(c, pitch, band),
+                             span};
+    add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 5 : 0));
     add_rows(rc, c, c->y.in, c->out_height, is_deep ? 0 : oi_conv_shared_rows(rc, c, 1), out);
     return true;
 }

@@ -1,6 +1,7 @@
 #include "trial.h"
 
 #include "body/conv.h"
+#include "body/conv_windows.h"
 
 static const char *last_body;
 
@@ -16,7 +17,13 @@ static void body(const char *function, const trial_arg *a)
                       a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
                       a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n,
                       a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].n, a[32].n,
-                      a[33].real, a[34].real);
+                      a[33].n, a[34].real, a[35].real);
+    else if (strcmp(function, "oi_conv_blocks") == 0)
+        oi_conv_blocks(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
+                       a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                       a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
+                       a[24].n, a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].n,
+                       a[32].n, a[33].real, a[34].real);
     else if (strcmp(function, "oi_conv_points_across") == 0)
         oi_conv_points_across(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
                               a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
@@ -110,6 +117,9 @@ static void test_settings(void **state)
         {"oi_conv_dense", 2, 2, 4, 5, 1, {7, 13}, {3, 5}, {1, 1}, {0, 2, 1, 2}, {1, 1}, false},
         {"oi_conv_dense", 2, 1, 2, 6, 1, {5, 50}, {2, 4}, {3, 3}, {1, 1, 0, 3}, {1, 1}, true},
         {"oi_conv_dense", 1, 1, 6, 9, 1, {100}, {7}, {1}, {3, 3}, {1}, true},
+        /* rows of all channels that leave the stack */
+        {"oi_conv_dense", 1, 1, 200, 3, 1, {900}, {3}, {1}, {1, 1}, {1}, true},
+        {"oi_conv_dense", 1, 1, 140, 4, 2, {4001}, {5}, {2}, {3, 1}, {2}, false},
         /* vectors that places would not fill */
         {"oi_conv_points", 2, 2, 7, 33, 1, {5, 13}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
         {"oi_conv_points", 2, 1, 300, 64, 1, {14, 14}, {1, 1}, {1, 1}, {0}, {1, 1}, false},
@@ -152,8 +162,44 @@ static void test_settings(void **state)
     }
 }
 
+/* Over three axes. */
+static void test_volumes(void **state)
+{
+    (void)state;
+    static const struct volumes {
+        int64_t x[5], w[5], strides[3], pads[6], dilations[3], group;
+    } settings[] = {
+        {{1, 3, 5, 6, 7}, {8, 3, 3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, 1},
+        {{2, 4, 7, 9, 40}, {13, 4, 2, 3, 5}, {2, 1, 2}, {0, 1, 2, 1, 1, 2}, {1, 2, 1}, 1},
+        {{1, 6, 4, 5, 19}, {10, 3, 3, 1, 2}, {1, 2, 3}, {1, 0, 0, 1, 0, 1}, {1, 1, 3}, 2},
+        {{1, 2, 3, 3, 3}, {7, 2, 3, 3, 3}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, {1, 1, 1}, 1},
+    };
+    for (size_t i = 0; i < 2 * OI_COUNT(settings); i++) {
+        const struct volumes *s = &settings[i / 2];
+        int64_t out[5] = {s->x[0], s->w[0]};
+        trial t;
+        for (int a = 0; a < 3; a++)
+            out[2 + a] = (s->x[2 + a] + s->pads[a] + s->pads[3 + a] -
+                          (s->w[2 + a] - 1) * s->dilations[a] - 1) /
+                             s->strides[a] +
+                         1;
+        trial_begin(&t, "conv", i);
+        list(&t, "strides", s->strides, 3);
+        list(&t, "pads", s->pads, 6);
+        list(&t, "dilations", s->dilations, 3);
+        *trial_attr(&t, "group") = (oi_op_value){.tag = OI_VALUE_INT, .i = s->group};
+        trial_input(&t, false, OI_F32, 1, 5, s->x);
+        trial_input(&t, i % 2, OI_F32, 1, 5, s->w);
+        trial_input(&t, i % 2, OI_F32, 1, 1, s->w);
+        t.reduced = s->w[1] * s->w[2] * s->w[3] * s->w[4];
+        t.atol = 2e-6 * sqrt((double)t.reduced);
+        assert_true(trial_end(&t, OI_F32, 5, out, body));
+    }
+}
+
 int trial_all(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_settings)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_settings),
+                                       cmocka_unit_test(test_volumes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,9 @@ bool oi_recipe_sdpa(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv_bf16x3(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /* mean.c */
+bool oi_recipe_conv_windows(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_conv_transpose(const oi_recipe_call *c, oi_recipe_plan *out);
+bool oi_recipe_max_pool(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out);            /* cell.c */
 bool oi_recipe_gru(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_mac_conv(const oi_recipe_call *c, oi_recipe_plan *out); /* mac.c */
@@ -223,6 +226,7 @@ typedef struct oi_conv_call {
 } oi_conv_call;
 bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c); /* false: not a convolution, or
                                                                      empty */
+oi_window oi_conv_window(const oi_kernel_query *q, uint32_t axis);
 bool oi_conv_is_f32(const oi_kernel_query *q);                    /* and its sums are f32, too */
 int64_t oi_conv_group(const oi_kernel_query *q);
 /* Rows of the result per unit of the partition, with at least this many places; 0: filters are

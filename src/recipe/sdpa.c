@@ -69,7 +69,13 @@ static bool is_known(const oi_kernel_query *q, const char *name)
     return !q->run_attrs || q->run_attrs[i].dtype == OI_NONE;
 }
 
-/* kv_len is one number: as it is, or known by the run only. */
+static bool is_bf16(const oi_kernel_query *q)
+{
+    return strcmp(oi_kernel_attr(q, "act")->s, "bf16") == 0;
+}
+
+/* kv_len is one number: as it is, or known by the run only. Steps of bf16 read whole vectors of
+ * features; other bodies fill up their rows. */
 static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
 {
     const oi_op_value *len = oi_kernel_attr(q, "kv_len");
@@ -79,8 +85,8 @@ static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
     oi_dtype t = q->in[1].dtype;
     return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 && (t == OI_F16 || t == OI_F32) &&
            q->in[2].dtype == t && is_one && is_known(q, "scale") && c->batches > 0 && c->tq > 0 &&
-           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 && c->dh % lanes == 0 &&
-           c->dv % (2 * lanes) == 0;
+           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 &&
+           (!is_bf16(q) || (c->dh % lanes == 0 && c->dv % (2 * lanes) == 0));
 }
 
 static double scale_of(const oi_kernel_query *q, const call *c)
@@ -182,6 +188,7 @@ static void plan_lanes(const oi_recipe_call *rc, const call *c, oi_recipe_plan *
 {
     const oi_kernel_query *q = rc->q;
     const int64_t lanes = oi_recipe_lanes(rc->target), all = c->heads * c->tq; /* rows */
+    const int64_t wh = up(c->dh, lanes), wv = up(c->dv, lanes);
     const int64_t each = all / c->kv_heads; /* those of a head of keys */
     const bool is_many = c->is_bf16 || each >= 2 * lanes;
     int64_t rows = each <= 2 * ROWS && each > ROWS ? each : ROWS;
@@ -203,8 +210,7 @@ static void plan_lanes(const oi_recipe_call *rc, const call *c, oi_recipe_plan *
     out->function = function_of(c);
     add_ports(c, out);
     oi_recipe_scratch_add(out, "work", OI_F32,
-                          rows * (c->dh + c->dv + 4) + KEYS * (c->dh > c->dv ? c->dh : c->dv) +
-                              space);
+                          rows * (wh + wv + 4) + KEYS * (wh > wv ? wh : wv) + space);
     add_sizes(sizes, OI_COUNT(sizes) - c->is_bf16, out);
     add_rest(q, c, out);
     out->percent = 40; /* exponentials take the rest */
@@ -220,7 +226,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     if (!set_call(rc->q, &c) || !set_mask(rc->q, &c) ||
         !fits(rc->q, &c, oi_recipe_lanes(rc->target)))
         return false;
-    c.is_bf16 = strcmp(oi_kernel_attr(rc->q, "act")->s, "bf16") == 0;
+    c.is_bf16 = is_bf16(rc->q);
     if (fits_tiles(rc, &c))
         plan_tiles(rc, &c, out);
     else

@@ -150,6 +150,21 @@ static void test_settings(void **state)
     }
 }
 
+/* Features that fill no vectors: of floats alone. */
+static void test_widths(void **state)
+{
+    (void)state;
+    static const setting settings[] = {
+        {1, 4, 4, 70, 65, 40, 40, 65, false, OI_F32}, {1, 4, 2, 3, 90, 40, 40, 70, true, OI_F16},
+        {2, 2, 2, 50, 33, 5, 3, 33, true, OI_F16},    {1, 3, 3, 2, 49, 7, 25, 49, false, OI_F32},
+        {1, 8, 4, 1, 130, 72, 24, 100, true, OI_F16}, {1, 2, 1, 40, 100, 80, 112, -1, true, OI_F32},
+    };
+    for (size_t i = 0; i < OI_COUNT(settings); i++)
+        for (int rank = 3; rank <= 4; rank++)
+            for (int is_exact = 0; is_exact < 2; is_exact++)
+                run_as(&settings[i], rank, i, is_exact, "float");
+}
+
 /* Every 101st float. */
 static void test_exp(void **state)
 {
@@ -260,6 +275,7 @@ int trial_all(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exp),
         cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_widths),
         cmocka_unit_test(test_decode),
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_specials),

@@ -27,6 +27,8 @@ const oi_recipe oi_recipes[] = {
     {"sdpa in tiles of keys", OI_OP_SDPA, true, oi_recipe_sdpa},
     {"conv in tiles of parts", OI_OP_CONV, true, oi_recipe_conv_bf16x3},
     {"conv in tiles", OI_OP_CONV, true, oi_recipe_conv},
+    {"conv in tiles of windows", OI_OP_CONV, true, oi_recipe_conv_windows},
+    {"conv_transpose in tiles", OI_OP_CONV_TRANSPOSE, true, oi_recipe_conv_transpose},
     {"conv of bytes in tiles", OI_OP_CONV, true, oi_recipe_bytes_conv},
     {"matmul of bytes in tiles", OI_OP_MATMUL, true, oi_recipe_bytes_matmul},
     {"qconv in tiles", OI_OP_QCONV, true, oi_recipe_qconv},
@@ -37,6 +39,7 @@ const oi_recipe oi_recipes[] = {
     {"matmul of bytes", OI_OP_MATMUL, false, oi_recipe_mac_matmul},
     {"lstm in one pass", OI_OP_LSTM_CELL, true, oi_recipe_lstm},
     {"gru in one pass", OI_OP_GRU_CELL, true, oi_recipe_gru},
+    {"largest of rows, then of columns", OI_OP_MAX_POOL, true, oi_recipe_max_pool},
     {"means of rows side by side", OI_OP_GLOBAL_AVG_POOL, true, oi_recipe_global_avg_pool},
     {0},
 };

@@ -31,6 +31,7 @@ static const pass passes[] = {
     {"log", oi_pass_log, true},
     {"memory", oi_pass_memory, true},
     {"partition", oi_pass_partition, false},
+    {"merge", oi_pass_merge, false},
     {"cost", oi_pass_cost, true},
     {"undo", oi_pass_undo, true},
 };

@@ -123,6 +123,7 @@ oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_log(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
 oi_status oi_pass_partition(oi_unit *u);
+oi_status oi_pass_merge(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
 oi_status oi_pass_undo(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* runs all passes except those in u->skip */

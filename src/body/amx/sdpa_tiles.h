@@ -468,6 +468,8 @@ static inline __attribute__((always_inline)) void oi_sdpa_tiles_masked(
                              len,
                              dh,
                              dv,
+                             dh,
+                             dv,
                              size,
                              is_causal,
                              1,

@@ -366,13 +366,19 @@ static void put_code(oi_cprog *c)
     oi_buf_putc(&c->out.buf, '\0');
 }
 
-/* GCC interleaves independent chains only with these options. */
-static void put_mixed(const oi_cprog *c, oi_out *o)
+static bool has_mixed(const oi_cprog *c)
 {
     bool any = false;
     for (size_t i = 0; i < c->p->kernels.n; i++)
         any |= c->p->kernels.at[i].is_used && oi_c_is_mixed(&c->p->kernels.at[i]);
-    if (!any)
+    return any;
+}
+
+/* GCC interleaves independent chains only with these options. It inlines no function with other
+ * options, unless that is marked always_inline; and a loop with a call does not vectorise. */
+static void put_mixed(const oi_cprog *c, oi_out *o)
+{
+    if (!has_mixed(c))
         return;
     oi_out_line(
         o, "/* for kernels with unroll-and-jam: instructions of several rows are interleaved */");
@@ -391,7 +397,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_buf helpers = {0};
     put_code(c);
     const char *header =
-        oi_helpers_for(c->arena, oi_helpers, c->p->target, c->out.buf.text, &helpers);
+        oi_helpers_for(c->arena, oi_helpers, c->p->target, c->out.buf.text, has_mixed(c), &helpers);
     oi_c_put_banner(
         c, &o,
         oi_arena_printf(c->arena,

@@ -56,7 +56,7 @@ static bool has_helper(const oi_device_info *d, oi_arena *a, const char *name)
     size_t n;
     if (d->cpu.libc)
         return true;
-    (void)oi_helpers_for(a, oi_helpers, d, name, &all);
+    (void)oi_helpers_for(a, oi_helpers, d, name, false, &all);
     return !oi_c_missing(oi_buf_to_arena(&all, a), &n);
 }
 

@@ -261,7 +261,8 @@ static const char *shader_text(const shader *s)
     if (missing)
         refuse(s, "E060",
                oi_arena_printf(a, "needs %s, which GLSL cannot spell exactly enough", missing));
-    (void)oi_helpers_for(a, oi_glsl_lang(s->u->device)->helpers, s->u->target, body, &helpers);
+    (void)oi_helpers_for(a, oi_glsl_lang(s->u->device)->helpers, s->u->target, body, false,
+                         &helpers);
     put_buffers(s, &o);
     oi_glsl_put_shared(&o, s->u, &s->d->of, s->d->nests, s->d->n_nests);
     if (s->d->of.lanes > 1)

@@ -86,7 +86,7 @@ static inline __attribute__((always_inline)) void dense(const oi_recipe_value *a
                                                         int64_t high)
 {
     oi_conv_dense(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
-                  N4(16), N2(20), high, 0, N3(24), N4(27), N2(31), R2(33));
+                  N4(16), N2(20), high, 0, N4(24), N4(28), N2(32), R2(34));
 }
 
 static void conv_dense(const oi_recipe_value *a)

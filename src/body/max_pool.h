@@ -1,0 +1,117 @@
+/* max_pool.h: the largest value of every window.
+ *
+ * A largest value does not depend on the order, so a window's is found in two steps: of the rows
+ * under a row of the result, column by column, and then of neighbouring columns. That takes the sum
+ * of the window's sides for each value, not their product, and a vector's lanes are places. Columns
+ * that lie a stride apart are made contiguous between the steps. */
+#ifndef OI_RECIPE_MAX_POOL_H
+#define OI_RECIPE_MAX_POOL_H
+
+#include "body/conv.h"
+#include "body/scalar.h"
+
+enum { OI_MAX_POOL_PLACES = 32 }; /* values that stay in registers */
+
+/* line[i] becomes the largest of column i of x (width columns) in the rows from, from + step ...
+ * before `to`: for `block` columns from column `at` on. */
+static inline __attribute__((always_inline)) void oi_max_pool_block(
+    const float *restrict x, float *restrict line, int64_t from, int64_t to, int64_t step,
+    int64_t width, int64_t kept, int64_t height, int64_t at, int64_t block)
+{
+    float most[OI_MAX_POOL_PLACES];
+    for (int i = 0; i < block; i++)
+        most[i] = oi_lowest_f32();
+    for (int64_t r = from; r < to; r += step) {
+        const float *row = x + oi_conv_at(r, kept, height) * width + at;
+        for (int i = 0; i < block; i++)
+            most[i] = oi_max_f32(most[i], row[i]);
+    }
+    memcpy(line + at, most, (size_t)block * sizeof *most);
+}
+
+/* All columns: the last block may do some again. */
+static inline __attribute__((always_inline)) void oi_max_pool_columns(const float *restrict x,
+                                                                      float *restrict line,
+                                                                      int64_t from, int64_t to,
+                                                                      int64_t step, int64_t width,
+                                                                      int64_t kept, int64_t height)
+{
+    const int64_t most = OI_MAX_POOL_PLACES;
+    const int64_t block = width >= most       ? most
+                          : width >= most / 2 ? most / 2
+                          : width >= most / 4 ? most / 4
+                          : width >= most / 8 ? most / 8
+                                              : 1;
+    for (int64_t at = 0; at < width; at += block)
+        oi_max_pool_block(x, line, from, to, step, width, kept, height,
+                          at + block <= width ? at : width - block, block);
+}
+
+/* A line of `stride` parts becomes these, each `pitch` neighbours. */
+static inline void oi_max_pool_parts(const float *restrict line, float *restrict parts,
+                                     int64_t stride, int64_t pitch)
+{
+    for (int64_t p = 0; p < stride; p++) {
+        for (int64_t i = 0; stride == 2 && i < pitch; i++) /* vectorised: 2 is a literal */
+            parts[p * pitch + i] = line[i * 2 + p];
+        for (int64_t i = 0; stride > 2 && i < pitch; i++)
+            parts[p * pitch + i] = line[i * stride + p];
+    }
+}
+
+/* A row of the result: the largest of kw columns, `dilation` apart. */
+static inline __attribute__((always_inline)) void oi_max_pool_row(const float *restrict parts,
+                                                                  float *restrict out,
+                                                                  int64_t out_width, int64_t kw,
+                                                                  int64_t stride, int64_t dilation,
+                                                                  int64_t pitch)
+{
+    for (int64_t at = 0; at < out_width; at += OI_MAX_POOL_PLACES) {
+        float most[OI_MAX_POOL_PLACES];
+        for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
+            most[i] = parts[at + i];
+        for (int64_t k = 1; k < kw; k++) {
+            const float *p = parts + k * dilation % stride * pitch + k * dilation / stride + at;
+            for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
+                most[i] = oi_max_f32(most[i], p[i]);
+        }
+        if (out_width - at >= OI_MAX_POOL_PLACES)
+            memcpy(out + at, most, sizeof most);
+        else
+            memcpy(out + at, most, (size_t)(out_width - at) * sizeof *most);
+    }
+}
+
+/* x (batches, c, height, width) becomes out (batches, c, out_height, out_width): the channels first
+ * ... last - 1, and of them the rows row ... row_end - 1, where row r of x is at r % kept and row r
+ * of the result at r % out_kept. `lines`: a line with its padding, pitch stride long, and its
+ * parts. */
+static inline __attribute__((always_inline)) void oi_max_pool(
+    const float *restrict x, float *restrict out, float *restrict lines, int64_t batches, int64_t c,
+    int64_t height, int64_t width, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
+    int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
+    int64_t left, int64_t pitch, int64_t kept, int64_t out_kept, int64_t row, int64_t row_end,
+    int64_t first, int64_t last)
+{
+    float *parts = stride_x > 1 ? lines + pitch * stride_x : lines;
+    for (int64_t i = 0; i < pitch * stride_x; i++) /* padding never wins */
+        lines[i] = oi_lowest_f32();
+    for (int64_t b = 0; b < batches; b++)
+        for (int64_t n = first; n < last; n++)
+            for (int64_t y = row; y < row_end; y++) {
+                const int64_t above = y * stride_y - top;
+                const int64_t hidden =
+                    above < 0 ? (dilation_y - 1 - above) / dilation_y * dilation_y : 0;
+                oi_max_pool_columns(x + (b * c + n) * kept * width, lines + left, above + hidden,
+                                    oi_conv_least(above + (kh - 1) * dilation_y + 1, height),
+                                    dilation_y, width, kept, height);
+                oi_max_pool_parts(lines, parts, stride_x, pitch);
+                oi_max_pool_row(parts,
+                                out +
+                                    ((b * c + n) * out_kept + oi_conv_at(y, out_kept, out_height)) *
+                                        out_width,
+                                out_width, kw, stride_x, dilation_x, pitch);
+            }
+}
+
+#endif

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char *model_path, *target, *output, *name, *weights, *dump_after, *host_lang;
 static cli_list without, size_list;
@@ -35,7 +36,7 @@ static const cli_option options[] = {
         "dump-after", 0, "PASS", &dump_after,
         "print what this pass made: ssa, fold, match, dead, cse, hoist, copy_prop, inline, fuse, "
         "recipes, rows, narrow32, narrow16, int_clamp, view, layout, schedule, pipeline, "
-        "inplace, memory, partition or cost"),
+        "inplace, memory, partition, merge or cost"),
     OPT_LIST("without", 0, "PASS", &without, "leave a pass out; results stay the same"),
     OPT_FLAG("json", 0, &as_json, "print what was made as JSON: graphs, kernels and their cost"),
     OPT_END,
@@ -89,6 +90,21 @@ static void note_renamed(const oi_plan *plan)
         cli_note("'%s' is called %s in the program: %s.h says why", was, is, oi_plan_name(plan));
 }
 
+#define BAR 30 /* characters of a progress bar */
+
+/* On a terminal, of weights that take a while. */
+static void show_progress(void *ctx, uint64_t written, uint64_t all)
+{
+    (void)ctx;
+    if (all < 256u << 20)
+        return;
+    const int done = (int)(BAR * (written / (double)all));
+    fprintf(stderr, "\rweights [%.*s%*s] %3d %% of %.1f GB%s", done,
+            "##############################", BAR - done, "", (int)(100 * (written / (double)all)),
+            all * 1e-9, written == all ? "\n" : "");
+    fflush(stderr);
+}
+
 /* --host-lang wins over what the device prefers. */
 static oi_status write_program(oi_plan *plan)
 {
@@ -115,6 +131,7 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                           .partition_all = partition_all,
                           .overwrite = force,
                           .max_output = max_output,
+                          .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
                           .skip = skip,
                           .dump_after = dump_after,
                           .weights = !weights                        ? OI_EMBED_AUTO

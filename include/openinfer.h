@@ -1123,6 +1123,9 @@ typedef struct oi_synth_options {
     const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */
     bool overwrite;          /* also files that are of no earlier run: oi_plan_emit */
     uint64_t max_output;     /* oi_plan_emit refuses a program of more bytes, E064; 0: 64 GiB */
+    /* Is told how many bytes of all the weights are written; NULL: nobody is. */
+    void (*progress)(void *ctx, uint64_t written, uint64_t all);
+    void *progress_ctx;
 } oi_synth_options;
 
 /* One program of one or more graphs that share their persistent variables, for one device. The

@@ -17,6 +17,7 @@ typedef struct oi_synthesis {
     size_t n_programs;
     bool overwrites;
     uint64_t max_output;
+    oi_weights_progress progress;
 } oi_synthesis;
 
 static inline oi_synthesis *oi_synthesis_of(oi_plan *p)

@@ -194,6 +194,7 @@ oi_status oi_synthesize(const oi_device *device, oi_model *model, const oi_synth
                             .dump_after = o->dump_after};
         p->overwrites = o->overwrite;
         p->max_output = o->max_output;
+        p->progress = (oi_weights_progress){o->progress, o->progress_ctx};
         oi_unit_begin(&p->unit);
         p->programs = calloc(n_graphs + 1, sizeof *p->programs);
     }

@@ -16,9 +16,10 @@ typedef struct writing {
     const char *dir;
     char *device; /* normalised */
     oi_emitted files;
-    bool is_device; /* only what runs on the device, without weights */
-    char *old;      /* names of the files of an earlier run, or NULL */
-    oi_buf names;   /* names of the files of this run */
+    bool is_device;    /* only what runs on the device, without weights */
+    char *old;         /* names of the files of an earlier run, or NULL */
+    oi_buf names;      /* names of the files of this run */
+    char beside[4096]; /* the folder that takes the output's place, or "" */
     oi_diag *diag;
     oi_status status; /* of find_room */
 } writing;
@@ -61,11 +62,21 @@ static const char *weights_name(const writing *w)
 static oi_status put_weights(void *ctx, int fd, oi_diag *d)
 {
     writing *w = ctx;
-    const oi_plan *p = &w->plan->plan;
-    oi_status status = p->embeds ? oi_weights_write_c(p, fd) : oi_weights_write(p, fd);
+    oi_plan *p = &w->plan->plan;
+    oi_status status = p->embeds ? oi_weights_write_c(p, fd)
+                                 : oi_weights_write(p, fd, w->plan->progress, &p->weights_hash);
     return status == OI_ERR_ENV ? oi_diag_env(d, weights_name(w), "%s", strerror(errno)) : status;
 }
 
+static oi_status write_weights(writing *w)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s", w->beside, weights_name(w)) >= (int)sizeof path)
+        return oi_diag_env(w->diag, w->dir, "the path is too long");
+    return oi_file_write_with(path, put_weights, w, w->diag);
+}
+
+/* A file of weights is there already. */
 static oi_status write_into(writing *w, const char *dir)
 {
     char path[4096];
@@ -75,11 +86,7 @@ static oi_status write_into(writing *w, const char *dir)
             return oi_diag_env(w->diag, dir, "the path is too long");
         OI_TRY(oi_file_write(path, f->text, f->size, w->diag));
     }
-    if (!has_weights(w))
-        return OI_OK;
-    if (snprintf(path, sizeof path, "%s/%s", dir, weights_name(w)) >= (int)sizeof path)
-        return oi_diag_env(w->diag, dir, "the path is too long");
-    return oi_file_write_with(path, put_weights, w, w->diag);
+    return has_weights(w) && w->plan->plan.embeds ? write_weights(w) : OI_OK;
 }
 
 /* Replaces files of an earlier run one by one; others in the folder stay. Meanwhile the manifest
@@ -142,28 +149,51 @@ static void remove_stale(const char *prefix)
         closedir(d);
 }
 
+/* Makes the folder beside the output. */
+static oi_status open_folder(writing *w)
+{
+    char prefix[4000];
+    if (!name_prefix(w->dir, prefix, sizeof prefix) ||
+        snprintf(w->beside, sizeof w->beside, "%s%ld-XXXXXX", prefix, (long)getpid()) >=
+            (int)sizeof w->beside) {
+        w->beside[0] = '\0';
+        return oi_diag_env(w->diag, w->dir, "the path is too long");
+    }
+    oi_status status = oi_folder_make_parents(w->dir, w->diag);
+    remove_stale(prefix);
+    if (status == OI_OK && !mkdtemp(w->beside))
+        status = oi_diag_env(w->diag, w->dir, "cannot make a folder: %s", strerror(errno));
+    if (status != OI_OK)
+        w->beside[0] = '\0'; /* there is none */
+    else
+        (void)chmod(w->beside, 0755);
+    return status;
+}
+
 static oi_status write_folder(writing *w)
 {
-    char prefix[4000], beside[4096];
-    if (!name_prefix(w->dir, prefix, sizeof prefix) ||
-        snprintf(beside, sizeof beside, "%s%ld-XXXXXX", prefix, (long)getpid()) >=
-            (int)sizeof beside)
-        return oi_diag_env(w->diag, w->dir, "the path is too long");
-    OI_TRY(oi_folder_make_parents(w->dir, w->diag));
-    remove_stale(prefix);
     if (!w->plan->overwrites)
         OI_TRY(oi_manifest_check(w->dir, w->old, w->names.text, w->diag));
-    if (!mkdtemp(beside))
-        return oi_diag_env(w->diag, w->dir, "cannot make a folder: %s", strerror(errno));
-    (void)chmod(beside, 0755);
-    oi_status status = write_into(w, beside);
-    if (status == OI_OK)
-        status = oi_manifest_write(beside, NULL, w->names.text, w->diag);
-    if (status == OI_OK)
-        status = move_into_place(w, beside);
-    if (status != OI_OK)
-        oi_folder_remove(beside);
-    return status;
+    if (!w->beside[0])
+        OI_TRY(open_folder(w));
+    OI_TRY(write_into(w, w->beside));
+    OI_TRY(oi_manifest_write(w->beside, NULL, w->names.text, w->diag));
+    OI_TRY(move_into_place(w, w->beside));
+    w->beside[0] = '\0';
+    return OI_OK;
+}
+
+/* The code has the weights' hash. A file of them is written first, which finds it: they are packed
+ * once. */
+static oi_status find_hash(writing *w)
+{
+    oi_plan *p = &w->plan->plan;
+    if (!has_weights(w) || p->embeds)
+        return oi_weights_hash(p, &p->weights_hash);
+    if (!w->plan->overwrites) /* before the long work */
+        OI_TRY(oi_manifest_check(w->dir, w->old, "weights.bin\nplan.json\n", w->diag));
+    OI_TRY(open_folder(w));
+    return write_weights(w);
 }
 
 /* Hashes the graphs as text, without paths and layout. */
@@ -192,13 +222,33 @@ static void check_room(void *ctx)
     w->status = oi_room_check(&w->plan->plan, w->dir, bytes, w->plan->max_output);
 }
 
-/* Asked twice: before the weights are read for their hash, which takes as long as writing them, and
- * when all texts are known. */
+/* Asked twice: before the weights are written, and when all texts are known. */
 static oi_status find_room(writing *w)
 {
     return oi_arena_guard(w->plan->unit.arena, check_room, w) == OI_OK
                ? w->status
                : oi_diag_env(w->diag, w->dir, "out of memory");
+}
+
+static oi_status emit_all(writing *w)
+{
+    oi_synthesis *p = w->plan;
+    OI_TRY(find_room(w));
+    OI_TRY(oi_manifest_read(w->dir, &w->old, w->diag));
+    OI_TRY(find_hash(w));
+    OI_TRY(hash_graphs(w));
+    OI_TRY(oi_device_to_json(p->unit.device, &w->device, w->diag));
+    if (oi_arena_guard(p->unit.arena, spell, w) != OI_OK)
+        return oi_diag_env(w->diag, w->dir, "out of memory");
+    OI_TRY(w->files.status);
+    OI_TRY(find_room(w));
+    for (size_t i = 0; i < w->files.n; i++)
+        oi_buf_printf(&w->names, "%s\n", w->files.at[i].name);
+    if (has_weights(w))
+        oi_buf_printf(&w->names, "%s\n", weights_name(w));
+    if (w->names.failed)
+        return oi_diag_env(w->diag, w->dir, "out of memory");
+    return write_folder(w);
 }
 
 static oi_status emit(writing *w, oi_synthesis *p, const char *dir, oi_diag *diag)
@@ -209,25 +259,9 @@ static oi_status emit(writing *w, oi_synthesis *p, const char *dir, oi_diag *dia
     p->plan.diag = diag;
     if (!*dir) /* a script's variable that is not set; "" and a name would be a file of / */
         return oi_diag_env(diag, "output folder", "its name is empty");
-    OI_TRY(find_room(w));
-    OI_TRY(oi_weights_hash(&p->plan, &p->plan.weights_hash));
-    OI_TRY(hash_graphs(w));
-    OI_TRY(oi_device_to_json(p->unit.device, &w->device, diag));
-    oi_status status = oi_arena_guard(p->unit.arena, spell, w) == OI_OK
-                           ? w->files.status
-                           : oi_diag_env(diag, dir, "out of memory");
-    if (status == OI_OK)
-        status = find_room(w);
-    for (size_t i = 0; status == OI_OK && i < w->files.n; i++)
-        oi_buf_printf(&w->names, "%s\n", w->files.at[i].name);
-    if (status == OI_OK && has_weights(w))
-        oi_buf_printf(&w->names, "%s\n", weights_name(w));
-    if (w->names.failed)
-        status = oi_diag_env(diag, dir, "out of memory");
-    if (status == OI_OK)
-        status = oi_manifest_read(dir, &w->old, diag);
-    if (status == OI_OK)
-        status = write_folder(w);
+    const oi_status status = emit_all(w);
+    if (w->beside[0])
+        oi_folder_remove(w->beside);
     oi_buf_free(&w->names);
     free(w->old);
     oi_free(w->device);

@@ -233,7 +233,14 @@ void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out);
 /* Adds the contents of one entry of a tensor. */
 oi_status oi_weights_entry(const oi_plan *u, const oi_tensor *t, uint64_t entry, oi_buf *out);
 oi_status oi_weights_hash(const oi_plan *u, uint64_t *out);
-oi_status oi_weights_write(const oi_plan *u, int fd);
-oi_status oi_weights_write_c(const oi_plan *u, int fd); /* the same as a C array */
+/* Is told how many bytes of all are written; `tell` may be NULL. */
+typedef struct oi_weights_progress {
+    void (*tell)(void *ctx, uint64_t written, uint64_t all);
+    void *ctx;
+} oi_weights_progress;
+/* Also finds the hash, which the plan need not have yet. */
+oi_status oi_weights_write(const oi_plan *u, int fd, oi_weights_progress progress, uint64_t *hash);
+/* The same as a C array; the plan has the hash. */
+oi_status oi_weights_write_c(const oi_plan *u, int fd);
 
 #endif

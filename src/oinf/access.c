@@ -180,6 +180,7 @@ void oi_model_release(oi_model *m, const char *name)
         m->loaded_tensors[i] = NULL;
     }
     pthread_mutex_unlock(&m->lock);
+    oi_oinf_io_forget(&m->io, m->tensors[i].data_offset, m->tensors[i].data_nbytes);
 }
 
 oi_status oi_model_read(oi_model *m, size_t i, uint64_t offset, uint64_t n, void *buf,

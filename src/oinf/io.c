@@ -1,5 +1,6 @@
 /* io.c: the package's bytes, mapped, borrowed or read on demand, and the form of its messages.
  * A caller cannot tell the three apart except by speed. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "oinf/oinf.h"
 
 #include <errno.h>
@@ -89,6 +90,15 @@ void oi_oinf_io_close(oi_oinf_io *io)
         munmap((void *)(uintptr_t)io->base, (size_t)io->size);
     if (io->fd >= 0)
         close(io->fd);
+}
+
+/* Only a large part is worth the call; another reader gets the pages again. */
+void oi_oinf_io_forget(const oi_oinf_io *io, uint64_t offset, uint64_t n)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t from = (offset + page - 1) / page * page, to = (offset + n) / page * page;
+    if (io->is_mapping && from < to && to - from >= 1u << 20)
+        (void)madvise((void *)(uintptr_t)(io->base + from), (size_t)(to - from), MADV_DONTNEED);
 }
 
 static oi_status shrank(const oi_model *m, oi_diag *d, uint64_t offset)

@@ -81,6 +81,8 @@ oi_status oi_oinf_env(const char *path, oi_diag *d, const char *fmt, ...) OI_PRI
 
 oi_status oi_oinf_io_open(oi_model *m, oi_diag *d); /* by m->path and m->options.pread */
 void oi_oinf_io_close(oi_oinf_io *io);
+/* Pages of a mapped file leave this process's memory. */
+void oi_oinf_io_forget(const oi_oinf_io *io, uint64_t offset, uint64_t n);
 /* An error when the file is shorter than it was: a mapping must not be touched then. */
 oi_status oi_oinf_io_same(const oi_model *m, oi_diag *d);
 /* The range must lie within the file as it was at open. */

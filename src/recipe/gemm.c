@@ -19,12 +19,38 @@ static oi_matrix matrix_of(const oi_operand *o, bool is_transposed)
     return is_transposed ? (oi_matrix){c, r, 1, c} : (oi_matrix){r, c, c, 1};
 }
 
-static void pack(const oi_packing *p, const void *const *in, void *out)
+static void pack_some(const oi_packing *p, const void *const *in, uint64_t from, uint64_t end,
+                      void *out)
 {
     const int64_t *s = p->sizes;
+    if (p->step_bytes == 0) /* nothing is multiplied */
+        return;
+    const int64_t first = (int64_t)(from / p->step_bytes) * s[P_WIDTH];
+    const int64_t last = (int64_t)((end + p->step_bytes - 1) / p->step_bytes) * s[P_WIDTH];
     const float *b = in[0];
     float *to = out;
-    for (int64_t j = 0; j < s[P_N]; j += s[P_WIDTH])
+    for (int64_t j = first; j < last; j += s[P_WIDTH])
+        for (int64_t i = 0; i < s[P_K]; i++)
+            for (int64_t c = j; c < j + s[P_WIDTH]; c++)
+                *to++ = c < s[P_N] ? b[i * s[P_STEP_K] + c * s[P_STEP_N]] : 0;
+}
+
+static void pack(const oi_packing *p, const void *const *in, void *out)
+{
+    pack_some(p, in, 0, p->size_bytes, out);
+}
+
+static void pack_some_halves(const oi_packing *p, const void *const *in, uint64_t from,
+                             uint64_t end, void *out)
+{
+    const int64_t *s = p->sizes;
+    if (p->step_bytes == 0) /* nothing is multiplied */
+        return;
+    const int64_t first = (int64_t)(from / p->step_bytes) * s[P_WIDTH];
+    const int64_t last = (int64_t)((end + p->step_bytes - 1) / p->step_bytes) * s[P_WIDTH];
+    const uint16_t *b = in[0];
+    uint16_t *to = out;
+    for (int64_t j = first; j < last; j += s[P_WIDTH])
         for (int64_t i = 0; i < s[P_K]; i++)
             for (int64_t c = j; c < j + s[P_WIDTH]; c++)
                 *to++ = c < s[P_N] ? b[i * s[P_STEP_K] + c * s[P_STEP_N]] : 0;
@@ -32,13 +58,7 @@ static void pack(const oi_packing *p, const void *const *in, void *out)
 
 static void pack_halves(const oi_packing *p, const void *const *in, void *out)
 {
-    const int64_t *s = p->sizes;
-    const uint16_t *b = in[0];
-    uint16_t *to = out;
-    for (int64_t j = 0; j < s[P_N]; j += s[P_WIDTH])
-        for (int64_t i = 0; i < s[P_K]; i++)
-            for (int64_t c = j; c < j + s[P_WIDTH]; c++)
-                *to++ = c < s[P_N] ? b[i * s[P_STEP_K] + c * s[P_STEP_N]] : 0;
+    pack_some_halves(p, in, 0, p->size_bytes, out);
 }
 
 /* -- the call -- */
@@ -113,7 +133,9 @@ void oi_recipe_panels(oi_packing *p, uint32_t input, int64_t n, int64_t k, int64
                       .sizes = {n, k, step_k, step_n, width},
                       .size_bytes = (uint64_t)((n + width - 1) / width * width * k) * sizeof(float),
                       .dtype = OI_F32,
-                      .pack = pack};
+                      .pack = pack,
+                      .pack_some = pack_some,
+                      .step_bytes = (uint64_t)(width * k) * sizeof(float)};
 }
 
 int64_t oi_recipe_room(int64_t n, int64_t width)
@@ -240,7 +262,9 @@ static void plan_halves(const oi_recipe_call *c, const oi_product *p, oi_recipe_
                                     .size_bytes = (uint64_t)((n + width - 1) / width * width * k) *
                                                   sizeof(uint16_t),
                                     .dtype = OI_U16,
-                                    .pack = pack_halves};
+                                    .pack = pack_halves,
+                                    .pack_some = pack_some_halves,
+                                    .step_bytes = (uint64_t)(width * k) * sizeof(uint16_t)};
     out->n_scratch = 1;
     out->scratch[0].name = "room";
     out->scratch[0].dtype = OI_F32;

@@ -41,6 +41,39 @@ static int64_t element(oi_dtype t, const uint8_t *w, int64_t e)
     }
 }
 
+/* Eight numbers of 4 bits, the first in the lowest bits, become four bytes: numbers i and i + 4. */
+static uint32_t pair_nibbles(uint32_t v)
+{
+    uint32_t low = v & 0xffff, high = v >> 16;
+    low = (low | low << 8) & 0x00ff00ff;
+    high = (high | high << 8) & 0x00ff00ff;
+    low = (low | low << 4) & 0x0f0f0f0f;
+    high = (high | high << 4) & 0x0f0f0f0f;
+    return low | high << 4;
+}
+
+/* The common types at once, several numbers at a time: there are billions of them. Taking the
+ * lowest value off a signed number flips its sign bit. */
+static void pack_quick(oi_dtype t, const uint8_t *w, int64_t at, int64_t group, int64_t lanes,
+                       uint8_t *to)
+{
+    const bool is_half = oi_dtype_bits(t) == 4;
+    const uint32_t flip = t == OI_I4 ? 0x88888888u : t == OI_U8 ? 0x80808080u : 0;
+    const uint8_t *from = is_half ? w + at / 2 : w + at;
+    for (int64_t i = 0; i < group; i += is_half ? 8 : 4, from += 4, to += 4 * lanes) {
+        uint32_t v;
+        memcpy(&v, from, sizeof v);
+        v = is_half ? pair_nibbles(v ^ flip) : v ^ flip;
+        memcpy(to, &v, sizeof v);
+    }
+}
+
+static bool is_quick(oi_dtype t, int64_t at, int64_t group)
+{
+    return oi_dtype_bits(t) == 8 ? group % 4 == 0
+                                 : oi_dtype_bits(t) == 4 && group % 8 == 0 && at % 2 == 0;
+}
+
 /* Row `row` of a block, as lane `lane` of it. Rows beyond the last are all zero. */
 static void pack_row(const oi_packing *p, const void *w, int64_t row, int64_t block, int64_t lane,
                      uint8_t *out)
@@ -48,6 +81,10 @@ static void pack_row(const oi_packing *p, const void *w, int64_t row, int64_t bl
     const oi_dtype t = (oi_dtype)p->sizes[P_TYPE];
     const int64_t lanes = p->sizes[P_LANES], group = p->sizes[P_GROUP], zero = zero_of(t);
     const int64_t at = row * p->sizes[P_K] + block * group;
+    if (row < p->sizes[P_N] && is_quick(t, at, group)) {
+        pack_quick(t, w, at, group, lanes, out + lane * 4);
+        return;
+    }
     for (int64_t i = 0; i < group; i++) {
         int64_t v = row < p->sizes[P_N] ? element(t, w, at + i) - zero : 0;
         if (stored_bits(t) == 8)
@@ -68,14 +105,18 @@ static void pack_scales(const oi_packing *p, const void *from, int64_t row, int6
                (const char *)from + (size_t)((row + i) * blocks + block) * size, size);
 }
 
-static void pack(const oi_packing *p, const void *const *in, void *out)
+/* Steps are `lanes` rows; the bias follows the last. */
+static void pack_some(const oi_packing *p, const void *const *in, uint64_t from, uint64_t end,
+                      void *out)
 {
     const int64_t lanes = p->sizes[P_LANES], n = p->sizes[P_N], group = p->sizes[P_GROUP];
     const int64_t of_w = group * stored_bits((oi_dtype)p->sizes[P_TYPE]) / 8 * lanes;
     const int64_t of_scales = (int64_t)oi_dtype_bits((oi_dtype)p->sizes[P_SCALE_TYPE]) / 8 * lanes;
+    const int64_t first = (int64_t)(from / p->step_bytes) * lanes;
+    const int64_t stop = end == p->size_bytes ? n : (int64_t)(end / p->step_bytes) * lanes;
     uint8_t *to = out;
-    memset(out, 0, (size_t)p->size_bytes);
-    for (int64_t row = 0; row < n; row += lanes)
+    memset(out, 0, (size_t)(end - from));
+    for (int64_t row = first; row < stop; row += lanes)
         for (int64_t b = 0; b < p->sizes[P_K] / group; b++, to += block_bytes(p)) {
             for (int64_t i = 0; i < lanes; i++)
                 pack_row(p, in[0], row + i, b, i, to);
@@ -83,11 +124,16 @@ static void pack(const oi_packing *p, const void *const *in, void *out)
             if (p->sizes[P_HAS_OFFSET])
                 pack_scales(p, in[2], row, b, to + of_w + of_scales);
         }
-    for (int64_t i = 0; p->sizes[P_BIAS_TYPE] != OI_NONE && i < n; i++) {
+    for (int64_t i = 0; stop == n && p->sizes[P_BIAS_TYPE] != OI_NONE && i < n; i++) {
         float b =
             (float)oi_element_f64((oi_dtype)p->sizes[P_BIAS_TYPE], in[p->n_in - 1], (uint64_t)i);
         memcpy(to + (size_t)i * sizeof b, &b, sizeof b);
     }
+}
+
+static void pack(const oi_packing *p, const void *const *in, void *out)
+{
+    pack_some(p, in, 0, p->size_bytes, out);
 }
 
 /* Other readers of the same weights find them in the tiles: bytes that are stored as they are,
@@ -119,7 +165,10 @@ static bool set_packing(const oi_recipe_call *c, int64_t lanes, oi_packing *p)
     const size_t n_blocks = q->n_in - 2 - has_bias; /* scale, offset */
     if (n_blocks < 1 || (n_blocks > 1 && q->in[3].dtype != q->in[2].dtype))
         return false;
-    *p = (oi_packing){.name = "tiles of rows", .n_in = (uint32_t)q->n_in - 1, .pack = pack};
+    *p = (oi_packing){.name = "tiles of rows",
+                      .n_in = (uint32_t)q->n_in - 1,
+                      .pack = pack,
+                      .pack_some = pack_some};
     for (uint32_t i = 1; i < q->n_in; i++) {
         if (!c->is_weight[i])
             return false;
@@ -141,6 +190,7 @@ static bool set_packing(const oi_recipe_call *c, int64_t lanes, oi_packing *p)
     int64_t n = up(s[P_N], lanes);
     p->size_bytes = (uint64_t)(n / lanes * (s[P_K] / s[P_GROUP]) * block_bytes(p) +
                                (has_bias ? n * (int64_t)sizeof(float) : 0));
+    p->step_bytes = (uint64_t)(s[P_K] / s[P_GROUP] * block_bytes(p));
     set_places(p);
     return true;
 }

@@ -64,6 +64,11 @@ struct oi_packing {
     } places[OI_PACK_INPUTS];
     /* Writes every byte of `out`. */
     void (*pack)(const oi_packing *p, const void *const *in, void *out);
+    /* Writes bytes from ... to - 1 of the result, where both are multiples of step_bytes, or `to`
+     * is the end: a large result is made in parts. NULL: it is made as a whole. */
+    void (*pack_some)(const oi_packing *p, const void *const *in, uint64_t from, uint64_t to,
+                      void *out);
+    uint64_t step_bytes;
 };
 
 typedef struct oi_recipe oi_recipe;
@@ -205,7 +210,7 @@ bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out); /*
 bool oi_recipe_conv_windows(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_conv_transpose(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_max_pool(const oi_recipe_call *c, oi_recipe_plan *out);
-bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out);            /* cell.c */
+bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out); /* cell.c */
 bool oi_recipe_gru(const oi_recipe_call *c, oi_recipe_plan *out);
 bool oi_recipe_mac_conv(const oi_recipe_call *c, oi_recipe_plan *out); /* mac.c */
 bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out);
@@ -227,7 +232,7 @@ typedef struct oi_conv_call {
 bool oi_conv_call_set(const oi_kernel_query *q, oi_conv_call *c); /* false: not a convolution, or
                                                                      empty */
 oi_window oi_conv_window(const oi_kernel_query *q, uint32_t axis);
-bool oi_conv_is_f32(const oi_kernel_query *q);                    /* and its sums are f32, too */
+bool oi_conv_is_f32(const oi_kernel_query *q); /* and its sums are f32, too */
 int64_t oi_conv_group(const oi_kernel_query *q);
 /* Rows of the result per unit of the partition, with at least this many places; 0: filters are
  * partitioned instead. */

@@ -302,6 +302,21 @@ static inline bool trial_is_too_wide(const oi_recipe_call *c)
     return false;
 }
 
+/* Parts of a packing are those of the whole. */
+static inline void trial_pack_parts(const oi_packing *p, const void *const *in, const void *whole)
+{
+    if (!p->pack_some || p->step_bytes == 0)
+        return;
+    for (uint64_t from = 0, to; from < p->size_bytes; from = to) {
+        to = from + 2 * p->step_bytes < p->size_bytes ? from + 2 * p->step_bytes : p->size_bytes;
+        void *some = trial_room((size_t)(to - from));
+        memset(some, 0x44, (size_t)(to - from));
+        p->pack_some(p, in, from, to, some);
+        assert_memory_equal(some, (const char *)whole + from, (size_t)(to - from));
+        free(some);
+    }
+}
+
 /* Whether a recipe takes the call, or would if it had room for a vector; the plan is judged and
  * everything freed. */
 static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64_t *dims,
@@ -331,6 +346,7 @@ static inline bool trial_end(trial *t, oi_dtype type, uint32_t rank, const int64
             packed[i] = trial_room((size_t)p.packings[i].size_bytes);
             memset(packed[i], 0x33, (size_t)p.packings[i].size_bytes);
             p.packings[i].pack(&p.packings[i], from, packed[i]);
+            trial_pack_parts(&p.packings[i], from, packed[i]);
         }
         trial_reference(t, want);
         trial_parts(t, &p, packed, INT32_MAX, whole, body);

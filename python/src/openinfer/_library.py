@@ -93,7 +93,8 @@ class SynthGraph(ctypes.Structure):
 class SynthOptions(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("sizes", POINTER(Size)), ("n_sizes", c_size_t), ("per_node", c_bool),
                 ("partition_all", c_bool), ("timed", c_bool), ("weights", c_int), ("skip", POINTER(c_char_p)),
-                ("dump_after", c_char_p), ("overwrite", c_bool), ("max_output", c_uint64)]  # fmt: skip
+                ("dump_after", c_char_p), ("overwrite", c_bool), ("max_output", c_uint64),
+                ("progress", c_void_p), ("progress_ctx", c_void_p)]  # fmt: skip
 
 
 class StepCost(ctypes.Structure):

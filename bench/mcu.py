@@ -1,4 +1,4 @@
-"""Integer models of examples/tiny on an emulated Cortex-M4: multiply-accumulates for each instruction of a step.
+"""Integer models of examples/tiny on an emulated Cortex-M4, and on a Cortex-M55: multiply-accumulates for each instruction of a step.
 
     python bench/mcu.py [--json] [--cases resnet8]
 
@@ -27,13 +27,13 @@ NAMES = ("resnet8_i8", "ds_cnn_i8", "autoencoder_i8")
 class Measured:
     """A verified program: what a step takes, and what the linker wrote."""
 
-    def __init__(self, folder, name, *more):
+    def __init__(self, folder, name, device, *more):
         import tiny_oinf
 
         package, keep = folder / f"{name}.oinf", folder / name
         tiny_oinf.write(name, str(package))
         rows.program(emitted.OPENINFER, "verify", TINY / f"{name}.oi", "--model", package, "--set", "x=random:7:-128:127",
-                     "--target", "cortex_m4", "--steps", 2, "--keep", keep, *more)  # fmt: skip
+                     "--target", device, "--steps", 2, "--keep", keep, *more)  # fmt: skip
         log = (keep / "run.log").read_text()
         self.plan = json.loads((keep / "plan.json").read_text())
         self.instructions = int(re.search(r"step: (\d+)", log)[1])
@@ -53,14 +53,16 @@ def measure(o):
         for name in NAMES:
             if not o.wants(f"mcu {name}"):
                 continue
-            ours = Measured(pathlib.Path(folder), name)
-            plain = Measured(pathlib.Path(folder), name, "--without", "recipes")
+            ours = Measured(pathlib.Path(folder), name, "cortex_m4")
+            plain = Measured(pathlib.Path(folder), name, "cortex_m4", "--without", "recipes")
+            vectors = Measured(pathlib.Path(folder), name, "cortex_m55")
             case = f"mcu {name}"
-            rate, slow = (m.macs / m.instructions for m in (ours, plain))
+            rate, slow, fast = (m.macs / m.instructions for m in (ours, plain, vectors))
             for what, unit, value, other in (("", "MAC/instruction", rate, f"{slow:.3f}"),
                                              (" RAM", "bytes", ours.ram, plain.ram),
                                              (" flash", "bytes", ours.flash, plain.flash)):  # fmt: skip
                 yield rows.row(case + what, unit, value, bar=BARS.get(case + what), note=f"{other} without recipes")
+            yield rows.row(f"{case} Helium", "MAC/instruction", fast, note=f"a Cortex-M55; {rate:.3f} on the Cortex-M4")
 
 
 if __name__ == "__main__":

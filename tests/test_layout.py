@@ -189,8 +189,9 @@ def test_every_header_compiles_alone(path):
     folder = path.parts[2] if len(path.parts) > 3 and path.parts[1] == "body" else "avx2"
     flags["scalar"] = []
     flags["dsp"] = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft"]
-    if folder in ("neon", "dotprod", "dsp"):  # bodies are for a target
-        compiler = "arm-none-eabi-gcc" if folder == "dsp" else "aarch64-linux-gnu-gcc"
+    flags["mve"] = ["-mcpu=cortex-m55+nofp", "-mthumb", "-mfloat-abi=hard"]
+    if folder in ("neon", "dotprod", "dsp", "mve"):  # bodies are for a target
+        compiler = "arm-none-eabi-gcc" if folder in ("dsp", "mve") else "aarch64-linux-gnu-gcc"
         command = [compiler, *command[1:], *flags.get(folder, [])]
         if not shutil.which(command[0]):
             pytest.skip(f"no {command[0]} here")

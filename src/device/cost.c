@@ -33,7 +33,8 @@ static oi_machine microcontroller(const oi_device_info *t)
     for (int i = 0; i < OI_LEVELS; i++)
         m.bytes_per_ns[i] = 2 * ghz;
     m.f32_macs_per_ns = or_else(t->cpu.f32_macs_per_s * 1e-9, f32 * ghz);
-    m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, (t->mcu.dsp ? 0.6 : 0.25) * ghz);
+    const double int8 = t->mcu.mve ? 2 : t->mcu.dsp ? 0.6 : 0.25;
+    m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, int8 * ghz);
     m.ops_per_ns = m.scalar_ops_per_ns = 0.3 * ghz;
     return m;
 }

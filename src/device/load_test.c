@@ -81,11 +81,12 @@ static void round_trip(const oi_device *device)
 static void every_profile(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {
-        "cortex_m4",  "cortex_m7",    "cpu_amx",        "cpu_amx_bf16",
-        "cpu_avx2",   "cpu_avx512",   "cpu_neon",       "cpu_neon_dotprod",
-        "cpu_scalar", "cuda_generic", "fpga_generic",   "mcu_generic",
-        "null",       "rv32imac",     "vulkan_desktop", "vulkan_generic"};
+    static const char *const wanted[] = {"cortex_m4",      "cortex_m55",    "cortex_m7",
+                                         "cpu_amx",        "cpu_amx_bf16",  "cpu_avx2",
+                                         "cpu_avx512",     "cpu_neon",      "cpu_neon_dotprod",
+                                         "cpu_scalar",     "cuda_generic",  "fpga_generic",
+                                         "mcu_generic",    "null",          "rv32imac",
+                                         "vulkan_desktop", "vulkan_generic"};
     assert_int_equal(oi_device_profile_count(), OI_COUNT(wanted));
     assert_null(oi_device_profile_name(OI_COUNT(wanted)));
     for (size_t i = 0; i < OI_COUNT(wanted); i++) {
@@ -344,6 +345,7 @@ static void builder_profiles(void **state)
                 {OI_DEVICE_CPU, "c", "x86_64_v4", "cpu_avx512"},
                 {OI_DEVICE_CPU, NULL, "aarch64", "cpu_neon"},
                 {OI_DEVICE_MCU, NULL, "cortex_m4", "cortex_m4"},
+                {OI_DEVICE_MCU, NULL, "cortex_m55", "cortex_m55"},
                 {OI_DEVICE_MCU, NULL, "cortex_m7", "cortex_m7"},
                 {OI_DEVICE_MCU, NULL, "rv32imac", "rv32imac"},
                 {OI_DEVICE_MCU, NULL, "avr", "mcu_generic"},

@@ -80,6 +80,7 @@ static const struct {
     {OI_DEVICE_CPU, NULL, NULL, "cpu_scalar"},
     {OI_DEVICE_MCU, NULL, "cortex_m4", "cortex_m4"},
     {OI_DEVICE_MCU, NULL, "cortex_m7", "cortex_m7"},
+    {OI_DEVICE_MCU, NULL, "cortex_m55", "cortex_m55"},
     {OI_DEVICE_MCU, NULL, "rv32imac", "rv32imac"},
     {OI_DEVICE_MCU, NULL, NULL, "mcu_generic"},
     {OI_DEVICE_FPGA, NULL, NULL, "fpga_generic"},

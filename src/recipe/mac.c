@@ -7,7 +7,7 @@
 
 /* -- packed filters -- */
 
-enum { FILTERS, RUNS, C, WIDTH, EACH, STEPS, FILTER, NUMBER };
+enum { FILTERS, RUNS, C, WIDTH, EACH, STEPS, FILTER, NUMBER, STEP };
 
 /* Number i of run r of a filter, counted as it is laid out: `each` for every place of the window,
  * of which the first c are there. */
@@ -19,27 +19,30 @@ static int8_t filter_byte(const oi_packing *p, const int8_t *w, int64_t f, int64
     return w[f * n[FILTER] + r * n[WIDTH] + number * n[NUMBER] + place];
 }
 
-/* Two filters at a time: of every four numbers 0, 2, 1 and 3 of the one, then of the other. */
+/* Two filters at a time, a step of the one, then of the other. Of every four numbers 0, 2, 1 and 3,
+ * where they are unpacked in pairs. */
 static void pack_filters(const oi_packing *p, const void *const *in, void *out)
 {
-    static const int64_t order[] = {0, 2, 1, 3};
-    const int64_t *n = p->sizes;
+    static const int64_t pairs[] = {0, 2, 1, 3};
+    const int64_t *n = p->sizes, step = n[STEP];
     int8_t *to = out;
     for (int64_t f = 0; f < n[FILTERS]; f += 2)
         for (int64_t r = 0; r < n[RUNS]; r++)
-            for (int64_t i = 0; i < 4 * n[STEPS]; i += 4)
-                for (int64_t k = 0; k < 8; k++)
-                    *to++ = filter_byte(p, in[0], f + k / 4, r, i + order[k % 4]);
+            for (int64_t i = 0; i < step * n[STEPS]; i += step)
+                for (int64_t k = 0; k < 2 * step; k++)
+                    *to++ = filter_byte(p, in[0], f + k / step, r,
+                                        i + (step == 4 ? pairs[k % 4] : k % step));
 }
 
-/* sizes: as named above; the last two are steps from filter to filter and number to number. */
+/* sizes: as named above; FILTER and NUMBER are steps from filter to filter and number to number. */
 static void set_filters(oi_packing *p, const int64_t sizes[OI_PACK_SIZES])
 {
-    *p = (oi_packing){.name = "two filters, four numbers each",
+    const int64_t numbers = sizes[RUNS] * sizes[STEPS] * sizes[STEP];
+    *p = (oi_packing){.name = sizes[STEP] == 4 ? "two filters, four numbers each"
+                                               : "two filters, sixteen numbers each",
                       .n_in = 1,
                       .in = {1},
-                      .size_bytes =
-                          (uint64_t)((sizes[FILTERS] + 1) / 2 * 2 * sizes[RUNS] * sizes[STEPS] * 4),
+                      .size_bytes = (uint64_t)((sizes[FILTERS] + 1) / 2 * 2 * numbers),
                       .dtype = OI_I8,
                       .pack = pack_filters};
     memcpy(p->sizes, sizes, sizeof p->sizes);
@@ -75,19 +78,31 @@ static bool takes(const oi_recipe_call *c)
            oi_kernel_accumulator(q) == OI_I32 && c->is_weight[1];
 }
 
-/* Half of the stack may be laid out numbers: 16 bits each. */
-static bool fits_stack(const oi_recipe_call *c, int64_t numbers)
+/* How the bodies of the target's folder take numbers: oi_mac_number, OI_MAC_RUN, OI_MAC_PLACES. */
+typedef struct unit {
+    oi_dtype number;
+    int64_t step, places;
+} unit;
+
+static unit unit_of(const oi_recipe_call *c)
 {
-    return numbers <= (int64_t)(c->target->mcu.stack_bytes / 2 / sizeof(int16_t));
+    return oi_recipe_height(c->target, "mve") ? (unit){OI_I8, 16, 4} : (unit){OI_I16, 4, 1};
 }
 
-static void add_arguments(oi_recipe_plan *out, const char *scratch, int64_t count,
-                          const int64_t *sizes, size_t n)
+/* Half of the stack may be laid out numbers. */
+static bool fits_stack(const oi_recipe_call *c, int64_t numbers)
+{
+    const uint64_t size = oi_dtype_bits(unit_of(c).number) / 8;
+    return numbers <= (int64_t)(c->target->mcu.stack_bytes / 2 / size);
+}
+
+static void add_arguments(const oi_recipe_call *c, oi_recipe_plan *out, const char *scratch,
+                          int64_t count, const int64_t *sizes, size_t n)
 {
     out->n_packings = 1;
     out->n_scratch = 1;
     out->scratch[0].name = scratch;
-    out->scratch[0].dtype = OI_I16;
+    out->scratch[0].dtype = unit_of(c).number;
     out->scratch[0].count = count;
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
@@ -121,24 +136,27 @@ static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *
         c->x.in = c->out_width = c->places;
         c->y.in = c->out_height = 1;
     }
-    const int64_t each = c->x.stride * c->c % 2 ? c->c + 1 : c->c;
-    const int64_t steps = (c->x.kernel * each + 3) / 4, even = c->x.stride * each;
+    const unit u = unit_of(rc);
+    const bool is_odd = u.number == OI_I16 ? c->x.stride * c->c % 2 : c->c % 2 && c->c > 1;
+    const int64_t each = c->c + is_odd, even = c->x.stride * each; /* numbers go in pairs */
+    const int64_t steps = (c->x.kernel * each + u.step - 1) / u.step;
     int64_t tile = c->out_width;
     if (c->y.kernel == 1 && tile > TILE)
         tile = TILE;
-    const int64_t pitch = ((tile + 1) / 2 * 2 - 1) * even + steps * 4;
+    const int64_t pitch = ((tile + 1) / 2 * 2 - 1) * even + steps * u.step;
     if (!fits_stack(rc, pitch * c->y.kernel))
         return false;
     const int64_t window = c->y.kernel * c->x.kernel;
-    set_filters(&out->packings[0], (int64_t[OI_PACK_SIZES]){c->m, c->y.kernel, c->c, c->x.kernel,
-                                                            each, steps, c->c * window, window});
+    set_filters(&out->packings[0],
+                (int64_t[OI_PACK_SIZES]){c->m, c->y.kernel, c->c, c->x.kernel, each, steps,
+                                         c->c * window, window, u.step});
     out->function = "oi_mac_conv";
     out->in_place = !rc->rows && same_size(c) && (tile == c->out_width || c->x.kernel == 1);
     const int64_t sizes[] = {c->batches,  c->c,         c->y.in,     c->x.in,
                              c->m,        c->out_width, c->y.kernel, c->x.kernel,
                              c->y.stride, c->x.stride,  c->y.before, c->x.before,
                              each,        tile,         pitch,       steps};
-    add_arguments(out, "strip", pitch * c->y.kernel, sizes, OI_COUNT(sizes));
+    add_arguments(rc, out, "strip", pitch * c->y.kernel, sizes, OI_COUNT(sizes));
     add_rows(rc, c, out);
     return true;
 }
@@ -147,11 +165,13 @@ static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *
 static bool plan_deep(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe_plan *out)
 {
     const int64_t pitch = ((c->out_width - 1) * c->x.stride + c->x.kernel + 1) / 2 * 2;
+    const int64_t beyond = (unit_of(rc).places - 1) * c->x.stride; /* places that no one asks for */
     int64_t band = rc->rows && rc->rows < c->out_height ? rc->rows : c->out_height;
-    while (band > 1 && !fits_stack(rc, ((band - 1) * c->y.stride + c->y.kernel) * pitch))
+    while (band > 1 && !fits_stack(rc, ((band - 1) * c->y.stride + c->y.kernel) * pitch + beyond))
         band = (band + 1) / 2;
     const int64_t rows = (band - 1) * c->y.stride + c->y.kernel;
-    if (!fits_stack(rc, rows * pitch) || c->y.kernel * ((c->x.kernel + 1) / 2) > OI_MAC_TAPS)
+    if (!fits_stack(rc, rows * pitch + beyond) ||
+        c->y.kernel * ((c->x.kernel + 1) / 2) > OI_MAC_TAPS)
         return false;
     set_rows(&out->packings[0], c->m * c->y.kernel, c->x.kernel);
     out->function = "oi_mac_deep";
@@ -160,7 +180,7 @@ static bool plan_deep(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe
                              c->m / c->c, c->out_height, c->out_width, c->y.kernel,
                              c->x.kernel, c->y.stride,   c->x.stride,  c->y.before,
                              c->x.before, band,          rows,         pitch};
-    add_arguments(out, "padded", rows * pitch, sizes, OI_COUNT(sizes));
+    add_arguments(rc, out, "padded", rows * pitch + beyond, sizes, OI_COUNT(sizes));
     add_rows(rc, c, out);
     return true;
 }
@@ -188,16 +208,18 @@ bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out)
         return false;
     for (uint32_t d = 0; d + 1 < x->rank; d++)
         rows *= x->dims[d];
-    const int64_t k = w->dims[0], m = w->dims[1], pitch = (k + 3) / 4 * 4;
+    const int64_t k = w->dims[0], m = w->dims[1];
+    const int64_t step = unit_of(c).step, pitch = (k + step - 1) / step * step;
     if (rows == 0 || k == 0 || m == 0 || k > MOST_PRODUCTS ||
         !fits_stack(c, (rows > 1 ? 2 : 1) * pitch))
         return false;
-    set_filters(&out->packings[0], (int64_t[OI_PACK_SIZES]){m, 1, k, 1, k, pitch / 4, 1, m});
+    set_filters(&out->packings[0],
+                (int64_t[OI_PACK_SIZES]){m, 1, k, 1, k, pitch / step, 1, m, step});
     out->function = "oi_mac_dense";
     out->in_place = k == m;
     out->epilogue[0] = c->q->out[0].rank - 1;
     out->epilogue[1] = c->q->out[0].rank;
     const int64_t sizes[] = {rows, k, m, pitch};
-    add_arguments(out, "strip", (rows > 1 ? 2 : 1) * pitch, sizes, OI_COUNT(sizes));
+    add_arguments(c, out, "strip", (rows > 1 ? 2 : 1) * pitch, sizes, OI_COUNT(sizes));
     return true;
 }

@@ -6,10 +6,12 @@
 #define AVX512   (AVX2 | BIT(AVX512F) | BIT(AVX512BW))
 #define AMX      (BIT(AVX512BF16) | BIT(AMX_INT8) | BIT(AMX_BF16))
 #define DSP      (1u << 31) /* mcu.dsp: no word of cpu.isa */
+#define MVE      (1u << 30) /* mcu.mve */
 
 const oi_recipe_folder oi_recipe_folders[] = {
     {"scalar", NULL, NULL, BIT(SCALAR), 0},
     {"dsp", "scalar", NULL, BIT(SCALAR) | DSP, 0},
+    {"mve", "dsp", "arm_mve.h", BIT(SCALAR) | DSP | MVE, 0},
     {"avx2", NULL, "immintrin.h", AVX2, 8},
     {"avx512", "avx2", "immintrin.h", AVX512, 16},
     {"avx512vnni", "avx512", "immintrin.h", AVX512 | BIT(AVX512VNNI), 16},
@@ -55,7 +57,8 @@ static const oi_recipe_folder *find_folder(const char *name)
 const oi_recipe_folder *oi_recipe_folder_of(const oi_device_info *target)
 {
     const oi_recipe_folder *found = NULL;
-    const uint32_t isa = target->cpu.isa | (target->mcu.dsp ? DSP : 0);
+    const uint32_t more = target->mcu.mve ? DSP | MVE : target->mcu.dsp ? DSP : 0;
+    const uint32_t isa = target->cpu.isa | more;
     for (const oi_recipe_folder *f = oi_recipe_folders; f->name; f++)
         if (!(f->isa & ~isa))
             found = f;

@@ -5,6 +5,11 @@
 
 #include <stdint.h>
 
+/* What a strip holds; how many of them a step takes of each operand. */
+typedef int16_t oi_mac_number;
+
+enum { OI_MAC_RUN = 4 };
+
 /* Sums of two filters at two places. */
 typedef struct oi_mac_sums {
     int32_t a0, a1, b0, b1; /* place a or b, filter 0 or 1 */
@@ -22,7 +27,7 @@ static inline __attribute__((always_inline)) int32_t oi_mac_dual(uint32_t x, uin
 }
 
 /* Two numbers side by side, as one word. */
-static inline __attribute__((always_inline)) uint32_t oi_mac_pair(const int16_t *x)
+static inline __attribute__((always_inline)) uint32_t oi_mac_pair(const oi_mac_number *x)
 {
     return *(const oi_mac_word *)(const void *)x;
 }
@@ -55,8 +60,8 @@ static inline __attribute__((always_inline)) uint32_t oi_mac_highs(uint32_t a, u
 
 typedef uint32_t __attribute__((may_alias, aligned(1))) oi_mac_bytes;
 
-/* n bytes as 16-bit numbers. */
-static inline void oi_mac_widen(const int8_t *x, int16_t *out, int32_t n)
+/* n bytes as the strip has them. */
+static inline void oi_mac_copy(const int8_t *x, oi_mac_number *out, int32_t n)
 {
     for (; n >= 4; n -= 4, x += 4, out += 4) {
         const uint32_t w = *(const oi_mac_bytes *)(const void *)x;
@@ -69,7 +74,7 @@ static inline void oi_mac_widen(const int8_t *x, int16_t *out, int32_t n)
 }
 
 /* n bytes of a and of b by turns, each pair `step` numbers after the one before. */
-static inline void oi_mac_weave(const int8_t *a, const int8_t *b, int16_t *out, int32_t step,
+static inline void oi_mac_weave(const int8_t *a, const int8_t *b, oi_mac_number *out, int32_t step,
                                 int32_t n)
 {
     for (; n >= 4; n -= 4, a += 4, b += 4) {
@@ -91,7 +96,7 @@ static inline void oi_mac_weave(const int8_t *a, const int8_t *b, int16_t *out, 
 
 /* What a step leaves for the next. */
 typedef struct oi_mac_at {
-    const int16_t *a, *b;
+    const oi_mac_number *a, *b;
     const int8_t *w;
     oi_mac_sums s;
 } oi_mac_at;
@@ -147,7 +152,7 @@ static inline __attribute__((always_inline)) oi_mac_at oi_mac_step_two(oi_mac_at
 
 /* Runs of 4 * steps numbers of place a meet two filters. w: of every four numbers 0, 2, 1 and 3 of
  * the one filter, then of the other. */
-static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const int16_t *a,
+static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const oi_mac_number *a,
                                                                     const int8_t *w, int32_t steps,
                                                                     oi_mac_sums s)
 {
@@ -159,8 +164,8 @@ static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const int16_
 }
 
 /* Two places, and `rows` runs of either, each `skip` numbers after the end of the one before. */
-static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const int16_t *a,
-                                                                    const int16_t *b,
+static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const oi_mac_number *a,
+                                                                    const oi_mac_number *b,
                                                                     const int8_t *w, int32_t steps,
                                                                     int32_t rows, int32_t skip,
                                                                     oi_mac_sums s)

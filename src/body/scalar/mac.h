@@ -4,6 +4,11 @@
 
 #include <stdint.h>
 
+/* What a strip holds; how many of them a step takes of each operand. */
+typedef int16_t oi_mac_number;
+
+enum { OI_MAC_RUN = 4 };
+
 /* Sums of two filters at two places. */
 typedef struct oi_mac_sums {
     int32_t a0, a1, b0, b1; /* place a or b, filter 0 or 1 */
@@ -11,7 +16,7 @@ typedef struct oi_mac_sums {
 
 /* Runs of 4 * steps numbers of place a meet two filters. w: of every four numbers 0, 2, 1 and 3 of
  * the one filter, then of the other. */
-static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const int16_t *a,
+static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const oi_mac_number *a,
                                                                     const int8_t *w, int32_t steps,
                                                                     oi_mac_sums s)
 {
@@ -23,8 +28,8 @@ static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const int16_
 }
 
 /* Two places, and `rows` runs of either, each `skip` numbers after the end of the one before. */
-static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const int16_t *a,
-                                                                    const int16_t *b,
+static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const oi_mac_number *a,
+                                                                    const oi_mac_number *b,
                                                                     const int8_t *w, int32_t steps,
                                                                     int32_t rows, int32_t skip,
                                                                     oi_mac_sums s)
@@ -39,15 +44,15 @@ static inline __attribute__((always_inline)) oi_mac_sums oi_mac_two(const int16_
     return s;
 }
 
-/* n bytes as 16-bit numbers. */
-static inline void oi_mac_widen(const int8_t *x, int16_t *out, int32_t n)
+/* n bytes as the strip has them. */
+static inline void oi_mac_copy(const int8_t *x, oi_mac_number *out, int32_t n)
 {
     for (int32_t i = 0; i < n; i++)
         out[i] = x[i];
 }
 
 /* n bytes of a and of b by turns, each pair `step` numbers after the one before. */
-static inline void oi_mac_weave(const int8_t *a, const int8_t *b, int16_t *out, int32_t step,
+static inline void oi_mac_weave(const int8_t *a, const int8_t *b, oi_mac_number *out, int32_t step,
                                 int32_t n)
 {
     for (int32_t i = 0; i < n; i++, out += step) {
@@ -57,7 +62,7 @@ static inline void oi_mac_weave(const int8_t *a, const int8_t *b, int16_t *out, 
 }
 
 /* Two numbers side by side, as one word. */
-static inline uint32_t oi_mac_pair(const int16_t *x)
+static inline uint32_t oi_mac_pair(const oi_mac_number *x)
 {
     return (uint16_t)x[0] | (uint32_t)(uint16_t)x[1] << 16;
 }

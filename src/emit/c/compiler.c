@@ -82,7 +82,11 @@ static void put_processor(oi_cprog *c, oi_out *o)
                   "this program is for x86 processors");
     if (header && strcmp(header, "arm_neon.h") == 0)
         put_error(o, "!defined(__ARM_NEON)", "this program is for Arm processors with NEON");
-    if (t->mcu.dsp && folder)
+    if (t->mcu.mve && folder)
+        put_error(o, "defined(__arm__) && !defined(__ARM_FEATURE_MVE)",
+                  "this program needs Helium: name the core, as -mcpu=cortex-m55 "
+                  "-mfloat-abi=hard");
+    else if (t->mcu.dsp && folder)
         put_error(o, "defined(__arm__) && !defined(__ARM_FEATURE_DSP)",
                   "this program needs the DSP instructions: name the core, as -mcpu=cortex-m4");
     if (!oi_c_is_board(c))

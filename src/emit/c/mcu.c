@@ -13,10 +13,17 @@ extern const oi_embedded oi_mcu_files[]; /* generated */
 /* Compiler flags of a core, and the qemu machine that has it. */
 typedef struct core {
     const char *flags, *fpu[OI_MCU_FPU_COUNT], *machine;
+    const char *mve[OI_MCU_FPU_COUNT]; /* instead of `fpu`, with mcu.mve */
 } core;
 
 #define SOFT "-mfloat-abi=soft"
 #define HARD "-mfloat-abi=hard -mfpu="
+/* clang-format off */
+/* A core that may have Helium; without floats its vectors are of integers. */
+#define HELIUM(cpu, machine) {"-mthumb", \
+    {cpu "+nomve " SOFT, cpu "+nomve " HARD "fpv5-sp-d16", cpu "+nomve " HARD "auto"}, machine, \
+    {cpu "+nofp -mfloat-abi=hard", cpu " " HARD "fpv5-sp-d16", cpu " " HARD "auto"}}
+/* clang-format on */
 
 static const core cores[OI_MCU_CORE_COUNT] = {
     [OI_CORE_M0] = {"-mcpu=cortex-m0 -mthumb", {SOFT}, NULL},
@@ -29,9 +36,9 @@ static const core cores[OI_MCU_CORE_COUNT] = {
     [OI_CORE_M23] = {"-mcpu=cortex-m23 -mthumb", {SOFT}, NULL},
     [OI_CORE_M33] = {"-mcpu=cortex-m33 -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL},
     [OI_CORE_M35P] = {"-mcpu=cortex-m35p -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL},
-    [OI_CORE_M52] = {"-mcpu=cortex-m52 -mthumb", {SOFT, HARD "auto", HARD "auto"}, NULL},
-    [OI_CORE_M55] = {"-mcpu=cortex-m55 -mthumb", {SOFT, HARD "auto", HARD "auto"}, NULL},
-    [OI_CORE_M85] = {"-mcpu=cortex-m85 -mthumb", {SOFT, HARD "auto", HARD "auto"}, NULL},
+    [OI_CORE_M52] = HELIUM("-mcpu=cortex-m52", NULL),
+    [OI_CORE_M55] = HELIUM("-mcpu=cortex-m55", "mps3-an547"),
+    [OI_CORE_M85] = HELIUM("-mcpu=cortex-m85", NULL),
     [OI_CORE_RV32IMC] = {"-march=rv32imc -mabi=ilp32", {""}, "virt"},
     [OI_CORE_RV32IMAC] = {"-march=rv32imac -mabi=ilp32", {""}, "virt"},
 };
@@ -201,7 +208,8 @@ static void put_makefile(oi_cprog *c, oi_emitted *files, family f)
     if (f != NO_FAMILY)
         oi_out_line(&o, "CROSS ?= %s", f == ARM ? "arm-none-eabi-" : "riscv64-unknown-elf-");
     oi_out_line(&o, "CC = $(CROSS)gcc");
-    const char *fpu = k->fpu[is_integer(c->p) ? OI_FPU_NONE : t->mcu.fpu];
+    const char *const *units = t->mcu.mve ? k->mve : k->fpu;
+    const char *fpu = units[is_integer(c->p) ? OI_FPU_NONE : t->mcu.fpu];
     oi_out_line(&o, "CPU =%s%s%s%s", k->flags ? " " : "", k->flags ? k->flags : "",
                 fpu && *fpu ? " " : "", fpu ? fpu : "");
     oi_out_line(&o, "CFLAGS ?= -O2");

@@ -39,7 +39,8 @@ static void put_mcu_compiler(const oi_device_info *device, oi_tool *out)
 static void put_board(const oi_device_info *device, oi_tool *out)
 {
     const oi_mcu_core core = device->mcu.core;
-    const bool is_arm = core == OI_CORE_M3 || core == OI_CORE_M4 || core == OI_CORE_M7;
+    const bool is_arm =
+        core == OI_CORE_M3 || core == OI_CORE_M4 || core == OI_CORE_M7 || core == OI_CORE_M55;
     if (!is_arm && family_of(core) != RISCV_CORE) {
         out->no_run = "programs for this core cannot be run here: qemu has no machine that verify "
                       "knows";

@@ -93,7 +93,7 @@ uint64_t hal_clock(void)
     volatile uint32_t *const systick = (volatile uint32_t *)0xe000e010;
     static uint32_t last;
     static uint64_t ticks;
-    if (systick[0] == 0) {
+    if (!(systick[0] & 1)) {
         systick[1] = last = 0xffffff;
         systick[2] = 0;
         systick[0] = 5; /* the processor's clock, no interrupt */
@@ -101,7 +101,7 @@ uint64_t hal_clock(void)
     const uint32_t now = systick[2];
     ticks += (last - now) & 0xffffff;
     last = now;
-    return ticks * (1000000000u / CLOCK_HZ);
+    return ticks / CLOCK_HZ * 1000000000u + ticks % CLOCK_HZ * 1000000000u / CLOCK_HZ;
 #else
     volatile uint32_t *const mtime = (volatile uint32_t *)0x0200bff8; /* 10 MHz */
     for (;;) {

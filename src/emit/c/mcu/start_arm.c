@@ -33,7 +33,7 @@ __attribute__((used)) static void begin(void)
 }
 
 /* Fills the stack with a pattern, so that semihosting.c can report how much of it was used, and
- * enables the floating-point unit if there is one. */
+ * enables the unit of floats and vectors if there is one. */
 __attribute__((naked)) void reset(void)
 {
     __asm__ volatile("ldr r0, =stack_limit\n"
@@ -45,7 +45,7 @@ __attribute__((naked)) void reset(void)
                      "adds r0, #4\n"
                      "b 1b\n"
                      "2:\n"
-#if defined(__ARM_FP)
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
                      "ldr r0, =0xe000ed88\n"
                      "ldr r1, [r0]\n"
                      "ldr r2, =0x00f00000\n"

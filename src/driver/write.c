@@ -65,7 +65,9 @@ static oi_status put_weights(void *ctx, int fd, oi_diag *d)
     oi_plan *p = &w->plan->plan;
     oi_status status = p->embeds ? oi_weights_write_c(p, fd)
                                  : oi_weights_write(p, fd, w->plan->progress, &p->weights_hash);
-    return status == OI_ERR_ENV ? oi_diag_env(d, weights_name(w), "%s", strerror(errno)) : status;
+    return status == OI_ERR_ENV
+               ? oi_diag_env(d, weights_name(w), "cannot write: %s", strerror(errno))
+               : status;
 }
 
 static oi_status write_weights(writing *w)

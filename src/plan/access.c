@@ -484,11 +484,39 @@ static bool places_meet(const places *x, const places *y)
         if (!x->from || !y->from || !oi_code_same(x->from, y->from))
             return true;
     bool meet = ranges_meet(x->all, y->all);
-    const bool alike =
-        x->n == y->n && x->base == y->base && memcmp(x->step, y->step, x->n * sizeof *x->step) == 0;
-    for (uint32_t i = 0; alike && i < x->n; i++)
+    /* one number has the same leading digits wherever the leading steps are the same */
+    for (uint32_t i = 0; x->base == y->base && i < x->n && i < y->n; i++) {
+        if (x->step[i] != y->step[i])
+            break;
         meet &= ranges_meet(x->digit[i], y->digit[i]);
+    }
     return meet;
+}
+
+/* Makes coordinates row-major numbers, whose leading digits they are. False: where they begin is
+ * not known. */
+static bool flatten(const oi_tensor *t, boxes *b)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        places flat = {.n = 0};
+        int64_t step = (int64_t)(t->size_bytes * 8 / oi_dtype_bits(t->dtype));
+        for (uint32_t d = 0; d < b->rank; d++) {
+            const places *p = &b->at[i][d];
+            if (p->from || t->n_table || t->dims[d] == 0)
+                return false;
+            step /= t->dims[d];
+            flat.all.low += p->all.low * step;
+            flat.all.high += p->all.high * step;
+            if (t->dims[d] > 1 && flat.n < DIGITS) {
+                flat.step[flat.n] = step;
+                flat.digit[flat.n++] = p->all;
+            }
+        }
+        b->at[i][0] = flat;
+    }
+    b->is_flat = true;
+    b->rank = 1;
+    return true;
 }
 
 static bool boxes_meet(const boxes *a, const boxes *b)
@@ -532,10 +560,11 @@ bool oi_touch_meet(const oi_plan *u, const oi_touch *a, int64_t p, const oi_touc
         return false;
     if (a->stmt == b->stmt && a->is_scattered && b->is_scattered && a->tensor == b->tensor)
         return p == q;
-    const boxes s = boxes_of(u, a, p, n, same_run), t = boxes_of(u, b, q, n, same_run);
+    boxes s = boxes_of(u, a, p, n, same_run), t = boxes_of(u, b, q, n, same_run);
     if (!s.n || !t.n)
         return false;
-    if (s.is_flat == t.is_flat && (a->tensor == b->tensor || lie_alike(x, y)))
+    if ((a->tensor == b->tensor || lie_alike(x, y)) &&
+        (s.is_flat == t.is_flat || flatten(s.is_flat ? y : x, s.is_flat ? &t : &s)))
         return boxes_meet(&s, &t);
     const range v = bytes_of(x, &s), w = bytes_of(y, &t);
     return v.low <= w.high && w.low <= v.high;

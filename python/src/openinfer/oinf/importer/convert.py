@@ -12,6 +12,7 @@ from .loops import roll
 from .patterns import needed, recognise
 from .reading import constant_of, functions_of, inputs_of, opsets_of, read_model, symbols_of
 from .rules import all_rules
+from .scopes import named_by_scope
 from .sizes import symbolic
 from .text import Program
 from .values import Statement, Unsupported, Value
@@ -39,6 +40,7 @@ def import_model(path: str, options: Optional[Options] = None, model: Any = None
     spans: Dict[int, Span] = {}
     if model is None:
         model, spans = read_model(path)
+    model = named_by_scope(model)
     imported = import_once(path, chosen, model, spans)
     given = {k: v for k, v in chosen.sizes.items() if k in symbols_of(model.graph, chosen.bound)}
     if imported.problems or not given or 0 in given.values():
@@ -65,7 +67,7 @@ def import_once(path: str, options: Options, model: Any, spans: Dict[int, Span])
     inputs, unknown = inputs_of(model.graph, options.sizes, options.bound, path)
     if unknown:
         names = list(dict.fromkeys(unknown))
-        raise OinfError(f"the sizes {', '.join(names)} are symbols: give them numbers, as in --size {names[0]}=1", path)
+        raise OinfError(f"the sizes {', '.join(names)} are symbols: give them numbers, as in {' '.join(f'--size {name}=1' for name in names)}", path)
     for value in inputs:
         lowering.env[value.name] = value
     try:

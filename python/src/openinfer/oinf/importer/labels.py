@@ -19,7 +19,7 @@ IN_PLACE = {
     "sqrt", "where", "square", "rope",
 }  # fmt: skip
 OPERATORS = re.compile(r"[A-Z][A-Za-z0-9]*(_\d+)?(_output_\d+)?")  # a last part that only says which operator it was
-NAMELESS = re.compile(r"(onnx::.*|_?v?\d+|.*[:#@].*)?")  # names that an exporter counted up
+NAMELESS = re.compile(r"(onnx::.*|_?v?\d+|val_\d+|.*[:#@].*)?")  # names that an exporter counted up
 
 
 def reuse(items: Sequence[Item], outputs: Sequence[Value], inputs: Sequence[Value]) -> None:
@@ -134,9 +134,10 @@ class Names:
         loop.first = max(set(starts), key=starts.count) if starts else 0
         for table, count in found:
             pattern, start = count or (self.own_pattern(table), loop.first)
+            free, n = pattern, 1
             taken = [pattern.replace("{}", str(start + t)) in self.keys.taken for t in range(loop.n)]
             while any(taken):
-                pattern, start = "tables." + pattern, start
+                n, pattern = n + 1, f"{free}_{n + 1}"
                 taken = [pattern.replace("{}", str(start + t)) in self.keys.taken for t in range(loop.n)]
             for t, entry in enumerate(table.entries):
                 key = self.keys(pattern.replace("{}", str(start + t)))
@@ -164,14 +165,20 @@ def copy_of(value: Value) -> Value:
 
 
 def role_of(role: str) -> str:
+    """What an operand is called by those who train models: "qconv.3" is a weight."""
     op, _, i = role.partition(".")
-    if op in ("quantize", "dequantize", "qconv", "qmatmul", "matmul_integer", "conv_integer") and i:
-        name = ROWS[op].inputs[int(i)].rstrip("?")
-        return {"w": "weight", "b": "weight" if op != "qconv" else "bias"}.get(name, name)
-    if op == "matmul" or op in ("gemm", "conv") and i == "1":
+    names = ROWS[op].inputs if op in ROWS else ()
+    name = names[int(i)].rstrip("?+") if i and int(i) < len(names) else ""
+    if op == "matmul" or name in ("w", "W") or (name == "b" and op in ("gemm", "qmatmul", "matmul_integer")):
         return "weight"
-    if op in ("gemm", "conv") and i == "2" or op == "add":
+    if op == "add" or name == "b" or (name == "c" and op == "gemm"):
         return "bias"
+    if name == "scale" and op.endswith("norm"):
+        return "weight"
+    if name == "R":
+        return "recurrent"
+    if len(name) > 1:
+        return name
     return op if i in ("", "1") else f"{op}{i}"
 
 
@@ -226,10 +233,15 @@ def constants_of(items: Sequence[Item]) -> List[Tuple[Statement, Value]]:
     return list(found.values())
 
 
+def steps(scope: str) -> List[str]:
+    """'layers.0/attn' -> ['layers', '.0', '/attn']: a group may be a list or one of its entries."""
+    return re.findall(r"(?:^|/|\.(?=\d))[^/]+?(?=/|\.\d|$)", scope)
+
+
 def groups(statements: Sequence[Statement], prefix: str, most: int) -> List[Any]:
     """A title for each statement, or None where the group before goes on: scopes, as deep as few groups allow."""
-    paths = [[p for p in s.scope.split("/") if p] for s in statements]
-    skip = len([p for p in prefix.split("/") if p])
+    paths = [steps(s.scope) for s in statements]
+    skip = len(steps(prefix))
     paths = [p[skip:] for p in paths]
     for depth in range(max((len(p) for p in paths), default=0), 0, -1):
         titles = titles_at([p[:depth] for p in paths])
@@ -247,7 +259,7 @@ def titles_at(paths: Sequence[List[str]]) -> List[Optional[str]]:
         if path == current or path == current[: len(path)]:  # a statement of an enclosing scope goes with its group
             titles.append(None)
         else:
-            titles.append("/".join(path))
+            titles.append("".join(path).strip("/"))
             current = path
     return titles
 

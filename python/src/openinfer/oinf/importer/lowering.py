@@ -146,10 +146,10 @@ class Node:
     def emit_many(self, op: str, inputs: Sequence[Value], attrs: Dict[str, Any], outs: Sequence[Value]) -> None:
         self.lowering.add(Statement(op, list(inputs), attrs, list(outs), self.origin, outs[0].scope))
 
-    def temp(self, like: Value, shape: Shape = None, dtype: str = "") -> Value:
+    def temp(self, like: Value, shape: Shape = None, dtype: str = "", name: str = "") -> Value:
         """A value between two statements of one node, of the type of `like` unless given."""
         scope, last = split_scope(self.outputs[0] or self.op)
-        return Value(f"{last}_t", dtype or like.dtype, like.shape if shape is None else shape, scope=scope)
+        return Value(name or f"{last}_t", dtype or like.dtype, like.shape if shape is None else shape, scope=scope)
 
     def const(self, array: Any, dtype: str, name: str = "c") -> Value:
         np = need_numpy()

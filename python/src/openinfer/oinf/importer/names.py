@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Set, Tuple
+from typing import Dict, List, Set, Tuple
 
 # words that begin a statement or mean something as an argument
 RESERVED = set(
@@ -18,7 +18,17 @@ def split_scope(name: str) -> Tuple[str, str]:
     """A tensor's scope and its last part: '/enc/layer.0/MatMul_output_0' -> ('enc/layer.0', 'MatMul')."""
     text = re.sub(r"_output_0$|:0$", "", name.strip("/"))
     scope, _, last = text.rpartition("/")
-    return scope, last
+    return joined(scope), last
+
+
+def joined(scope: str) -> str:
+    """torch says the name of a list again before each of its entries: 'mlp/mlp.0' -> 'mlp.0'."""
+    parts: List[str] = []
+    for part in scope.split("/"):
+        if parts and part.startswith(parts[-1] + "."):
+            parts.pop()
+        parts.append(part)
+    return "/".join(parts)
 
 
 def identifier(text: str, fallback: str = "v") -> str:
@@ -44,10 +54,11 @@ class Unique:
 
     def __call__(self, name: str) -> str:
         n = self.next.get(name, 1)
-        candidate = name if n == 1 else f"{name}_{n}"
+        stem = name.rstrip("_") or name
+        candidate = name if n == 1 else f"{stem}_{n}"
         while candidate in self.taken:
             n += 1
-            candidate = f"{name}_{n}"
+            candidate = f"{stem}_{n}"
         self.next[name] = n + 1
         self.taken.add(candidate)
         return candidate

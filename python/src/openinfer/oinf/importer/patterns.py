@@ -339,8 +339,34 @@ def scaled(s: Statement, op: str, x: Value, dims: List[int], attrs: Dict[str, An
         if plus is not None and bias is not None:
             absorbed, last = [*absorbed, product], plus
     if scale is None:
-        scale = ones(dims, x.dtype)
+        scale = filled(1, dims, x.dtype)
     return one(last, op, [x, scale, *([] if bias is None else [bias])], attrs, absorbed)
+
+
+def groupnorm(s: Statement, find: Finder) -> Optional[Match]:
+    """Each group of channels as one channel of an instance norm without scale and bias, then those of each channel."""
+    before = find.by(s.inputs[0], "reshape")
+    after = find.next(s.outputs[0], "reshape")
+    x = before.inputs[0] if before else None
+    if not before or not after or x is None or not same_type(x, after.outputs[0]) or x.rank < 3 or s.outputs[0].rank < 3:
+        return None
+    (n, channels), (rows, groups) = x.dims()[:2], s.outputs[0].dims()[:2]
+    plain = all(v.data is not None and bool((v.data == wanted).all()) for v, wanted in zip(s.inputs[1:], (1, 0)))
+    if n != rows or channels % groups or not plain:
+        return None
+    absorbed, last, operands = [before, s], after, []
+    for op in ("mul", "add"):
+        follows = find.next(last.outputs[0], op)
+        if follows is None or not same_type(x, follows.outputs[0]):
+            break
+        c = next((c for v, c in sides(follows) if v is last.outputs[0]), None)
+        if c is None or c.data is None or c.data.size != channels or c.dims()[-x.rank + 1 :] != [channels, *[1] * (x.rank - 2)]:
+            break
+        operands.append(Value(c.name, c.dtype, (channels,), c.data.reshape(channels), scope=c.scope, key=c.key))
+        absorbed, last = [*absorbed, last], follows
+    for value in (1, 0)[len(operands) :]:
+        operands.append(filled(value, [channels], x.dtype))
+    return one(last, "groupnorm", [x, *operands], {"groups": groups, **s.attrs}, absorbed)
 
 
 def fit(value: Value, dims: List[int]) -> Optional[Value]:
@@ -352,12 +378,12 @@ def fit(value: Value, dims: List[int]) -> Optional[Value]:
     return Value(value.name, value.dtype, tuple(dims), value.data.reshape(dims), scope=value.scope, key=value.key)
 
 
-def ones(dims: Sequence[int], dtype: str) -> Value:
+def filled(number: float, dims: Sequence[int], dtype: str) -> Value:
     from ..convert.weights import need_numpy
     from .fold import numpy_dtype
 
     np = need_numpy()
-    return Value("ones", dtype, tuple(dims), np.broadcast_to(np.ones((), numpy_dtype(dtype)), dims))
+    return Value("ones" if number else "zeros", dtype, tuple(dims), np.broadcast_to(np.full((), number, numpy_dtype(dtype)), dims))
 
 
 # ---- convolutions ----
@@ -437,7 +463,7 @@ def conv_affine(s: Statement, find: Finder) -> Optional[Match]:
 # ---- the passes ----
 
 RULES: List[Dict[str, List[Rule]]] = [
-    {"mul": [silu, gelu, hard, norm], "div": [softmax, hard, norm], "batchnorm": [batchnorm], "add": [conv_affine]},
+    {"mul": [silu, gelu, hard, norm], "div": [softmax, hard, norm], "batchnorm": [batchnorm], "add": [conv_affine], "instancenorm": [groupnorm]},
     {"mul": [silu, gelu, hard, norm, conv_affine], "div": [hard, norm], "batchnorm": [batchnorm], "add": [conv_affine]},
     {"mul": [conv_affine], "batchnorm": [batchnorm], "add": [conv_affine]},
     {"mul": [conv_affine], "add": [conv_affine]},

@@ -179,10 +179,10 @@ def recurrent(n: Node) -> None:
     if n.has(4) and any(int(v) != t for v in n.constant(4).reshape(-1)):
         raise Unsupported("sequences of different lengths")
     given = operands(n, x, h, d, b, batch_first)
-    shapes = [(t, d, b, h), (d, b, h), (d, b, h)][: 3 if n.op == "LSTM" else 2]
+    results = [((t, d, b, h), "y"), ((d, b, h), "h_last"), ((d, b, h), "c_last")][: 3 if n.op == "LSTM" else 2]
     outs = []
-    for i, shape in enumerate(shapes):
-        outs.append(n.out(i) if n.wants(i) and not batch_first else n.temp(x, shape))
+    for i, (shape, name) in enumerate(results):
+        outs.append(n.out(i) if n.wants(i) and not batch_first else n.temp(x, shape, name=name))
         if n.wants(i) and not batch_first:
             outs[i].shape = shape
     n.emit_many(n.op.lower(), given, attrs, outs)
@@ -219,12 +219,14 @@ def recurrent_attrs(n: Node) -> Dict[str, Any]:
 
 
 def operands(n: Node, x: Value, h: int, d: int, b: int, batch_first: bool) -> List[Value]:
-    """x, W, R, bias and the first states; where one is left out and a later one is given, zeros stand in."""
+    """x, W, R, bias and the first states but for zeros; where one is left out and a later one is given, zeros stand in."""
     np = need_numpy()
     states = [5, 6] if n.op == "LSTM" else [5]
     given: List[Optional[Value]] = [x, n.x(1), n.x(2), n.x(3) if n.has(3) else None]
     for i in states:
         value = n.x(i) if n.has(i) else None
+        if value is not None and value.data is not None and not value.data.any():
+            value = None
         if value is not None and batch_first:
             value = n.emit("transpose", [value], {"perm": [1, 0, 2]}, n.temp(value, swap(value.dims())))
         given.append(value)

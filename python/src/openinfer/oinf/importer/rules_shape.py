@@ -214,12 +214,19 @@ def resize(n: Node) -> None:
         attrs["scales"] = per_axis(n, [short(s) for s in scales], 1.0)
     else:
         n.attrs.get("axes")
-        attrs["sizes"] = out.dims()
+        attrs.update(whole_scales(x.dims(), out.dims()) or {"sizes": out.dims()})
     attrs.update(optional({"linear": "linear", "bilinear": "linear", "cubic": "cubic"}.get(mode, "nearest"), "mode", "nearest"))
     attrs.update(optional(coord, "coord", "half_pixel"))
     if attrs.get("mode") is None:
         attrs.update(optional("floor" if old else n.attrs.get("nearest_mode"), "nearest", "round_prefer_floor"))
     n.emit("resize", [x], attrs)
+
+
+def whole_scales(dims: List[int], lengths: List[int]) -> Dict[str, Any]:
+    """Factors instead of lengths where all are whole numbers: they say more, and hold for other sizes of the input."""
+    if any(d == 0 or m == 0 or m % d for d, m in zip(dims, lengths)):
+        return {}
+    return {"scales": [float(m // d) for d, m in zip(dims, lengths)]}
 
 
 def per_axis(n: Node, values: List[float], rest: float) -> List[float]:

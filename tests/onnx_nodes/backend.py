@@ -53,9 +53,9 @@ def check_types(case):
             raise Skip(f"type: {onnx.TensorProto.DataType.Name(info.type.tensor_type.elem_type)}")
 
 
-def imported(case, given):
+def imported(case, given, plain=False):
     """The program, binding the inputs that decide shapes; `given` is name -> array."""
-    options = Options()
+    options = Options(plain=plain)
     for info in case.model.graph.input:  # a symbol's size is that of the test's data
         for axis, d in enumerate(info.type.tensor_type.shape.dim):
             if not d.HasField("dim_value") and info.name in given:

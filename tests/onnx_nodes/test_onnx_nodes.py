@@ -13,6 +13,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 
 import as_c  # noqa: E402
 import backend  # noqa: E402
+import table  # noqa: E402
 
 LEAST = 0.97
 EVERY = 120  # of the tests as C: all take half an hour (make onnx-test C=1)
@@ -45,3 +46,13 @@ def test_some_as_c():
     """Of 417 tests, every fourth, all but one agreed: Unique without order sorts what only the run knows."""
     failed, passed = as_c.run(backend.cases()[::EVERY], listed()[1])
     assert failed == {} and passed >= 12
+
+
+def test_the_page_of_operators():
+    """Generated; for another version of the onnx package only the rows of the registry can be compared."""
+    page = (HERE.parent.parent / "docs/onnx-ops.md").read_text(encoding="utf-8")
+    for name, rows in table.by_onnx().items():
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+        assert all(f"[`{row.name}`](ops.md#{row.name})" in line for row in rows)
+    if onnx.__version__ == listed()[0]:
+        assert page == table.page(), "docs/onnx-ops.md is old: python tests/onnx_nodes/table.py > docs/onnx-ops.md"

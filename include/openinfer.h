@@ -626,9 +626,9 @@ typedef struct oi_sim_options {
     uint64_t memory_limit;
     const oi_size *sizes;  /* override sizes of the model */
     size_t n_sizes;
-    /* preferences.default_precision of the device that the graph is meant for: with OI_BF16 ops that
-     * know act="bf16" are computed so where their first input is f32 and has 16 rows or more; OI_NONE
-     * and others: as written */
+    /* preferences.default_precision of the device that the graph is meant for: with OI_BF16 or OI_F16,
+     * ops that know act="bf16" or "f16" are computed so where their first input is f32 and has 16
+     * rows or more; OI_NONE and others: as written */
     oi_dtype precision;
     /* Nodes that an executor may run, over all its steps; 0 = no limit. The one after that fails
      * its step with E063: for graphs that nobody vouches for */

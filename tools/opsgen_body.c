@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_NODES 600
+#define MAX_NODES 800
 #define MAX_STEPS 120
 #define MAX_SLOTS 120
 #define MAX_DEPTH 40

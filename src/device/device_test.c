@@ -486,7 +486,7 @@ static void preferences_fit(void **state)
 {
     (void)state;
     warned(GPU(",\"preferences\":{\"default_precision\":\"fp16\"}"), "W191",
-           "/preferences/default_precision", "nothing follows from f16");
+           "/preferences/default_precision", "features.fp16 is false");
     warned(GPU(",\"preferences\":{\"default_precision\":\"int8\"}"), "W191",
            "/preferences/default_precision", "nothing follows from i8");
     warned(CPU(",\"preferences\":{\"default_precision\":\"fp64\"}"), "W191",

@@ -111,7 +111,7 @@ const oi_field oi_fields[] = {
     DERIVED("memory.ram_bytes", ON_ALL, memory.ram_bytes, derive_global, 0, "writable memory; default memory.global_bytes"),
     NUMBER("memory.bandwidth_bytes_per_s", ON_ALL, memory.bandwidth_bytes_per_s, "0", "0 = unknown"),
 
-    TEXT("preferences.default_precision", OI_FIELD_DTYPE, ON_ALL, preferences.default_precision, "\"fp32\"", "bf16: ops that know act=\"bf16\" and have 16 rows are computed so; others: nothing follows"),
+    TEXT("preferences.default_precision", OI_FIELD_DTYPE, ON_ALL, preferences.default_precision, "\"fp32\"", "bf16, fp16: ops with such an `act` and 16 rows are computed so; others: nothing follows"),
     BOOL("preferences.prefer_fusion", ON_ALL, preferences.prefer_fusion, "true", "join ops into one kernel"),
     BOOL("preferences.prefer_persistent_kv", ON_ALL, preferences.prefer_persistent_kv, "true", "keep persistent variables on the device between steps"),
     COUNT("preferences.max_kernel_ops", ON_ALL, preferences.max_kernel_ops, "8", 1, ANY, "fused ops per kernel"),

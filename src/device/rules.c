@@ -268,14 +268,15 @@ static void check_preferences(oi_device_loader *x)
 {
     const oi_device_info *d = &x->info;
     const oi_dtype precision = d->preferences.default_precision;
-    if (precision == OI_BF16 && !has(x, OI_FEATURE_BF16))
-        oi_device_warn(
-            x, "W191", "/preferences/default_precision",
-            "features.bf16 is false: factors are rounded to bf16, but multiplied in f32");
-    else if (precision != OI_BF16 && precision != OI_F32)
+    const bool is_bf16 = precision == OI_BF16, rounds = is_bf16 || precision == OI_F16;
+    if (rounds && !has(x, is_bf16 ? OI_FEATURE_BF16 : OI_FEATURE_FP16))
+        oi_device_warn(x, "W191", "/preferences/default_precision",
+                       "features.%s is false: factors are rounded to %s, but multiplied in f32",
+                       is_bf16 ? "bf16" : "fp16", oi_dtype_name(precision));
+    else if (!rounds && precision != OI_F32)
         oi_device_warn(x, "W191", "/preferences/default_precision",
                        "nothing follows from %s: ops are computed as the graph says (only bf16 "
-                       "changes some)",
+                       "and fp16 change some)",
                        oi_dtype_name(precision));
     bool small = d->type == OI_DEVICE_MCU || d->type == OI_DEVICE_FPGA;
     if (small && d->preferences.embed_weights == OI_EMBED_NEVER)

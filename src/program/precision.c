@@ -29,7 +29,8 @@ static bool has_rows(const oi_pvar *x)
 void oi_bind_precision(oi_binder *b, oi_pnode *n, oi_pattr *attrs)
 {
     const oi_dtype want = b->p->precision;
-    const oi_op_attr *act = want == OI_BF16 ? act_of(n->as.op.op, oi_dtype_name(want)) : NULL;
+    const bool rounds = want == OI_BF16 || want == OI_F16;
+    const oi_op_attr *act = rounds ? act_of(n->as.op.op, oi_dtype_name(want)) : NULL;
     const oi_pref *x = n->as.op.n_in ? &n->as.op.in[0] : NULL;
     if (!act || !x || x->is_index || x->var == OI_NO_ID || b->vars[x->var].dtype != OI_F32 ||
         !has_rows(&b->vars[x->var]))

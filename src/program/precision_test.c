@@ -59,7 +59,6 @@ static void as_written(void **state)
     static const char *const want[] = {"-", "q8", "float", "bf16", "q8", "-", "-", "q8"};
     expect(OI_NONE, want, 0);
     expect(OI_F32, want, 0);
-    expect(OI_F16, want, 0); /* nothing follows from it */
     expect(OI_I8, want, 0);
 }
 
@@ -71,8 +70,16 @@ static void in_bf16(void **state)
     expect(OI_BF16, want, 4);
 }
 
+static void in_f16(void **state)
+{
+    (void)state;
+    static const char *const want[] = {"f16*", "f16*", "f16*", "f16*", "q8", "f16*", "-", "q8"};
+    expect(OI_F16, want, 5);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_written), cmocka_unit_test(in_bf16)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_written), cmocka_unit_test(in_bf16),
+                                       cmocka_unit_test(in_f16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,7 +298,7 @@ static bool plan(const oi_recipe_call *c, int64_t lanes, oi_recipe_plan *out)
     const char *act = oi_kernel_attr(c->q, "act")->s;
     const bool is_q8 = strcmp(act, "q8") == 0, is_half = strcmp(act, "bf16") == 0;
     const int64_t *s = p->sizes, m = rows_of(&c->q->in[0]);
-    if (m == 0 || !set_packing(c, lanes, p) || !fits(c->q, p))
+    if (m == 0 || strcmp(act, "f16") == 0 || !set_packing(c, lanes, p) || !fits(c->q, p))
         return false;
     const oi_dtype t = (oi_dtype)s[P_TYPE];
     const bool is_tiled = (is_q8 || is_half) && is_for_tiles(c, m, s[P_GROUP], is_q8);

@@ -69,9 +69,9 @@ static bool is_known(const oi_kernel_query *q, const char *name)
     return !q->run_attrs || q->run_attrs[i].dtype == OI_NONE;
 }
 
-static bool is_bf16(const oi_kernel_query *q)
+static bool is_act(const oi_kernel_query *q, const char *word)
 {
-    return strcmp(oi_kernel_attr(q, "act")->s, "bf16") == 0;
+    return strcmp(oi_kernel_attr(q, "act")->s, word) == 0;
 }
 
 /* kv_len is one number: as it is, or known by the run only. Steps of bf16 read whole vectors of
@@ -85,8 +85,8 @@ static bool fits(const oi_kernel_query *q, const call *c, int64_t lanes)
     oi_dtype t = q->in[1].dtype;
     return q->in[0].dtype == OI_F32 && q->out[0].dtype == OI_F32 && (t == OI_F16 || t == OI_F32) &&
            q->in[2].dtype == t && is_one && is_known(q, "scale") && c->batches > 0 && c->tq > 0 &&
-           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 &&
-           (!is_bf16(q) || (c->dh % lanes == 0 && c->dv % (2 * lanes) == 0));
+           c->tk > 0 && c->tk <= MOST && c->dh > 0 && c->dv > 0 && !is_act(q, "f16") &&
+           (!is_act(q, "bf16") || (c->dh % lanes == 0 && c->dv % (2 * lanes) == 0));
 }
 
 static double scale_of(const oi_kernel_query *q, const call *c)
@@ -226,7 +226,7 @@ bool oi_recipe_sdpa(const oi_recipe_call *rc, oi_recipe_plan *out)
     if (!set_call(rc->q, &c) || !set_mask(rc->q, &c) ||
         !fits(rc->q, &c, oi_recipe_lanes(rc->target)))
         return false;
-    c.is_bf16 = is_bf16(rc->q);
+    c.is_bf16 = is_act(rc->q, "bf16");
     if (fits_tiles(rc, &c))
         plan_tiles(rc, &c, out);
     else

@@ -42,7 +42,7 @@ def qlinear_cases(op, row):
     weights = dtypes_of(row["inputs"][1]["dtypes"])
     for dtype in dtypes_of(row["dtypes"]):
         for w in weights if dtype in ("f32", "f16") else ("u4", "i8"):
-            for act in ("float", "q8", "bf16"):
+            for act in ("float", "q8", "bf16", *(["f16"] if w in ("u4", "i8", "t2") else [])):
                 for name, (lead, n, k, g) in QLINEAR.items():
                     rng = rng_for(op, dtype, w, act, name)
                     narrow = dtype if dtype == "bf16" else "f16"
@@ -53,7 +53,7 @@ def qlinear_cases(op, row):
                         inputs = qlinear_inputs(rng, row, dtype, w, lead, n, k, g, scales, bias)
                         yield Case(op, inputs, attrs, dtype, (*lead, n), name, summed=(dtype, k))
                     yield from qlinear_zero_points(op, rng, row, dtype, w, act, QLINEAR[name], name)
-    for act in ("float", "q8", "bf16"):
+    for act in ("float", "q8", "bf16", "f16"):
         rng = rng_for(op, act, "others")
         for w in ("u4", "i4", "i8", "u8"):
             inputs = qlinear_inputs(rng, row, "f32", w, (3,), 6, 32, 16, make=sliced)

@@ -680,6 +680,28 @@ def attend_bf16(q, k, v, scale, hidden, added):
     return np.where(total == 0, 0, o / total).astype(q.dtype)
 
 
+def in_order(a, b):
+    """a [.., M, K] times b [.., K, N], a product after the other: where sums are rounded to f16, a last bit counts."""
+    total = np.zeros(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), a.dtype)
+    for k in range(a.shape[-1]):
+        total += a[..., :, k, None] * b[..., None, k, :]
+    return total
+
+
+def attend_f16(q, k, v, scale, hidden, added):
+    """attend with act="f16": factors are rounded, the division comes last."""
+    q, k, v = (t.astype(np.float16).astype(q.dtype) for t in (q, k, v))
+    s = in_order(q, k.swapaxes(2, 3)) * q.dtype.type(scale)
+    s = np.where(hidden, -np.inf, s if added is None else s + added).astype(q.dtype)
+    if s.shape[-1] == 0:
+        return np.zeros(q.shape[:-1] + (v.shape[-1],), q.dtype)
+    top = s.max(axis=-1, keepdims=True)
+    below = s - np.where(top == -np.inf, 0, top).astype(q.dtype)
+    p = (exp_f32(below) if q.dtype == np.float32 else np.exp(below)).astype(np.float16).astype(q.dtype)
+    total = in_order(p, np.ones((p.shape[-1], 1), q.dtype))
+    return np.where(total == 0, 0, in_order(p, v) / total).astype(q.dtype)
+
+
 def split_heads(x, heads, time_first):
     x = x.transpose(1, 0, 2) if time_first else x
     return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
@@ -715,9 +737,10 @@ def _(inputs, attrs, out_dtype, out_shape):
         else:
             hidden = hidden | (np.broadcast_to(mask.values, (b, h, tq, tk)) == 0)
     scale = number(inputs[0].dtype, attrs["scale"]) if "scale" in attrs else wide(1) / np.sqrt(wide(dh))
-    if attrs.get("act") == "bf16":
+    rounded = {"bf16": attend_bf16, "f16": attend_f16}.get(attrs.get("act"))
+    if rounded:
         shown = (j < length[:, None])[:, None, :, None]  # values beyond kv_len are never looked at
-        y = attend_bf16(q, k, np.where(shown, v, 0).astype(wide), scale, hidden, added)
+        y = rounded(q, k, np.where(shown, v, 0).astype(wide), scale, hidden, added)
     else:
         y = attend(q, k, v, scale, hidden, added)
     if packed:

@@ -59,6 +59,9 @@ def _(inputs, attrs, out_dtype, out_shape):
         real = (in_blocks(w, scale) * w.astype(wide) + in_blocks(w, offset)).astype(np.float64) if w.shape[1] else w
         if attrs.get("act") == "bf16":
             x, real = near_bf16(x), near_bf16(real)
+        if attrs.get("act") == "f16":
+            with np.errstate(over="ignore"):
+                x, real = (v.astype(np.float16).astype(np.float64) for v in (x, real))
         y = x.astype(np.float64) @ real.T
     return result(out_dtype, (y.astype(wide) + bias).reshape(out_shape))
 

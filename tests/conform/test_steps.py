@@ -1,4 +1,5 @@
-"""Sums in steps of 32 (act="bf16"): their order is part of the definition, so every bit is judged."""
+"""Sums in steps of 32 (act="bf16"): their order is part of the definition, so every bit is judged. With act="f16" the
+definition sums in order; vectors may regroup that, and a last bit of a sum may become one of f16."""
 
 import math
 import os
@@ -15,11 +16,16 @@ from cases import sdpa_bf16_cases  # noqa: E402
 from reference_ops import REFERENCE, exp_f32, to_bf16  # noqa: E402
 
 
+@pytest.mark.parametrize("act", ["bf16", "f16"])
 @pytest.mark.parametrize("device", library.devices())
-def test_sdpa(device):
+def test_sdpa(device, act):
     for case in sdpa_bf16_cases("sdpa", ["f32"]):
-        want = REFERENCE["sdpa"](case.inputs, case.attrs, case.out_dtype, case.out_shape)
-        got = library.run(case.op, case.inputs, case.attrs, [(case.out_dtype, case.out_shape)], device)[0]
+        attrs = {**case.attrs, "act": act}
+        want = REFERENCE["sdpa"](case.inputs, attrs, case.out_dtype, case.out_shape)
+        got = library.run(case.op, case.inputs, attrs, [(case.out_dtype, case.out_shape)], device)[0]
+        if act == "f16" and device != "cpu:scalar":
+            np.testing.assert_allclose(got.values, want.values, rtol=2**-10, atol=2**-10 * np.abs(want.values).max(initial=0), err_msg=str(case))
+            continue
         a, b = (np.where(np.isnan(t.values), np.float32(np.nan), t.values).view(np.uint32) for t in (got, want))
         assert np.array_equal(a, b), f"{case}: {np.sum(a != b)} of {a.size} differ"
 

@@ -329,6 +329,8 @@ static bool qlinear_choose(const oi_kernel_query *q, oi_choice *c)
         !oi_choose_store(&c->store, OI_F32, q->out[0].dtype, c->cpu))
         return false;
     set_job(&j, q, c);
+    if (strcmp(oi_kernel_attr(q, "act")->s, "f16") == 0)
+        return false; /* as the row has it */
     const blocks *of[] = {&j.scale, &j.offset, &j.bias};
     for (size_t i = 0; i < OI_COUNT(of); i++)
         if (of[i]->o && !oi_choose_load(&c->load[i + 1], of[i]->o->dtype, OI_F32, c->cpu))

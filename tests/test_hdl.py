@@ -37,6 +37,69 @@ def test_examples(openinfer, folder, name):
     assert f"assert cycles = {clocks['latency']}" in (out / f"{name}_bench.vhd").read_text()
 
 
+# device, graph: the interval, the most clocks from input to output, the most multipliers
+PIPELINES = {
+    ("fpga_pipelined", "jet_mlp_i8"): (1, 20, 128),
+    ("fpga_pipelined", "jet_mlp_i6"): (1, 20, 128),
+    ("fpga_pipelined", "digits_t2"): (1, 8, 0),
+    ("fpga_pipelined", "digits_t1"): (1, 8, 0),
+    ("fpga_pipelined", "digits_conv_i8"): (1, 12, 100),
+    ("every_4", "jet_mlp_i8"): (4, 40, 1200),
+    ("few_multipliers", "digits_conv_i8"): (8, 60, 400),
+    ("without_multipliers", "jet_mlp_i6"): (1, 20, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def devices(folder):
+    """Device files that fold a pipeline, or take its multipliers away."""
+    own = {"every_4": {"ii_target": 4}, "few_multipliers": {"ii_target": 8, "parallelism": 400}, "without_multipliers": {"dsps": 1}}
+    for name, fpga in own.items():
+        text = {"extends": "fpga_pipelined", "device": {"type": "fpga", "api": "vhdl"}, "fpga": fpga}
+        (folder / f"{name}.json").write_text(json.dumps(text))
+    return {name: str(folder / f"{name}.json") for name in own} | {"fpga_pipelined": "fpga_pipelined"}
+
+
+@pytest.mark.parametrize("device, name", PIPELINES)
+def test_pipelines(openinfer, folder, devices, device, name):
+    """All kernels at once: beats that follow each other differ and come back right, in exactly as many clocks as
+    plan.json says, one every interval; every second step with stalls on both sides."""
+    interval, latency, multipliers = PIPELINES[device, name]
+    out = folder / f"{name}_{device}"
+    steps = 1000 if IS_LONG else 6
+    result = openinfer("verify", *vectors(folder, name, steps), "--target", devices[device], "--keep", out, timeout=3600)
+    assert f"{steps} steps compared: they agree" in result.stdout
+    plan = json.loads((out / "plan.json").read_text())
+    clocks = plan["graphs"][0]["clocks"]
+    assert plan["circuit"]["pipelined"] and clocks["interval"] == interval
+    assert clocks["latency"] == clocks["latency_most"] <= latency
+    assert sum(part["multipliers"] for part in plan["circuit"]["parts"]) <= multipliers
+    assert f", {clocks['latency']}, {interval}, {interval}, random, clk" in (out / f"{name}_bench.vhd").read_text()
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_wrong_clocks_of_a_pipeline_are_noticed(openinfer, folder, number):
+    """The bench is told another latency, then another interval."""
+    out = folder / f"pipeline_clocks_{number}"
+    openinfer("synth", TINY / "digits_t1.oi", "--model", package(folder, "digits_t1"), "--target", "fpga_pipelined", "-o", out)
+    bench = out / "digits_t1_bench.vhd"
+    text, n = re.subn(r"(oi_receive_beats)\((\d+), (\d+), (\d+), \d+,",
+                      lambda m: f"{m[1]}({m[2]}, {int(m[3]) + (number == 2)}, {int(m[4]) + (number == 3)}, 2,", bench.read_text())  # fmt: skip
+    assert n == 1
+    bench.write_text(text)
+    subprocess.run(["make", "-s"], cwd=out, check=True)
+    ran = subprocess.run(["./digits_t1"], cwd=out, input=bytes(65), capture_output=True)
+    assert b"which the plan does not predict" in ran.stderr
+
+
+def test_why_a_graph_is_no_pipeline(openinfer, folder):
+    out = folder / "serial"
+    openinfer("synth", TINY / "fir_word_i8.oi", "--model", package(folder, "fir_word_i8"), "--target", "fpga_pipelined", "-o", out)
+    circuit = json.loads((out / "plan.json").read_text())["circuit"]
+    assert not circuit["pipelined"] and circuit["serial_why"] == "persistent memory is kept from step to step"
+    assert circuit["serial_why"] in (out / "report.html").read_text()
+
+
 def test_no_warnings(openinfer, folder):
     """ghdl has nothing to say: neither when it reads the circuit, nor while it runs."""
     out = folder / "quiet"
@@ -67,6 +130,7 @@ def test_random_graphs(folder):
     words = ["--count", str(count), "--batch", "1", "--seed", "1", "--out", str(folder / "random"), "--bin", BIN]
     ran = subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-4000:]
+    assert int(re.search(r"^(\d+) pipelined$", ran.stdout, re.M)[1]) > count / 4
     assert f"{count} random graphs agree" in ran.stdout and ", 0 were not well typed" in ran.stdout
 
 
@@ -76,6 +140,21 @@ REFUSED = {
     "a float": ("f32", "op neg(x) >> y;", r"x.oi:\d+:\d+: error\[E060\]: kernel 'neg_y' computes with f32"),
     "no loop nest": ("i32", "op sort(x) >> y;", r"x.oi:\d+:\d+: error\[E060\]"),
 }
+
+
+BUDGETS = {"fpga_generic": ["parallelism", "dsps", "bram_bits"], "fpga_pipelined": ["parallelism", "luts", "ffs"]}
+
+
+@pytest.mark.parametrize("target, what", [(target, what) for target in BUDGETS for what in BUDGETS[target]])
+def test_what_exceeds_the_budget_is_refused(openinfer, folder, tmp_path, target, what):
+    """With the node that takes most, and the share of every kernel."""
+    device = tmp_path / "small.json"
+    device.write_text(json.dumps({"extends": target, "device": {"type": "fpga", "api": "vhdl"}, "fpga": {what: 1}}))
+    out = tmp_path / "out"
+    words = [TINY / "digits_conv_i8.oi", "--model", package(folder, "digits_conv_i8"), "--target", device, "-o", out]
+    result = openinfer("synth", *words, code=1)
+    wanted = rf"digits_conv_i8.oi:\d+:\d+: error\[E062\]: the circuit takes \d+ .*fpga.{what}.*the device has 1: \w+ \d+, \w+ \d+"
+    assert re.search(wanted, result.stderr) and not out.exists()
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -580,7 +580,7 @@ static void fpga_agrees(void **state)
     reject(FPGA(",\"fpga\":{\"fixed_point\":{\"total_bits\":8,\"frac_bits\":9}}"), "E091",
            "/fpga/fixed_point/frac_bits", "9 of 8 bits");
     accept(FPGA(",\"fpga\":{\"fixed_point\":{\"total_bits\":8,\"frac_bits\":8}}"));
-    reject(FPGA(",\"fpga\":{\"ii_target\":0}"), "E090", "/fpga/ii_target", "at least 1");
+    reject(FPGA(",\"fpga\":{\"ii_target\":-1}"), "E090", "/fpga/ii_target", "found -1");
 }
 
 /* Every error of a file is told, not only the first. */

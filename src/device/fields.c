@@ -177,7 +177,7 @@ const oi_field oi_fields[] = {
     {"fpga.hdl", OI_FIELD_CHOICE, ON_FPGA, AT(fpga.hdl), NULL, derive_hdl, 0, 0, NAMES(OI_HDLS), "language of the output; default by device.api"},
     CHOICE("fpga.interface", ON_FPGA, fpga.interface, OI_FPGA_INTERFACES, "\"simple_valid_ready\"", "how data goes in and out"),
     COUNT("fpga.parallelism", ON_FPGA, fpga.parallelism, "0", 0, ANY, "multipliers at work; 0 = fit the budget"),
-    COUNT("fpga.ii_target", ON_FPGA, fpga.ii_target, "1", 1, ANY, "clocks between inputs of a pipeline"),
+    COUNT("fpga.ii_target", ON_FPGA, fpga.ii_target, "1", 0, ANY, "clocks between inputs of a pipeline; 0 = none: one kernel after the other"),
     TEXT("fpga.fixed_point", OI_FIELD_OBJECT, ON_FPGA, fpga.fixed_point.present, "null", "format for float graphs; null: they are rejected"),
     COUNT("fpga.fixed_point.total_bits", ON_FPGA, fpga.fixed_point.total_bits, "16", 2, 64, "with the sign"),
     COUNT("fpga.fixed_point.frac_bits", ON_FPGA, fpga.fixed_point.frac_bits, "8", 0, 64, "behind the point"),

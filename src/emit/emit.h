@@ -158,6 +158,9 @@ typedef struct oi_lang {
     const char *(*cast)(oi_arena *a, oi_dtype from, oi_dtype to, const char *text);
     const char *(*wide)(oi_arena *a, const char *position);
     const char *both;
+    /* Takes an expression whose names are bound, instead of its text; returns the text that stands
+     * for its value. NULL: it is printed. */
+    const char *(*evaluate)(oi_printing *x, const oi_meaning *m, const oi_m_name *names, size_t n);
 } oi_lang;
 
 extern const oi_lang oi_lang_c, oi_lang_c32; /* positions of 64 bits, and of 32 */
@@ -203,6 +206,22 @@ typedef struct oi_clocks {
     uint64_t interval;    /* 0: a step begins when the last one is over */
 } oi_clocks;
 
+/* What a circuit is made of, as predicted. */
+typedef struct oi_circuit_part {
+    const char *kernel;
+    uint64_t clocks, phases; /* from its first input to its last result; a beat keeps it busy */
+    uint64_t multipliers;    /* that work at once */
+    uint64_t luts, ffs;      /* of pipelined circuits */
+    uint64_t memory_bits;    /* of its tables; of tensors that it writes, and constants it reads */
+} oi_circuit_part;
+
+typedef struct oi_circuit_cost {
+    const char *serial_why; /* one kernel runs after the other, because ...; NULL: all at once */
+    const oi_circuit_part *parts;
+    size_t n_parts;
+    uint64_t memory_bits; /* of all other tensors */
+} oi_circuit_cost;
+
 struct oi_certificate {
     /* RAM: the program's struct, and its parts: */
     uint64_t struct_bytes, state_bytes, arena_bytes, undo_bytes, io_bytes;
@@ -211,6 +230,7 @@ struct oi_certificate {
     uint64_t weights_bytes;         /* read only */
     uint64_t n_checked, n_barriers; /* accesses and barriers that the plan checker verified */
     const oi_clocks *clocks;        /* by graph; NULL: the device has no clock of its own */
+    const oi_circuit_cost *circuit; /* NULL: it is no circuit */
     bool is_measured;
     oi_plan_measured measured;
 };

@@ -102,6 +102,8 @@ static const char *expression(oi_printing *x, const oi_m_expr *e, binding *b, oi
     const oi_dialect *d = x->p->lang->dialect;
     if (!oi_scalar_bind(e, b->names, b->n, want, &m))
         return oi_arena_printf(x->p->arena, "#error \"%s\"", m.error);
+    if (x->p->lang->evaluate)
+        return x->p->lang->evaluate(x, &m, b->names, b->n);
     for (size_t i = 0; i <= m.n_lets; i++) {
         if (i < m.n_lets && !oi_meaning_needs(&m, i))
             continue;

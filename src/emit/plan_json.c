@@ -594,6 +594,31 @@ static void put_totals(oi_jsonw *w, const oi_plan *u)
     put_bool(w, "weights_embedded", u->embeds);
 }
 
+static void put_circuit(oi_jsonw *w, const oi_circuit_cost *c)
+{
+    oi_jsonw_key(w, "circuit");
+    oi_jsonw_open(w, '{');
+    put_u64(w, "memory_bits", c->memory_bits);
+    oi_jsonw_key(w, "parts");
+    oi_jsonw_open(w, '[');
+    for (size_t i = 0; i < c->n_parts; i++) {
+        const oi_circuit_part *p = &c->parts[i];
+        oi_jsonw_open(w, '{');
+        put_u64(w, "clocks", p->clocks);
+        put_u64(w, "ffs", p->ffs);
+        put_str(w, "kernel", p->kernel);
+        put_u64(w, "luts", p->luts);
+        put_u64(w, "memory_bits", p->memory_bits);
+        put_u64(w, "multipliers", p->multipliers);
+        put_u64(w, "phases", p->phases);
+        oi_jsonw_close(w, '}');
+    }
+    oi_jsonw_close(w, ']');
+    put_bool(w, "pipelined", !c->serial_why);
+    put_str(w, "serial_why", c->serial_why ? c->serial_why : "");
+    oi_jsonw_close(w, '}');
+}
+
 void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_jsonw w = {.out = out};
@@ -605,6 +630,8 @@ void oi_plan_json(const oi_plan *u, const oi_certificate *c, oi_buf *out)
             put_buffer(&w, &u->tensors.at[i]);
     oi_jsonw_close(&w, ']');
     put_certificate(&w, u, c);
+    if (c->circuit)
+        put_circuit(&w, c->circuit);
     put_device(&w, u);
     put_hash(&w, u, "graph_hash", u->graphs_hash);
     oi_jsonw_key(&w, "graphs");

@@ -320,6 +320,54 @@ static void put_certificate(const oi_plan *u, const oi_certificate *c, oi_buf *o
                          "--certify</code>.</p>");
 }
 
+/* -- a circuit -- */
+
+static void put_clocks(const oi_plan *u, const oi_certificate *c, oi_buf *out)
+{
+    for (size_t g = 0; c->clocks && g < u->graphs.n; g++) {
+        oi_buf_puts(out, "<p>A step of ");
+        oi_put_xml(out, u->graphs.at[g].name);
+        oi_buf_printf(out, " takes %" PRIu64, c->clocks[g].least);
+        if (c->clocks[g].most != c->clocks[g].least && c->clocks[g].most != UINT64_MAX)
+            oi_buf_printf(out, " to %" PRIu64, c->clocks[g].most);
+        oi_buf_puts(out, c->clocks[g].most == UINT64_MAX ? " clocks or more" : " clocks");
+        if (c->clocks[g].interval)
+            oi_buf_printf(out, "; one begins every %" PRIu64, c->clocks[g].interval);
+        oi_buf_puts(out, ".</p>\n");
+    }
+}
+
+static void put_circuit(const oi_plan *u, const oi_certificate *c, oi_buf *out)
+{
+    oi_buf_puts(out, "<h2>Circuit</h2>");
+    put_clocks(u, c, out);
+    if (c->circuit->serial_why) {
+        oi_buf_puts(out, "<p>One kernel runs after the other: ");
+        oi_put_xml(out, c->circuit->serial_why);
+        oi_buf_puts(out, ".</p>\n");
+    }
+    oi_buf_puts(out, "<div class=\"scroll\"><table><tr><th>kernel</th><th class=\"n\">clocks</th>"
+                     "<th class=\"n\">of them busy with a beat</th><th class=\"n\">multipliers"
+                     "</th><th class=\"n\">LUTs</th><th class=\"n\">registers</th><th "
+                     "class=\"n\">bits of memory</th></tr>\n");
+    for (size_t i = 0; i < c->circuit->n_parts; i++) {
+        const oi_circuit_part *p = &c->circuit->parts[i];
+        const uint64_t numbers[] = {p->clocks, p->phases, p->multipliers,
+                                    p->luts,   p->ffs,    p->memory_bits};
+        oi_buf_puts(out, "<tr><td>");
+        oi_put_xml(out, p->kernel);
+        oi_buf_puts(out, "</td>");
+        for (size_t n = 0; n < OI_COUNT(numbers); n++)
+            oi_buf_printf(out, "<td class=\"n\">%" PRIu64 "</td>", numbers[n]);
+        oi_buf_puts(out, "</tr>\n");
+    }
+    oi_buf_printf(out,
+                  "</table></div><p class=\"quiet\">Other tensors take %" PRIu64
+                  " bits. Predicted; LUTs and registers only where all kernels work at "
+                  "once.</p>",
+                  c->circuit->memory_bits);
+}
+
 void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out)
 {
     oi_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -332,6 +380,8 @@ void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out)
     put_bar(u, c, out);
     put_maps(u, out);
     put_kernels(u, out);
+    if (c->circuit)
+        put_circuit(u, c, out);
     put_notes(u, out);
     put_tensors(u, OI_SPACE_STATE, "What lasts from step to step", out);
     put_tensors(u, OI_SPACE_WEIGHTS, "Weights", out);

@@ -98,6 +98,9 @@ typedef struct oi_nest {
 
 /* Of a copy, read 0 is what moves. */
 
+/* A coordinate that comes back into from ... to - 1. */
+int64_t oi_nest_bent(oi_nest_bend bend, int64_t from, int64_t to, int64_t v);
+
 /* How many nests the call is; 0 for ops that are none (composite, custom). */
 size_t oi_nest_count(const oi_kernel_query *q);
 /* Nest i of the call, whose types were checked. */

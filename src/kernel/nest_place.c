@@ -305,13 +305,13 @@ static int64_t index_value(const oi_lane *l, int64_t at)
     return oi_kernel_index(l->dtype, l->data, (uint64_t)at);
 }
 
-static int64_t bent(const oi_special *s, int64_t v)
+int64_t oi_nest_bent(oi_nest_bend bend, int64_t from, int64_t to, int64_t v)
 {
-    int64_t n = s->bend_to - s->bend_from, from = s->bend_from;
-    if (s->bend == OI_BEND_NONE || n <= 0 || (v >= from && v < s->bend_to))
+    const int64_t n = to - from;
+    if (bend == OI_BEND_NONE || n <= 0 || (v >= from && v < to))
         return v;
     v -= from;
-    switch (s->bend) {
+    switch (bend) {
     case OI_BEND_EDGE: return from + (v < 0 ? 0 : n - 1);
     case OI_BEND_REFLECT: {
         int64_t period = n > 1 ? 2 * (n - 1) : 1;
@@ -320,6 +320,11 @@ static int64_t bent(const oi_special *s, int64_t v)
     }
     default: return from + (v % n + n) % n;
     }
+}
+
+static int64_t bent(const oi_special *s, int64_t v)
+{
+    return oi_nest_bent(s->bend, s->bend_from, s->bend_to, v);
 }
 
 static int64_t unravel(const oi_operand *o, int64_t element)

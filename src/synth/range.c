@@ -9,14 +9,6 @@
 
 #define MOST_READ (1 << 20) /* elements of a tensor that are looked at */
 
-oi_range oi_range_of_type(oi_dtype t)
-{
-    const oi_range any = {INT64_MIN, INT64_MAX};
-    if (oi_dtype_is_float(t) || t == OI_U64 || t == OI_BOOL)
-        return any;
-    return (oi_range){oi_dtype_get(t)->min, (int64_t)oi_dtype_get(t)->max};
-}
-
 /* -- what weights hold -- */
 
 typedef void look_fn(const oi_tensor *t, const void *data, void *ctx);
@@ -103,56 +95,6 @@ oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor)
 
 /* -- what instructions make of it -- */
 
-static const oi_range anything = {INT64_MIN, INT64_MAX};
-
-/* What is computed in the type: anything of it where it may wrap. */
-static oi_range within(oi_range r, oi_dtype t)
-{
-    const oi_range all = oi_range_of_type(t);
-    return r.from < all.from || r.to > all.to ? all : r;
-}
-
-static oi_range add(oi_range a, oi_range b)
-{
-    oi_range r;
-    bool wraps = __builtin_add_overflow(a.from, b.from, &r.from);
-    wraps |= __builtin_add_overflow(a.to, b.to, &r.to);
-    return wraps ? anything : r;
-}
-
-static oi_range negative(oi_range a)
-{
-    return a.from == INT64_MIN || a.to == INT64_MAX ? anything : (oi_range){-a.to, -a.from};
-}
-
-static oi_range times(oi_range a, oi_range b)
-{
-    oi_range r = {INT64_MAX, INT64_MIN};
-    bool wraps = false;
-    for (int i = 0; i < 4; i++) {
-        int64_t p;
-        wraps |= __builtin_mul_overflow(i & 1 ? a.from : a.to, i & 2 ? b.from : b.to, &p);
-        r.from = p < r.from ? p : r.from;
-        r.to = p > r.to ? p : r.to;
-    }
-    return wraps ? anything : r;
-}
-
-static oi_range either(oi_range a, oi_range b)
-{
-    return (oi_range){a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* An expression whose names have these ranges. */
 typedef struct evaluation {
     const oi_meaning *m;
@@ -179,41 +121,35 @@ static oi_range converted(const evaluation *x, const oi_m_node *n, oi_range a)
 {
     const oi_range all = oi_range_of_type(n->type);
     if (oi_dtype_is_float(n->type))
-        return a.from >= -(1 << 24) && a.to <= 1 << 24 && oi_form_of(n->type) == n->type ? a
-                                                                                         : anything;
+        return a.from >= -(1 << 24) && a.to <= 1 << 24 && oi_form_of(n->type) == n->type
+                   ? a
+                   : oi_range_any;
     if (n->type == OI_U64 || n->type == OI_BOOL)
-        return anything;
+        return oi_range_any;
     if (n->type == OI_T1) /* there is no 0 */
         return all;
     if (oi_dtype_is_float(x->m->nodes[n->args[0]].type))
-        a = either(a, (oi_range){0, 0});
+        a = oi_range_either(a, (oi_range){0, 0});
     if (n->helper != OI_H_SAT)
-        return within(a, n->type);
-    return (oi_range){least(most(a.from, all.from), all.to), most(least(a.to, all.to), all.from)};
-}
-
-static oi_range shifted(oi_range a, oi_range by)
-{
-    return by.from == by.to && by.from >= 0 && by.from < 64
-               ? (oi_range){a.from >> by.from, a.to >> by.from}
-               : anything;
+        return oi_range_within(a, n->type);
+    return oi_range_clamped(a, all);
 }
 
 static oi_range of_call(const evaluation *x, const oi_m_node *n)
 {
     const bool is_float = oi_dtype_is_float(n->type);
-    oi_range a[OI_M_ARGS] = {anything, anything, anything};
+    oi_range a[OI_M_ARGS] = {oi_range_any, oi_range_any, oi_range_any};
     for (unsigned i = 0; i < n->n_args; i++)
         a[i] = of_node(x, n->args[i]);
     switch (n->helper) {
-    case OI_H_ADD: return is_float ? anything : add(a[0], a[1]);
-    case OI_H_SUB: return is_float ? anything : add(a[0], negative(a[1]));
-    case OI_H_MUL: return is_float ? anything : times(a[0], a[1]);
-    case OI_H_NEG: return negative(a[0]);
-    case OI_H_MIN: return (oi_range){least(a[0].from, a[1].from), least(a[0].to, a[1].to)};
-    case OI_H_MAX: return (oi_range){most(a[0].from, a[1].from), most(a[0].to, a[1].to)};
-    case OI_H_SELECT: return either(a[1], a[2]);
-    case OI_H_SHR: return shifted(a[0], a[1]);
+    case OI_H_ADD: return is_float ? oi_range_any : oi_range_add(a[0], a[1]);
+    case OI_H_SUB: return is_float ? oi_range_any : oi_range_add(a[0], oi_range_negative(a[1]));
+    case OI_H_MUL: return is_float ? oi_range_any : oi_range_times(a[0], a[1]);
+    case OI_H_NEG: return oi_range_negative(a[0]);
+    case OI_H_MIN: return oi_range_min(a[0], a[1]);
+    case OI_H_MAX: return oi_range_max(a[0], a[1]);
+    case OI_H_SELECT: return oi_range_either(a[1], a[2]);
+    case OI_H_SHR: return oi_range_shifted(a[0], a[1]);
     case OI_H_FLOOR:
     case OI_H_CEIL:
     case OI_H_TRUNC:
@@ -227,15 +163,15 @@ static oi_range of_call(const evaluation *x, const oi_m_node *n)
     case OI_H_HIGHEST: {
         const oi_range all = oi_range_of_type(n->type);
         const int64_t v = n->helper == OI_H_LOWEST ? all.from : all.to;
-        return is_float ? anything : (oi_range){v, v};
+        return is_float ? oi_range_any : (oi_range){v, v};
     }
-    default: return anything;
+    default: return oi_range_any;
     }
 }
 
 static oi_range of_number(double v)
 {
-    return fabs(v) < 0x1p53 ? (oi_range){(int64_t)floor(v), (int64_t)ceil(v)} : anything;
+    return fabs(v) < 0x1p53 ? (oi_range){(int64_t)floor(v), (int64_t)ceil(v)} : oi_range_any;
 }
 
 static oi_range of_node(const evaluation *x, uint16_t at)
@@ -244,10 +180,10 @@ static oi_range of_node(const evaluation *x, uint16_t at)
     oi_range r = n->kind == OI_M_NUMBER ? of_number(n->number)
                  : n->kind == OI_M_NAME ? of_name(x, n)
                  : n->kind == OI_M_CALL ? of_call(x, n)
-                                        : anything;
-    return n->type == OI_U64 || n->type == OI_BOOL ? anything
+                                        : oi_range_any;
+    return n->type == OI_U64 || n->type == OI_BOOL ? oi_range_any
            : oi_dtype_is_float(n->type)            ? r
-                                                   : within(r, n->type);
+                                                   : oi_range_within(r, n->type);
 }
 
 /* The row's expression over the ranges of what it reads. */
@@ -264,7 +200,7 @@ static oi_range range_of_eval(const oi_sop *op, const oi_range *in, const oi_dty
     if (op->part != OI_PART_EXPR || op->place != OI_NO_ID || oi_form_of(op->type) != op->type)
         return oi_range_of_type(op->type);
     for (size_t i = 0; i < n; i++)
-        of[i] = names[i].is_number ? of_number(names[i].number) : anything;
+        of[i] = names[i].is_number ? of_number(names[i].number) : oi_range_any;
     for (uint32_t i = 0; i < op->n_args && i < c->op->n_inputs; i++) {
         if (op->args[i] == OI_NO_ID)
             continue;
@@ -277,7 +213,7 @@ static oi_range range_of_eval(const oi_sop *op, const oi_range *in, const oi_dty
     if (first == OI_NONE || !oi_scalar_bind(e, names, n, want, &m))
         return oi_range_of_type(op->type);
     const oi_range r = of_node(&(evaluation){&m, names, of, n}, m.root);
-    return oi_dtype_is_float(op->type) ? r : within(r, op->type);
+    return oi_dtype_is_float(op->type) ? r : oi_range_within(r, op->type);
 }
 
 /* Of an instruction, given those of the instructions before it and what they are held in. */

@@ -2,12 +2,8 @@
 #ifndef OI_RANGE_H
 #define OI_RANGE_H
 
+#include "plan/interval.h"
 #include "synth/compose.h"
-
-/* Where an operation could wrap it is that of its type. A float that is no number counts as 0. */
-typedef struct oi_range {
-    int64_t from, to; /* INT64_MIN, INT64_MAX: anything */
-} oi_range;
 
 typedef struct oi_ranges {
     oi_unit *u;
@@ -17,7 +13,6 @@ typedef struct oi_ranges {
 } oi_ranges;
 
 oi_ranges oi_ranges_new(oi_unit *u);
-oi_range oi_range_of_type(oi_dtype t);
 oi_range oi_range_of_tensor(oi_ranges *x, uint32_t tensor);
 /* Between which numbers weights of f32 are; false: that is not known, or one is none. */
 bool oi_reals_of_tensor(const oi_unit *u, uint32_t tensor, double *from, double *to);

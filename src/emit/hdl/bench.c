@@ -238,6 +238,14 @@ static void put_bench(oi_circuit *h)
     oi_emit_file(h->p, h->files, oi_arena_printf(h->arena, "%s_bench.vhd", h->p->name), &o.buf);
 }
 
+/* Files of the other form stay away. */
+static bool is_wanted(const oi_circuit *h, const char *name)
+{
+    const bool flow = strcmp(name, "oi_wires") == 0 || strcmp(name, "oi_fifo") == 0,
+               machine = strcmp(name, "oi_ram") == 0 || strcmp(name, "oi_stream") == 0;
+    return h->is_flow ? !machine : !flow;
+}
+
 static void put_makefile(oi_circuit *h)
 {
     oi_out o = {0};
@@ -248,7 +256,8 @@ static void put_makefile(oi_circuit *h)
     oi_out_line(&o, "GHDLFLAGS ?=");
     oi_out_line(&o, "FLAGS = --std=08 $(GHDLFLAGS)");
     oi_hdl_gap(&o);
-    oi_out_line(&o, "DESIGN = oi_pkg.vhd oi_ram.vhd oi_stream.vhd%s%s %s.vhd",
+    oi_out_line(&o, "DESIGN = oi_pkg.vhd %s%s%s %s.vhd",
+                h->is_flow ? "oi_wires.vhd oi_fifo.vhd" : "oi_ram.vhd oi_stream.vhd",
                 h->has_roms ? oi_arena_printf(h->arena, " %s_roms.vhd", n) : "",
                 h->has_kernels ? oi_arena_printf(h->arena, " %s_kernels.vhd", n) : "", n);
     oi_hdl_gap(&o);
@@ -271,13 +280,20 @@ static void put_makefile(oi_circuit *h)
     oi_emit_file(h->p, h->files, "Makefile", &o.buf);
 }
 
-void oi_hdl_bench(oi_circuit *h)
+void oi_hdl_build_files(oi_circuit *h)
 {
     for (const oi_embedded *e = oi_hdl_files; e->name; e++) {
         oi_out o = {0};
+        if (!is_wanted(h, e->name))
+            continue;
         oi_buf_add(&o.buf, (const char *)e->text, e->size);
         oi_emit_file(h->p, h->files, oi_arena_printf(h->arena, "%s.vhd", e->name), &o.buf);
     }
-    put_bench(h);
     put_makefile(h);
+}
+
+void oi_hdl_bench(oi_circuit *h)
+{
+    put_bench(h);
+    oi_hdl_build_files(h);
 }

@@ -16,6 +16,7 @@ typedef struct oi_hdl_kernel {
     uint32_t *reads;      /* by port: elements that an iteration reads at once */
     bool *writes;         /* by port */
     uint64_t cycles;      /* from its start to the last write */
+    uint64_t multipliers;
 } oi_hdl_kernel;
 
 /* A memory: one tensor, whole with all its entries and parts. */
@@ -29,16 +30,21 @@ typedef struct oi_hdl_memory {
     const char *base;          /* a view: the signal that says where it begins */
 } oi_hdl_memory;
 
-typedef struct oi_circuit {
+typedef struct oi_circuit oi_circuit;
+
+struct oi_circuit {
     const oi_plan *p;
     oi_arena *arena;
     oi_emitted *files;
     oi_hdl_kernel *kernels;  /* by kernel; those that are not used are empty */
     oi_hdl_memory *memories; /* by tensor */
     oi_clocks *clocks;       /* by graph */
+    bool is_flow;            /* pipelined: flow.h */
     bool is_trial;           /* only its clocks are wanted: nothing is reported */
-    const char **first;      /* by graph: its first state */
-    oi_map names;            /* in the architecture of the top level, in lower case */
+    const char *why_not;     /* it is not pipelined; NULL: it is */
+    const oi_circuit_cost *cost;
+    const char **first; /* by graph: its first state */
+    oi_map names;       /* in the architecture of the top level, in lower case */
     /* the control unit, while it is made */
     uint32_t graph, block;
     uint32_t n_states;
@@ -52,7 +58,7 @@ typedef struct oi_circuit {
     const char ***all_indices; /* by graph */
     oi_map index_names;
     oi_out signals, places; /* of the architecture: declarations, concurrent statements */
-} oi_circuit;
+};
 
 /* Refuses the plan: files->status. */
 void oi_hdl_refuse(oi_circuit *h, uint32_t graph, const oi_pnode *n, const char *code,
@@ -125,8 +131,24 @@ void oi_hdl_put_memories(oi_circuit *h); /* the memories themselves; adds the fi
 void oi_hdl_top(oi_circuit *h);
 bool oi_hdl_is_output(const oi_plan *p, uint32_t tensor); /* it is sent after a step */
 
+/* -- budget.c: what the device has -- */
+
+typedef enum oi_budget {
+    OI_BUDGET_MULTIPLIERS,
+    OI_BUDGET_DSPS,
+    OI_BUDGET_LUTS,
+    OI_BUDGET_FFS,
+    OI_BUDGET_MEMORY,
+    OI_BUDGETS
+} oi_budget;
+
+oi_budget oi_hdl_exceeded(
+    const oi_circuit *h);                /* the first that h->cost exceeds; OI_BUDGETS: none */
+void oi_hdl_check_budget(oi_circuit *h); /* refuses what exceeds one, with the shares */
+
 /* -- bench.c: the test bench, and what builds and runs it -- */
 
 void oi_hdl_bench(oi_circuit *h);
+void oi_hdl_build_files(oi_circuit *h); /* what every design carries along, and the Makefile */
 
 #endif

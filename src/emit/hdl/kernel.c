@@ -2,6 +2,7 @@
  * clock later; its nests run one after the other. `start` is up for one clock; `done` is up in the
  * clock of the last write. */
 #include "emit/hdl/hdl.h"
+#include "plan/scalar.h"
 
 #include <inttypes.h>
 
@@ -105,6 +106,22 @@ static void count_accesses(const oi_skernel *k, const oi_snest *n, oi_hdl_kernel
         own->reads[p] = reads[p] > own->reads[p] ? reads[p] : own->reads[p];
 }
 
+/* Products that an iteration computes. */
+static uint64_t count_products(const oi_sops *ops)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < ops->n; i++) {
+        const oi_sop *op = &ops->at[i];
+        if (op->kind != OI_SOP_EVAL)
+            continue;
+        const oi_dtype form = oi_form_of(op->type);
+        const oi_m_expr *e = oi_scalar_part(op->call, op->part, form, form);
+        for (uint16_t m = 0; m < e->n_nodes; m++)
+            n += e->nodes[m].kind == OI_M_CALL && e->nodes[m].helper == OI_H_MUL;
+    }
+    return n;
+}
+
 static void study(oi_circuit *h, const oi_skernel *k, oi_hdl_kernel *own)
 {
     oi_map taken = {.arena = h->arena};
@@ -121,6 +138,9 @@ static void study(oi_circuit *h, const oi_skernel *k, oi_hdl_kernel *own)
                                       oi_arena_printf(h->arena, "%s_value", k->scalars.at[i].name));
     for (size_t i = 0; i < k->nests.n; i++)
         count_accesses(k, &k->nests.at[i], own, reads);
+    for (size_t i = 0; i < k->nests.n; i++)
+        own->multipliers +=
+            count_products(&k->nests.at[i].pre) + count_products(&k->nests.at[i].post);
 }
 
 /* -- the entity -- */

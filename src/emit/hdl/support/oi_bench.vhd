@@ -26,6 +26,23 @@ package oi_bench is
                        signal tdata : in std_logic_vector; signal tvalid, tlast : in std_logic;
                        signal tready : out std_logic);
   procedure oi_put_number(file f : oi_bytes; kind : in character; bytes, value : in natural);
+
+  -- Whole tensors as beats: a tensor as it lies in the file; the same as a record.
+  procedure oi_get_beat(file f : oi_bytes; signal beat : out std_logic_vector);
+  procedure oi_put_beat(file f : oi_bytes; kind : in character; name : in string;
+                        dims : in oi_sizes; bytes : in positive; beat : in std_logic_vector);
+  -- Sends two tensors in turn, `n` beats in all. `first` is the clock in which the first one went.
+  procedure oi_send_beats(n : in positive; one, two : in std_logic_vector; random : inout oi_random;
+                          signal clk : in std_logic; signal clock : in natural;
+                          signal first : out natural; signal tdata : out std_logic_vector;
+                          signal tvalid : out std_logic; signal tready : in std_logic);
+  -- Receives them; every second one is the same. Without stalls the first comes after `latency`
+  -- clocks, further ones after `interval` clocks each; or after up to `most`, where others wait.
+  procedure oi_receive_beats(n : in positive; latency, interval, most : in natural;
+                             random : inout oi_random; signal clk : in std_logic; signal clock, sent : in natural;
+                             signal one, two : inout std_logic_vector;
+                             signal tdata : in std_logic_vector; signal tvalid, tlast : in std_logic;
+                             signal tready : out std_logic);
 end package;
 
 package body oi_bench is
@@ -141,6 +158,99 @@ package body oi_bench is
     if have > 0 then
       write(f, character'val(to_integer(bits(7 downto 0))));
     end if;
+    tready <= '0';
+  end procedure;
+
+  procedure oi_get_beat(file f : oi_bytes; signal beat : out std_logic_vector) is
+    variable bits : std_logic_vector((beat'length + 7) / 8 * 8 - 1 downto 0);
+    variable byte : natural;
+  begin
+    for i in 0 to (beat'length + 7) / 8 - 1 loop
+      oi_get(f, byte);
+      bits(8 * i + 7 downto 8 * i) := std_logic_vector(to_unsigned(byte, 8));
+    end loop;
+    beat <= bits(beat'length - 1 downto 0);
+  end procedure;
+
+  procedure oi_put_beat(file f : oi_bytes; kind : in character; name : in string;
+                        dims : in oi_sizes; bytes : in positive; beat : in std_logic_vector) is
+    variable bits : std_logic_vector(8 * bytes - 1 downto 0) := (others => '0');
+  begin
+    put_head(f, kind, name, dims'length, bytes);
+    for twice in 1 to 2 loop
+      for i in dims'range loop
+        put_integer(f, 8, dims(i));
+      end loop;
+    end loop;
+    bits(beat'length - 1 downto 0) := beat;
+    for i in 0 to bytes - 1 loop
+      write(f, character'val(to_integer(unsigned(bits(8 * i + 7 downto 8 * i)))));
+    end loop;
+  end procedure;
+
+  procedure wait_stalls(random : inout oi_random; signal clk : in std_logic;
+                        signal offers : out std_logic) is
+    variable waits : boolean;
+  begin
+    stall(random, waits);
+    while waits loop
+      offers <= '0';
+      wait until rising_edge(clk);
+      stall(random, waits);
+    end loop;
+    offers <= '1';
+  end procedure;
+
+  procedure oi_send_beats(n : in positive; one, two : in std_logic_vector; random : inout oi_random;
+                          signal clk : in std_logic; signal clock : in natural;
+                          signal first : out natural; signal tdata : out std_logic_vector;
+                          signal tvalid : out std_logic; signal tready : in std_logic) is
+  begin
+    for i in 1 to n loop
+      wait_stalls(random, clk, tvalid);
+      if i mod 2 = 1 then
+        tdata <= one;
+      else
+        tdata <= two;
+      end if;
+      wait until rising_edge(clk) and tready = '1';
+      if i = 1 then
+        first <= clock;
+      end if;
+    end loop;
+    tvalid <= '0';
+  end procedure;
+
+  procedure oi_receive_beats(n : in positive; latency, interval, most : in natural;
+                             random : inout oi_random; signal clk : in std_logic; signal clock, sent : in natural;
+                             signal one, two : inout std_logic_vector;
+                             signal tdata : in std_logic_vector; signal tvalid, tlast : in std_logic;
+                             signal tready : out std_logic) is
+    variable beat : std_logic_vector(tdata'range);
+    variable came : natural;
+  begin
+    for i in 1 to n loop
+      wait_stalls(random, clk, tready);
+      wait until rising_edge(clk) and tvalid = '1';
+      beat := tdata;
+      came := clock;
+      assert tlast = '1' report "tlast is missing" severity failure;
+      wait for 0 ns; -- `sent` may change in this clock
+      assert random.stalls or (came - sent >= latency + (i - 1) * interval and
+                               came - sent <= latency + (i - 1) * most)
+        report "beat " & integer'image(i) & " took " & integer'image(came - sent) &
+               " clocks, which the plan does not predict"
+        severity failure;
+      if i = 1 then
+        one <= beat;
+      elsif i = 2 then
+        two <= beat;
+      elsif i mod 2 = 1 then
+        assert beat = one report "a beat differs from an equal one before" severity failure;
+      else
+        assert beat = two report "a beat differs from an equal one before" severity failure;
+      end if;
+    end loop;
     tready <= '0';
   end procedure;
 end package body;

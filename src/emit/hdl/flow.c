@@ -1,0 +1,244 @@
+/* flow.c: the pipelined form of a graph: which kernels there are, what connects them, and how far
+ * they are folded. The first fold that fits the device's budgets is taken, from its target interval
+ * on. */
+#include "emit/hdl/flow.h"
+
+#include <inttypes.h>
+
+#define MOST_WORK 60000 /* instructions that are unrolled: beyond that it is no tiny net */
+#define MOST_FOLD 4096
+#define DIGITS    4 /* a product with a constant of so many digits is cheaper as a sum of shifts */
+
+static bool fail(oi_flow *f, const char *why)
+{
+    f->why = f->why ? f->why : why;
+    return false;
+}
+
+/* -- which graphs -- */
+
+static const char *obstacle(const oi_plan *p)
+{
+    if (p->graphs.n != 1)
+        return "there are several graphs";
+    if (p->stores.n)
+        return "persistent memory is kept from step to step";
+    if (!p->graphs.at[0].inputs.n || !p->graphs.at[0].outputs.n)
+        return "there is no input, or no output";
+    for (size_t i = 0; i < p->graphs.at[0].inputs.n; i++) {
+        const oi_tensor *t = &p->tensors.at[p->graphs.at[0].inputs.at[i]];
+        if (oi_dtype_is_float(t->dtype) || t->dtype == OI_U64)
+            return "an element is no integer of up to 63 bits";
+        if (t->space != OI_SPACE_INPUT)
+            return "an input is changed in its place";
+    }
+    return NULL;
+}
+
+/* -- kernels and streams -- */
+
+static void put_input(oi_flow *f, uint32_t tensor)
+{
+    oi_arena *a = f->h->arena;
+    const oi_tensor *t = &f->h->p->tensors.at[tensor];
+    const oi_range all = oi_range_of_type(t->dtype == OI_BOOL ? OI_U8 : t->dtype);
+    oi_flow_stream s = {
+        .tensor = tensor, .n = oi_hdl_extent(t), .producer = OI_NO_ID, .interval = 1};
+    s.range = oi_arena_alloc(a, (s.n + 1) * sizeof *s.range);
+    s.offset = oi_arena_alloc(a, (s.n + 1) * sizeof *s.offset);
+    for (uint64_t e = 0; e < s.n; e++) {
+        s.range[e] = all;
+        s.offset[e] = s.bits;
+        s.bits += oi_range_bits(all);
+    }
+    f->current[tensor] = (uint32_t)f->streams.n;
+    *OI_PUSH(a, &f->streams) = s;
+}
+
+static void put_kernel(oi_flow *f, const oi_stmt *s, uint64_t *left)
+{
+    const size_t n_streams = f->streams.n;
+    uint64_t bits = 0;
+    oi_flow_kernel *k = OI_PUSH(f->h->arena, &f->kernels);
+    *k = (oi_flow_kernel){.kernel = s->kernel};
+    if (!oi_flow_unroll(f, k, left))
+        return;
+    for (size_t i = n_streams; i < f->streams.n; i++)
+        bits += f->streams.at[i].bits;
+    if (bits == 0) { /* nothing but constants, which its consumers know */
+        for (size_t i = n_streams; i < f->streams.n; i++)
+            f->streams.at[i].producer = OI_NO_ID;
+        f->kernels.n--;
+        return;
+    }
+    if (!k->in.n)
+        fail(f, "a kernel has no input");
+}
+
+static void put_list(oi_flow *f, const oi_stmts *list)
+{
+    uint64_t left = MOST_WORK;
+    for (size_t i = 0; i < list->n && !f->why; i++)
+        switch (list->at[i].kind) {
+        case OI_STMT_KERNEL: put_kernel(f, &list->at[i], &left); break;
+        case OI_STMT_BARRIER:
+        case OI_STMT_GONE:
+        case OI_STMT_LOG: break;
+        case OI_STMT_RETURN: return;
+        default: fail(f, "it loops, branches or may fail"); return;
+        }
+}
+
+/* -- edges -- */
+
+/* Beats of a short way wait for those of a long one. */
+static void put_edge(oi_flow *f, uint32_t stream, uint32_t consumer, uint64_t start)
+{
+    oi_flow_stream *s = &f->streams.at[stream];
+    const uint64_t waits = (start - s->latency + f->interval - 1) / f->interval;
+    *OI_PUSH(f->h->arena, &f->edges) = (oi_flow_edge){
+        .stream = stream, .consumer = consumer, .number = s->n_consumers++, .depth = waits + 2};
+}
+
+static void connect(oi_flow *f)
+{
+    f->interval = 1;
+    for (size_t i = 0; i < f->kernels.n; i++)
+        if (f->kernels.at[i].wires.n_phases > f->interval)
+            f->interval = f->kernels.at[i].wires.n_phases;
+    for (uint32_t i = 0; i < f->kernels.n; i++) {
+        oi_flow_kernel *k = &f->kernels.at[i];
+        uint64_t start = 0, interval = k->wires.n_phases;
+        for (size_t s = 0; s < k->in.n; s++) {
+            const oi_flow_stream *in = &f->streams.at[k->in.at[s]];
+            start = in->latency > start ? in->latency : start;
+            interval = in->interval > interval ? in->interval : interval;
+        }
+        for (size_t s = 0; s < k->in.n; s++)
+            put_edge(f, k->in.at[s], i, start);
+        for (size_t s = 0; s < k->out.n; s++) {
+            f->streams.at[k->out.at[s].stream].latency = start + k->latency;
+            f->streams.at[k->out.at[s].stream].interval = interval;
+        }
+    }
+    for (size_t i = 0; i < f->outputs.n; i++) {
+        const uint64_t own = f->streams.at[f->outputs.at[i]].latency;
+        f->latency = own > f->latency ? own : f->latency;
+    }
+    for (size_t i = 0; i < f->outputs.n; i++) { /* the first input's beats bring a constant */
+        const uint32_t own = f->outputs.at[i];
+        put_edge(f, f->streams.at[own].bits ? own : 0, OI_NO_ID, f->latency);
+        f->edges.at[f->edges.n - 1].shows = own;
+    }
+}
+
+/* What no kernel writes. */
+static void put_unwritten(oi_flow *f, uint32_t tensor)
+{
+    oi_arena *a = f->h->arena;
+    oi_flow_stream s = {.tensor = tensor,
+                        .n = oi_hdl_extent(&f->h->p->tensors.at[tensor]),
+                        .producer = OI_NO_ID,
+                        .interval = 1};
+    s.range = oi_arena_alloc(a, (s.n + 1) * sizeof *s.range);
+    s.offset = oi_arena_alloc(a, (s.n + 1) * sizeof *s.offset);
+    for (uint64_t e = 0; e < s.n; e++) {
+        if (!oi_flow_element(f, tensor, e, &s.range[e].from))
+            fail(f, "an output is kept from step to step");
+        s.range[e].to = s.range[e].from;
+    }
+    f->current[tensor] = (uint32_t)f->streams.n;
+    *OI_PUSH(a, &f->streams) = s;
+}
+
+static void find_outputs(oi_flow *f)
+{
+    const oi_plan *p = f->h->p;
+    for (size_t i = 0; i < p->graphs.at[0].outputs.n && !f->why; i++) {
+        const uint32_t t = p->graphs.at[0].outputs.at[i];
+        if (!oi_hdl_is_output(p, t))
+            continue;
+        if (f->current[t] == OI_NO_ID)
+            put_unwritten(f, t);
+        if (f->streams.at[f->current[t]].producer == OI_NO_ID && f->streams.at[f->current[t]].bits)
+            fail(f, "an input is returned");
+        *OI_PUSH(f->h->arena, &f->outputs) = f->current[t];
+    }
+    if (!f->outputs.n)
+        fail(f, "there is no output");
+}
+
+static oi_flow *make(oi_circuit *h, uint32_t fold, uint32_t digits)
+{
+    const oi_plan *p = h->p;
+    oi_flow *f = oi_arena_alloc(h->arena, sizeof *f);
+    *f = (oi_flow){.h = h, .fold = fold, .digits = digits};
+    f->current = oi_arena_alloc(h->arena, (p->tensors.n + 1) * sizeof *f->current);
+    f->contents = oi_arena_alloc(h->arena, (p->tensors.n + 1) * sizeof *f->contents);
+    memset(f->current, 0xff, (p->tensors.n + 1) * sizeof *f->current);
+    for (size_t i = 0; i < p->graphs.at[0].inputs.n; i++)
+        put_input(f, p->graphs.at[0].inputs.at[i]);
+    put_list(f, &p->graphs.at[0].blocks[p->graphs.at[0].program->entry].stmts);
+    if (f->why)
+        return f;
+    find_outputs(f);
+    for (size_t i = 0; i < f->kernels.n; i++)
+        oi_flow_stages(f, &f->kernels.at[i]);
+    if (!f->why)
+        connect(f);
+    return f;
+}
+
+/* -- how far it is folded -- */
+
+static const oi_circuit_cost *cost_of(const oi_flow *f)
+{
+    oi_circuit_cost *c = oi_arena_alloc(f->h->arena, sizeof *c);
+    oi_circuit_part *parts = oi_arena_alloc(f->h->arena, (f->kernels.n + 1) * sizeof *parts);
+    for (size_t i = 0; i < f->kernels.n; i++) {
+        const oi_flow_kernel *k = &f->kernels.at[i];
+        parts[i] = (oi_circuit_part){.kernel = f->h->p->kernels.at[k->kernel].name,
+                                     .clocks = k->latency,
+                                     .phases = k->wires.n_phases,
+                                     .multipliers = k->multipliers,
+                                     .luts = k->luts,
+                                     .ffs = k->ffs,
+                                     .memory_bits = k->rom_bits};
+    }
+    *c = (oi_circuit_cost){.parts = parts, .n_parts = f->kernels.n};
+    return c;
+}
+
+/* Constants take adders before beats take more clocks. */
+static oi_flow *fitting(oi_circuit *h, uint64_t fold)
+{
+    oi_flow *f = NULL;
+    uint64_t before = 0;
+    for (; fold <= MOST_FOLD; fold *= 2) {
+        f = make(h, (uint32_t)fold, DIGITS);
+        if (f->why)
+            break;
+        h->cost = cost_of(f);
+        oi_budget b = oi_hdl_exceeded(h);
+        if (b == OI_BUDGET_DSPS) {
+            f = make(h, (uint32_t)fold, 64);
+            h->cost = cost_of(f);
+            b = oi_hdl_exceeded(h);
+        }
+        if (b == OI_BUDGETS || f->interval == before)
+            break; /* it fits, or does not fold any further */
+        before = f->interval;
+    }
+    return f;
+}
+
+oi_flow *oi_flow_new(oi_circuit *h, const char **why)
+{
+    const uint64_t wanted = h->p->target->fpga.ii_target;
+    *why = wanted ? obstacle(h->p) : "the device file asks for no interval (fpga.ii_target is 0)";
+    if (*why)
+        return NULL;
+    oi_flow *f = fitting(h, wanted);
+    *why = f->why;
+    return f->why ? NULL : f;
+}

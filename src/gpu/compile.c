@@ -236,7 +236,7 @@ static void say_log(const gpu_compiler *c, const char *log, char *why)
 /* One run of the compiler: files 0.comp ... of the folder. */
 static int run(const gpu_compiler *c, const char *dir, size_t n, const char *log)
 {
-    char names[AT_ONCE][16];
+    char names[AT_ONCE][32];
     const char *words[AT_ONCE + 8] = {c->path, OPTIONS, "-c"};
     if (c->is_glslang) { /* it takes several files for stages of one program */
         const char *const one[] = {c->path, "-V",    "--target-env", "vulkan1.1",

@@ -11,7 +11,7 @@ PYTHON = $$(ls build/venv/bin/python 2>/dev/null || echo python3)
 # openinfer.h and commands.h are tables that people lay out
 C_FILES = $(shell find src cli chat tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
 
-.PHONY: all demo onnx-test demo-llm models models-test test test-long hdl-long bench fuzz synthfuzz coverage sanitize install setup format format-check clean help
+.PHONY: all demo onnx-test demo-llm models models-test test test-long hdl-long conform-cuda bench fuzz synthfuzz coverage sanitize install setup format format-check clean help
 
 all: ## build build/bin/openinfer and the libraries
 	@tools/build.sh default
@@ -56,6 +56,12 @@ hdl-long: ## every example circuit over 1,000 vectors
 	@tools/build.sh default
 	@OPENINFER_LONG=1 OPENINFER_BUILD=$(CURDIR)/build OPENINFER_BIN=$(CURDIR)/build/bin/openinfer PATH=$(CURDIR)/build/bin:$$PATH \
 		$(PYTHON) -m pytest -q tests/test_hdl.py
+
+conform-cuda: ## every example as a CUDA program, on the processor (tests/tools/cuda_on_cpu), and by nvcc for every architecture
+	@tools/setup.sh test
+	@tools/build.sh default
+	@OPENINFER_LONG=1 OPENINFER_BUILD=$(CURDIR)/build OPENINFER_BIN=$(CURDIR)/build/bin/openinfer PATH=$(CURDIR)/build/bin:$$PATH \
+		$(PYTHON) -m pytest -q tests/test_cuda.py
 
 fuzz: ## fuzz every harness for TIME seconds (60); keeps what it finds
 	@tools/setup.sh fuzz

@@ -1,10 +1,11 @@
 """Writes every example's package, runs its graph and compares it with its reference.
 
-    python examples/run_all.py [--target cpu|c|vulkan|all] [--device D]... [--only NAME]... [--out FOLDER] [--bin PATH]
+    python examples/run_all.py [--target cpu|c|vulkan|cuda|all] [--device D]... [--only NAME]... [--out FOLDER] [--bin PATH]
 
 --target cpu (the default) simulates, once for each kind of vector instructions of this machine, and compares with
 the reference; c turns the graph into C, builds and runs it and compares it with the simulator; vulkan prints its compute
-shaders and compiles them with glslc (a program that dispatches them is not emitted yet); all does the three.
+shaders and compiles them with glslc (a program that dispatches them is not emitted yet); cuda turns it into CUDA C++,
+which runs on a GPU if there is one, else on the processor (tests/tools/cuda_on_cpu); all does everything.
 Everything is written into build/examples. Exit: 0 all right, 1 something differs, 3 nothing to run with.
 """
 
@@ -96,15 +97,23 @@ def one_row(openinfer, name, device, root):
     return about["steps"], seconds, f"{verdict}, {worst[2]:.2g} of the tolerance at {worst[0]}, step {worst[1]}"
 
 
-def c_row(openinfer, name, root):
-    """The example as a C program, against the simulator."""
+def cuda_options():
+    """Without a GPU its programs are compiled for the processor, with fewer threads in a block."""
+    if shutil.which("nvcc") and shutil.which("nvidia-smi"):
+        return ["--target", "cuda_generic"]
+    tool = HERE.parent / "tests/tools/cuda_on_cpu"
+    return ["--target", tool / "small.json", "--cc", tool / "nvcc"]
+
+
+def program_row(openinfer, name, root, target):
+    """The example as a program, against the simulator."""
     folder = root / name
     package = write_package(name, folder)
     about = write_reference(name, package, folder)
     given = [f"{x}=@{folder}/in/{x}/{{step}}.npy" for x in about["inputs"]]
     start = time.monotonic()
     result = subprocess.run(
-        [openinfer, "verify", HERE / f"{name}.oi", "--model", package, "--target", "cpu_scalar",
+        [openinfer, "verify", HERE / f"{name}.oi", "--model", package, *target,
          "--steps", str(about["steps"])]
         + [x for value in given for x in ("--set", value)],
         capture_output=True, text=True, timeout=600,
@@ -142,14 +151,16 @@ def rows(args, name):
         for device in args.device or devices(args.bin):
             yield device, one_row(args.bin, name, device, args.out)
     if args.target in ("c", "all"):
-        yield "c", c_row(args.bin, name, args.out)
+        yield "c", program_row(args.bin, name, args.out, ["--target", "cpu_scalar"])
     if args.target in ("vulkan", "all"):
         yield "vulkan", vulkan_row(args.bin, name, args.out)
+    if args.target in ("cuda", "all"):
+        yield "cuda", program_row(args.bin, name, args.out, cuda_options())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--target", choices=["cpu", "c", "vulkan", "all"], default="cpu")
+    parser.add_argument("--target", choices=["cpu", "c", "vulkan", "cuda", "all"], default="cpu")
     parser.add_argument("--device", action="append", help="cpu:scalar, cpu, ... (default: all of this machine)")
     parser.add_argument("--only", action="append", choices=NAMES + COMPACT, metavar="NAME")
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "build/examples")

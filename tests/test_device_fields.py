@@ -21,6 +21,7 @@ import tiny_oinf  # noqa: E402
 BASES = {
     "cpu": {"extends": "cpu_avx2", "cpu": {"threads": 2, "cache_l3_bytes": 4194304}},
     "mcu": {"extends": "cortex_m4"},
+    "cuda": {"extends": "cuda_generic"},
     "vulkan": {"device": {"type": "gpu", "api": "vulkan"}, "features": {"storage8": True, "subgroup_ops": True}},
 }
 # The kind of a device is no value among others: each kind has its own emitter or is refused.
@@ -90,6 +91,12 @@ VALUES = {
     "mcu.ram_origin": [536870912, 805306368],
     "mcu.flash_section": ["", ".weights"],
     "mcu.ram_section": ["", ".state"],
+    "cuda.compute_capability": ["7.5", "9.0"],
+    "cuda.ptx_version": ["", "8.5"],
+    "cuda.tensor_cores": [[], ["f16"]],
+    "cuda.max_threads_per_block": [1024, 128],
+    "cuda.shared_bytes_per_block_optin": [49152, 65536],
+    "cuda.sm_count": [1, 132],
     "vulkan.version": ["1.1", "1.3"],
     "vulkan.spirv": ["1.3", "1.5"],
     "vulkan.extensions": [[], ["VK_KHR_shader_float16_int8"]],
@@ -106,9 +113,8 @@ def fields():
     for line in text.splitlines():
         path, wanted, *rest = re.split(r"\s{2,}", line)
         on = re.search(r" \(((?:gpu|cpu|mcu|fpga| |with|vulkan|cuda)+)\)$", line)
-        on = on[1].replace("gpu with vulkan", "gpu").replace("gpu with cuda", "").split() if on else ["cpu", "mcu", "gpu"]
-        kinds = ["vulkan" if kind == "gpu" else kind for kind in on]
-        found += [(path, kind, wanted, rest[0]) for kind in kinds if kind in BASES and path not in KINDS and not (path.startswith("mcu.") and kind != "mcu")]
+        on = on[1].replace("gpu with vulkan", "vulkan").replace("gpu with cuda", "cuda").replace("gpu", "vulkan cuda").split() if on else ["cpu", "mcu", "vulkan", "cuda"]
+        found += [(path, kind, wanted, rest[0]) for kind in on if kind in BASES and path not in KINDS and not (path.startswith("mcu.") and kind != "mcu")]
     assert len({path for path, *_ in found}) > 70
     return list({row[:2]: row for row in reversed(found)}.values())[::-1]
 

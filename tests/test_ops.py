@@ -114,9 +114,8 @@ def test_targets_that_take_less(openinfer):
     assert "--device-only" in shaders.stderr and not re.search(r"^  sort ", shaders.stdout, re.M)
     sort = openinfer("ops", "sort", "--target", "vulkan_generic")
     assert sort.stdout == "" and "does not compute this op" in sort.stderr
-    other = openinfer("ops", "--target", "cuda_generic")
-    assert other.stdout == "" and "writes no code for it" in other.stderr
-    assert json.loads(openinfer("ops", "--json", "--target", "cuda_generic").stdout) == {"ops": []}
+    programs = openinfer("ops", "--target", "cuda_generic").stdout  # bodies of custom ops are C
+    assert re.search(r"^  softmax ", programs, re.M) and not re.search(r"^  sort ", programs, re.M)
     circuits = openinfer("ops", "--target", "fpga_generic").stdout
     assert re.search(r"^  add ", circuits, re.M) and not re.search(r"^  (sort|softmax) ", circuits, re.M)
 

@@ -264,7 +264,7 @@ def test_missing_tools(openinfer, example, tmp_path):
     assert "make" in result.stderr
     result = openinfer("verify", *example("minimal"), "--cflags", "-no-such-flag", code=1)
     assert "did not build" in result.stderr and "no-such-flag" in result.stderr
-    result = openinfer("verify", *example("minimal"), "--target", "cuda_generic", code=3)
+    result = openinfer("verify", *example("minimal"), "--target", "null", code=3)
     assert "cannot be built and run here" in result.stderr
 
 

@@ -10,7 +10,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PROFILES = [
     "cortex_m4", "cortex_m55", "cortex_m7", "cpu_amx", "cpu_amx_bf16", "cpu_avx2", "cpu_avx512", "cpu_neon", "cpu_neon_dotprod", "cpu_scalar",
-    "cuda_generic", "fpga_generic", "fpga_pipelined", "mcu_generic", "null", "rv32imac", "vulkan_desktop", "vulkan_generic",
+    "cuda_ada", "cuda_ampere", "cuda_blackwell", "cuda_generic", "cuda_hopper", "fpga_generic", "fpga_pipelined", "mcu_generic", "null",
+    "rv32imac", "vulkan_desktop", "vulkan_generic",
 ]  # fmt: skip
 
 

@@ -60,9 +60,24 @@ static oi_machine processor(const oi_device_info *t)
     return m;
 }
 
+/* A thread is a multiprocessor, and a barrier one of all of them. */
+static oi_machine graphics(const oi_device_info *t)
+{
+    const uint64_t n = t->cuda.sm_count > 1 ? t->cuda.sm_count : 64;
+    oi_machine m = {.threads = (unsigned)n, .barrier_ns = 1500, .call_ns = 50};
+    m.memory_bytes_per_ns = or_else(t->memory.bandwidth_bytes_per_s * 1e-9, 500);
+    for (int i = 0; i < OI_LEVELS; i++)
+        m.bytes_per_ns[i] = 12;
+    m.f32_macs_per_ns = m.int8_macs_per_ns = m.tile_macs_per_ns = 128;
+    m.ops_per_ns = m.scalar_ops_per_ns = 32;
+    return m;
+}
+
 oi_machine oi_cost_machine(const oi_device_info *t)
 {
-    oi_machine m = t->type == OI_DEVICE_MCU ? microcontroller(t) : processor(t);
+    oi_machine m = t->type == OI_DEVICE_MCU   ? microcontroller(t)
+                   : t->api == OI_DEVICE_CUDA ? graphics(t)
+                                              : processor(t);
     m.cache_bytes[OI_LEVEL_L1] = t->cpu.cache_l1_bytes;
     m.cache_bytes[OI_LEVEL_L2] = t->cpu.cache_l2_bytes;
     m.cache_bytes[OI_LEVEL_L3] = t->cpu.cache_l3_bytes;

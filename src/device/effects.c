@@ -13,6 +13,14 @@ static const struct idle {
     {"limits.", ON_CPU | ON_MCU, "it is a limit of compute shaders"},
     {"limits.max_push_constants_bytes", ON_VULKAN, "the host program is to place parameters, and is not written yet"},
     {"limits.max_workgroup_count", ON_VULKAN, "the host program is to split dispatches, and is not written yet"},
+    {"limits.max_workgroup_invocations", ON_CUDA, "the threads of a block follow from limits.max_workgroup_size and cuda.max_threads_per_block"},
+    {"limits.max_workgroup_count", ON_CUDA, "a step has as many blocks as the GPU runs side by side"},
+    {"limits.max_shared_memory_bytes", ON_CUDA, "programs use the 48 KiB that every GPU gives a block"},
+    {"limits.max_push_constants_bytes", ON_CUDA, "it is a limit of compute shaders"},
+    {"limits.max_storage_buffer_range_bytes", ON_CUDA, "it is a limit of compute shaders"},
+    {"limits.storage_buffer_alignment", ON_CUDA, "it is a limit of compute shaders"},
+    {"limits.subgroup_size", ON_CUDA, "a warp has 32 threads"},
+    {"features.", ON_CUDA, "what CUDA C++ may use is said by cuda.compute_capability"},
     {"features.", ON_CPU | ON_MCU, "what C may use is said by cpu.isa, mcu.fpu, mcu.dsp and mcu.mve"},
     {"features.fp16", ON_VULKAN, "shaders compute f16 in f32 so far"},
     {"features.int8", ON_VULKAN, "shaders compute 8-bit integers in 32 bits so far"},
@@ -22,18 +30,24 @@ static const struct idle {
     {"features.dot8", ON_VULKAN, "shaders do not use dot products of bytes yet"},
     {"features.cooperative_matrix", ON_VULKAN, "shaders do not use matrix units yet"},
     {"features.atomics_f32", ON_VULKAN, "the order of sums is fixed, so no float is added atomically"},
-    {"memory.shared_bytes_per_sm", ON_CPU | ON_MCU | ON_VULKAN, "no workgroup's memory is planned by it"},
+    {"memory.shared_bytes_per_sm", ON_CPU | ON_MCU | ON_GPU, "no workgroup's memory is planned by it"},
     {"memory.l2_bytes", ON_CPU | ON_MCU, "caches of a processor are cpu.cache_l2_bytes and its like"},
-    {"memory.l2_bytes", ON_VULKAN, "shaders are not blocked for a cache yet"},
-    {"memory.flash_bytes", ON_CPU | ON_VULKAN, "it belongs to microcontrollers; here memory.global_bytes bounds all"},
-    {"memory.ram_bytes", ON_CPU | ON_VULKAN, "it belongs to microcontrollers; here memory.global_bytes bounds all"},
+    {"memory.l2_bytes", ON_GPU, "kernels are not blocked for a cache yet"},
+    {"memory.flash_bytes", ON_CPU | ON_GPU, "it belongs to microcontrollers; here memory.global_bytes bounds all"},
+    {"memory.ram_bytes", ON_CPU | ON_GPU, "it belongs to microcontrollers; here memory.global_bytes bounds all"},
     {"memory.bandwidth_bytes_per_s", ON_MCU, "only the plans of threads use it"},
-    {"preferences.prefer_persistent_kv", ON_CPU | ON_MCU | ON_VULKAN, "persistent variables always stay on the device between steps"},
-    {"preferences.deterministic", ON_CPU | ON_MCU | ON_VULKAN, "the order of sums is always fixed"},
+    {"preferences.prefer_persistent_kv", ON_CPU | ON_MCU | ON_GPU, "persistent variables always stay on the device between steps"},
+    {"preferences.deterministic", ON_CPU | ON_MCU | ON_GPU, "the order of sums is always fixed"},
     {"preferences.host_lang", ON_VULKAN, "the host program is not written yet"},
     {"cpu.threads", ON_MCU, "programs for microcontrollers have one thread"},
     {"cpu.cache_l3_bytes", ON_MCU, "programs for microcontrollers are not blocked for caches"},
     {"cpu.int8_macs_per_s", ON_MCU, "times of kernels for microcontrollers are not predicted by it"},
+    {"cuda.ptx_version", ON_CUDA, "the compiler decides"},
+    {"cuda.warp_size", ON_CUDA, "a warp has 32 threads"},
+    {"cuda.regs_per_sm", ON_CUDA, "blocks have as many threads as registers of all GPUs allow"},
+    {"cuda.shared_bytes_per_block_optin", ON_CUDA, "programs use the 48 KiB that every GPU gives a block"},
+    {"cuda.tensor_cores", ON_CUDA, "kernels do not use matrix units yet"},
+    {"cuda.graphs", ON_CUDA, "a step is one kernel"},
     {"vulkan.version", ON_VULKAN, "shaders need no more than Vulkan 1.1"},
     {"vulkan.spirv", ON_VULKAN, "the compiler of the shaders decides"},
     {"vulkan.extensions", ON_VULKAN, "shaders ask for those that features.int64, storage8 and storage16 need"},
@@ -81,7 +95,7 @@ static const char *why_idle(const oi_device_loader *x, const oi_field *f)
 
 void oi_device_check_effects(oi_device_loader *x)
 {
-    if (x->info.api == OI_DEVICE_NULL || x->info.api == OI_DEVICE_CUDA)
+    if (x->info.api == OI_DEVICE_NULL)
         return;
     for (size_t i = 0; i < x->n_told; i++) {
         const oi_field *f = x->told[i];

@@ -82,10 +82,12 @@ static void every_profile(void **state)
 {
     (void)state;
     static const char *const wanted[] = {
-        "cortex_m4",    "cortex_m55",     "cortex_m7",      "cpu_amx",          "cpu_amx_bf16",
-        "cpu_avx2",     "cpu_avx512",     "cpu_neon",       "cpu_neon_dotprod", "cpu_scalar",
-        "cuda_generic", "fpga_generic",   "fpga_pipelined", "mcu_generic",      "null",
-        "rv32imac",     "vulkan_desktop", "vulkan_generic"};
+        "cortex_m4",        "cortex_m55",    "cortex_m7",   "cpu_amx",
+        "cpu_amx_bf16",     "cpu_avx2",      "cpu_avx512",  "cpu_neon",
+        "cpu_neon_dotprod", "cpu_scalar",    "cuda_ada",    "cuda_ampere",
+        "cuda_blackwell",   "cuda_generic",  "cuda_hopper", "fpga_generic",
+        "fpga_pipelined",   "mcu_generic",   "null",        "rv32imac",
+        "vulkan_desktop",   "vulkan_generic"};
     assert_int_equal(oi_device_profile_count(), OI_COUNT(wanted));
     assert_null(oi_device_profile_name(OI_COUNT(wanted)));
     for (size_t i = 0; i < OI_COUNT(wanted); i++) {
@@ -338,7 +340,8 @@ static void builder_profiles(void **state)
         const char *api, *architecture;
         const char *profile;
     } rows[] = {{OI_DEVICE_GPU, NULL, NULL, "vulkan_generic"},
-                {OI_DEVICE_GPU, "cuda", "hopper", "cuda_generic"},
+                {OI_DEVICE_GPU, "cuda", "hopper", "cuda_hopper"},
+                {OI_DEVICE_GPU, "cuda", "volta", "cuda_generic"},
                 {OI_DEVICE_CPU, NULL, "x86_64", "cpu_scalar"},
                 {OI_DEVICE_CPU, "c", "x86_64_v3", "cpu_avx2"},
                 {OI_DEVICE_CPU, "c", "x86_64_v4", "cpu_avx512"},

@@ -71,6 +71,10 @@ static const struct {
     const char *api, *architecture; /* NULL = any */
     const char *profile;
 } fitting[] = {
+    {OI_DEVICE_GPU, "cuda", "ampere", "cuda_ampere"},
+    {OI_DEVICE_GPU, "cuda", "ada", "cuda_ada"},
+    {OI_DEVICE_GPU, "cuda", "hopper", "cuda_hopper"},
+    {OI_DEVICE_GPU, "cuda", "blackwell", "cuda_blackwell"},
     {OI_DEVICE_GPU, "cuda", NULL, "cuda_generic"},
     {OI_DEVICE_GPU, NULL, NULL, "vulkan_generic"},
     {OI_DEVICE_CPU, NULL, "x86_64_v4", "cpu_avx512"},

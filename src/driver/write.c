@@ -282,7 +282,7 @@ oi_status oi_plan_emit_host(oi_plan *p, oi_host_lang lang, const char *dir, oi_d
     writing w = {.is_device = false};
     if (!m->target->emit)
         return oi_synthesis_refuse(p->target, m->target->emit_why, diag);
-    if (p->target->cpu.c_standard == OI_C99 && p->is_parallel)
+    if (p->target->cpu.c_standard == OI_C99 && p->is_parallel && !p->can.group_size)
         return oi_synthesis_refuse(
             p->target,
             "threads share this program's steps with the atomics of C11, and "

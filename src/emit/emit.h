@@ -130,6 +130,15 @@ bool oi_group_sums(const oi_snest *n); /* lanes make a sum of the nest together 
 typedef struct oi_nest_printer oi_nest_printer;
 typedef struct oi_printing oi_printing; /* a nest being printed: nest.h */
 
+/* How a language with workgroups spells what their invocations do together. */
+typedef struct oi_lane_words {
+    const char *number;    /* unsigned type of 32 bits */
+    const char *barrier;   /* all invocations of the group wait for each other */
+    const char *shuffle;   /* "shuffle_xor(", before a value and a distance */
+    const char *subgroup;  /* how many exchange values so */
+    int64_t subgroup_size; /* the same; 0: it is known only at run time */
+} oi_lane_words;
+
 /* What differs between languages; expressions are printed by its dialect. */
 typedef struct oi_lang {
     const oi_dialect *dialect;
@@ -147,10 +156,7 @@ typedef struct oi_lang {
     void (*store)(const oi_nest_printer *p, const oi_sop *op, const char *at, const char *value,
                   oi_buf *out);
     void (*fail)(oi_out *o, int code, const char *why); /* ends the kernel */
-    /* Languages with lanes: where this lane's loop over an axis begins, at `end` if it has none of
-     * its places; and the sum of what the lanes have in `acc`, in the first one. */
-    const char *(*lane)(const oi_nest_printer *p, int64_t lanes, const char *end);
-    void (*sum_lanes)(oi_printing *x, const char *acc, int64_t lanes);
+    const oi_lane_words *lane_words;                    /* of languages with workgroups, or NULL */
     const char *(*literal)(oi_arena *a, oi_dtype t, uint64_t bits);
     /* Languages unlike C; NULL: as C does it. A value that gets a name; a value whose type is
      * another one of the same meaning; a position as an i64; what joins two conditions. */
@@ -185,6 +191,16 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n);
 void oi_nest_print_end(const oi_nest_printer *p, const oi_snest *n);
 /* Opens the loops that all nests of the kernel share; the caller closes as many braces. */
 void oi_nest_open_shared(const oi_nest_printer *p, const oi_snest *n);
+
+/* -- lane.c: sums that invocations of a workgroup make together -- */
+
+const char *oi_lane_type(const oi_lang *lang, const oi_snest *n); /* of those sums */
+/* Whether an earlier nest's sums have the type of nest i. */
+bool oi_lane_is_declared(const oi_lang *lang, const oi_snest *nests, size_t i);
+/* Where this lane's loop over an axis begins; at `end` if it has none of its places. */
+const char *oi_lane_begin(const oi_nest_printer *p, int64_t lanes, const char *end);
+/* The sum of what the lanes have in `acc`, in the first one. */
+void oi_lane_sum(oi_printing *x, const char *acc, int64_t lanes);
 
 /* -- c/: C -- */
 

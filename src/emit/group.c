@@ -21,7 +21,9 @@ oi_group oi_group_of(const oi_plan *u, const oi_snest *nests, size_t n)
             g.is_apart = true;
         else if (nests[0].axes[a].factor[OI_AXIS_GROUP])
             g.positions = nests[0].axes[a].factor[OI_AXIS_GROUP];
-    g.size = g.lanes * g.positions;
+    if (u->can.groups_stay) /* rows that lanes share lie in memory for one of them */
+        g.positions = n > 1 && g.lanes > 1 ? 1 : (int64_t)u->can.group_size / g.lanes;
+    g.size = u->can.groups_stay ? (int64_t)u->can.group_size : g.lanes * g.positions;
     g.first_lane = g.positions > 1 ? "lane == 0u && inside" : "lane == 0u";
     g.has_shuffle = shuffles && !g.is_apart && u->can.subgroup_size &&
                     (uint64_t)g.size % u->can.subgroup_size == 0;

@@ -45,7 +45,7 @@ static void open_lanes(oi_printing *x, uint32_t a)
     const char *end =
         oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0);
     oi_out_open(x->p->out, "for (%s %s = %s; %s < %s; %s += %" PRId64 ")", x->p->lang->index, i,
-                x->p->lang->lane(x->p, lanes, end), i, end, i, lanes);
+                oi_lane_begin(x->p, lanes, end), i, end, i, lanes);
 }
 
 static void open_loop(oi_printing *x, uint32_t a)
@@ -241,7 +241,7 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     if (n->n_predicates)
         oi_out_close(o, "");
     if (lanes) {
-        x->p->lang->sum_lanes(x, "acc", lanes);
+        oi_lane_sum(x, "acc", lanes);
         oi_out_open(o, "if (%s)", x->p->group->first_lane);
     }
     if (!n->is_scan)

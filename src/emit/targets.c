@@ -5,6 +5,7 @@
 #define TARGETS(X) \
     X(c)           \
     X(vulkan)      \
+    X(cuda)        \
     X(hdl)         \
     X(null)
 

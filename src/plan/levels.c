@@ -32,6 +32,11 @@ uint32_t oi_nest_outputs(const oi_snest *n)
     return out;
 }
 
+uint32_t oi_nest_counted(const oi_snest *n)
+{
+    return n->is_serial || n->combines_out ? 0 : oi_nest_outputs(n);
+}
+
 /* Only the last axis: an outer one that is unrolled is interleaved with the loops inside it. */
 bool oi_nest_is_unrolled(const oi_snest *n, uint32_t axis)
 {

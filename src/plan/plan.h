@@ -601,6 +601,8 @@ const char *oi_axis_level_name(oi_axis_level level);
 void oi_axis_put_levels(const oi_saxis *x,
                         oi_buf *out);        /* " worker 8 vector 16", outermost first */
 uint32_t oi_nest_outputs(const oi_snest *n); /* number of output axes */
+/* Outermost axes whose places may be computed in any order, by anyone. */
+uint32_t oi_nest_counted(const oi_snest *n);
 /* Number of axes with a loop or levels of their own: all, but for a last one that is unrolled
  * completely. */
 uint32_t oi_nest_loops(const oi_snest *n);

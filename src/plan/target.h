@@ -26,12 +26,18 @@ typedef struct oi_caps {
     /* Workers run a step together and synchronise at barriers. 1: one worker; 0: the number is
      * chosen at run time, at least 1. */
     uint64_t workers;
+    /* Workers may differ in speed: long kernels run in dynamic chunks, which whoever is ready
+     * takes. */
+    bool dynamic_chunks;
     /* Kernels may run as row pipelines over line buffers. */
     bool row_pipelines;
-    /* Workers are groups of at most so many invocations, which run a kernel together and then end:
-     * output axes become the index of an invocation instead of loops, and the language (oi_lang)
-     * says how lanes add what they have. 0: workers are threads. */
+    /* Workers are groups of at most so many invocations, which run a kernel together: output axes
+     * become the index of an invocation instead of loops, and the language (oi_lang) says how lanes
+     * add what they have. 0: workers are threads. */
     uint64_t group_size;
+    /* Groups stay: they have group_size invocations and run all kernels of a step. Else they end
+     * with a kernel, which has as many of them as it has work for. */
+    bool groups_stay;
     /* So many of them exchange values without memory; 0: they do not. */
     uint64_t subgroup_size;
     /* Memory that the invocations of a group share. */
@@ -92,6 +98,8 @@ typedef struct oi_tool {
     /* The machine's processor lacks instructions that the program uses. It is tried all the same:
      * the program itself says so. */
     bool lacks_instructions;
+    /* What a machine may lack that the program itself asks for; NULL: instructions. */
+    const char *needs;
     const char *measure_flags; /* of a build for oi_target.measure */
 } oi_tool;
 

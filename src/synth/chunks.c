@@ -124,6 +124,8 @@ static void mark_list(oi_unit *u, const frame *f, bool has_barrier)
 void oi_graph_mark_chunks(oi_unit *u, uint32_t graph)
 {
     const oi_sgraph *g = &u->graphs.at[graph];
+    if (!u->can.dynamic_chunks)
+        return;
     if (u->timed) /* the first thread is timed: its partition must not change between steps */
         return;
     for (uint32_t b = 0; b < g->program->n_blocks; b++)

@@ -17,6 +17,9 @@
 #define LEAST  8     /* fewer lanes are not worth the barriers */
 #define ROW    16    /* neighbouring results that read whole cache lines */
 #define WIDEST 16    /* bytes of a partial sum: there may be sums of several types */
+#define GROUPS 128   /* units that keep the groups of a GPU busy */
+#define LINE   32    /* neighbouring results that fill cache lines */
+#define SUMS   4     /* neighbouring results of sums that lanes make together */
 
 static bool is_number(const oi_snest *n, uint32_t axis)
 {
@@ -39,9 +42,9 @@ static int64_t count(const oi_snest *n, uint32_t axes)
 }
 
 /* A group takes `each` neighbouring positions of the first axes. */
-static void take_positions(oi_snest *n, uint32_t axes, int64_t each)
+static void take_positions(const oi_unit *u, oi_snest *n, uint32_t axes, int64_t each)
 {
-    for (uint32_t a = 0; a < axes; a++)
+    for (uint32_t a = 0; a < axes && !u->can.groups_stay; a++) /* else partition.c says whether */
         n->axes[a].factor[OI_AXIS_WORKER] = a + 1 < axes ? 1 : each;
     if (axes && each > 1)
         n->axes[axes - 1].factor[OI_AXIS_GROUP] = each;
@@ -116,7 +119,7 @@ static void follow_declared(oi_snest *n)
 
 static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
-    const uint32_t out = n->is_serial || n->combines_out ? 0 : oi_nest_outputs(n);
+    const uint32_t out = oi_nest_counted(n);
     const int64_t positions = count(n, out), lanes = lanes_of_sum(u, k, n, positions);
     const int64_t apart = lanes ? 0 : group_of_sum(u, k, n, positions);
     const int64_t most = smaller(GROUP, (int64_t)u->can.group_size);
@@ -131,7 +134,7 @@ static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
         follow_declared(n);
     if (lanes || positions == 1) /* a group that is full does no harm */
         each = smaller(each, positions > 0 ? positions : 1);
-    take_positions(n, out, each);
+    take_positions(u, n, out, each);
 }
 
 /* -- nests that share a row -- */
@@ -204,7 +207,7 @@ static void schedule_row(const oi_unit *u, oi_skernel *k)
             follow_declared(n);
         else
             n->axes[axis].factor[OI_AXIS_LANE] = own ? own : lanes;
-        take_positions(n, k->n_shared, each);
+        take_positions(u, n, k->n_shared, each);
     }
 }
 
@@ -216,4 +219,31 @@ void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k)
     }
     for (size_t i = 0; i < k->nests.n; i++)
         schedule_nest(u, k, &k->nests.at[i]);
+}
+
+/* -- groups that stay: partition.c asks -- */
+
+oi_partition oi_kernel_group_partition(const oi_skernel *k)
+{
+    const oi_snest *n = &k->nests.at[0];
+    const uint32_t axes = k->n_shared ? k->n_shared : oi_nest_counted(n);
+    const int64_t least = k->n_shared ? 1 : oi_nest_lane_count(n) > 1 ? SUMS : LINE;
+    int64_t inner = 1;
+    uint32_t a = 0;
+    while (a < axes && n->axes[a].extent == 1)
+        a++;
+    if (a == axes)
+        return (oi_partition){.unit = 1};
+    oi_partition p = {a, 1, n->axes[a].extent, 1};
+    for (uint32_t b = a + 1; b < axes; b++)
+        inner *= n->axes[b].extent;
+    if (p.extent < GROUPS && a + 1 < axes && n->axes[a + 1].extent > 1 &&
+        (k->n_shared || k->nests.n == 1)) {
+        p.n_axes = 2;
+        p.extent *= n->axes[a + 1].extent;
+        inner /= n->axes[a + 1].extent;
+    }
+    while (p.unit * inner < least && p.extent >= 2 * GROUPS * p.unit)
+        p.unit *= 2;
+    return p;
 }

@@ -244,7 +244,7 @@ static void partition_kernel(const oi_unit *u, oi_skernel *k)
     if (k->recipe && writes_bytes(u, k))
         p = (oi_partition){0, 1, k->plan->extent, k->plan->unit ? k->plan->unit : 1};
     else if (k->nests.n && can_partition(u, k))
-        p = best_axis(u, k);
+        p = u->can.group_size ? oi_kernel_group_partition(k) : best_axis(u, k);
     if (p.extent <= p.unit)
         p.extent = 0;
     oi_kernel_set_partition(k, p);

@@ -107,6 +107,9 @@ oi_strides oi_nest_strides(const oi_unit *u, const oi_skernel *k, const oi_snest
 /* -- groups.c -- */
 
 void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k); /* for targets with workgroups */
+/* How groups that stay share a kernel: the outermost one or two of the axes that they count
+ * through. */
+oi_partition oi_kernel_group_partition(const oi_skernel *k);
 
 /* -- chunks.c -- */
 

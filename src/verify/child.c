@@ -45,7 +45,8 @@ bool oi_child_start(oi_child *c, const char *dir, const char *const *argv)
         close(pair[0]);
         return false;
     }
-    *c = (oi_child){pid, pair[0], c->device};
+    c->pid = pid;
+    c->fd = pair[0];
     return true;
 }
 
@@ -112,5 +113,5 @@ oi_status oi_child_lost(oi_child *c, char *how, size_t cap, oi_diag *d)
         snprintf(how, cap, "it ended with exit code %d", WEXITSTATUS(status));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != LACKS)
         return OI_ERR_INPUT;
-    return oi_diag_env(d, c->device, "this machine lacks instructions that the program is made of");
+    return oi_diag_env(d, c->device, "this machine lacks %s", c->needs);
 }

@@ -21,6 +21,7 @@ typedef struct oi_child {
     pid_t pid;          /* 0: none */
     int fd;             /* its stdin and stdout */
     const char *device; /* what it is made for */
+    const char *needs;  /* what its machine may lack: "instructions that the program is made of" */
 } oi_child;
 
 /* Runs argv in the folder, with both ends on `fd`. */

@@ -150,6 +150,8 @@ oi_status oi_work_start(oi_work *w, const char *more)
     argv[n++] = more;
     argv[n] = NULL;
     w->trial.child.device = oi_device_get(w->device)->name;
+    w->trial.child.needs =
+        w->tool.needs ? w->tool.needs : "instructions that the program is made of";
     return oi_child_start(&w->trial.child, w->folder, argv)
                ? OI_OK
                : oi_diag_env(w->diag, w->folder, "cannot start the program: %s", strerror(errno));

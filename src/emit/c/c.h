@@ -31,7 +31,16 @@ typedef struct oi_cform {
     const char *apart;    /* of a pointer to memory that no other one reaches: "restrict " */
     const char *overflow; /* "__builtin_": before add_overflow, sub_overflow, mul_overflow */
     bool has_team;        /* workers are threads of the host */
+    /* Steps run on a device that has the program's memory. The host's struct has copies of inputs,
+     * results and lengths; what lasts is a type of its own, NAME_state. */
+    bool is_remote;
     const oi_lang *lang, *lang32; /* positions of 64 bits, and of 32 */
+    bool prefers_32;              /* 32 wherever the tensors of a kernel allow it */
+    const char *each; /* head of a loop over `e` that all invocations share, with %s for how many
+                         places there are; NULL: one does them all */
+    const char *copy_out, *copy_in; /* what lasts, to `at + 40` of the host's memory and back */
+    /* Members that steps need besides the graph's; NULL: none. */
+    void (*put_members)(oi_cprog *c, oi_out *o);
     /* The lines between the two write memory that all invocations of a worker read; NULL: a worker
      * is one thread. */
     void (*begin_write)(oi_cprog *c);
@@ -110,8 +119,10 @@ const char *oi_c_code(oi_cprog *c, const oi_code *code, const char *const *own);
 const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
 /* Checks that entries of tables exist; prints nothing when that is sure. */
 void oi_c_check_entry(oi_cprog *c, const oi_port *p);
-void oi_c_members(oi_cprog *c, oi_out *o);      /* of the program's struct */
-void oi_c_keep_members(oi_cprog *c, oi_out *o); /* of them, what lasts */
+void oi_c_members(oi_cprog *c, oi_out *o);        /* of the program's struct */
+void oi_c_shared_members(oi_cprog *c, oi_out *o); /* of them, inputs, results and lengths */
+void oi_c_keep_members(oi_cprog *c, oi_out *o);   /* of them, what lasts */
+void oi_c_put_state_type(oi_cprog *c, oi_out *o); /* of a device's memory: NAME_state */
 /* A member of that many bytes was written: the layout grows as C lays it out. */
 void oi_c_count(oi_cprog *c, uint64_t align, uint64_t bytes);
 uint64_t oi_c_pointer_bytes(const oi_cprog *c);
@@ -181,10 +192,18 @@ void oi_c_undo_functions(oi_cprog *c);
 
 /* -- state.c: reset, save, load; init, check_weights -- */
 
-void oi_c_state(oi_cprog *c);
+void oi_c_state(oi_cprog *c);                         /* all of them */
+void oi_c_put_reset(oi_cprog *c, oi_out *o);          /* the lines that reset what lasts */
+void oi_c_put_inputs(oi_cprog *c, oi_out *o);         /* the lines that give inputs their values */
+void oi_c_put_weights_checks(oi_cprog *c, oi_out *o); /* of their head, and of all of them */
+void oi_c_put_save(oi_cprog *c, oi_out *o);           /* save and load */
 void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t tensor); /* what it holds at first */
 
 /* -- header.c -- */
+
+/* Errors that only programs have whose steps run on a device. */
+#define OI_DEVICE_ERRORS_FIRST (-12)
+#define OI_DEVICE_ERRORS_LAST  (-16)
 
 void oi_c_put_align(oi_out *o);                  /* defines OI_ALIGNED */
 void oi_c_put_functions(oi_cprog *c, oi_out *o); /* errors, sizes and declarations */
@@ -208,6 +227,9 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);
 
 void oi_c_main(oi_cprog *c, oi_emitted *files);
 void oi_c_build_files(oi_cprog *c, oi_emitted *files);
+const char *oi_c_main_name(const oi_cprog *c); /* "main.c", or of C++ */
+/* Adds one of the files of host/. */
+void oi_c_add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name);
 
 /* -- compiler.c: what a file tells its compiler -- */
 

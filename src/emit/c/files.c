@@ -21,7 +21,9 @@ void oi_c_put_certificate(oi_cprog *c, oi_out *o)
 {
     const oi_certificate *k = &c->certificate;
     oi_out_line(o, "/* Certificate");
-    oi_out_line(o, " *   struct %s: %" PRIu64 " bytes, of which", c->name, k->struct_bytes);
+    oi_out_line(o, " *   %s %s: %" PRIu64 " bytes, of which",
+                c->form->is_remote ? "memory of the device for a" : "struct", c->name,
+                k->struct_bytes);
     oi_out_line(o, " *     inputs and outputs      %" PRIu64, k->io_bytes);
     oi_out_line(o, " *     persistent state        %" PRIu64, k->state_bytes);
     oi_out_line(o, " *     working memory          %" PRIu64, k->arena_bytes);
@@ -44,6 +46,12 @@ void oi_c_put_certificate(oi_cprog *c, oi_out *o)
                     " *   a step%s%s: %s%" PRIu64 " multiply-accumulates, %" PRIu64 " bytes moved",
                     several ? " of " : "", several ? c->p->graphs.at[g].name : "",
                     cost->is_open ? "at least " : "", cost->macs, cost->bytes);
+    }
+    if (c->form->is_remote) {
+        oi_out_line(o, " * init allocates that and the weights on the device; nothing is allocated "
+                       "afterwards. Any number");
+        oi_out_line(o, " * of instances can be used side by side. */");
+        return;
     }
     oi_out_line(o,
                 " * Nothing is allocated. Everything that changes is in the caller's struct %s, so "
@@ -93,13 +101,13 @@ void oi_c_put_struct(oi_cprog *c, oi_out *o)
     oi_c_members(c, o);
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++)
         oi_c_async_members(c, o);
-    if (c->p->per_node) {
+    if (c->p->per_node && !c->form->is_remote) {
         oi_out_line(o, "/* called after every node with its result */");
         oi_out_line(o, "void (*oi_check)(void *ctx, const char *node, void *data, size_t size);");
         oi_out_line(o, "void *oi_check_ctx;");
         oi_c_count(c, pointer, 2 * pointer);
     }
-    if (c->p->timed) {
+    if (c->p->timed && !c->form->is_remote) {
         oi_out_line(o, "/* set it before the first step: called with -1 before a kernel, with its "
                        "number after it */");
         oi_out_line(o, "void (*oi_mark)(int kernel, int begins);");
@@ -107,6 +115,8 @@ void oi_c_put_struct(oi_cprog *c, oi_out *o)
     }
     oi_out_line(o, "const unsigned char *oi_weights;");
     oi_c_count(c, pointer, pointer);
+    if (c->form->put_members)
+        c->form->put_members(c, o);
     if (oi_c_is_shared(c) && c->form->has_team) {
         oi_out_line(o, "struct team *oi_team; /* threads that run a step together (team.h): set it "
                        "after init; NULL: one thread */");
@@ -169,12 +179,6 @@ static void put_header(oi_cprog *c, oi_emitted *files)
     oi_buf_add(&o.buf, members.buf.text, members.buf.n);
     oi_buf_free(&members.buf);
     oi_out_line(&o, "%s", "");
-    if (c->p->embeds) {
-        oi_out_line(&o, "/* What %s_init takes. */", c->name);
-        oi_out_line(&o, "extern const unsigned char %s_weights[%" PRIu64 "];", c->name,
-                    c->p->weights_bytes);
-        oi_out_line(&o, "%s", "");
-    }
     oi_c_put_functions(c, &o);
     oi_out_text(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n");
     oi_out_line(&o, "#endif");

@@ -5,6 +5,8 @@ const oi_cform oi_cform_c = {.function = "static",
                              .apart = "restrict ",
                              .overflow = "__builtin_",
                              .has_team = true,
+                             .copy_out = "memcpy(at + 40, &s->oi_state_data, OI_STATE_BYTES);",
+                             .copy_in = "memcpy(&s->oi_state_data, at + 40, OI_STATE_BYTES);",
                              .lang = &oi_lang_c,
                              .lang32 = &oi_lang_c32};
 

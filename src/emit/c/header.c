@@ -35,16 +35,20 @@ static void put_sizes(oi_cprog *c, oi_out *o)
     const oi_certificate *k = &c->certificate;
     const uint64_t align = c->layout.align ? c->layout.align : 1;
     oi_out_line(o, "/* Memory, in bytes. */");
-    put_size(c, o, "STRUCT_BYTES", k->struct_bytes,
-             oi_arena_printf(c->arena, "struct %s, at most: everything that a program changes",
-                             c->name));
+    if (c->form->is_remote)
+        put_size(c, o, "DEVICE_BYTES", k->struct_bytes,
+                 "memory of the device for an instance, beside the weights");
+    else
+        put_size(c, o, "STRUCT_BYTES", k->struct_bytes,
+                 oi_arena_printf(c->arena, "struct %s, at most: everything that a program changes",
+                                 c->name));
     put_size(c, o, "STRUCT_ALIGN", align, "alignment of the struct");
     put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read-only");
     put_size(c, o, "WEIGHTS_ALIGN", c->p->align, "alignment of the weights");
-    oi_out_line(
-        o,
-        "#define %s_SAVED_BYTES (40 + sizeof(((struct %s *)0)->oi_state_data)) /* a saved state */",
-        c->name, c->name);
+    oi_out_line(o, "#define %s_SAVED_BYTES (40 + sizeof(%s)) /* a saved state */", c->name,
+                oi_arena_printf(c->arena,
+                                c->form->is_remote ? "%s_state" : "((struct %s *)0)->oi_state_data",
+                                c->name));
     if (k->stack_bytes)
         put_size(c, o, "STACK_BYTES", k->stack_bytes, "stack that the device file reserves");
     if (k->is_measured)
@@ -74,6 +78,11 @@ static const struct {
     {"ERROR_STATE_OTHER", -9, "saved state: of another program, or laid out differently"},
     {"ERROR_STATE_DAMAGED", -10, "saved state: some byte is not what it was"},
     {"ERROR_STATE_INVALID", -11, "saved state: a size or a mark out of range"},
+    {"ERROR_NO_DRIVER", -12, "the device has no driver, or one that is too old"},
+    {"ERROR_NO_DEVICE", -13, "there is no such device"},
+    {"ERROR_DEVICE_OLD", -14, "the device lacks what the program is made of"},
+    {"ERROR_DEVICE_MEMORY", -15, "the device has too little memory"},
+    {"ERROR_DEVICE_FAILED", -16, "the device failed: the instance can only be freed"},
     {"ERROR_NEGATIVE", 42, "step: a negative index"},
     {"ERROR_NO_ENTRY", 44, "step: the model has no such entry"},
     {"ERROR_SLICE", 46, "step: a slice that ends before it starts"},
@@ -91,9 +100,14 @@ static void put_errors(oi_cprog *c, oi_out *o)
                 "number if");
     oi_out_line(o, " * they refuse. A step returns the number of the error: 44 is E044. */");
     oi_out_open(o, "enum");
-    for (size_t i = 0; i < OI_COUNT(errors); i++)
+    for (size_t i = 0; i < OI_COUNT(errors); i++) {
+        const bool is_of_device =
+            errors[i].number <= OI_DEVICE_ERRORS_FIRST && errors[i].number >= OI_DEVICE_ERRORS_LAST;
+        if (is_of_device && !c->form->is_remote)
+            continue;
         oi_out_line(o, "%s_%s = %d, /* %s */", c->name, errors[i].name, errors[i].number,
                     errors[i].meaning);
+    }
     oi_out_close(o, ";");
     oi_out_line(o, "%s", "");
 }
@@ -108,6 +122,19 @@ static const char init_text[] =
     "int NAME_init(NAME *s, const void *weights, size_t size);\n\n"
     "/* Checks that no byte of the weights has changed since they were written. Call it once if\n"
     " * they come from a file, a network or flash. Reads all of them. */\n"
+    "int NAME_check_weights(const void *weights, size_t size);\n\n";
+
+static const char remote_init_text[] =
+    "/* Prepares *s for its first step, whatever it contained: allocates memory of the device and\n"
+    " * copies the weights there, which are not needed afterwards. Checks their address, size and\n"
+    " * header, but not every byte; NAME_check_weights does that. On an error nothing is kept. */\n"
+    "int NAME_init(NAME *s, const void *weights, size_t size);\n\n"
+    "/* Gives the memory of the device back. */\n"
+    "void NAME_free(NAME *s);\n\n"
+    "/* Says in one line what an error of the device means on this machine. */\n"
+    "void NAME_explain(int error, char *text, size_t size);\n\n"
+    "/* Checks that no byte of the weights has changed since they were written. Call it once if\n"
+    " * they come from a file or a network. Reads all of them. */\n"
     "int NAME_check_weights(const void *weights, size_t size);\n\n";
 
 static const char step_text[] =
@@ -128,9 +155,15 @@ static const char state_text[] =
 
 void oi_c_put_functions(oi_cprog *c, oi_out *o)
 {
+    if (c->p->embeds) {
+        oi_out_line(o, "/* What %s_init takes. */", c->name);
+        oi_out_line(o, "extern const unsigned char %s_weights[%" PRIu64 "];", c->name,
+                    c->p->weights_bytes);
+        oi_out_line(o, "%s", "");
+    }
     put_sizes(c, o);
     put_errors(c, o);
-    oi_out_named(o, init_text, c->name);
+    oi_out_named(o, c->form->is_remote ? remote_init_text : init_text, c->name);
     oi_out_text(o, step_text);
     for (size_t g = 0; g < c->p->graphs.n; g++)
         oi_out_line(o, "int %s(%s *s);", oi_c_step_name(c, g), c->name);

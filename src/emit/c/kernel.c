@@ -28,9 +28,18 @@ bool oi_c_is_mixed(const oi_skernel *k)
     return is;
 }
 
-static const oi_lang *lang_of(const oi_cprog *c)
+/* Every element of its tensors, and the next one, has a number of 32 bits. */
+static bool fits_32(const oi_cprog *c, const oi_skernel *k)
 {
-    return oi_c_is_board(c) ? c->form->lang32 : c->form->lang;
+    bool fits = c->form->prefers_32;
+    for (size_t i = 0; i < k->ports.n; i++)
+        fits &= oi_tensor_bytes(&c->p->tensors.at[k->ports.at[i].tensor]) < INT32_MAX / 8;
+    return fits;
+}
+
+static const oi_lang *lang_of(const oi_cprog *c, const oi_skernel *k)
+{
+    return oi_c_is_board(c) || fits_32(c, k) ? c->form->lang32 : c->form->lang;
 }
 
 /* By scalar: whether the kernel's function receives it. Some lengths serve only the caller. */
@@ -71,7 +80,7 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     if (k->has_prefetch)
         oi_buf_puts(&text, ", const void *next");
     if (oi_kernel_streams(k))
-        oi_buf_printf(&text, ", %s first, %s last", lang_of(c)->index, lang_of(c)->index);
+        oi_buf_printf(&text, ", %s first, %s last", lang_of(c, k)->index, lang_of(c, k)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
     oi_out_call(&c->out, oi_arena_printf(c->arena, "%s%s %s %s(%s)",
                                          oi_c_is_mixed(k) ? "OI_MIXED " : "", c->form->function,
@@ -214,7 +223,7 @@ static const char *body_text(oi_cprog *c, const oi_skernel *k, const char *const
                **fns = oi_kernel_fn_names(c->arena, k, scalars);
     const oi_nest_printer p = {.arena = c->arena,
                                .out = &c->out,
-                               .lang = lang_of(c),
+                               .lang = lang_of(c, k),
                                .plan = c->p,
                                .kernel = k,
                                .ports = names,
@@ -234,13 +243,13 @@ static void put_finish(oi_cprog *c, const oi_skernel *k, const char *const *name
 {
     oi_nest_printer p = {.arena = c->arena,
                          .out = &c->out,
-                         .lang = lang_of(c),
+                         .lang = lang_of(c, k),
                          .plan = c->p,
                          .kernel = k,
                          .ports = names};
     oi_out_line(&c->out, "%s inline __attribute__((always_inline)) void finish_%s(",
                 c->form->function, k->function_name);
-    const char *index = lang_of(c)->index;
+    const char *index = lang_of(c, k)->index;
     oi_out_line(&c->out, "    void *const *ports, %s i, %s j, %s k, %s p, %s acc)", index, index,
                 index, index, oi_dialect_c.types[k->epilogue->acc]);
     oi_out_brace(&c->out);

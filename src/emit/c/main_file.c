@@ -8,6 +8,8 @@
 /* Where the host finds a tensor. */
 static const char *place(oi_cprog *c, const oi_tensor *t, uint32_t id)
 {
+    if (t->space == OI_SPACE_STATE && c->form->is_remote)
+        return oi_arena_printf(c->arena, "%skept->%s", t->rank ? "" : "&", oi_c_field(c, t));
     if (t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA)
         return oi_c_address(c, &(oi_port){.tensor = id});
     return oi_arena_printf(c->arena, "%s%s", t->rank ? "" : "&", oi_c_member(c, t));
@@ -45,12 +47,25 @@ static void put_write(oi_cprog *c, oi_out *o, const oi_sgraph *g)
     oi_out_line(o, "%s", "");
 }
 
+/* A copy, aligned as the struct. */
+static void put_kept(oi_cprog *c, oi_out *o)
+{
+    const unsigned align = (unsigned)c->p->align, before = (40 + align - 1) / align * align;
+    oi_out_line(o, "static OI_ALIGNED(%u) unsigned char saved[%u + %s_SAVED_BYTES];", align,
+                before - 40, c->name);
+    oi_out_line(o, "const %s_state *const kept = (const %s_state *)(const void *)(saved + %u);",
+                c->name, c->name, before);
+    oi_out_line(o, "%s_save(s, saved + %u);", c->name, before - 40);
+}
+
 static void put_state(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "/* What lasts: the room for it, how much of that is in use, the contents. */");
     oi_out_line(o, "static void \1write_state(%s *s)", c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
+    if (c->form->is_remote && c->p->stores.n)
+        put_kept(c, o);
     for (size_t i = 0; i < c->p->stores.n; i++) {
         const oi_store_var *v = &c->p->stores.at[i];
         const oi_tensor *t = &c->p->tensors.at[v->tensor];
@@ -61,11 +76,13 @@ static void put_state(oi_cprog *c, oi_out *o)
         if (v->rank)
             oi_out_line(o, "static const int64_t %s[] = {%s};", room,
                         oi_buf_to_arena(&most, c->arena));
-        oi_out_line(
-            o, "\1put('s', \"%s\", %u, %s, %s, %s, %" PRIu64 ");", t->var->name, v->rank, room,
-            v->grows ? oi_arena_printf(c->arena, "s->oi_state_data.oi_size_%s", oi_c_field(c, t))
-                     : room,
-            place(c, t, v->tensor), oi_tensor_bytes(t));
+        oi_out_line(o, "\1put('s', \"%s\", %u, %s, %s, %s, %" PRIu64 ");", t->var->name, v->rank,
+                    room,
+                    v->grows ? oi_arena_printf(c->arena, "%soi_size_%s",
+                                               c->form->is_remote ? "kept->" : "s->oi_state_data.",
+                                               oi_c_field(c, t))
+                             : room,
+                    place(c, t, v->tensor), oi_tensor_bytes(t));
     }
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
@@ -159,8 +176,9 @@ static void put_choice(oi_cprog *c, oi_out *o)
     oi_out_open(o, "switch (graph)");
     for (size_t g = 0; g < u->graphs.n; g++) {
         const char *own = u->graphs.at[g].name;
-        oi_out_line(o, "case %zu: return %s%s%s_step(&\1program);", g, c->name,
-                    u->graphs.n > 1 ? "_" : "", u->graphs.n > 1 ? own : "");
+        oi_out_line(o, "case %zu: return %s%s%s%s_step(&\1program)%s;", g,
+                    c->form->is_remote ? "\1checked(" : "", c->name, u->graphs.n > 1 ? "_" : "",
+                    u->graphs.n > 1 ? own : "", c->form->is_remote ? ")" : "");
     }
     oi_out_line(o, "default: return -1;");
     oi_out_close(o, "");
@@ -259,6 +277,13 @@ static const char hosted_text[] =
     "THREADS\n"
     " * says, at most one per processor (-8: eight all the same). */\n";
 
+static const char remote_text[] =
+    "/* NAME [WEIGHTS], NAME WEIGHTS N...: the times of N steps on the first input instead, then "
+    "of\n"
+    " * the next number on the next input. BLOCKS says how many blocks of the device run a step. "
+    "Exit\n"
+    " * code 5: the device is missing or lacks something, which a line on stderr says. */\n";
+
 /* The text with NAME replaced. */
 static void put_named(oi_cprog *c, oi_out *o, const char *text)
 {
@@ -274,25 +299,41 @@ static bool is_large(const oi_cprog *c, uint64_t bytes)
 
 static void put_start(oi_cprog *c, oi_out *o)
 {
-    if (*oi_c_needs(c) && !oi_c_is_freestanding(c)) {
+    if (!c->form->is_remote && *oi_c_needs(c) && !oi_c_is_freestanding(c)) {
         oi_out_line(o, "const char *lacks = hal_lacks(\"%s\");", oi_c_needs(c));
         oi_out_line(o, "if (lacks)");
         oi_out_line(o, "    hal_stop(5, lacks);");
     }
-    if (is_large(c, c->certificate.struct_bytes))
+    if (!c->form->is_remote && is_large(c, c->certificate.struct_bytes))
         oi_out_line(o, "hal_enlarge(&\1program, sizeof \1program);");
 }
 
-static const char take_weights_text[] =
-    "static void \1take_weights(const void *weights, size_t size)\n"
+#define TAKE_WEIGHTS(init)                                                    \
+    "static void \1take_weights(const void *weights, size_t size)\n"          \
+    "{\n"                                                                     \
+    "    int error = NAME_check_weights(weights, size);\n"                    \
+    "    if (error == NAME_OK)\n"                                             \
+    "        error = " init ";\n"                                             \
+    "    if (error == NAME_ERROR_WEIGHTS_DAMAGED)\n"                          \
+    "        hal_stop(1, \"the weights are damaged\");\n"                     \
+    "    if (error != NAME_OK)\n"                                             \
+    "        hal_stop(1, \"these weights do not belong to this program\");\n" \
+    "}\n\n"
+
+static bool has_team(const oi_cprog *c)
+{
+    return oi_c_is_shared(c) && c->form->has_team;
+}
+
+/* The device's errors end the program as missing instructions do. */
+static const char checked_text[] =
+    "static int \1checked(int error)\n"
     "{\n"
-    "    int error = NAME_check_weights(weights, size);\n"
-    "    if (error == NAME_OK)\n"
-    "        error = NAME_init(&\1program, weights, size);\n"
-    "    if (error == NAME_ERROR_WEIGHTS_DAMAGED)\n"
-    "        hal_stop(1, \"the weights are damaged\");\n"
-    "    if (error != NAME_OK)\n"
-    "        hal_stop(1, \"these weights do not belong to this program\");\n"
+    "    static char why[400];\n"
+    "    if (error > NAME_ERROR_NO_DRIVER || error < NAME_ERROR_DEVICE_FAILED)\n"
+    "        return error;\n"
+    "    NAME_explain(error, why, sizeof why);\n"
+    "    hal_stop(5, why);\n"
     "}\n\n";
 
 /* The head of main: weights that are compiled in, mapped or read. */
@@ -307,7 +348,7 @@ static void put_weights(oi_cprog *c, oi_out *o)
         put_start(c, o);
         oi_out_line(o, "\1take_weights(%s_weights, sizeof %s_weights);", n, n);
     } else {
-        put_named(c, o, hosted_text);
+        put_named(c, o, c->form->is_remote ? remote_text : hosted_text);
         oi_out_line(o, "int main(int argc, char **argv)");
         oi_out_brace(o);
         put_start(c, o);
@@ -318,7 +359,12 @@ static void put_weights(oi_cprog *c, oi_out *o)
         oi_out_line(o, "    hal_stop(1, \"the weights cannot be read\");");
         oi_out_line(o, "\1take_weights(weights, size);");
     }
-    if (oi_c_is_shared(c)) {
+    if (c->form->is_remote) {
+        oi_out_line(o, "const char *wish = getenv(\"BLOCKS\");");
+        oi_out_line(o, "if (wish)");
+        oi_out_line(o, "    \1program.oi_blocks = atoi(wish);");
+    }
+    if (has_team(c)) {
         uint64_t most = c->p->target->cpu.threads;
         oi_out_line(o, "const char *wish = getenv(\"THREADS\");");
         oi_out_line(o, "static team threads;");
@@ -355,7 +401,9 @@ static void put_take_step(oi_cprog *c, oi_out *o)
 static void put_loop(oi_cprog *c, oi_out *o)
 {
     const oi_plan *u = c->p;
-    put_named(c, o, take_weights_text);
+    put_named(c, o,
+              c->form->is_remote ? TAKE_WEIGHTS("\1checked(NAME_init(&\1program, weights, size))")
+                                 : TAKE_WEIGHTS("NAME_init(&\1program, weights, size)"));
     put_named(c, o, usage_text);
     put_weights(c, o);
     if (u->per_node)
@@ -381,6 +429,8 @@ static void put_loop(oi_cprog *c, oi_out *o)
         oi_out_line(o, "    hal_stop(2, \"the input is cut short\");");
     }
     oi_out_line(o, "\1flush();");
+    if (c->form->is_remote)
+        oi_out_line(o, "%s_free(&\1program);", c->name);
     oi_out_line(o, "hal_stop(0, NULL);");
     oi_out_close(o, "");
 }
@@ -392,7 +442,7 @@ static bool is_cpp(const oi_cprog *c)
 }
 
 /* Its text is both: what it calls has C linkage. */
-static const char *main_name(const oi_cprog *c)
+const char *oi_c_main_name(const oi_cprog *c)
 {
     return is_cpp(c) ? "main.cpp" : "main.c";
 }
@@ -400,13 +450,13 @@ static const char *main_name(const oi_cprog *c)
 void oi_c_main(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
-    oi_out_line(&o, "/* %s: runs steps of %s on raw tensors. */", main_name(c), c->name);
+    oi_out_line(&o, "/* %s: runs steps of %s on raw tensors. */", oi_c_main_name(c), c->name);
     oi_out_line(&o, "#include \"%s.h\"", c->name);
     oi_out_line(&o, "#include \"hal.h\"");
-    if (oi_c_is_shared(c))
+    if (has_team(c))
         oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
-    if ((!c->p->embeds || oi_c_is_shared(c)) && !oi_c_is_freestanding(c)) {
+    if ((!c->p->embeds || c->form->is_remote || has_team(c)) && !oi_c_is_freestanding(c)) {
         oi_out_line(&o, "#include <stdlib.h>");
         oi_out_line(&o, "%s", "");
     }
@@ -427,6 +477,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     put_state(c, &o);
     if (c->p->per_node)
         oi_out_text(&o, check_text);
+    if (c->form->is_remote)
+        put_named(c, &o, checked_text);
     put_choice(c, &o);
     put_take_step(c, &o);
     put_marking(c, &o);
@@ -440,14 +492,14 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     }
     put_loop(c, &o);
     oi_settle(c->settler, &o.buf, 0); /* this file's own names give way to the program's */
-    oi_c_add_file(c, files, main_name(c), &o);
+    oi_c_add_file(c, files, oi_c_main_name(c), &o);
 }
 
 /* -- the files around it -- */
 
 extern const oi_embedded oi_host_files[]; /* generated from host/ */
 
-static void add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name)
+void oi_c_add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name)
 {
     oi_out o = {0};
     for (const oi_embedded *e = oi_host_files; e->name; e++)
@@ -547,7 +599,7 @@ static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emi
 
 void oi_c_build_files(oi_cprog *c, oi_emitted *files)
 {
-    add_host_file(c, files, "hal_h", "hal.h");
+    oi_c_add_host_file(c, files, "hal_h", "hal.h");
     if (oi_c_is_freestanding(c)) {
         const char *library = oi_arena_printf(c->arena, "%s.c%s freestanding.c", c->name,
                                               c->p->embeds || oi_c_is_board(c) ? " weights.c" : "");
@@ -557,22 +609,22 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
             oi_c_mcu_files(c, files);
             return;
         }
-        add_host_file(c, files, "linux", "linux.c");
+        oi_c_add_host_file(c, files, "linux", "linux.c");
         put_makefile(c, oi_arena_printf(c->arena, "main.c linux.c %s", library), files);
         return;
     }
-    add_host_file(c, files, "hal", "hal.c");
+    oi_c_add_host_file(c, files, "hal", "hal.c");
     if (oi_c_is_shared(c)) {
-        add_host_file(c, files, "team_h", "team.h");
-        add_host_file(c, files, "team", "team.c");
+        oi_c_add_host_file(c, files, "team_h", "team.h");
+        oi_c_add_host_file(c, files, "team", "team.c");
     }
     if (*oi_c_needs(c))
-        add_host_file(c, files, "needs", "needs.c");
+        oi_c_add_host_file(c, files, "needs", "needs.c");
     const char *library =
         oi_arena_printf(c->arena, "%s.c%s%s", c->name, c->p->embeds ? " weights.c" : "",
                         oi_c_is_shared(c) ? " team.c" : "");
-    const char *demo =
-        oi_arena_printf(c->arena, "%s hal.c%s", main_name(c), *oi_c_needs(c) ? " needs.c" : "");
+    const char *demo = oi_arena_printf(c->arena, "%s hal.c%s", oi_c_main_name(c),
+                                       *oi_c_needs(c) ? " needs.c" : "");
     put_makefile(c, oi_arena_printf(c->arena, "%s %s", demo, library), files);
     put_cmake(c, library, demo, files);
 }

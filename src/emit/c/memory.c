@@ -383,18 +383,28 @@ static uint64_t close_struct(oi_cprog *c, oi_out *o, const oi_clayout *ours, con
     return n;
 }
 
-void oi_c_keep_members(oi_cprog *c, oi_out *o)
+static void put_stores(oi_cprog *c, oi_out *o)
 {
-    oi_clayout ours;
-    c->certificate.io_bytes = c->layout.size;
-    open_struct(c, o, &ours);
     for (size_t i = 0; i < c->p->stores.n; i++)
         store_members(c, o, &c->p->stores.at[i]);
     if (c->p->stores.n == 0) {
         oi_out_line(o, "uint8_t oi_nothing;");
         oi_c_count(c, 1, 1);
     }
-    uint64_t n = close_struct(c, o, &ours, " oi_state_data; /* persistent state */");
+}
+
+void oi_c_keep_members(oi_cprog *c, oi_out *o)
+{
+    const char *name = " oi_state_data; /* persistent state */";
+    oi_out aside = {0}, *to = c->form->is_remote ? &aside : o;
+    oi_clayout ours;
+    c->certificate.io_bytes = c->layout.size;
+    open_struct(c, to, &ours);
+    put_stores(c, to);
+    const uint64_t n = close_struct(c, to, &ours, name);
+    if (c->form->is_remote)
+        oi_out_line(o, "%s_state%s", c->name, name);
+    oi_buf_free(&aside.buf);
     c->certificate.state_bytes = c->p->stores.n ? n : 0;
 }
 
@@ -431,6 +441,17 @@ static void graph_members(oi_cprog *c, oi_out *o, const oi_sgraph *graph)
     }
 }
 
+void oi_c_put_state_type(oi_cprog *c, oi_out *o)
+{
+    const oi_clayout ours = c->layout;
+    oi_out_line(o, "/* Persistent state, as %s_save copies it after a head of 40 bytes. */",
+                c->name);
+    oi_out_open(o, "typedef struct %s_state", c->name);
+    put_stores(c, o);
+    oi_out_close(o, oi_arena_printf(c->arena, " %s_state;", c->name));
+    c->layout = ours;
+}
+
 static bool has_members(const oi_plan *u, const oi_sgraph *g)
 {
     bool has = g->inputs.n > 0;
@@ -439,7 +460,7 @@ static bool has_members(const oi_plan *u, const oi_sgraph *g)
     return has;
 }
 
-void oi_c_members(oi_cprog *c, oi_out *o)
+void oi_c_shared_members(oi_cprog *c, oi_out *o)
 {
     for (size_t g = 0; g < c->p->graphs.n; g++) {
         const oi_sgraph *graph = &c->p->graphs.at[g];
@@ -453,5 +474,10 @@ void oi_c_members(oi_cprog *c, oi_out *o)
         }
     }
     length_members(c, o);
+}
+
+void oi_c_members(oi_cprog *c, oi_out *o)
+{
+    oi_c_shared_members(c, o);
     oi_c_keep_members(c, o);
 }

@@ -16,6 +16,20 @@
 
 /* -- beginnings -- */
 
+/* The head of a loop over `e`. */
+static const char *each_of(oi_cprog *c, uint64_t n)
+{
+    return oi_arena_printf(c->arena, "%s%" PRIu64 "%s",
+                           c->form->each ? c->form->each : "for (size_t e = 0; e < ", n,
+                           c->form->each ? ")" : "; e++)");
+}
+
+static void put_bytes(oi_cprog *c, oi_out *o, const char *to, const char *from, uint64_t n)
+{
+    oi_out_line(o, "%s", each_of(c, n));
+    oi_out_line(o, "    ((unsigned char *)%s)[e] = ((const unsigned char *)%s)[e];", to, from);
+}
+
 static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *place)
 {
     uint64_t n = t->size_bytes / (oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8);
@@ -23,6 +37,8 @@ static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *pla
     for (unsigned w = oi_dtype_bits(t->dtype); w < 8; w *= 2)
         bits |= bits << w;
     bool is_zero = t->init == 0 && !(oi_dtype_bits(t->dtype) < 8 && bits);
+    if (t->rank && c->form->each)
+        is_zero = false; /* all invocations share the loop */
     if (t->rank == 0 && is_zero) {
         oi_out_line(o, "%s = 0;", place);
     } else if (is_zero) {
@@ -36,7 +52,7 @@ static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *pla
             oi_out_line(o, "%s = %s;", place, v);
             return;
         }
-        oi_out_line(o, "for (size_t e = 0; e < %" PRIu64 "; e++)", n);
+        oi_out_line(o, "%s", each_of(c, n));
         oi_out_line(o, "    %s[e] = %s;", place, v);
     }
 }
@@ -46,9 +62,12 @@ void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t id)
     const oi_tensor *t = &c->p->tensors.at[id];
     const char *at = oi_c_address(c, &(oi_port){.tensor = id});
     bool by_name = t->rank == 0 && t->space != OI_SPACE_ARENA && t->space != OI_SPACE_WEIGHTS;
-    if (t->start == OI_START_MODEL)
-        oi_out_line(o, "memcpy(%s, %s, %" PRIu64 ");", at,
-                    oi_c_address(c, &(oi_port){.tensor = t->from}), oi_tensor_bytes(t));
+    const oi_port model = {.tensor = t->from};
+    if (t->start == OI_START_MODEL && c->form->each)
+        put_bytes(c, o, at, oi_c_address(c, &model), oi_tensor_bytes(t));
+    else if (t->start == OI_START_MODEL)
+        oi_out_line(o, "memcpy(%s, %s, %" PRIu64 ");", at, oi_c_address(c, &model),
+                    oi_tensor_bytes(t));
     else if (t->space == OI_SPACE_ARENA && t->rank == 0)
         put_fill(c, o, t, oi_arena_printf(c->arena, "*%s", at));
     else if (t->space == OI_SPACE_ARENA)
@@ -59,10 +78,23 @@ void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t id)
 
 /* -- reset, save, load -- */
 
-static void put_reset(oi_cprog *c, oi_out *o)
+static void put_no_marks(oi_cprog *c, oi_out *o, const oi_store_var *v)
 {
-    oi_out_line(o, "void %s_reset(%s *s)", c->name, c->name);
-    oi_out_brace(o);
+    const char *marks = oi_arena_printf(c->arena, "s->oi_state_data.oi_written_%s",
+                                        oi_c_field(c, &c->p->tensors.at[v->tensor]));
+    uint64_t n = 1;
+    for (uint32_t a = 0; a < v->n_table; a++)
+        n *= (uint64_t)v->most[a];
+    if (!c->form->each) {
+        oi_out_line(o, "memset(%s, 0, sizeof %s);", marks, marks);
+        return;
+    }
+    oi_out_line(o, "%s", each_of(c, n));
+    oi_out_line(o, "    %s[e] = 0;", marks);
+}
+
+void oi_c_put_reset(oi_cprog *c, oi_out *o)
+{
     if (c->p->stores.n == 0)
         oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < c->p->stores.n; i++) {
@@ -74,18 +106,16 @@ static void put_reset(oi_cprog *c, oi_out *o)
                 oi_out_line(o, "s->oi_state_data.oi_size_%s[%u] = %" PRId64 ";", oi_c_field(c, t),
                             a, v->first[a]);
         if (v->has_marks)
-            oi_out_line(
-                o,
-                "memset(s->oi_state_data.oi_written_%s, 0, sizeof s->oi_state_data.oi_written_%s);",
-                oi_c_field(c, t), oi_c_field(c, t));
+            put_no_marks(c, o, v);
     }
-    oi_out_close(o, "");
-    oi_out_line(o, "%s", "");
 }
 
 /* The expression for a member of the saved state struct. */
 static const char *saved_member(oi_cprog *c, const oi_tensor *t, const char *worker)
 {
+    if (c->form->is_remote)
+        return oi_arena_printf(c->arena, "keep + offsetof(%s_state, oi_%s_%s)", c->name, worker,
+                               oi_c_field(c, t));
     return oi_arena_printf(
         c->arena,
         "keep + offsetof(struct %s, oi_state_data.oi_%s_%s) - offsetof(struct %s, oi_state_data)",
@@ -162,21 +192,16 @@ static bool put_state_check(oi_cprog *c, oi_out *o)
 }
 
 static const char save_text[] =
-    "void NAME_save(const NAME *s, void *to)\n"
-    "{\n"
-    "    const unsigned char *keep = (const unsigned char *)&s->oi_state_data;\n"
-    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, sizeof s->oi_state_data,\n"
-    "                              oi_digest(keep, sizeof s->oi_state_data)};\n"
-    "    unsigned char *at = to;\n"
+    "    const uint64_t head[4] = {OI_STATE_VERSION, OI_STATE_HASH, OI_STATE_BYTES,\n"
+    "                              oi_digest(at + 40, OI_STATE_BYTES)};\n"
     "    memcpy(at, \"OISTATE\", 8);\n"
     "    memcpy(at + 8, head, sizeof head);\n"
-    "    memcpy(at + 40, keep, sizeof s->oi_state_data);\n"
     "}\n\n";
 
 static const char load_text[] =
     "int NAME_load(NAME *s, const void *from, size_t size)\n"
     "{\n"
-    "    const unsigned char *at = from;\n"
+    "    const unsigned char *at = (const unsigned char *)from;\n"
     "    uint64_t head[4];\n"
     "    if (!from || size < 40)\n"
     "        return NAME_ERROR_STATE_SIZE;\n"
@@ -185,9 +210,9 @@ static const char load_text[] =
     "        return NAME_ERROR_STATE_FORMAT;\n"
     "    if (head[1] != OI_STATE_HASH)\n"
     "        return NAME_ERROR_STATE_OTHER;\n"
-    "    if (size != NAME_SAVED_BYTES || head[2] != sizeof s->oi_state_data)\n"
+    "    if (size != NAME_SAVED_BYTES || head[2] != OI_STATE_BYTES)\n"
     "        return NAME_ERROR_STATE_SIZE;\n"
-    "    if (head[3] != oi_digest(at + 40, sizeof s->oi_state_data))\n"
+    "    if (head[3] != oi_digest(at + 40, OI_STATE_BYTES))\n"
     "        return NAME_ERROR_STATE_DAMAGED;\n";
 
 /* Hashes the program and its state layout, which give the bytes their meaning. */
@@ -195,7 +220,7 @@ static uint64_t state_hash(oi_cprog *c)
 {
     oi_out o = {0};
     oi_cprog copy = *c; /* its layout is computed again */
-    oi_c_keep_members(&copy, &o);
+    (c->form->is_remote ? oi_c_put_state_type : oi_c_keep_members)(&copy, &o);
     oi_buf_puts(&o.buf, c->name);
     const uint64_t workers[] = {c->p->weights_hash, c->p->graphs_hash,
                                 oi_digest((const unsigned char *)o.buf.text, o.buf.n)};
@@ -203,12 +228,18 @@ static uint64_t state_hash(oi_cprog *c)
     return oi_digest((const unsigned char *)workers, sizeof workers);
 }
 
-static void put_save(oi_cprog *c, oi_out *o)
+void oi_c_put_save(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "#define OI_STATE_VERSION %u", STATE_VERSION);
     oi_out_line(o, "#define OI_STATE_HASH    UINT64_C(0x%016" PRIx64 ")", state_hash(c));
+    oi_out_line(o, "#define OI_STATE_BYTES   (%s_SAVED_BYTES - 40)", c->name);
     oi_out_line(o, "%s", "");
     const bool is_checked = put_state_check(c, o);
+    oi_out_line(o, "void %s_save(const %s *s, void *to)", c->name, c->name);
+    oi_out_brace(o);
+    oi_out_line(o, "unsigned char *const at = (unsigned char *)to;");
+    oi_out_line(o, "%s", c->form->copy_out);
+    o->depth--;
     oi_out_named(o, save_text, c->name);
     oi_out_named(o, load_text, c->name);
     o->depth++;
@@ -216,7 +247,7 @@ static void put_save(oi_cprog *c, oi_out *o)
         oi_out_line(o, "if (!oi_is_state(at + 40))");
         oi_out_line(o, "    return %s_ERROR_STATE_INVALID;", c->name);
     }
-    oi_out_line(o, "memcpy(&s->oi_state_data, at + 40, sizeof s->oi_state_data);");
+    oi_out_line(o, "%s", c->form->copy_in);
     oi_out_line(o, "return %s_OK;", c->name);
     oi_out_close(o, "");
 }
@@ -250,28 +281,39 @@ static const char head_text[] =
     "    if (oi_digest(all, size - 64) != OI_WEIGHTS_HASH)\n"
     "        return NAME_ERROR_WEIGHTS_DAMAGED;\n"
     "    return NAME_OK;\n"
-    "}\n\n"
-    "int NAME_init(NAME *s, const void *weights, size_t size)\n"
-    "{\n"
-    "    const int error = oi_check_head(weights, size);\n"
-    "    if (error != NAME_OK)\n"
-    "        return error;\n"
-    "    if ((uintptr_t)s % NAME_STRUCT_ALIGN != 0)\n"
-    "        return NAME_ERROR_STRUCT_ADDRESS;\n"
-    "    memset(s, 0, sizeof *s);\n"
-    "    s->oi_weights = weights;\n";
+    "}\n\n";
 
-static void put_weights(oi_cprog *c, oi_out *o)
+static const char init_text[] = "int NAME_init(NAME *s, const void *weights, size_t size)\n"
+                                "{\n"
+                                "    const int error = oi_check_head(weights, size);\n"
+                                "    if (error != NAME_OK)\n"
+                                "        return error;\n"
+                                "    if ((uintptr_t)s % NAME_STRUCT_ALIGN != 0)\n"
+                                "        return NAME_ERROR_STRUCT_ADDRESS;\n"
+                                "    memset(s, 0, sizeof *s);\n"
+                                "    s->oi_weights = weights;\n";
+
+void oi_c_put_weights_checks(oi_cprog *c, oi_out *o)
 {
     oi_out_line(o, "#define OI_WEIGHTS_VERSION %u", OI_WEIGHTS_VERSION);
     oi_out_line(o, "#define OI_WEIGHTS_HASH    UINT64_C(0x%016" PRIx64 ")", c->p->weights_hash);
     oi_out_line(o, "%s", "");
     oi_out_named(o, head_text, c->name);
-    o->depth++;
+}
+
+void oi_c_put_inputs(oi_cprog *c, oi_out *o)
+{
     for (size_t g = 0; g < c->p->graphs.n; g++)
         for (size_t i = 0; i < c->p->graphs.at[g].inputs.n; i++)
             if (c->p->tensors.at[c->p->graphs.at[g].inputs.at[i]].init)
                 oi_c_put_start(c, o, c->p->graphs.at[g].inputs.at[i]);
+}
+
+static void put_init(oi_cprog *c, oi_out *o)
+{
+    oi_out_named(o, init_text, c->name);
+    o->depth++;
+    oi_c_put_inputs(c, o);
     oi_out_line(o, "%s_reset(s);", c->name);
     oi_out_line(o, "return %s_OK;", c->name);
     oi_out_close(o, "");
@@ -280,7 +322,12 @@ static void put_weights(oi_cprog *c, oi_out *o)
 
 void oi_c_state(oi_cprog *c)
 {
-    put_reset(c, &c->out);
-    put_weights(c, &c->out);
-    put_save(c, &c->out);
+    oi_out_line(&c->out, "void %s_reset(%s *s)", c->name, c->name);
+    oi_out_brace(&c->out);
+    oi_c_put_reset(c, &c->out);
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "%s", "");
+    oi_c_put_weights_checks(c, &c->out);
+    put_init(c, &c->out);
+    oi_c_put_save(c, &c->out);
 }

@@ -17,6 +17,7 @@ static oi_caps of_processor(const oi_device_info *d)
 {
     return (oi_caps){.goal = OI_GOAL_TIME,
                      .workers = d->cpu.libc ? d->cpu.threads : 1, /* threads are the library's */
+                     .dynamic_chunks = true,
                      .row_pipelines = true,
                      .vectors = d->cpu.isa != 1u << OI_ISA_SCALAR,
                      .vector_lanes = oi_recipe_lanes(d),

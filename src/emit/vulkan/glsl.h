@@ -28,9 +28,6 @@ void oi_glsl_put_shared(oi_out *o, const oi_plan *u, const oi_group *g, const oi
 void oi_glsl_put_lane(oi_out *o, const oi_group *g); /* defines `lane` */
 /* Defines `id`, the position of the invocation; `all` is how many there are. */
 void oi_glsl_put_position(oi_out *o, const oi_group *g, const char *all);
-/* Where a lane's loop begins, and the sum of all lanes: of the language (oi_lang). */
-const char *oi_glsl_lane(const oi_nest_printer *p, int64_t lanes, const char *end);
-void oi_glsl_sum_lanes(oi_printing *x, const char *acc, int64_t lanes);
 
 /* -- dialect.c: expressions -- */
 

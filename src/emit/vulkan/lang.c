@@ -199,6 +199,10 @@ static const char *words_literal(oi_arena *a, oi_dtype t, uint64_t bits)
 
 const oi_lang *oi_glsl_lang(const oi_device *d)
 {
+    static const oi_lane_words lane_words = {.number = "uint",
+                                             .barrier = "barrier();",
+                                             .shuffle = "subgroupShuffleXor(",
+                                             .subgroup = "gl_SubgroupSize"};
     static const oi_lang wide = {.dialect = &oi_dialect_glsl,
                                  .helpers = oi_glsl_helpers,
                                  .index = "int",
@@ -207,8 +211,7 @@ const oi_lang *oi_glsl_lang(const oi_device *d)
                                  .load = load,
                                  .store = store,
                                  .fail = fail,
-                                 .lane = oi_glsl_lane,
-                                 .sum_lanes = oi_glsl_sum_lanes,
+                                 .lane_words = &lane_words,
                                  .literal = literal};
     static const oi_lang words = {.dialect = &oi_dialect_glsl_words,
                                   .helpers = oi_glsl_words_helpers,
@@ -218,8 +221,7 @@ const oi_lang *oi_glsl_lang(const oi_device *d)
                                   .load = load,
                                   .store = store,
                                   .fail = fail,
-                                  .lane = oi_glsl_lane,
-                                  .sum_lanes = oi_glsl_sum_lanes,
+                                  .lane_words = &lane_words,
                                   .literal = words_literal};
     return oi_device_has(d, OI_FEATURE_INT64) ? &wide : &words;
 }

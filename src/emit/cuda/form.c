@@ -1,0 +1,90 @@
+/* form.c: CUDA's form of steps: a worker is a block, whose threads run every statement together.
+ * All of them read what decides; the first one alone writes what others read. */
+#include "emit/cuda/cuda.h"
+
+#include <inttypes.h>
+
+static void begin_write(oi_cprog *c)
+{
+    oi_out_line(&c->out, "__syncthreads();");
+    oi_out_open(&c->out, "if (threadIdx.x == 0)");
+}
+
+static void end_write(oi_cprog *c)
+{
+    oi_out_close(&c->out, "");
+    oi_out_line(&c->out, "__syncthreads();");
+}
+
+static void wait(oi_cprog *c)
+{
+    oi_out_line(&c->out, "__syncthreads();");
+}
+
+/* -- copies that every block has -- */
+
+static uint64_t copy_bytes(const oi_plan *p, const oi_tensor *t)
+{
+    return oi_plan_aligned(p, t->size_bytes);
+}
+
+/* Where the copy of a tensor begins, if all lie behind each other. */
+static uint64_t copy_offset(const oi_plan *p, const oi_tensor *own)
+{
+    uint64_t n = 0;
+    for (const oi_tensor *t = p->tensors.at; t < own; t++)
+        n += t->is_private ? copy_bytes(p, t) : 0;
+    return n;
+}
+
+static bool is_in_shared(const oi_plan *p, const oi_tensor *t)
+{
+    return copy_offset(p, t) + copy_bytes(p, t) <= OI_CUDA_COPY_BYTES;
+}
+
+uint64_t oi_cuda_copy_bytes(const oi_plan *p)
+{
+    const uint64_t all = copy_offset(p, p->tensors.at + p->tensors.n);
+    return all > OI_CUDA_COPY_BYTES ? all : 0;
+}
+
+static const char *private_copy(oi_cprog *c, const oi_tensor *t, const char *name)
+{
+    const char *type = oi_c_type(t->dtype);
+    if (is_in_shared(c->p, t))
+        return oi_arena_printf(c->arena,
+                               "    OI_ALIGNED(16) __shared__ %s %s[%" PRIu64
+                               "]; /* each block has one */\n",
+                               type, name, t->size_bytes / (oi_dtype_bits(t->dtype) / 8));
+    return oi_arena_printf(c->arena,
+                           "    %s *const %s = (%s *)(s->oi_copies + (size_t)worker * %" PRIu64
+                           " + %" PRIu64 "); /* each block has one */\n",
+                           type, name, type, oi_cuda_copy_bytes(c->p), copy_offset(c->p, t));
+}
+
+static void put_members(oi_cprog *c, oi_out *o)
+{
+    if (oi_cuda_copy_bytes(c->p)) {
+        oi_out_line(o, "unsigned char *oi_copies; /* of small tensors: each block has its own */");
+        oi_c_count(c, 8, 8);
+    }
+    oi_out_line(o, "/* where blocks meet; 0 when a step begins */");
+    oi_out_open(o, "struct");
+    oi_out_line(o, "unsigned met; /* arrivals at barriers */");
+    oi_out_line(o, "int failed[2]; /* by barrier: the error of block 0 */");
+    oi_out_line(o, "int result; /* of the step */");
+    oi_out_close(o, " oi_meeting;");
+    oi_c_count(c, 4, 16);
+}
+
+#define COMMON                                                                          \
+    .function = "static __device__", .apart = "", .overflow = "oi_", .is_remote = true, \
+    .lang = &oi_lang_cuda, .lang32 = &oi_lang_cuda32, .prefers_32 = true,               \
+    .put_members = put_members, .copy_out = "oi_copy_out(s, at + 40);",                 \
+    .copy_in = "if (!oi_copy_in(s, at + 40))\n        return oi_failed();"
+
+const oi_cform oi_cform_cuda = {
+    COMMON,       .each = "OI_EACH(e, ",        .begin_write = begin_write,  .end_write = end_write,
+    .wait = wait, .put_body = oi_cuda_put_body, .private_copy = private_copy};
+
+const oi_cform oi_cform_cuda_host = {COMMON};

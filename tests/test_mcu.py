@@ -219,7 +219,7 @@ def test_odd_shapes(openinfer, odd_shapes, tmp_path, device, step):
     assert "2 steps compared: they agree" in said.stdout
     text = (tmp_path / "kept/odd.c").read_text()
     calls = re.findall(r"^    (oi_mac_\w+)\(", text, re.M)
-    assert sorted(set(calls)) == ["oi_mac_conv", "oi_mac_deep", "oi_mac_dense"] and len(calls) == len(ODD) + len(ODD_PRODUCTS)
+    assert sorted(set(calls)) == ["oi_mac_conv", "oi_mac_dense", "oi_mac_depthwise"] and len(calls) == len(ODD) + len(ODD_PRODUCTS)
     assert step in text
 
 

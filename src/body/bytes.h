@@ -19,7 +19,7 @@
 typedef void oi_bytes_finish(void *const *ports, int64_t batch, int64_t filter, int64_t place,
                              int64_t i, int32_t sum);
 
-/* Places that meet filters together. */
+/* Places of a register tile. */
 enum { OI_BYTES_HIGH = 6 };
 
 /* -- layout -- */
@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) int32_t oi_bytes_at(const void *x, 
     return is_unsigned ? ((const uint8_t *)x)[i] : ((const int8_t *)x)[i];
 }
 
-/* n columns of c channels, `plane` bytes apart, become runs of c numbers, less `zero`. */
+/* Repacks n columns of c channels, `plane` bytes apart, as runs of c numbers, less `zero`. */
 static inline __attribute__((always_inline)) void oi_bytes_runs(const void *x, int64_t plane,
                                                                 int64_t c, int64_t n,
                                                                 int64_t is_unsigned, int32_t zero,
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void oi_bytes_runs(const void *x, i
     int64_t k = 0;
     for (; n >= 8 && k + 8 <= c; k += c - k < 16 ? 8 : 16)
         for (int64_t i = 0; i < n; i += 8) {
-            const int64_t at = i + 8 <= n ? i : n - 8; /* the last eight, some of them again */
+            const int64_t at = i + 8 <= n ? i : n - 8; /* the last eight: some are stored twice */
             oi_vi_runs(from + k * plane + at, plane, c - k < 16 ? 8 : 16, is_unsigned, zero,
                        out + at * c + k, c);
         }
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) void oi_bytes_runs(const void *x, i
             out[i * c + k] = (int16_t)(oi_bytes_at(from + k * plane, i, is_unsigned) - zero);
 }
 
-/* A row of x with its padding: n columns of which the first is `from`; row NULL: all are 0. */
+/* A row of x with its padding: n columns from column `from` on; row NULL: all zeros. */
 static inline __attribute__((always_inline)) void oi_bytes_lay(const void *row, int64_t plane,
                                                                int64_t c, int64_t width,
                                                                int64_t from, int64_t n,
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void oi_bytes_lay(const void *row, 
 
 /* -- six places and 2 OI_VF filters -- */
 
-/* A place meets OI_VF filters, or twice as many. */
+/* A place times OI_VF filters, or twice as many. */
 static inline __attribute__((always_inline)) void oi_bytes_multiply(const int16_t *x, oi_vi a,
                                                                     oi_vi b, int64_t vectors,
                                                                     oi_vi s[2])
@@ -79,8 +79,8 @@ static inline __attribute__((always_inline)) void oi_bytes_multiply(const int16_
         s[1] = oi_vi_dot_i16(s[1], b, two);
 }
 
-/* The first n of six places, one or two vectors of filters: kh times kw runs of 2 * pairs numbers,
- * step_y and step_x apart. sums: (6, 2 OI_VF). */
+/* The first n of six places times one or two vectors of filters: kh times kw runs of 2 * pairs
+ * numbers, step_y and step_x apart. sums: (6, 2 OI_VF). */
 static inline __attribute__((always_inline)) void oi_bytes_six(
     const int16_t *const p[OI_BYTES_HIGH], const int16_t *restrict w, int64_t n, int64_t vectors,
     int64_t kh, int64_t kw, int64_t step_y, int64_t step_x, int64_t pairs, int32_t *restrict sums)
@@ -113,8 +113,8 @@ static inline __attribute__((always_inline)) void oi_bytes_six(
 
 /* -- windows over all channels of a group -- */
 
-/* `rows` rows of x with their padding from `row` on, of which the first `ready` are there; row r
- * lies at r % kept. Rows of one column are laid out together. */
+/* Lays out `rows` rows of x with their padding, from `row` on; the first `ready` are there already.
+ * Row r of x lies at r % kept. Rows of one column are laid out together. */
 static inline __attribute__((always_inline)) void oi_bytes_rows(
     const void *x, int16_t *strip, int64_t c, int64_t height, int64_t width, int64_t kept,
     int64_t row, int64_t rows, int64_t ready, int64_t left, int64_t columns, int64_t is_unsigned,
@@ -133,8 +133,8 @@ static inline __attribute__((always_inline)) void oi_bytes_rows(
     }
 }
 
-/* Sums (places, 2 OI_VF) of the filters from f on become rows of places, and are finished,
- * `line` of them at a time: a row of the result, or all. */
+/* Transposes the sums (places, 2 OI_VF) of the filters from f on into rows of places, and passes
+ * them to the epilogue, `line` at a time: a row of the result, or all. */
 static inline __attribute__((always_inline)) void oi_bytes_transpose(
     const int32_t *restrict sums, int32_t *restrict lines, oi_bytes_finish *finish,
     void *const *ports, int64_t batch, int64_t f, int64_t filters, int64_t place, int64_t n,
@@ -144,7 +144,7 @@ static inline __attribute__((always_inline)) void oi_bytes_transpose(
     for (int64_t from = 0; from < filters; from += OI_VF, sums += OI_VF) {
         for (int64_t i = 0; i < n; i += OI_VF) {
             oi_vf v[OI_VF];
-            for (int64_t k = 0; k < OI_VF; k++) { /* only their bits matter */
+            for (int64_t k = 0; k < OI_VF; k++) { /* floats only carry the bits */
                 const int64_t at = i + k < n ? i + k : n - 1;
                 v[k] = oi_vf_load((const float *)(const void *)(sums + at * 2 * OI_VF));
             }
@@ -159,8 +159,8 @@ static inline __attribute__((always_inline)) void oi_bytes_transpose(
     }
 }
 
-/* The filters of a block at n places of a band: sums (n, 2 OI_VF). `most`: six, or as many as there
- * are at all. */
+/* The filters of a block at n places of a band: sums (n, 2 OI_VF). `most`: places of a tile, fewer
+ * than six where the result has fewer. */
 static inline __attribute__((always_inline)) void oi_bytes_block(
     const int16_t *strip, const int16_t *w, int32_t *sums, int64_t n, int64_t most, int64_t vectors,
     int64_t out_width, int64_t down, int64_t right, int64_t runs_y, int64_t runs_x, int64_t step_y,
@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) void oi_bytes_block(
 {
     for (int64_t i = 0; i < n; i += OI_BYTES_HIGH) {
         const int16_t *p[OI_BYTES_HIGH];
-        for (int64_t k = 0; k < OI_BYTES_HIGH; k++) { /* the last one for those that are not */
+        for (int64_t k = 0; k < OI_BYTES_HIGH; k++) { /* missing ones repeat the last */
             const int64_t at = i + k < n ? i + k : n - 1;
             p[k] = strip + at / out_width * down + at % out_width * right;
         }
@@ -177,12 +177,12 @@ static inline __attribute__((always_inline)) void oi_bytes_block(
     }
 }
 
-/* Of the rows row ... row_end - 1 of the result those from first to last - 1 are made, of which
- * each counts as `each`, or all of the filters first ... last - 1. in_turns: rows of the result lie
- * anywhere. x: (batches, groups * c, height, width), groups *
- * m filters. strip: what is under `band` rows of the result, `columns` places of x with its padding
- * in each; one row needs `tall` of them. A window is runs_y times runs_x runs of 2 * pairs numbers.
- * sums and lines: room for a band and 2 OI_VF, or OI_VF filters. */
+/* Computes the rows first ... last - 1 among row ... row_end - 1 of the result, each counted as
+ * `each`; or of all these rows the filters first ... last - 1. in_turns: the rows of the result are
+ * not contiguous. x: (batches, groups * c, height, width), groups *
+ * m filters. strip: the rows of x under `band` rows of the result, `columns` places with padding in
+ * each; one row of the result needs `tall` of them. A window is runs_y times runs_x runs of 2 *
+ * pairs numbers. sums and lines: room for a band and 2 OI_VF, or OI_VF filters. */
 static inline __attribute__((always_inline)) void oi_bytes_windows(
     const void *x, const int16_t *packed, oi_bytes_finish *finish, void *const *ports,
     int16_t *strip, int32_t *sums, int32_t *lines, int32_t zero, int64_t is_unsigned,
@@ -226,8 +226,8 @@ static inline __attribute__((always_inline)) void oi_bytes_windows(
 
 /* -- a channel of its own for every filter -- */
 
-/* Pairs of rows a and b: out[i] is a number of a, at i * stride + shift, below one of b. Outside of
- * their n they are 0; NULL: all are. */
+/* Pairs of rows a and b: out[i] has a[i * stride + shift] in its lower half and the same of b in
+ * its upper half. Elements outside of the n of a row are 0, as are those of a row that is NULL. */
 static inline __attribute__((always_inline)) void oi_bytes_pair(const void *a, const void *b,
                                                                 int64_t n, int64_t stride,
                                                                 int64_t shift, int64_t is_unsigned,
@@ -243,7 +243,7 @@ static inline __attribute__((always_inline)) void oi_bytes_pair(const void *a, c
     for (int64_t i = 0; i < from; i++)
         out[i] = 0;
     for (int64_t i = from; stride == 1 && to - from >= 8 && i < to; i += 8) {
-        const int64_t at = i + 8 <= to ? i : to - 8; /* the last eight, some of them again */
+        const int64_t at = i + 8 <= to ? i : to - 8; /* the last eight: some are stored twice */
         oi_vi_two_rows(p + at + shift, q + at + shift, is_unsigned, zero, (int32_t)keep, out + at);
     }
     for (int64_t i = from; (stride > 1 || to - from < 8) && i < to; i++) {
@@ -256,7 +256,8 @@ static inline __attribute__((always_inline)) void oi_bytes_pair(const void *a, c
         out[i] = 0;
 }
 
-/* One to four vectors of places: kh / 2 pairs of rows, `down` apart, and kw places of each. */
+/* The sums of one to four vectors of places over kh / 2 pairs of rows, `down` apart, and kw columns
+ * of each. */
 static inline __attribute__((always_inline)) void oi_bytes_along(const int32_t *x, const int32_t *w,
                                                                  int64_t n, int64_t kh, int64_t kw,
                                                                  int64_t down, int64_t stride,
@@ -282,7 +283,7 @@ static inline __attribute__((always_inline)) void oi_bytes_along(const int32_t *
         oi_vi_store(out + i * OI_VF, s[i]);
 }
 
-/* A row of the result; what is stored behind its end is for nobody. */
+/* A row of the result, in whole vectors: what is stored beyond its end is not used. */
 static inline __attribute__((always_inline)) void oi_bytes_line(const int32_t *x, const int32_t *w,
                                                                 int64_t out_width, int64_t kh,
                                                                 int64_t kw, int64_t down,
@@ -302,10 +303,10 @@ static inline __attribute__((always_inline)) void oi_bytes_line(const int32_t *x
 }
 
 /* Filter f sees channel f / of only. pairs: rows of that channel under `band` rows of the result,
- * each with the one `dilation_y` below it, in stride_x parts that are `pitch` long. sums: room for
- * a band and four vectors. Rows row ... row_end - 1 of the filters
- * first ... last - 1; in_turns and kept: as above. */
-static inline __attribute__((always_inline)) void oi_bytes_deep(
+ * each with the one `dilation_y` below it, split by column modulo stride_x into parts `pitch` long.
+ * sums: room for a band and four vectors. Rows row ... row_end - 1 of the filters first ... last -
+ * 1; in_turns and kept: as above. */
+static inline __attribute__((always_inline)) void oi_bytes_depthwise(
     const void *x, const int32_t *w, oi_bytes_finish *finish, void *const *ports, int32_t *pairs,
     int32_t *sums, int32_t zero, int64_t is_unsigned, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t of, int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y,
@@ -320,7 +321,7 @@ static inline __attribute__((always_inline)) void oi_bytes_deep(
                 const int64_t n = y + band < row_end ? band : row_end - y;
                 const int64_t line = in_turns ? out_width : n * out_width;
                 const char *channel = (const char *)x + (b * c + f / of) * kept * width;
-                /* of an even stride no window begins at the rows between */
+                /* with an even stride no window begins at odd rows */
                 for (int64_t r = 0; r <= (n - 1) * stride_y + below; r += stride_y % 2 ? 1 : 2) {
                     const int64_t a = y * stride_y - top + r, d = a + dilation_y;
                     for (int64_t s = 0; s < stride_x; s++)
@@ -375,7 +376,7 @@ static inline __attribute__((always_inline)) void oi_bytes_dense(
     }
 }
 
-/* -- bytes without zero points, whose sums the kernel finishes -- */
+/* -- bytes without zero points: the epilogue takes the sums -- */
 
 static inline __attribute__((always_inline)) void oi_bytes_conv(
     const void *x, const int16_t *packed, oi_bytes_finish *finish, void *const *ports,
@@ -392,16 +393,16 @@ static inline __attribute__((always_inline)) void oi_bytes_conv(
                      row, row_end, first, last);
 }
 
-static inline __attribute__((always_inline)) void oi_bytes_conv_deep(
+static inline __attribute__((always_inline)) void oi_bytes_conv_depthwise(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int32_t *pairs, int32_t *sums, int64_t batches, int64_t c, int64_t height, int64_t width,
     int64_t of, int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x,
     int64_t dilation_y, int64_t dilation_x, int64_t top, int64_t left, int64_t pitch, int64_t band,
     int64_t kept, int64_t in_turns, int64_t row, int64_t row_end, int64_t first, int64_t last)
 {
-    oi_bytes_deep(x, packed, finish, ports, pairs, sums, 0, 0, batches, c, height, width, of,
-                  out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left, pitch,
-                  band, kept, in_turns, row, row_end, first, last);
+    oi_bytes_depthwise(x, packed, finish, ports, pairs, sums, 0, 0, batches, c, height, width, of,
+                       out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x, top, left,
+                       pitch, band, kept, in_turns, row, row_end, first, last);
 }
 
 static inline __attribute__((always_inline)) void oi_bytes_matmul(
@@ -459,18 +460,18 @@ static inline __attribute__((always_inline)) void oi_bytes_end_u8(void *const *p
 {
     uint8_t *out = ports[0];
     const float v = oi_bytes_scaled(ports, filter, sum),
-                low = v > 0.0f ? v : 0.0f; /* of a NaN, too */
+                low = v > 0.0f ? v : 0.0f; /* and for NaN */
     out[oi_bytes_place(ports, batch, filter, place) + i] =
         (uint8_t)(int32_t)(low < 255.0f ? low : 255.0f);
 }
 
-/* What becomes of sums: kind 0, i8; 1, u8; 2, i32 as they are. */
+/* The type of the result: kind 0, i8; 1, u8; 2, i32, the sums themselves. */
 static inline __attribute__((always_inline)) oi_bytes_finish *oi_bytes_end(int64_t kind)
 {
     return kind == 2 ? oi_bytes_end_i32 : kind == 1 ? oi_bytes_end_u8 : oi_bytes_end_i8;
 }
 
-/* x_zero, bias and y_zero are there or not. */
+/* x_zero, bias and y_zero are optional. */
 static inline __attribute__((always_inline)) void oi_bytes_qconv(
     const void *x, const void *x_zero, const int16_t *packed, const void *factors, const void *bias,
     const void *y_zero, void *out, int16_t *strip, int32_t *sums, int32_t *lines,
@@ -492,7 +493,7 @@ static inline __attribute__((always_inline)) void oi_bytes_qconv(
                      by_filters, kept, in_turns, row, row_end, first, last);
 }
 
-static inline __attribute__((always_inline)) void oi_bytes_qconv_deep(
+static inline __attribute__((always_inline)) void oi_bytes_qconv_depthwise(
     const void *x, const void *x_zero, const int32_t *packed, const void *factors, const void *bias,
     const void *y_zero, void *out, int32_t *pairs, int32_t *sums, int64_t is_unsigned, int64_t kind,
     int64_t has_zero, int64_t has_bias, int64_t out_height, int64_t batches, int64_t c,
@@ -505,13 +506,14 @@ static inline __attribute__((always_inline)) void oi_bytes_qconv_deep(
     const float zero = kind == 2 ? 0 : (float)oi_bytes_at(y_zero, 0, kind);
     void *const ports[] = {out, (void *)factors, has_bias ? (void *)bias : NULL, (void *)&zero,
                            (void *)sizes};
-    oi_bytes_deep(x, packed, oi_bytes_end(kind), ports, pairs, sums,
-                  has_zero ? oi_bytes_at(x_zero, 0, is_unsigned) : 0, is_unsigned, batches, c,
-                  height, width, of, out_width, kh, kw, stride_y, stride_x, dilation_y, dilation_x,
-                  top, left, pitch, band, kept, in_turns, row, row_end, first, last);
+    oi_bytes_depthwise(x, packed, oi_bytes_end(kind), ports, pairs, sums,
+                       has_zero ? oi_bytes_at(x_zero, 0, is_unsigned) : 0, is_unsigned, batches, c,
+                       height, width, of, out_width, kh, kw, stride_y, stride_x, dilation_y,
+                       dilation_x, top, left, pitch, band, kept, in_turns, row, row_end, first,
+                       last);
 }
 
-/* zero_step: from a row's zero point to the next one's. */
+/* zero_step: distance from a row's zero point to the next one's. */
 static inline __attribute__((always_inline)) void oi_bytes_qmatmul(
     const void *x, const void *x_zero, const int16_t *packed, const void *factors,
     const void *y_zero, void *out, int16_t *strip, int32_t *sums, int64_t is_unsigned, int64_t kind,

@@ -215,7 +215,7 @@ static inline __attribute__((always_inline)) int64_t oi_conv_least(int64_t a, in
 
 /* Windows of one place: x (batches, c, height, width) becomes out (batches, m, height, width), rows
  * at least a tile wide; the filters first ... last - 1. So many places at a time that their numbers
- * stay in the first cache while all filters meet them. Rows that lie side by side are one. */
+ * stay in the first cache for all filters. Contiguous rows count as one. */
 static inline __attribute__((always_inline)) void oi_conv_points(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t batches, int64_t c, int64_t m, int64_t height, int64_t width,
@@ -307,7 +307,7 @@ static inline __attribute__((always_inline)) void oi_conv_dense(
 
 /* -- lanes are filters -- */
 
-/* Places that a panel of 2 OI_VF filters meets together: sums, filters and a place fill the
+/* Places of a register tile with a panel of 2 OI_VF filters: sums, filters and a place fill the
  * registers. */
 enum { OI_CONV_PLACES = OI_VF == 16 ? 14 : 6 };
 
@@ -495,7 +495,7 @@ static inline __attribute__((always_inline)) void oi_conv_band(
 
 /* Filter f sees channel f / each only; padded: the rows of that channel under `band` rows of the
  * result, with what is left and right of them. The filters first ... last - 1. */
-static inline __attribute__((always_inline)) void oi_conv_deep(
+static inline __attribute__((always_inline)) void oi_conv_depthwise(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, float *restrict padded, int64_t batches, int64_t c, int64_t height,
     int64_t width, int64_t each, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
@@ -594,8 +594,8 @@ static inline __attribute__((always_inline)) void oi_conv_both(
                       at < last ? at : last, 1, out_width, 1, least, most);
 }
 
-/* As oi_conv_deep does, where strides are 1 and rows of a window have no gaps. */
-static inline __attribute__((always_inline)) void oi_conv_deep_two(
+/* As oi_conv_depthwise does, where strides are 1 and rows of a window have no gaps. */
+static inline __attribute__((always_inline)) void oi_conv_depthwise_two(
     const float *restrict x, const float *restrict w, const float *restrict bias,
     float *restrict out, int64_t batches, int64_t c, int64_t height, int64_t width, int64_t each,
     int64_t out_height, int64_t out_width, int64_t kh, int64_t kw, int64_t dilation_x, int64_t top,

@@ -4,7 +4,7 @@
  * of columns, which needs no place that is not there (conv.h: windows of one place). A plane is
  * added to the filter's result, shifted by its place in the window. Columns of the result that lie
  * a stride apart are neighbours until the end, so that additions are whole vectors. A sum runs in
- * the order of the rows of x and the places of the window, whoever computes it. */
+ * the order of the rows of x and the places of the window, whichever thread computes it. */
 #ifndef OI_RECIPE_CONV_TRANSPOSE_H
 #define OI_RECIPE_CONV_TRANSPOSE_H
 

@@ -1,9 +1,9 @@
 /* conv_windows.h: convolution over up to three axes, of any number of channels.
  *
  * The windows of some places become rows: for every number of a window its elements at these
- * places, side by side. Then they are windows of one place (conv.h), whose tiles meet all filters.
- * That copies x as often as a window has numbers, so bodies that need no rows of windows come
- * first; this one has no limit but the length of a window. */
+ * places, side by side. Then they are windows of one place (conv.h), whose tiles are multiplied by
+ * all filters. That copies x as often as a window has numbers, so bodies that need no rows of
+ * windows come first; this one has no limit but the length of a window. */
 #ifndef OI_RECIPE_CONV_WINDOWS_H
 #define OI_RECIPE_CONV_WINDOWS_H
 

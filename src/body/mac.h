@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* Takes the sum of a filter at place + i of a batch, both in one row of the result where the kernel
- * is asked for rows; ports: what it reads and writes. */
+ * computes rows; ports: what it reads and writes. */
 typedef void oi_mac_finish(void *const *ports, int32_t batch, int32_t filter, int32_t place,
                            int32_t i, int32_t sum);
 
@@ -41,7 +41,8 @@ static __attribute__((noinline)) void oi_mac_lay(const int8_t *x, int32_t plane,
         oi_mac_copy(x, out, end - begin);
     else
         for (int32_t k = 0; k < c; k += 2, x += 2 * plane)
-            if (k + 1 < c || each > c) /* the last of an odd number meets itself, by weights 0 */
+            if (k + 1 < c ||
+                each > c) /* the last of an odd number is paired with itself; that weight is 0 */
                 oi_mac_weave(x, k + 1 < c ? x + plane : x, out + k, each, end - begin);
             else
                 for (int32_t i = 0; i < end - begin; i++)
@@ -136,7 +137,7 @@ enum { OI_MAC_TAPS = 32 };
 /* Filter f sees channel f / of only. padded: `tall` rows of that channel with their padding, pitch
  * apart, for `band` rows of the result. w: i16, (kw + 1) / 2 * 2 for a row of kw. Rows first ...
  * last - 1 of the result are made; row r of x lies at r % kept. */
-static inline __attribute__((always_inline)) void oi_mac_deep(
+static inline __attribute__((always_inline)) void oi_mac_depthwise(
     const int8_t *x, const int16_t *w, oi_mac_finish *finish, void *const *ports,
     oi_mac_number *padded, int64_t batches, int64_t c, int64_t height, int64_t width, int64_t of,
     int64_t out_height, int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y,

@@ -25,7 +25,7 @@
 #include "body/qgemm.h"
 #endif
 
-/* -- what lies where in tiles of `lanes` rows -- */
+/* -- the layout of tiles of `lanes` rows -- */
 
 /* The byte of w, of eight bits, in column i of a row of `blocks` blocks. */
 static inline int64_t oi_q_place(int64_t row, int64_t i, int64_t blocks, int64_t group,
@@ -131,7 +131,8 @@ static inline __attribute__((always_inline)) void oi_q8_dot4(const uint8_t *rest
 
 /* -- tiles -- */
 
-/* Where weights are read `ahead` bytes later: behind the `end` of a part, it goes on at `next`. */
+/* The address `ahead` bytes later in the stream of weights; beyond the `end` of a partition it
+ * continues at `next`. */
 typedef struct oi_q_way {
     int64_t ahead;
     const uint8_t *end, *next;
@@ -143,8 +144,7 @@ static inline const uint8_t *oi_q_soon(const uint8_t *w, oi_q_way way)
     return soon < way.end ? soon : way.next + (soon - way.end);
 }
 
-/* A tile times one row of x. Its weights come from memory: those of some bytes later are asked for.
- */
+/* A tile times one row of x. Its weights come from memory, so it prefetches. */
 static inline __attribute__((always_inline)) oi_vf oi_q_tile(
     const uint8_t *restrict w, const int8_t *restrict q, const float *restrict d,
     const float *restrict sums, int64_t k, int64_t group, int64_t bits, int64_t scale_size,
@@ -166,8 +166,8 @@ static inline __attribute__((always_inline)) oi_vf oi_q_tile(
     return acc;
 }
 
-/* One or two tiles times four rows of x; acc[4 t + r] is row r's of tile t. Of what comes after
- * them, as much is asked for by the way where `is_ahead`. */
+/* One or two tiles times four rows of x; acc[4 t + r] is row r's of tile t. is_ahead: it
+ * prefetches as many bytes of the tiles after them. */
 static inline __attribute__((always_inline)) void oi_q_tile4(
     const uint8_t *restrict w, int64_t tile, int64_t tiles, int64_t is_ahead,
     const int8_t *restrict q, const float *restrict d, const float *restrict sums, int64_t k,
@@ -204,19 +204,19 @@ static inline __attribute__((always_inline)) void oi_q_rows(
     int64_t tile, int64_t tiles, int64_t rows, int64_t is_many, int64_t n, int64_t k, int64_t group,
     int64_t bits, int64_t scale_size, int64_t has_offset, int64_t zero, oi_q_way way)
 {
-    const int64_t blocks = k / group, fours = rows / 4 * 4;
+    const int64_t blocks = k / group, whole = rows / 4 * 4;
     int64_t done = 0;
     for (int64_t t = 0; is_many && t < tiles; t++)
         done = oi_qgemm(w + t * tile, q, d, sums, out, bias, at + t * OI_VF, rows, n, k, group,
                         bits, scale_size, has_offset, zero);
-    for (int64_t i = done; i < fours; i += 4) {
+    for (int64_t i = done; i < whole; i += 4) {
         oi_vf acc[8];
         oi_q_tile4(w, tile, tiles, i == 0, q + i * k, d + i * blocks, sums + i * blocks, k, group,
                    bits, scale_size, has_offset, zero, acc);
         for (int64_t j = 0; j < 4 * tiles; j++)
             oi_q_put(out + (i + j % 4) * n, acc[j], bias, at + j / 4 * OI_VF, n);
     }
-    for (int64_t i = fours; i < rows; i++)
+    for (int64_t i = whole; i < rows; i++)
         for (int64_t t = 0; t < tiles; t++)
             oi_q_put(out + i * n,
                      oi_q_tile(w + t * tile, q + i * k, d + i * blocks, sums + i * blocks, k, group,
@@ -307,17 +307,17 @@ static inline __attribute__((always_inline)) void oi_qlinear_float(
     int64_t has_bias, int64_t zero, int64_t first, int64_t last)
 {
     const int64_t tile = k / group * (group * bits / 8 + scale_size * (1 + has_offset)) * OI_VF;
-    const int64_t fours = m / 4 * 4;
+    const int64_t whole = m / 4 * 4;
     const float *bias = (const float *)(const void *)(w + (n + OI_VF - 1) / OI_VF * tile);
     for (int64_t at = first; at < last; at += OI_VF) {
         const uint8_t *t = w + at / OI_VF * tile;
         oi_vf acc[4];
-        for (int64_t i = 0; i < fours; i += 4) {
+        for (int64_t i = 0; i < whole; i += 4) {
             oi_qf_tile(t, x + i * k, 4, k, group, bits, scale_size, has_offset, zero, acc);
             for (int64_t r = 0; r < 4; r++)
                 oi_q_put(out + (i + r) * n, acc[r], has_bias ? bias : NULL, at, n);
         }
-        for (int64_t i = fours; i < m; i++) {
+        for (int64_t i = whole; i < m; i++) {
             oi_qf_tile(t, x + i * k, 1, k, group, bits, scale_size, has_offset, zero, acc);
             oi_q_put(out + i * n, acc[0], has_bias ? bias : NULL, at, n);
         }

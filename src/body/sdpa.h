@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void oi_sdpa_all(
     const int64_t len = kv_len < 0 ? 0 : kv_len < tk ? kv_len : tk;
     const int64_t each = heads / kv_heads * tq, end = last * tq / unit;
     const int64_t is_many = is_bf16 || each >= 2 * OI_VF;
-    /* not a power of two from row to row: they would meet in one place of the first cache */
+    /* not a power of two from row to row: rows would compete for one set of the first cache */
     const int64_t stride = ((len + 2 * OI_VF - 1) / (2 * OI_VF) | 1) * (2 * OI_VF);
     const int64_t fits = space / (is_many ? (len + 6) / 6 * 6 : stride);
     const int64_t most =

@@ -29,7 +29,7 @@ static inline oi_vf oi_sdpa_load_some(const void *restrict p, int64_t at, int64_
     return oi_vf_load_f16(halves);
 }
 
-/* What comes a tile later is asked for by the way, in order, all heads together: processors do not
+/* Prefetches what comes a tile later, in order, all heads together: processors do not
  * foresee steps from key to key of one head. */
 typedef struct oi_sdpa_next {
     const char *at;

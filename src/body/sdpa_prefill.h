@@ -124,7 +124,7 @@ static inline oi_vf oi_sdpa_mask_beside(const oi_sdpa_shape *s, const oi_sdpa_pa
 
 /* n scores from key `at` on, of OI_VF rows from row r on, are scaled and masked, and the largest so
  * far that a row sees is kept: of every other key, since a maximum waits for the one before it. The
- * last key of an odd number is followed by one that nobody sees. */
+ * last key of an odd number is followed by one that is masked. */
 static inline __attribute__((always_inline)) void oi_sdpa_top(const oi_sdpa_shape *s,
                                                               const oi_sdpa_part *p,
                                                               const void *restrict mask, int64_t at,

@@ -4,15 +4,15 @@
 #include "device/cost.h"
 #include "recipe/recipe.h"
 
-#define COLUMNS 32  /* of a panel: two tiles of sums */
-#define ROWS    16  /* of a tile; with less a product is not for tiles */
-#define STEP    32  /* along k */
-#define PAIRS   512 /* numbers in a tile of b */
-#define WIDTH   256 /* OI_PARTS_WIDTH */
-#define MOST    16  /* tiles of rows at once, nearly: their sums are a local of the caller */
-#define DEEPEST 48  /* steps whose sums are added before they meet others, ... */
-#define LENT    16  /* ... and of a b that is packed into a local of the caller */
-#define WILD    0x6c800000u /* OI_PARTS_WILD */
+#define COLUMNS   32  /* of a panel: two tiles of sums */
+#define ROWS      16  /* of a tile; with less a product is not for tiles */
+#define STEP      32  /* along k */
+#define PAIRS     512 /* numbers in a tile of b */
+#define WIDTH     256 /* OI_PARTS_WIDTH */
+#define MOST      16  /* tiles of rows at once, nearly: their sums are a local of the caller */
+#define DEEPEST   48  /* steps whose sums are added before others are added, ... */
+#define ON_STACK  16  /* ... and of a b that is packed into a local of the caller */
+#define NONFINITE 0x6c800000u /* OI_PARTS_NONFINITE */
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_PARTS };
 
@@ -34,7 +34,7 @@ bool oi_bf16x3_split(float x, int64_t parts, uint16_t to[3])
         x = is_finite ? x - oi_f32_of_bf16(to[i - 1]) : 0;
         to[i] = (uint16_t)(oi_bits_f32(x) >> 16);
     }
-    return size >= WILD;
+    return size >= NONFINITE;
 }
 
 static float element(const oi_packing *p, const void *b, int64_t i, int64_t j)
@@ -136,11 +136,11 @@ static void add_ready(const oi_operand *x, const call *c, oi_recipe_plan *out)
     r->sizes[r->n_sizes++] = c->x_parts;
 }
 
-/* Steps whose sums are added up before they meet those before: parts of k as long as each other. A
- * result of bf16 has room for none. */
+/* Steps whose sums are added up before the earlier ones are added: parts of k as long as each
+ * other. A result of bf16 has room for none. */
 static int64_t chunk_of(const call *c)
 {
-    const int64_t steps = up(c->p.b.rows, STEP), most = c->is_weight ? DEEPEST : LENT;
+    const int64_t steps = up(c->p.b.rows, STEP), most = c->is_weight ? DEEPEST : ON_STACK;
     const int64_t parts = c->to_bf16 ? 1 : up(steps, most);
     return up(steps, parts);
 }

@@ -2,18 +2,18 @@
 #include "recipe/pack.h"
 #include "recipe/recipe.h"
 
-#define PLACES  192    /* of the result that are made together: a multiple of six and of lanes */
+#define PLACES  192    /* of the result per band: a multiple of six and of lanes */
 #define NEAR    65536  /* numbers of a strip that stay near */
 #define SCRATCH 262144 /* what a thread's stack may well hold of them */
 #define WIDEST  4096   /* places of a row */
 
-#define FOURS_PLACES       256  /* of the result that are made together */
-#define FOURS_NEAR         8192 /* fours of a strip that stay near */
-#define FOURS_PERCENT      70
-#define TILES_PERCENT      200  /* of what vectors multiply */
-#define DEEP_FOURS_PERCENT 9    /* a four of three numbers, and all that is not a product */
-#define DEEP_NEAR          8192 /* pairs: first cache */
-#define DEEP_PERCENT       20   /* a load for every product, and of three rows' products one is 0 */
+#define DOT4_PLACES       256  /* of the result per band */
+#define DOT4_NEAR         8192 /* 4-byte groups of a strip that stay in the first cache */
+#define DOT4_PERCENT      70
+#define TILES_PERCENT     200  /* of what vectors multiply */
+#define DEEP_DOT4_PERCENT 9    /* three of four bytes, and what is not a product */
+#define DEEP_NEAR         8192 /* pairs: first cache */
+#define DEEP_PERCENT      20   /* a load for every product, and of three rows' products one is 0 */
 
 /* -- what is multiplied -- */
 
@@ -141,24 +141,24 @@ static bool add_filters(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_re
            add_packings(t, sizes[GROUPS] * sizes[FILTERS], p, out);
 }
 
-static bool add_fours(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_recipe_plan *out)
+static bool add_dot4(const task *t, const int64_t sizes[OI_PACK_SIZES], oi_recipe_plan *out)
 {
     const int64_t filters = sizes[GROUPS] * sizes[FILTERS];
-    const int64_t fours =
+    const int64_t groups_of_4 =
         sizes[GROUPS] * oi_pack_up(sizes[FILTERS], 16) * sizes[RUNS] * sizes[PAIRS];
-    oi_packing p = {.name = "fours of 16 filters",
-                    .size_bytes = (uint64_t)(fours * sizes[TAPS] + 2 * filters + 1) * 4,
+    oi_packing p = {.name = "4-byte groups of 16 filters",
+                    .size_bytes = (uint64_t)(groups_of_4 * sizes[TAPS] + 2 * filters + 1) * 4,
                     .dtype = OI_I32,
                     .pack = oi_pack_dot4};
     memcpy(p.sizes, sizes, sizeof p.sizes);
     return count_zeros(t, filters, &p.sizes[ZEROS]) && add_packings(t, filters, p, out);
 }
 
-static bool add_deep_fours(const task *t, int64_t filters, int64_t kh, int64_t kw,
-                           oi_recipe_plan *out)
+static bool add_depthwise_dot4(const task *t, int64_t filters, int64_t kh, int64_t kw,
+                               oi_recipe_plan *out)
 {
     oi_packing p = {
-        .name = "fours of rows",
+        .name = "4-byte groups of rows",
         .sizes = {1, filters, 1, kh * kw, 1, 1, kw, kh * kw, kh * kw, t->in[1].dtype == OI_U8},
         .size_bytes = (uint64_t)((filters + 1) * kh * oi_pack_up(kw, 4) + (2 * filters + 1) * 4),
         .dtype = OI_I32,
@@ -359,19 +359,19 @@ static bool plan_windows(const task *t, oi_conv_call *c, int64_t groups, int64_t
 /* -- where four bytes are multiplied at once -- */
 
 /* How a band is laid out: dot4.h. */
-typedef struct fours {
+typedef struct dot4 {
     int64_t each, phases, pitch, blocks, deep, plane, band, line, is_flat;
-} fours;
+} dot4;
 
 /* Vectors of a band's places. */
-static int64_t vectors_of(const oi_conv_call *c, const fours *s)
+static int64_t vectors_of(const oi_conv_call *c, const dot4 *s)
 {
     const int64_t side = s->is_flat ? (s->band - 1) * s->pitch + c->out_width : c->out_width;
     return oi_pack_up(side, 16) / 16 * (s->is_flat ? 1 : s->band);
 }
 
-/* False: there is no room, or lanes and fours would be empty half of the time. */
-static bool set_fours(const oi_conv_call *c, int64_t groups, fours *s)
+/* False: there is no room, or half of the lanes and groups would be empty. */
+static bool set_dot4(const oi_conv_call *c, int64_t groups, dot4 *s)
 {
     const int64_t planes = (c->c / groups + 3) / 4, tall = (c->y.kernel - 1) * c->y.dilation + 1;
     const int64_t wide = (c->x.kernel - 1) * c->x.dilation + 1;
@@ -381,12 +381,12 @@ static bool set_fours(const oi_conv_call *c, int64_t groups, fours *s)
     s->phases = c->x.stride < wide ? c->x.stride : wide;
     s->pitch = c->out_width + (wide - 1) / c->x.stride;
     s->is_flat = c->x.stride == 1 && c->y.stride == 1;
-    s->band = c->out_width < FOURS_PLACES ? FOURS_PLACES / c->out_width : 1;
+    s->band = c->out_width < DOT4_PLACES ? DOT4_PLACES / c->out_width : 1;
     s->band = s->band < c->out_height ? s->band : c->out_height;
     const int64_t all = groups * s->blocks * s->deep, row = s->phases * s->pitch;
     if (c->out_width > WIDEST || row > SCRATCH / all)
         return false;
-    while (s->band > 1 && ((s->band - 1) * c->y.stride + tall) * row > FOURS_NEAR / all)
+    while (s->band > 1 && ((s->band - 1) * c->y.stride + tall) * row > DOT4_NEAR / all)
         s->band = (s->band + 1) / 2;
     s->plane = (oi_pack_up(((s->band - 1) * c->y.stride + tall) * row, 16) / 32 * 2 + 3) * 16;
     s->line = vectors_of(c, s) * 16;
@@ -394,9 +394,9 @@ static bool set_fours(const oi_conv_call *c, int64_t groups, fours *s)
            s->line * s->blocks * s->deep * 4 <= 2 * s->band * c->out_width * s->each;
 }
 
-static bool plan_fours(const task *t, oi_conv_call c, int64_t groups, oi_recipe_plan *out)
+static bool plan_dot4(const task *t, oi_conv_call c, int64_t groups, oi_recipe_plan *out)
 {
-    fours s;
+    dot4 s;
     const int64_t filters = c.m / groups;
     const bool has_tiles = oi_recipe_height(t->rc->target, "amx") > 0;
     if (!oi_recipe_height(t->rc->target, "avx512vnni"))
@@ -404,14 +404,14 @@ static bool plan_fours(const task *t, oi_conv_call c, int64_t groups, oi_recipe_
     if (!t->rc->rows)
         turn(&c, t->in[0].rank);
     const int64_t taps = c.y.kernel * c.x.kernel;
-    if (!set_fours(&c, groups, &s) ||
-        !add_fours(t,
-                   (int64_t[OI_PACK_SIZES]){groups, filters, s.each, taps, s.blocks, s.deep,
-                                            !has_tiles, s.each * taps, taps,
-                                            t->in[1].dtype == OI_U8},
-                   out))
+    if (!set_dot4(&c, groups, &s) ||
+        !add_dot4(t,
+                  (int64_t[OI_PACK_SIZES]){groups, filters, s.each, taps, s.blocks, s.deep,
+                                           !has_tiles, s.each * taps, taps,
+                                           t->in[1].dtype == OI_U8},
+                  out))
         return false;
-    out->percent = has_tiles ? TILES_PERCENT : FOURS_PERCENT;
+    out->percent = has_tiles ? TILES_PERCENT : DOT4_PERCENT;
     share(t->rc, &c, groups, 16, out);
     out->function = t->kind == NONE ? "oi_dot4_conv" : "oi_dot4_qconv";
     add_tensors(t, true, out);
@@ -453,7 +453,7 @@ static bool plan_fours(const task *t, oi_conv_call c, int64_t groups, oi_recipe_
 }
 
 /* The same where every filter has a channel of its own. */
-static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan *out)
+static bool plan_depthwise_dot4(const task *t, const oi_conv_call *c, oi_recipe_plan *out)
 {
     const int64_t across = (c->x.kernel + 3) / 4, tall = (c->y.kernel - 1) * c->y.dilation + 1;
     const int64_t phases = c->y.stride < tall ? c->y.stride : tall;
@@ -470,10 +470,10 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
     const int64_t deep = (rows + c->y.stride - 1) / c->y.stride;
     const int64_t numbers = across * phases * deep * c->out_width + 64;
     if (rows * pitch > SCRATCH || numbers > SCRATCH / 2 ||
-        !add_deep_fours(t, c->m, c->y.kernel, c->x.kernel, out))
+        !add_depthwise_dot4(t, c->m, c->y.kernel, c->x.kernel, out))
         return false;
-    out->function = t->kind == NONE ? "oi_dot4_conv_deep" : "oi_dot4_qconv_deep";
-    out->percent = DEEP_FOURS_PERCENT;
+    out->function = t->kind == NONE ? "oi_dot4_conv_depthwise" : "oi_dot4_qconv_depthwise";
+    out->percent = DEEP_DOT4_PERCENT;
     out->extent = c->m;
     out->unit = 1;
     out->split_dim = 1;
@@ -495,7 +495,7 @@ static bool plan_deep_fours(const task *t, const oi_conv_call *c, oi_recipe_plan
 }
 
 /* Every filter has a channel of its own. */
-static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_recipe_plan *out)
+static bool plan_depthwise(const task *t, const oi_conv_call *c, int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t pitch =
         oi_pack_up(c->out_width, lanes) + (c->x.kernel - 1) * c->x.dilation / c->x.stride;
@@ -508,7 +508,7 @@ static bool plan_deep(const task *t, const oi_conv_call *c, int64_t lanes, oi_re
     const int64_t pairs = ((band - 1) * c->y.stride + below) * row;
     if (pairs > SCRATCH / 2 || !add_rows_of_filters(t, c->m, c->y.kernel, c->x.kernel, out))
         return false;
-    out->function = t->kind == NONE ? "oi_bytes_conv_deep" : "oi_bytes_qconv_deep";
+    out->function = t->kind == NONE ? "oi_bytes_conv_depthwise" : "oi_bytes_qconv_depthwise";
     out->percent = DEEP_PERCENT;
     out->extent = c->m;
     out->unit = 1;
@@ -537,13 +537,14 @@ static bool plan_conv(task t, oi_recipe_plan *out)
         (t.x_zero != NONE && oi_operand_count(operand(&t, t.x_zero)) != 1))
         return false;
     set_rows(&t, &c, out);
-    const bool is_deep = groups > 1 && groups == c.c;
+    const bool is_depthwise = groups > 1 && groups == c.c;
     oi_recipe_plan other = *out;
-    if (is_deep ? plan_deep_fours(&t, &c, &other) : plan_fours(&t, c, groups, &other)) {
+    if (is_depthwise ? plan_depthwise_dot4(&t, &c, &other) : plan_dot4(&t, c, groups, &other)) {
         *out = other;
         return true;
     }
-    return is_deep ? plan_deep(&t, &c, lanes, out) : plan_windows(&t, &c, groups, lanes, out);
+    return is_depthwise ? plan_depthwise(&t, &c, lanes, out)
+                        : plan_windows(&t, &c, groups, lanes, out);
 }
 
 /* Zero points of x: one, or one for each row of a single matrix. */
@@ -555,17 +556,17 @@ static bool zero_step(const task *t, int64_t rows, int64_t *out)
 }
 
 /* Where four bytes are multiplied at once, and rows are so many that eight of them pay. */
-static bool plan_dense_fours(const task *t, int64_t rows, int64_t k, int64_t m, int64_t step,
-                             bool is_turned, oi_recipe_plan *out)
+static bool plan_dense_dot4(const task *t, int64_t rows, int64_t k, int64_t m, int64_t step,
+                            bool is_turned, oi_recipe_plan *out)
 {
     const int64_t planes = (k + 3) / 4, blocks = (planes + 15) / 16;
     const int64_t deep = (planes + blocks - 1) / blocks, steps = blocks * deep;
-    int64_t chunk = FOURS_NEAR * 2 / steps / 16 * 16;
+    int64_t chunk = DOT4_NEAR * 2 / steps / 16 * 16;
     if (!oi_recipe_height(t->rc->target, "avx512vnni") || rows < 8 || m < 16 ||
         steps > SCRATCH / 2 / 16)
         return false;
     chunk = chunk < 16 ? 16 : chunk < oi_pack_up(rows, 16) ? chunk : oi_pack_up(rows, 16);
-    oi_packing p = {.name = "fours of 32 columns",
+    oi_packing p = {.name = "4-byte groups of 32 columns",
                     .sizes = {1, m, k, 1, 1, steps, 0, is_turned ? k : 1, is_turned ? 1 : m,
                               t->in[1].dtype == OI_U8},
                     .size_bytes = (uint64_t)(oi_pack_up(m, 32) * steps + 2 * m + 1) * 4,
@@ -574,7 +575,7 @@ static bool plan_dense_fours(const task *t, int64_t rows, int64_t k, int64_t m, 
     if (!count_zeros(t, m, &p.sizes[ZEROS]) || !add_packings(t, m, p, out))
         return false;
     out->function = t->kind == NONE ? "oi_dot4_matmul" : "oi_dot4_qmatmul";
-    out->percent = oi_recipe_height(t->rc->target, "amx") ? TILES_PERCENT : FOURS_PERCENT;
+    out->percent = oi_recipe_height(t->rc->target, "amx") ? TILES_PERCENT : DOT4_PERCENT;
     out->unit = 32;
     out->streams = steps * 4;
     add_tensors(t, false, out);
@@ -606,7 +607,7 @@ static bool plan_matmul(task t, bool is_turned, oi_recipe_plan *out)
     out->epilogue[0] = t.kind == NONE ? t.q.out[0].rank - 1 : 0;
     out->epilogue[1] = t.kind == NONE ? t.q.out[0].rank : 0;
     oi_recipe_plan other = *out;
-    if (plan_dense_fours(&t, rows, k, m, step, is_turned, &other)) {
+    if (plan_dense_dot4(&t, rows, k, m, step, is_turned, &other)) {
         *out = other;
         return true;
     }

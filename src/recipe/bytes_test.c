@@ -4,14 +4,14 @@
 #if defined(__AVX512VNNI__)
 #include "body/avx512vnni/dot4_depthwise.h"
 #include "body/avx512vnni/dot4_gemm.h"
-#define HAS_FOURS true
+#define HAS_DOT4 true
 #else
-#define HAS_FOURS false
+#define HAS_DOT4 false
 #endif
 
 static const char *last_body;
 
-/* Whether that was a body of bytes, or of fours of them, whose name begins so. */
+/* Whether the body is one of bytes or of dot4, by the beginning of its name. */
 static bool was(const char *name)
 {
     const size_t prefix = strncmp(last_body, "oi_dot4_", 8) == 0    ? 8
@@ -46,7 +46,7 @@ static void finish_dense(void *const *ports, int64_t batch, int64_t filter, int6
 #define N4(i) a[i].n, a[i + 1].n, a[i + 2].n, a[i + 3].n
 
 #if defined(__AVX512VNNI__)
-static bool fours_body(const char *function, const trial_arg *a)
+static bool dot4_body(const char *function, const trial_arg *a)
 {
     if (strcmp(function, "oi_dot4_conv") == 0)
         oi_dot4_conv(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out, a[6].out,
@@ -56,13 +56,13 @@ static bool fours_body(const char *function, const trial_arg *a)
         oi_dot4_qconv(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
                       a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23), N4(27), N4(31),
                       N4(35), N4(39), a[43].n, a[44].n, a[45].n, a[46].n);
-    else if (strcmp(function, "oi_dot4_conv_deep") == 0)
-        oi_dot4_conv_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out,
-                          a[6].out, N4(7), N4(11), N4(15), N4(19), N4(23), N4(27));
-    else if (strcmp(function, "oi_dot4_qconv_deep") == 0)
-        oi_dot4_qconv_deep(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
-                           a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19), N4(23), N4(27),
-                           N4(31), N4(35), a[39].n);
+    else if (strcmp(function, "oi_dot4_conv_depthwise") == 0)
+        oi_dot4_conv_depthwise(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out,
+                               a[6].out, N4(7), N4(11), N4(15), N4(19), N4(23), N4(27));
+    else if (strcmp(function, "oi_dot4_qconv_depthwise") == 0)
+        oi_dot4_qconv_depthwise(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out,
+                                a[7].out, a[8].out, a[9].out, a[10].out, N4(11), N4(15), N4(19),
+                                N4(23), N4(27), N4(31), N4(35), a[39].n);
     else if (strcmp(function, "oi_dot4_matmul") == 0)
         oi_dot4_matmul(a[0].in, a[1].in, finish_dense, a[2].in, a[3].out, a[4].out, a[5].out,
                        a[6].out, N4(7), N4(11));
@@ -74,7 +74,7 @@ static bool fours_body(const char *function, const trial_arg *a)
     return true;
 }
 #else
-static bool fours_body(const char *function, const trial_arg *a)
+static bool dot4_body(const char *function, const trial_arg *a)
 {
     (void)function, (void)a;
     return false;
@@ -87,14 +87,14 @@ static void scaled_body(const char *function, const trial_arg *a)
         oi_bytes_qconv(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out, a[7].out,
                        a[8].out, a[9].out, N4(10), N4(14), N4(18), N4(22), N4(26), N4(30), N4(34),
                        N4(38));
-    else if (strcmp(function, "oi_bytes_qconv_deep") == 0)
-        oi_bytes_qconv_deep(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out,
-                            a[7].out, a[8].out, N4(9), N4(13), N4(17), N4(21), N4(25), N4(29),
-                            a[33].n, a[34].n, a[35].n);
+    else if (strcmp(function, "oi_bytes_qconv_depthwise") == 0)
+        oi_bytes_qconv_depthwise(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].in, a[6].out,
+                                 a[7].out, a[8].out, N4(9), N4(13), N4(17), N4(21), N4(25), N4(29),
+                                 a[33].n, a[34].n, a[35].n);
     else if (strcmp(function, "oi_bytes_qmatmul") == 0)
         oi_bytes_qmatmul(a[0].in, a[1].in, a[2].in, a[3].in, a[4].in, a[5].out, a[6].out, a[7].out,
                          N4(8), N4(12), a[16].n, a[17].n);
-    else if (!fours_body(function, a))
+    else if (!dot4_body(function, a))
         fail_msg("%s is not tested", function);
 }
 
@@ -104,9 +104,9 @@ static void body(const char *function, const trial_arg *a)
     if (strcmp(function, "oi_bytes_conv") == 0)
         oi_bytes_conv(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, a[5].out, N4(6),
                       N4(10), N4(14), N4(18), N4(22), N4(26), N4(30));
-    else if (strcmp(function, "oi_bytes_conv_deep") == 0)
-        oi_bytes_conv_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, N4(5), N4(9),
-                           N4(13), N4(17), N4(21), a[25].n, a[26].n);
+    else if (strcmp(function, "oi_bytes_conv_depthwise") == 0)
+        oi_bytes_conv_depthwise(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].out, N4(5),
+                                N4(9), N4(13), N4(17), N4(21), a[25].n, a[26].n);
     else if (strcmp(function, "oi_bytes_matmul") == 0)
         oi_bytes_matmul(a[0].in, a[1].in, finish_dense, a[2].in, a[3].out, a[4].out, N4(5), a[9].n,
                         a[10].n);
@@ -250,9 +250,9 @@ static void test_zero_points(void **state)
         }
 }
 
-/* Where four bytes are multiplied at once: parts of fours, several blocks of them, strides, holes,
- * groups, more than a band and a vector, factors above 1. */
-static void test_fours(void **state)
+/* Where four bytes are multiplied at once: partial groups of four, several blocks of them, strides,
+ * holes, groups, more than a band and a vector, factors above 1. */
+static void test_dot4(void **state)
 {
     (void)state;
     static const setting settings[] = {
@@ -271,13 +271,13 @@ static void test_fours(void **state)
     for (size_t i = 0; i < OI_COUNT(settings); i++)
         for (int kind = 0; kind < 16; kind++) {
             run_scaled(&settings[i], kind, kind & 1 ? 5e-5f : 2.5f, i);
-            assert_true(!HAS_FOURS || strncmp(last_body, "oi_dot4_", 8) == 0);
+            assert_true(!HAS_DOT4 || strncmp(last_body, "oi_dot4_", 8) == 0);
             if (!(kind & 4))
                 run_integer(&settings[i], kind, i);
         }
 }
 
-/* A row asked for after the other, as a ring of rows of x is filled: the same sums. */
+/* Row by row, as a line buffer of x is filled: the same sums. */
 static void run_turns(const setting *s)
 {
     trial t;
@@ -376,14 +376,25 @@ static void test_conv(void **state)
         {"oi_bytes_conv", 1, 1, 9, 3, 3, {40}, {3}, {1}, {1, 1}, 1, true},
         {"oi_bytes_conv", 2, 1, 16, 16, 2, {1, 3}, {1, 1}, {1, 1}, {0}, 1, true},
         /* a channel for each filter, or for two */
-        {"oi_bytes_conv_deep", 2, 1, 6, 6, 6, {25, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
-        {"oi_bytes_conv_deep", 2, 2, 3, 6, 3, {19, 40}, {3, 2}, {2, 2}, {1, 0, 1, 1}, 1, true},
-        {"oi_bytes_conv_deep", 2, 1, 2, 2, 2, {60, 130}, {5, 5}, {1, 1}, {2, 2, 2, 2}, 1, false},
-        {"oi_bytes_conv_deep", 2, 1, 3, 3, 3, {7, 9}, {2, 2}, {3, 3}, {0, 1, 1, 0}, 1, true},
-        {"oi_bytes_conv_deep", 2, 1, 3, 3, 3, {17, 19}, {4, 3}, {1, 2}, {3, 2, 3, 2}, 2, true},
-        {"oi_bytes_conv_deep", 2, 1, 3, 3, 3, {2, 2}, {3, 3}, {1, 1}, {6, 9, 6, 9}, 1, true},
-        {"oi_bytes_conv_deep", 1, 1, 5, 5, 5, {8}, {8}, {1}, {0, 0}, 1, true},
-        {"oi_bytes_conv_deep", 2, 1, 4, 4, 4, {1, 1}, {1, 1}, {1, 1}, {0}, 1, true},
+        {"oi_bytes_conv_depthwise", 2, 1, 6, 6, 6, {25, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
+        {"oi_bytes_conv_depthwise", 2, 2, 3, 6, 3, {19, 40}, {3, 2}, {2, 2}, {1, 0, 1, 1}, 1, true},
+        {"oi_bytes_conv_depthwise",
+         2,
+         1,
+         2,
+         2,
+         2,
+         {60, 130},
+         {5, 5},
+         {1, 1},
+         {2, 2, 2, 2},
+         1,
+         false},
+        {"oi_bytes_conv_depthwise", 2, 1, 3, 3, 3, {7, 9}, {2, 2}, {3, 3}, {0, 1, 1, 0}, 1, true},
+        {"oi_bytes_conv_depthwise", 2, 1, 3, 3, 3, {17, 19}, {4, 3}, {1, 2}, {3, 2, 3, 2}, 2, true},
+        {"oi_bytes_conv_depthwise", 2, 1, 3, 3, 3, {2, 2}, {3, 3}, {1, 1}, {6, 9, 6, 9}, 1, true},
+        {"oi_bytes_conv_depthwise", 1, 1, 5, 5, 5, {8}, {8}, {1}, {0, 0}, 1, true},
+        {"oi_bytes_conv_depthwise", 2, 1, 4, 4, 4, {1, 1}, {1, 1}, {1, 1}, {0}, 1, true},
         /* more than scratch has room for */
         {NULL, 2, 1, 2048, 1, 1, {3, 100}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
         {NULL, 2, 1, 2, 2, 2, {3, 5000}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
@@ -458,7 +469,7 @@ int trial_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),   cmocka_unit_test(test_zero_points),
-        cmocka_unit_test(test_fours),  cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_dot4),   cmocka_unit_test(test_turns),
         cmocka_unit_test(test_matmul), cmocka_unit_test(test_qmatmul)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

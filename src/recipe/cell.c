@@ -75,7 +75,7 @@ bool oi_recipe_lstm(const oi_recipe_call *c, oi_recipe_plan *out)
     return true;
 }
 
-/* Where the reset gate acts on h, every position waits for all of it: two passes, no cell. */
+/* Where the reset gate acts on h, every position depends on all of it: two passes, no cell. */
 bool oi_recipe_gru(const oi_recipe_call *c, oi_recipe_plan *out)
 {
     const bool is_onnx = strcmp(oi_kernel_attr(c->q, "order")->s, "zrh") == 0;

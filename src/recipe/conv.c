@@ -159,7 +159,7 @@ void oi_conv_add_share(oi_recipe_plan *out, int64_t rows, int64_t m, int64_t sha
     }
 }
 
-/* The last arguments of bodies that can be asked for rows: of how many, and which. */
+/* The last arguments of bodies that compute a range of rows: of how many, and which. */
 static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, int64_t out_height,
                      int64_t shared, oi_recipe_plan *out)
 {
@@ -172,7 +172,7 @@ static void add_rows(const oi_recipe_call *rc, const call *c, int64_t height, in
     out->row_to = (c->y.kernel - 1) * c->y.dilation - c->y.before;
 }
 
-/* Weights that the body meets together lie together. */
+/* Weights of one register tile are contiguous. */
 static void pack_filters(const oi_recipe_call *rc, const call *c, int64_t high, oi_recipe_plan *out)
 {
     if (!rc->is_weight[1])
@@ -183,7 +183,7 @@ static void pack_filters(const oi_recipe_call *rc, const call *c, int64_t high, 
     oi_recipe_panels(&out->packings[0], 1, c->m, c->k, 1, c->k, high);
 }
 
-/* All places in a row, unless rows are asked for: those must be a tile wide then. */
+/* All places in a row, unless a range of rows is computed: those must be a tile wide then. */
 static bool plan_points(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
 {
     const int64_t high = high_of(c, c->m, c->places, lanes);
@@ -259,34 +259,34 @@ static int64_t span_of(const call *c, int64_t channels, int64_t wide, int64_t la
 
 /* Rows of x with their padding in scratch: those under some rows of the result, of all channels
  * or of one. */
-static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, bool is_deep,
+static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, bool is_depthwise,
                       int64_t lanes, oi_recipe_plan *out)
 {
-    const int64_t high = is_deep ? 6 : high_of(c, c->m / groups, c->out_width, lanes);
+    const int64_t high = is_depthwise ? 6 : high_of(c, c->m / groups, c->out_width, lanes);
     const int64_t wide = 12 / high * lanes;
     const int64_t whole = pitch_of(c, c->out_width, wide, lanes);
     const int64_t fits =
-        is_deep ? band_of(rc, c, whole) : laid_out(rc, c, c->c / groups, whole, BAND);
+        is_depthwise ? band_of(rc, c, whole) : laid_out(rc, c, c->c / groups, whole, BAND);
     const int64_t span = fits ? c->out_width : span_of(c, c->c / groups, wide, lanes);
     const int64_t pitch = fits ? whole : pitch_of(c, span, wide, lanes), band = fits ? fits : 1;
     if (span == 0)
         return false;
-    const int64_t under = is_deep ? rows_under(c, band) * c->x.stride * pitch : 0;
-    const int64_t room = is_deep ? under : c->c / groups * apart_of(c, pitch, band);
+    const int64_t under = is_depthwise ? rows_under(c, band) * c->x.stride * pitch : 0;
+    const int64_t room = is_depthwise ? under : c->c / groups * apart_of(c, pitch, band);
     if (room > SCRATCH)
         return false;
-    out->function = is_deep ? "oi_conv_deep" : "oi_conv_dense";
-    out->percent = is_deep ? DEEP_PERCENT : 0;
-    out->repacks_input = !is_deep;
+    out->function = is_depthwise ? "oi_conv_depthwise" : "oi_conv_dense";
+    out->percent = is_depthwise ? DEEP_PERCENT : 0;
+    out->repacks_input = !is_depthwise;
     if (groups == 1)
         pack_filters(rc, c, high, out);
     add_tensors(c, out);
-    oi_recipe_scratch_add(out, is_deep ? "padded" : "strip", OI_F32, room);
+    oi_recipe_scratch_add(out, is_depthwise ? "padded" : "strip", OI_F32, room);
     const int64_t sizes[] = {c->batches,
                              c->c,
                              c->y.in,
                              c->x.in,
-                             is_deep ? c->m / c->c : c->m,
+                             is_depthwise ? c->m / c->c : c->m,
                              c->out_height,
                              c->out_width,
                              c->y.kernel,
@@ -299,14 +299,14 @@ static bool plan_rows(const oi_recipe_call *rc, const call *c, int64_t groups, b
                              c->x.before,
                              pitch,
                              c->has_bias,
-                             is_deep ? band : high,
+                             is_depthwise ? band : high,
                              out->n_packings,
                              groups,
                              band,
                              apart_of(c, pitch, band),
                              span};
-    add_sizes(out, sizes, OI_COUNT(sizes) - (is_deep ? 5 : 0));
-    add_rows(rc, c, c->y.in, c->out_height, is_deep ? 0 : oi_conv_shared_rows(rc, c, 1), out);
+    add_sizes(out, sizes, OI_COUNT(sizes) - (is_depthwise ? 5 : 0));
+    add_rows(rc, c, c->y.in, c->out_height, is_depthwise ? 0 : oi_conv_shared_rows(rc, c, 1), out);
     return true;
 }
 
@@ -315,7 +315,7 @@ static bool plan_two(const oi_recipe_call *rc, const call *c, oi_recipe_plan *ou
 {
     if (c->y.stride != 1 || c->x.stride != 1 || c->y.dilation != 1 || c->y.kernel > TALL)
         return false;
-    out->function = "oi_conv_deep_two";
+    out->function = "oi_conv_depthwise_two";
     out->percent = DEEP_PERCENT;
     add_tensors(c, out);
     const int64_t sizes[] = {c->batches,    c->c,         c->y.in,     c->x.in,     c->m / c->c,
@@ -328,7 +328,7 @@ static bool plan_two(const oi_recipe_call *rc, const call *c, oi_recipe_plan *ou
 
 /* -- lanes are filters -- */
 
-/* Places that a panel meets together: rows are taken in parts as long as each other. */
+/* Places of a register tile: rows are taken in parts of equal length. */
 static int64_t together(int64_t places, int64_t lanes)
 {
     const int64_t most = lanes == 16 ? 14 : 6; /* OI_CONV_PLACES */
@@ -337,8 +337,8 @@ static int64_t together(int64_t places, int64_t lanes)
 }
 
 /* Products of vectors for a row of places, where lanes are places and where they are filters. A
- * vector of places meets twelve filters, with a load for each, where it is the only one; numbers
- * that leave the first cache are waited for. */
+ * vector of places is multiplied by twelve filters, with a load for each, where it is the only one;
+ * numbers that leave the first cache are waited for. */
 static bool pays_across(const call *c, int64_t width, int64_t lanes)
 {
     const int64_t high = high_of(c, c->m, width, lanes), wide = 12 / high,

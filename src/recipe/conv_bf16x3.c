@@ -8,7 +8,7 @@
 #define FILTERS 32                 /* of a panel: two tiles of sums */
 #define STEP    32                 /* channels */
 #define TILE    512                /* numbers in a tile of filters */
-#define GROUP   32                 /* places that meet a panel together */
+#define GROUP   32                 /* places of a register tile */
 #define ROOM    (64 * 1024 * 1024) /* bytes: of parts of x, at most */
 
 #define SCRATCH 131072 /* numbers: what a thread's stack may well hold */

@@ -34,16 +34,16 @@ static void body(const char *function, const trial_arg *a)
                              a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
                              a[24].n, a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n,
                              a[31].real, a[32].real);
-    else if (strcmp(function, "oi_conv_deep_two") == 0)
-        oi_conv_deep_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n,
-                         a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
-                         a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].real,
-                         a[24].real);
-    else if (strcmp(function, "oi_conv_deep") == 0)
-        oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n, a[8].n,
-                     a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n, a[17].n,
-                     a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n, a[25].n,
-                     a[26].n, a[27].n, a[28].n, a[29].real, a[30].real);
+    else if (strcmp(function, "oi_conv_depthwise_two") == 0)
+        oi_conv_depthwise_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n,
+                              a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                              a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n,
+                              a[23].real, a[24].real);
+    else if (strcmp(function, "oi_conv_depthwise") == 0)
+        oi_conv_depthwise(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
+                          a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
+                          a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
+                          a[24].n, a[25].n, a[26].n, a[27].n, a[28].n, a[29].real, a[30].real);
     else if (strcmp(function, "oi_conv_lanes") == 0)
         oi_conv_lanes(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n,
                       a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
@@ -101,64 +101,76 @@ static void run(const setting *s, bool is_weight, uint64_t seed)
         fail_msg("%s takes what is for %s", last_body, s->body);
 }
 
+static const setting planes[] = {
+    /* windows of one place, on places of any number */
+    {"oi_conv_points", 2, 2, 5, 7, 1, {7, 5}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+    {"oi_conv_points", 2, 2, 5, 31, 1, {7, 19}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+    {"oi_conv_points", 1, 1, 3, 13, 1, {32}, {1}, {1}, {0}, {1}, false},
+    {"oi_conv_points", 2, 1, 24, 2, 1, {3, 96}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+    /* all channels */
+    {"oi_conv_dense", 2, 1, 7, 14, 1, {5, 21}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_dense", 2, 1, 9, 26, 1, {4, 50}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
+    {"oi_conv_dense", 2, 1, 3, 8, 1, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_dense", 2, 2, 4, 5, 1, {7, 13}, {3, 5}, {1, 1}, {0, 2, 1, 2}, {1, 1}, false},
+    {"oi_conv_dense", 2, 1, 2, 6, 1, {5, 50}, {2, 4}, {3, 3}, {1, 1, 0, 3}, {1, 1}, true},
+    {"oi_conv_dense", 1, 1, 6, 9, 1, {100}, {7}, {1}, {3, 3}, {1}, true},
+    /* rows of all channels that leave the stack */
+    {"oi_conv_dense", 1, 1, 200, 3, 1, {900}, {3}, {1}, {1, 1}, {1}, true},
+    {"oi_conv_dense", 1, 1, 140, 4, 2, {4001}, {5}, {2}, {3, 1}, {2}, false},
+    /* vectors that places would not fill */
+    {"oi_conv_points", 2, 2, 7, 33, 1, {5, 13}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+    {"oi_conv_points", 2, 1, 300, 64, 1, {14, 14}, {1, 1}, {1, 1}, {0}, {1, 1}, false},
+    {"oi_conv_points", 1, 1, 70, 40, 1, {67}, {1}, {1}, {0}, {1}, true},
+    {"oi_conv_dense", 2, 2, 5, 64, 1, {14, 14}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_dense", 2, 1, 9, 45, 1, {30, 38}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
+    {"oi_conv_dense", 2, 1, 6, 96, 1, {11, 23}, {3, 2}, {2, 1}, {2, 0, 1, 1}, {2, 3}, true},
+    {"oi_conv_dense", 1, 2, 8, 31, 1, {52}, {5}, {3}, {4, 4}, {2}, true},
+    /* those of a group */
+    {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 40}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_dense", 2, 2, 6, 15, 3, {5, 33}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
+    {"oi_conv_dense", 1, 2, 8, 8, 4, {50}, {1}, {1}, {0, 0}, {1}, true},
+    /* a channel for each filter, or for two */
+    {"oi_conv_depthwise", 2, 1, 8, 8, 8, {12, 96}, {3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_depthwise", 2, 2, 3, 3, 3, {6, 61}, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, false},
+    {"oi_conv_depthwise", 2, 1, 4, 8, 4, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_depthwise", 2, 1, 4, 4, 4, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, false},
+    {"oi_conv_depthwise_two", 2, 2, 3, 3, 3, {7, 150}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_depthwise_two", 2, 1, 3, 6, 3, {8, 33}, {4, 5}, {1, 1}, {0, 0, 3, 9}, {1, 2}, true},
+    {"oi_conv_depthwise_two",
+     2,
+     1,
+     3,
+     3,
+     3,
+     {1, 30},
+     {5, 9},
+     {1, 1},
+     {2, 40, 2, 20},
+     {1, 3},
+     false},
+    {"oi_conv_depthwise_two", 2, 1, 2, 2, 2, {6, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    /* windows with gaps */
+    {"oi_conv_dense", 2, 1, 4, 3, 1, {9, 40}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
+    {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 10}, {3, 3}, {1, 1}, {1, 3, 1, 3}, {1, 3}, true},
+    {"oi_conv_dense", 1, 2, 3, 7, 1, {90}, {5}, {3}, {4, 4}, {4}, true},
+    {"oi_conv_depthwise", 2, 1, 4, 4, 4, {9, 40}, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, true},
+    {"oi_conv_depthwise", 2, 2, 3, 6, 3, {5, 41}, {3, 4}, {2, 3}, {5, 2, 4, 2}, {3, 5}, true},
+    {"oi_conv_depthwise", 1, 1, 5, 5, 5, {64}, {3}, {1}, {16, 0}, {8}, false},
+    /* few places */
+    {"oi_conv_lanes", 1, 1, 1, 258, 1, {640}, {256}, {128}, {0, 0}, {1}, false},
+    {"oi_conv_lanes", 1, 1, 29, 33, 1, {4}, {3}, {1}, {1, 1}, {1}, true},
+    {"oi_conv_lanes", 2, 2, 6, 17, 1, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+    {"oi_conv_lanes", 2, 1, 4, 3, 1, {9, 13}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
+    {"oi_conv_lanes", 2, 1, 40, 10, 1, {1, 1}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
+    {NULL, 2, 1, 4, 4, 2, {9, 3}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
+};
+
 static void test_settings(void **state)
 {
     (void)state;
-    static const setting settings[] = {
-        /* windows of one place, on places of any number */
-        {"oi_conv_points", 2, 2, 5, 7, 1, {7, 5}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        {"oi_conv_points", 2, 2, 5, 31, 1, {7, 19}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        {"oi_conv_points", 1, 1, 3, 13, 1, {32}, {1}, {1}, {0}, {1}, false},
-        {"oi_conv_points", 2, 1, 24, 2, 1, {3, 96}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        /* all channels */
-        {"oi_conv_dense", 2, 1, 7, 14, 1, {5, 21}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_dense", 2, 1, 9, 26, 1, {4, 50}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
-        {"oi_conv_dense", 2, 1, 3, 8, 1, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_dense", 2, 2, 4, 5, 1, {7, 13}, {3, 5}, {1, 1}, {0, 2, 1, 2}, {1, 1}, false},
-        {"oi_conv_dense", 2, 1, 2, 6, 1, {5, 50}, {2, 4}, {3, 3}, {1, 1, 0, 3}, {1, 1}, true},
-        {"oi_conv_dense", 1, 1, 6, 9, 1, {100}, {7}, {1}, {3, 3}, {1}, true},
-        /* rows of all channels that leave the stack */
-        {"oi_conv_dense", 1, 1, 200, 3, 1, {900}, {3}, {1}, {1, 1}, {1}, true},
-        {"oi_conv_dense", 1, 1, 140, 4, 2, {4001}, {5}, {2}, {3, 1}, {2}, false},
-        /* vectors that places would not fill */
-        {"oi_conv_points", 2, 2, 7, 33, 1, {5, 13}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        {"oi_conv_points", 2, 1, 300, 64, 1, {14, 14}, {1, 1}, {1, 1}, {0}, {1, 1}, false},
-        {"oi_conv_points", 1, 1, 70, 40, 1, {67}, {1}, {1}, {0}, {1}, true},
-        {"oi_conv_dense", 2, 2, 5, 64, 1, {14, 14}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_dense", 2, 1, 9, 45, 1, {30, 38}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
-        {"oi_conv_dense", 2, 1, 6, 96, 1, {11, 23}, {3, 2}, {2, 1}, {2, 0, 1, 1}, {2, 3}, true},
-        {"oi_conv_dense", 1, 2, 8, 31, 1, {52}, {5}, {3}, {4, 4}, {2}, true},
-        /* those of a group */
-        {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 40}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_dense", 2, 2, 6, 15, 3, {5, 33}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
-        {"oi_conv_dense", 1, 2, 8, 8, 4, {50}, {1}, {1}, {0, 0}, {1}, true},
-        /* a channel for each filter, or for two */
-        {"oi_conv_deep", 2, 1, 8, 8, 8, {12, 96}, {3, 3}, {2, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_deep", 2, 2, 3, 3, 3, {6, 61}, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, false},
-        {"oi_conv_deep", 2, 1, 4, 8, 4, {9, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_deep", 2, 1, 4, 4, 4, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, false},
-        {"oi_conv_deep_two", 2, 2, 3, 3, 3, {7, 150}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_deep_two", 2, 1, 3, 6, 3, {8, 33}, {4, 5}, {1, 1}, {0, 0, 3, 9}, {1, 2}, true},
-        {"oi_conv_deep_two", 2, 1, 3, 3, 3, {1, 30}, {5, 9}, {1, 1}, {2, 40, 2, 20}, {1, 3}, false},
-        {"oi_conv_deep_two", 2, 1, 2, 2, 2, {6, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        /* windows with gaps */
-        {"oi_conv_dense", 2, 1, 4, 3, 1, {9, 40}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
-        {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 10}, {3, 3}, {1, 1}, {1, 3, 1, 3}, {1, 3}, true},
-        {"oi_conv_dense", 1, 2, 3, 7, 1, {90}, {5}, {3}, {4, 4}, {4}, true},
-        {"oi_conv_deep", 2, 1, 4, 4, 4, {9, 40}, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, true},
-        {"oi_conv_deep", 2, 2, 3, 6, 3, {5, 41}, {3, 4}, {2, 3}, {5, 2, 4, 2}, {3, 5}, true},
-        {"oi_conv_deep", 1, 1, 5, 5, 5, {64}, {3}, {1}, {16, 0}, {8}, false},
-        /* few places */
-        {"oi_conv_lanes", 1, 1, 1, 258, 1, {640}, {256}, {128}, {0, 0}, {1}, false},
-        {"oi_conv_lanes", 1, 1, 29, 33, 1, {4}, {3}, {1}, {1, 1}, {1}, true},
-        {"oi_conv_lanes", 2, 2, 6, 17, 1, {7, 7}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-        {"oi_conv_lanes", 2, 1, 4, 3, 1, {9, 13}, {3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}, true},
-        {"oi_conv_lanes", 2, 1, 40, 10, 1, {1, 1}, {1, 1}, {1, 1}, {0}, {1, 1}, true},
-        {NULL, 2, 1, 4, 4, 2, {9, 3}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
-    };
-    for (size_t i = 0; i < OI_COUNT(settings); i++) {
-        run(&settings[i], true, i);
-        run(&settings[i], false, i + 50);
+    for (size_t i = 0; i < OI_COUNT(planes); i++) {
+        run(&planes[i], true, i);
+        run(&planes[i], false, i + 50);
     }
 }
 

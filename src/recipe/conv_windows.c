@@ -6,9 +6,9 @@
 
 #define AXES 3
 #define ROWS 262144 /* floats of rows of windows: a thread's stack may well hold 1 MB */
-#define NEAR                                                                                    \
-    65536        /* the same where there is a choice: all filters meet them in the second cache \
-                  */
+#define NEAR                                                                                 \
+    65536 /* the same where there is a choice: they stay in the second cache for all filters \
+           */
 #define FEWEST 4 /* filters of a group: for less, rows of windows take longer than products */
 
 static int64_t up(int64_t n, int64_t to)

@@ -3,13 +3,13 @@
 #include "device/cost.h"
 #include "recipe/recipe.h"
 
-#define FEWEST 6   /* rows that the tile has; with less only packed weights are worth it */
-#define SMALL  256 /* numbers of a b that few rows meet: plain loops do */
-#define FAR    960 /* floats from row to row of a from which laying them side by side pays */
-#define DEPTH  384 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
-#define WIDTH  1024
-#define NARROW 64     /* OI_HALF_WIDTH: columns of halves that become floats at a time */
-#define LENT   131072 /* floats: what a thread's stack may well hold of a or of the result */
+#define FEWEST   6   /* rows that the tile has; with less only packed weights are worth it */
+#define SMALL    256 /* elements of a b that has few rows of a: plain loops do */
+#define FAR      960 /* floats from row to row of a from which laying them side by side pays */
+#define DEPTH    384 /* OI_GEMM_DEPTH and OI_GEMM_WIDTH: the most of b that is packed at a time */
+#define WIDTH    1024
+#define NARROW   64     /* OI_HALF_WIDTH: columns of halves that become floats at a time */
+#define ON_STACK 131072 /* floats: most of a or of the result on the stack of a thread */
 
 enum { P_N, P_K, P_STEP_K, P_STEP_N, P_WIDTH };
 
@@ -290,7 +290,8 @@ bool oi_recipe_matmul_halves(const oi_recipe_call *c, oi_recipe_plan *out)
     oi_product p;
     if ((acc != OI_NONE && acc != OI_F32) || form_of(q->in[0].dtype) < 0 ||
         form_of(q->in[1].dtype) < 1 || form_of(q->out[0].dtype) < 0 || !c->is_weight[1] ||
-        !oi_product_set(c, &p) || p.stack != 1 || p.m > LENT / p.b.rows || p.m > LENT / p.b.columns)
+        !oi_product_set(c, &p) || p.stack != 1 || p.m > ON_STACK / p.b.rows ||
+        p.m > ON_STACK / p.b.columns)
         return false;
     plan_halves(c, &p, out);
     return true;

@@ -162,7 +162,7 @@ static bool plan_all(const oi_recipe_call *rc, oi_conv_call *c, oi_recipe_plan *
 }
 
 /* Every filter has a channel of its own. */
-static bool plan_deep(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe_plan *out)
+static bool plan_depthwise(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe_plan *out)
 {
     const int64_t pitch = ((c->out_width - 1) * c->x.stride + c->x.kernel + 1) / 2 * 2;
     const int64_t beyond = (unit_of(rc).places - 1) * c->x.stride; /* places that no one asks for */
@@ -174,7 +174,7 @@ static bool plan_deep(const oi_recipe_call *rc, const oi_conv_call *c, oi_recipe
         c->y.kernel * ((c->x.kernel + 1) / 2) > OI_MAC_TAPS)
         return false;
     set_rows(&out->packings[0], c->m * c->y.kernel, c->x.kernel);
-    out->function = "oi_mac_deep";
+    out->function = "oi_mac_depthwise";
     out->in_place = !rc->rows && same_size(c) && band == c->out_height;
     const int64_t sizes[] = {c->batches,  c->c,          c->y.in,      c->x.in,
                              c->m / c->c, c->out_height, c->out_width, c->y.kernel,
@@ -196,7 +196,7 @@ bool oi_recipe_mac_conv(const oi_recipe_call *rc, oi_recipe_plan *out)
     out->epilogue[1] = 2;
     if (group == 1)
         return plan_all(rc, &c, out);
-    return group == c.c && plan_deep(rc, &c, out);
+    return group == c.c && plan_depthwise(rc, &c, out);
 }
 
 bool oi_recipe_mac_matmul(const oi_recipe_call *c, oi_recipe_plan *out)

@@ -36,10 +36,10 @@ static void body(const char *function, const trial_arg *a)
         oi_mac_conv(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
                     a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
                     a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n);
-    else if (strcmp(function, "oi_mac_deep") == 0)
-        oi_mac_deep(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
-                    a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
-                    a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n);
+    else if (strcmp(function, "oi_mac_depthwise") == 0)
+        oi_mac_depthwise(a[0].in, a[1].in, finish_conv, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
+                         a[7].n, a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n,
+                         a[15].n, a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n);
     else if (strcmp(function, "oi_mac_dense") == 0)
         oi_mac_dense(a[0].in, a[1].in, finish_dense, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n,
                      a[7].n);
@@ -211,11 +211,11 @@ static void test_conv(void **state)
         {"oi_mac_conv", 1, 2, 6, 6, 1, {20}, {7}, {1}, {3, 3}, 1, true},
         {"oi_mac_conv", 1, 1, 6, 6, 1, {8}, {3}, {1}, {1, 1}, 1, false},
         /* a channel for each filter, or for two */
-        {"oi_mac_deep", 2, 1, 6, 6, 6, {25, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
-        {"oi_mac_deep", 2, 2, 3, 6, 3, {9, 8}, {3, 2}, {2, 2}, {1, 0, 1, 1}, 1, true},
-        {"oi_mac_deep", 2, 1, 2, 2, 2, {60, 30}, {5, 5}, {1, 1}, {2, 2, 2, 2}, 1, false},
-        {"oi_mac_deep", 2, 1, 3, 3, 3, {7, 9}, {2, 2}, {3, 3}, {0, 1, 1, 0}, 1, true},
-        {"oi_mac_deep", 1, 1, 5, 5, 5, {8}, {8}, {1}, {0, 0}, 1, true},
+        {"oi_mac_depthwise", 2, 1, 6, 6, 6, {25, 5}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
+        {"oi_mac_depthwise", 2, 2, 3, 6, 3, {9, 8}, {3, 2}, {2, 2}, {1, 0, 1, 1}, 1, true},
+        {"oi_mac_depthwise", 2, 1, 2, 2, 2, {60, 30}, {5, 5}, {1, 1}, {2, 2, 2, 2}, 1, false},
+        {"oi_mac_depthwise", 2, 1, 3, 3, 3, {7, 9}, {2, 2}, {3, 3}, {0, 1, 1, 0}, 1, true},
+        {"oi_mac_depthwise", 1, 1, 5, 5, 5, {8}, {8}, {1}, {0, 0}, 1, true},
         /* groups of channels, holes, too wide for the stack */
         {NULL, 2, 1, 4, 4, 2, {9, 8}, {3, 3}, {1, 1}, {1, 1, 1, 1}, 1, true},
         {NULL, 2, 1, 4, 4, 1, {9, 8}, {3, 3}, {1, 1}, {2, 2, 2, 2}, 2, true},

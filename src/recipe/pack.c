@@ -55,9 +55,9 @@ static void pack_totals(const oi_packing *p, const void *const *in, int32_t *to)
     }
 }
 
-/* For 16 filters the fours of `sizes[PAIRS]` planes at a time, tap by tap, as the instruction has
- * them, with signs; filters side by side, or with tiles planes.
- * Then their totals. */
+/* For 16 filters the 4-byte groups of `sizes[PAIRS]` planes at a time, tap by tap, as the
+ * instruction has them, with signs; filters side by side, or with tiles planes. Then their totals.
+ */
 void oi_pack_dot4(const oi_packing *p, const void *const *in, void *out)
 {
     const int64_t *n = p->sizes, deep = n[PAIRS], planes = n[RUNS] * deep;
@@ -77,7 +77,7 @@ void oi_pack_dot4(const oi_packing *p, const void *const *in, void *out)
     pack_totals(p, in, (int32_t *)(void *)to);
 }
 
-/* For 32 columns the planes of a matrix' fours, without signs; then totals. */
+/* For 32 columns the planes of a matrix' 4-byte groups, unsigned; then totals. */
 void oi_pack_dense_dot4(const oi_packing *p, const void *const *in, void *out)
 {
     const int64_t *n = p->sizes, planes = n[PAIRS];
@@ -111,7 +111,7 @@ void oi_pack_rows(const oi_packing *p, const void *const *in, void *out)
     }
 }
 
-/* Rows of every filter in fours, with signs; those of a filter of ones; then totals. */
+/* Rows of every filter in 4-byte groups, signed; those of a filter of ones; then totals. */
 void oi_pack_depthwise_dot4(const oi_packing *p, const void *const *in, void *out)
 {
     const int64_t *n = p->sizes, kw = n[LANES], wide = oi_pack_up(kw, 4);

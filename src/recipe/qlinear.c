@@ -235,7 +235,7 @@ static oi_prologue *set_ready(const oi_operand *x, const char *function, const o
 }
 
 /* Instead of x, its rows in 8 bits with the scales and sums of their blocks. A single row is a row
- * for every block: whoever made some of them rounds them. */
+ * for every block: the thread that computed a block rounds it. */
 static void add_bytes(const oi_operand *x, int64_t k, int64_t group, oi_recipe_plan *out)
 {
     oi_prologue *r = set_ready(x, "oi_q8_rows", &rounding,

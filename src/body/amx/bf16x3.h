@@ -21,7 +21,7 @@
 #include "body/half.h"
 
 /* The bits of 2^90; columns of b that are packed at a time. */
-enum { OI_PARTS_WILD = 0x6c800000, OI_PARTS_WIDTH = 256 };
+enum { OI_PARTS_NONFINITE = 0x6c800000, OI_PARTS_WIDTH = 256 };
 
 /* Numbers in a row of x. */
 static inline int64_t oi_bf16x3_wide(int64_t k)
@@ -37,7 +37,7 @@ static inline int64_t oi_bf16x3_row(int64_t k, int64_t parts)
 /* -- numbers in parts -- */
 
 /* The parts of one number, `step` apart; whether it is nonfinite. One that is less than any bf16
- * becomes the least: it must not be 0 where it meets inf. */
+ * becomes the least: it must not be 0 where it is multiplied by inf. */
 static inline int oi_bf16x3_one(float x, uint16_t *restrict to, int64_t step, int64_t parts)
 {
     const uint32_t size = oi_bits_f32(x) & 0x7fffffff;
@@ -48,7 +48,7 @@ static inline int oi_bf16x3_one(float x, uint16_t *restrict to, int64_t step, in
         x = is_finite ? x - oi_f32_of_bf16(to[(i - 1) * step]) : 0;
         to[i * step] = (uint16_t)(oi_bits_f32(x) >> 16);
     }
-    return size >= OI_PARTS_WILD;
+    return size >= OI_PARTS_NONFINITE;
 }
 
 /* The part that is left of x, which becomes what it leaves. */
@@ -76,7 +76,7 @@ static inline __mmask16 oi_bf16x3_nonfinite(__m512 *x)
     const __mmask16 is_tiny = _mm512_cmpge_epu32_mask(_mm512_set1_epi32(0xfffe),
                                                       _mm512_sub_epi32(size, _mm512_set1_epi32(1)));
     *x = _mm512_castsi512_ps(_mm512_mask_or_epi32(bits, is_tiny, bits, _mm512_set1_epi32(0x10000)));
-    return _mm512_cmpge_epu32_mask(size, _mm512_set1_epi32(OI_PARTS_WILD));
+    return _mm512_cmpge_epu32_mask(size, _mm512_set1_epi32(OI_PARTS_NONFINITE));
 }
 
 /* The first n of 16 floats, if any: the others are 0. */
@@ -114,7 +114,7 @@ static inline void oi_bf16x3_rows(const void *restrict x, uint16_t *restrict to,
         int is_nonfinite = 0;
         for (int64_t i = 0; parts == 1 && i < wide; i++) {
             row[i] = i < k ? halves[i] : 0;
-            is_nonfinite |= (row[i] & 0x7fff) >= OI_PARTS_WILD >> 16;
+            is_nonfinite |= (row[i] & 0x7fff) >= OI_PARTS_NONFINITE >> 16;
         }
         for (int64_t i = 0; parts == 3 && i < wide; i += 32)
             is_nonfinite |= oi_bf16x3_line(floats + i, k - i, row + 3 * i, 32);
@@ -270,8 +270,9 @@ static inline int64_t oi_bf16x3_from(int64_t tile, int64_t m)
     return 16 * tile < m - 16 ? 16 * tile : m - 16;
 }
 
-/* Tiles from ... to - 1 of rows times some steps of a panel, of which a few at a time meet all of
- * them: two tiles of sums for every tile of rows. By the way the steps after these come nearer. */
+/* Tiles from ... to - 1 of rows times some steps of a panel, of which a few at a time are
+ * multiplied by all of them: two tiles of sums for every tile of rows. By the way the steps after
+ * these come nearer. */
 static inline __attribute__((always_inline)) void oi_bf16x3_panel(const uint16_t *x, int64_t row,
                                                                   const uint16_t *b, float *sums,
                                                                   int64_t m, int64_t from,
@@ -364,7 +365,7 @@ static inline __attribute__((always_inline)) void oi_bf16x3_some(
 }
 
 /* out (m, n) = x . b for a packed b, the columns first ... last - 1; m is at least 16. `tiles`
- * tiles of rows meet `chunk` steps of k at a time. */
+ * tiles of rows are multiplied by `chunk` steps of k at a time. */
 static inline __attribute__((always_inline)) void oi_bf16x3_weights(
     const uint16_t *x, const uint8_t *nonfinite, const void *packed, void *out, float *sums,
     int64_t m, int64_t n, int64_t k, int64_t x_parts, int64_t b_parts, int64_t form, int64_t tiles,

@@ -15,7 +15,7 @@
 /* Rows of x whose sums are kept; steps at a time. */
 enum { OI_QT_ROWS = 128, OI_QT_STEPS = 9 };
 
-/* What a call is about; literals once it is inlined. */
+/* The problem; its members are literals after inlining. */
 typedef struct oi_qt_shape {
     int64_t k, group, bits, scale_size, has_offset, zero;
 } oi_qt_shape;
@@ -40,9 +40,9 @@ static inline void oi_qt_rows(const float *restrict x, uint16_t *restrict to, in
 
 /* -- w -- */
 
-/* Of 16 numbers, one to a row of w, those of eight rows twice each: of the first and second row of
- * every four, or of the others. Bytes of a vector are brought into that order within fours, too:
- * so a tile's columns are these rows and then those. */
+/* Of 16 numbers, one for each row of w, those of eight rows, twice each: of the first two rows of
+ * every four, or of the last two. The bytes of a vector are permuted within groups of four in the
+ * same way, so the columns of a tile are first these rows and then those. */
 static inline __m512 oi_qt_twice(__m512 v, int is_other)
 {
     static const int32_t at[2][16] = {{0, 0, 1, 1, 4, 4, 5, 5, 8, 8, 9, 9, 12, 12, 13, 13},
@@ -60,7 +60,7 @@ static inline __m512i oi_qt_bytes(__m512i v, int is_other)
         v, _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)at[is_other])));
 }
 
-/* Results of 16 rows in their order again. */
+/* Undoes that order for the results of 16 rows. */
 static inline __m512 oi_qt_ordered(__m512 v)
 {
     static const int32_t at[16] = {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15};
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) __m512 oi_qt_real(__m512i v, int sh
     return s.scale_size == 2 ? oi_vf_fma(w, scale, offset) : oi_vf_add(oi_vf_mul(w, scale), offset);
 }
 
-/* Step `step` of 16 rows of w as a tile. What comes 1 KB later is asked for. */
+/* Step `step` of 16 rows of w as a tile; prefetches 1 KB ahead. */
 static inline __attribute__((always_inline)) void oi_qt_unpack(const uint8_t *restrict w,
                                                                int64_t step, oi_qt_shape s,
                                                                uint16_t *restrict to)
@@ -129,7 +129,7 @@ static inline __attribute__((always_inline)) void oi_qt_add(const uint16_t *rest
     oi_tiles_store(sums);
 }
 
-/* Where results go: n to a row, of which the columns from `at` to `last` are asked for. */
+/* The result, n columns; those from `at` to `last` are stored. */
 typedef struct oi_qt_place {
     float *out;
     const float *bias; /* NULL: none */

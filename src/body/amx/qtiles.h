@@ -5,11 +5,10 @@
  *         by side as the instructions want them, two blocks at a time, which stay in tiles for all
  *         rows of x
  *
- * A block is multiplied while sums of others are scaled. The sums begin with the bits of a float
- * (OI_Q_BEGIN), so that they are floats when they come out. What bounds it is everything around
- * the products: sums pass through memory, and numbers of x that scale them are read one by one.
- * Code is kept short: where two threads share a processor, half of what it keeps of decoded
- * instructions is little. */
+ * A block is multiplied while the sums of other blocks are scaled. Sums start from the bits of a
+ * float (OI_Q_BEGIN), so they are floats when they are stored. The products are not the bottleneck:
+ * sums pass through memory, and the scales of x are read one by one. The code is short, because two
+ * threads of a core share its cache of decoded instructions. */
 #ifndef OI_RECIPE_QTILES_H
 #define OI_RECIPE_QTILES_H
 
@@ -35,7 +34,7 @@ typedef struct oi_amx_job {
     int64_t n;
 } oi_amx_job;
 
-/* What a call is about; literals once it is inlined. */
+/* The problem; its members are literals after inlining. */
 typedef struct oi_amx_shape {
     int64_t k, group, bits, scale_size, has_offset, zero;
 } oi_amx_shape;
@@ -56,7 +55,7 @@ static inline int64_t oi_amx_numbers(oi_amx_shape s)
 /* -- w -- */
 
 /* Up to OI_AMX_BLOCKS of the blocks of w from block `from` on, in one of two places: bytes for the
- * instructions, f32 for what scales their sums. What comes 4 KB later is asked for by the way. */
+ * instructions, f32 for what scales their sums. Prefetches 4 KB ahead. */
 static inline __attribute__((always_inline)) void oi_amx_unpack(const uint8_t *restrict w,
                                                                 int64_t from, oi_amx_shape s,
                                                                 oi_amx_part parts[2])
@@ -100,7 +99,7 @@ static inline void oi_amx_configure(int64_t numbers)
     _tile_loadconfig(shape);
 }
 
-/* Sums begin anew. */
+/* Resets the sums. */
 static inline __attribute__((always_inline)) void oi_amx_begin(int second, const int32_t *begin)
 {
     if (second)
@@ -174,8 +173,8 @@ static inline __attribute__((always_inline)) oi_vf oi_amx_scale(const int32_t *r
                                                 : oi_vf_add(v, oi_vf_mul(offset, q));
 }
 
-/* Adds block b of a job to the results of its 16 rows; four at a time, as every step waits for the
- * one before. */
+/* Adds block b of a job to the results of its 16 rows, four rows at a time: the additions of one
+ * row depend on each other. */
 static inline __attribute__((always_inline)) void oi_amx_add(const oi_amx_job *restrict j,
                                                              int64_t b,
                                                              const int32_t *restrict sums,
@@ -197,9 +196,8 @@ static inline __attribute__((always_inline)) void oi_amx_add(const oi_amx_job *r
     }
 }
 
-/* Block i of a job is multiplied, the sums of the block before it, which are those of the job
- * before when i is 0, are stored, and the next tile of x is loaded; then block i of the job before
- * is added. */
+/* Multiplies block i of a job, stores the sums of the previous block (the last one of the previous
+ * job if i is 0), and loads the next tile of x; then adds block i of the previous job. */
 static inline __attribute__((always_inline)) void oi_amx_step(
     int i, const oi_amx_job *restrict j, const oi_amx_job *restrict before, const int8_t *next,
     const int32_t *begin, int32_t (*restrict sums)[256], oi_vf acc[16], oi_amx_shape s)
@@ -216,7 +214,7 @@ static inline __attribute__((always_inline)) void oi_amx_step(
         oi_amx_add(before, i, sums[i], acc, s);
 }
 
-/* A job is begun while the one before is added. */
+/* Starts a job while the sums of the previous one are added. */
 static inline __attribute__((always_inline)) void oi_amx_round(
     const oi_amx_job *restrict j, const oi_amx_job *restrict before, const int8_t *next,
     const int32_t *begin, int32_t (*restrict sums)[256], oi_amx_shape s)
@@ -251,7 +249,7 @@ static inline __attribute__((always_inline)) void oi_amx_tile(
     oi_amx_begin(0, begin);
     oi_amx_begin(1, begin);
     oi_amx_load_x(0, q, s.k);
-    for (int64_t i = 0; i <= jobs; i++) { /* one more: the last is added */
+    for (int64_t i = 0; i <= jobs; i++) { /* one more, which adds the last job */
         const oi_amx_part *p = &parts[b / OI_AMX_BLOCKS % 2];
         const int64_t first = r * blocks + b, later = b + OI_AMX_BLOCKS; /* of d */
         const int64_t n = i == jobs ? 0 : blocks < later ? blocks - b : OI_AMX_BLOCKS;
@@ -266,7 +264,7 @@ static inline __attribute__((always_inline)) void oi_amx_tile(
         b = is_last ? later : b;
         oi_amx_round(&job, &before, i + 1 < jobs ? q + (r * blocks + b) * s.group : NULL, begin,
                      sums, s);
-        if (is_first) /* the part before is done with */
+        if (is_first) /* the previous part is finished */
             oi_amx_unpack(w, later, s, parts);
         before = job;
     }

@@ -51,7 +51,7 @@ static inline void oi_sdpa_store_transposed(oi_vf pairs[16], uint16_t *restrict 
         _mm512_storeu_ps(to + 32 * i, pairs[i]);
 }
 
-/* Keys of a head, 0 up to a whole step of both keys and features. What comes later is asked for by
+/* Keys of a head, 0 up to a whole step of both keys and features. Later keys are prefetched by
  * the way. */
 static inline __attribute__((always_inline)) void oi_sdpa_tile_keys(const oi_sdpa_shape *s,
                                                                     const void *restrict k,

@@ -168,7 +168,7 @@ static inline float oi_vf_largest(oi_vf v)
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
-/* Rows become columns: fours of lanes first, then fours of such fours. */
+/* Transposes: within groups of four lanes first, then between the groups. */
 static inline void oi_vf_transpose(oi_vf v[OI_VF])
 {
     oi_vf a[OI_VF], b[OI_VF];

@@ -20,7 +20,7 @@
 /* -- layout -- */
 
 /* A row of up to four channels, `plane` bytes apart, with its padding: n columns of which the first
- * is `from`; width 0: all is padding. Up to 15 numbers behind it are written, too. */
+ * is `from`; width 0: all is padding. Up to 15 elements beyond it are overwritten. */
 static inline __attribute__((always_inline)) void oi_dot4_row(const void *row, int64_t plane,
                                                               int64_t c, int64_t width,
                                                               int64_t from, int64_t n,
@@ -28,7 +28,8 @@ static inline __attribute__((always_inline)) void oi_dot4_row(const void *row, i
                                                               int32_t *out)
 {
     const int64_t begin = from < 0 ? -from : 0, end = width - from;
-    const int64_t second = c > 1 ? plane : 0, third = c > 2 ? 2 * plane : 0; /* or any: times 0 */
+    const int64_t second = c > 1 ? plane : 0,
+                  third = c > 2 ? 2 * plane : 0; /* any will do: its weight is 0 */
     const int64_t last = c > 3 ? 3 * plane : 0;
     for (int64_t i = 0; i < n; i += OI_VF)
         oi_vi_store(out + i, oi_vi_dot4((const char *)row + from + i, second, third, last,
@@ -52,8 +53,8 @@ static inline __attribute__((always_inline)) void oi_dot4_phases(const void *row
             out[k * s.pitch + i] = line[i * s.stride_x + k];
 }
 
-/* The rows row + ready ... row + rows - 1 of a batch; those before them are there, `old` rows
- * further. Rows of one column are laid out together. */
+/* Lays out the rows row + ready ... row + rows - 1 of a batch; the `ready` rows before them are
+ * moved here from `old` rows further on. Rows of one column are laid out together. */
 static inline __attribute__((always_inline)) void oi_dot4_strip(const char *x, int32_t *strip,
                                                                 int32_t *line, int64_t row,
                                                                 int64_t rows, int64_t ready,
@@ -61,7 +62,8 @@ static inline __attribute__((always_inline)) void oi_dot4_strip(const char *x, i
 {
     const int64_t plane = s.kept * s.width, wide = s.phases * s.pitch, planes = s.blocks * s.deep;
     for (int64_t i = 0; i < s.groups * planes; i++) {
-        const int64_t at = i % planes * 4 < s.c ? i % planes * 4 : 0; /* or any: times 0 */
+        const int64_t at =
+            i % planes * 4 < s.c ? i % planes * 4 : 0; /* any will do: its weight is 0 */
         const char *from = x + (i / planes * s.c + at) * plane;
         int32_t *to = strip + i * s.plane;
         for (int64_t k = 0; k < ready * wide; k++)
@@ -81,8 +83,8 @@ static inline __attribute__((always_inline)) void oi_dot4_strip(const char *x, i
 
 /* -- sums -- */
 
-/* Sums of all numbers of x under each place of `vectors` vectors; a four of channels of which
- * some are not there counts in part. */
+/* Sums of all elements of x under each place of `vectors` vectors. The last group of four channels
+ * may have fewer. */
 static inline __attribute__((always_inline)) void oi_dot4_sums(const int32_t *strip,
                                                                const int32_t *at, int64_t vectors,
                                                                int64_t per, int32_t *sums,
@@ -101,7 +103,7 @@ static inline __attribute__((always_inline)) void oi_dot4_sums(const int32_t *st
     }
 }
 
-/* Takes from the sums of a filter what its zero point adds to them. */
+/* Subtracts from the sums of a filter what its zero point adds to them. */
 static inline __attribute__((always_inline)) void oi_dot4_less(int32_t *sums, const int32_t *of_x,
                                                                int32_t zero, int64_t n)
 {
@@ -109,7 +111,7 @@ static inline __attribute__((always_inline)) void oi_dot4_less(int32_t *sums, co
         sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)zero * (uint32_t)of_x[i]);
 }
 
-/* n numbers move to where others were, which lies before them. */
+/* Moves n elements towards the front; both ranges may overlap. */
 static inline __attribute__((always_inline)) void oi_dot4_move(int32_t *to, const int32_t *from,
                                                                int64_t n)
 {
@@ -123,8 +125,8 @@ static inline __attribute__((always_inline)) void oi_dot4_move(int32_t *to, cons
     oi_vi_store(to + n - OI_VF, last);
 }
 
-/* n sums of a filter at places that lie side by side, with `add`, are finished. finish NULL: as
- * bytes of qconv, ports[5] says which. */
+/* Applies the epilogue to n sums, plus `add`, of a filter at contiguous places. finish NULL:
+ * converts to bytes for qconv; ports[5] says which type. */
 static inline __attribute__((always_inline)) void oi_dot4_line(const int32_t *sums, uint32_t add,
                                                                oi_bytes_finish *finish,
                                                                void *const *ports, int64_t batch,
@@ -136,7 +138,7 @@ static inline __attribute__((always_inline)) void oi_dot4_line(const int32_t *su
         const int32_t *bias = ports[2];
         const int64_t kind = *(const int64_t *)ports[5];
         char *out = ports[0];
-        if (factors[filter] > -1 && factors[filter] < 1) { /* times any sum it is a number */
+        if (factors[filter] > -1 && factors[filter] < 1) { /* a product with any sum is finite */
             oi_vi_bytes(sums, n, (int32_t)(add + (bias ? (uint32_t)bias[filter] : 0)),
                         factors[filter], (int32_t)*zero, kind,
                         out + oi_bytes_place(ports, batch, filter, place));
@@ -145,7 +147,7 @@ static inline __attribute__((always_inline)) void oi_dot4_line(const int32_t *su
         finish = oi_bytes_end(kind);
     }
     int64_t i = 0;
-    for (; i + 4 * OI_VF <= n; i += 4 * OI_VF) /* loops of which compilers make vectors alone */
+    for (; i + 4 * OI_VF <= n; i += 4 * OI_VF) /* a loop that compilers vectorise */
         for (int64_t k = 0; k < 4 * OI_VF; k++)
             finish(ports, batch, filter, place, i + k, (int32_t)((uint32_t)sums[i + k] + add));
     for (; i + OI_VF <= n; i += OI_VF)
@@ -155,8 +157,8 @@ static inline __attribute__((always_inline)) void oi_dot4_line(const int32_t *su
         finish(ports, batch, filter, place, i, (int32_t)((uint32_t)sums[i] + add));
 }
 
-/* The sums of a filter, n rows that lie `apart`, are finished, as one where they may lie side by
- * side. `add`: to each of them. */
+/* Applies the epilogue to the sums of a filter, n rows `apart`, in one call where they are
+ * contiguous. `add`: to each sum. */
 static inline __attribute__((always_inline)) void oi_dot4_finish(
     int32_t *sums, uint32_t add, oi_bytes_finish *finish, void *const *ports, int64_t batch,
     int64_t filter, int64_t place, int64_t n, int64_t apart, oi_dot4_shape s)
@@ -198,10 +200,10 @@ static inline __attribute__((always_inline)) void oi_dot4_band(
     }
 }
 
-/* As oi_bytes_windows. packed: for 16 filters `blocks` times kh times kw times 16 * deep fours;
- * then totals: of every filter its sum less zero points, its zero point, and at the end whether
- * some of these are not 0. strip: what is under `band` rows; line: a row of x; sums: of 16 filters,
- * and of x; taps: room for the fours of a window. */
+/* As oi_bytes_windows. packed: for 16 filters, blocks * kh * kw * 16 * deep groups of 4
+ * bytes; then totals: per filter the sum of its weights less zero points, its zero point, and at
+ * the end whether any of these is not 0. strip: the rows of x under `band` rows; line: a row of x;
+ * sums: of 16 filters, and of x; taps: room for the offsets of a window's groups. */
 static inline __attribute__((always_inline)) void oi_dot4_windows(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int32_t *strip, int32_t *line, int32_t *sums, int32_t *taps, int64_t batches, int64_t groups,
@@ -259,7 +261,7 @@ static inline __attribute__((always_inline)) void oi_dot4_windows(
     oi_dot4_end();
 }
 
-/* Bytes without zero points, whose sums the kernel finishes. */
+/* Bytes without zero points; the kernel's epilogue takes the sums. */
 static inline __attribute__((always_inline)) void oi_dot4_conv(
     const void *x, const int32_t *packed, oi_bytes_finish *finish, void *const *ports,
     int32_t *strip, int32_t *line, int32_t *sums, int32_t *taps, int64_t batches, int64_t groups,
@@ -275,7 +277,7 @@ static inline __attribute__((always_inline)) void oi_dot4_conv(
                     by_filters, kept, in_turns, row, row_end, first, last, 0, 128);
 }
 
-/* With zero points; x_zero, bias and y_zero are there or not. */
+/* With zero points; x_zero, bias and y_zero are optional. */
 static inline __attribute__((always_inline)) void oi_dot4_qconv(
     const void *x, const void *x_zero, const int32_t *packed, const void *factors, const void *bias,
     const void *y_zero, void *out, int32_t *strip, int32_t *line, int32_t *sums, int32_t *taps,

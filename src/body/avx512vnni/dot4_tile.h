@@ -9,7 +9,7 @@
 #include "body/avx512vnni/dot4_shape.h"
 
 /* Filters and vectors of places in a register tile. */
-enum { OI_FOURS_HIGH = 8, OI_FOURS_WIDE = 3 };
+enum { OI_DOT4_HIGH = 8, OI_DOT4_WIDE = 3 };
 
 static inline void oi_dot4_begin(int64_t deep)
 {
@@ -48,9 +48,11 @@ static inline __attribute__((always_inline)) void oi_dot4_put(int32_t *out, int6
 /* Eight filters by n vectors of places at p: `steps` 4-byte groups at offsets `at`, each times one
  * group of every filter. It is one loop whose trip count the compiler must not know, and a separate
  * function for each n; otherwise compilers spill sums. sums: (8, line) */
-static inline __attribute__((always_inline)) void oi_dot4_tile(
-    const int32_t *const p[OI_FOURS_WIDE], const int32_t *restrict w, const int32_t *restrict at,
-    int64_t n, int64_t steps, int32_t *restrict sums, int64_t line)
+static inline __attribute__((always_inline)) void oi_dot4_tile(const int32_t *const p[OI_DOT4_WIDE],
+                                                               const int32_t *restrict w,
+                                                               const int32_t *restrict at,
+                                                               int64_t n, int64_t steps,
+                                                               int32_t *restrict sums, int64_t line)
 {
     __asm__("" : "+r"(steps));
     const oi_dot4_three none = {oi_vi_zero(), oi_vi_zero(), oi_vi_zero()};
@@ -79,21 +81,21 @@ static inline __attribute__((always_inline)) void oi_dot4_tile(
     oi_dot4_put(sums + 7 * line, n, s7);
 }
 
-static __attribute__((noinline)) void oi_dot4_tile_3(const int32_t *const p[OI_FOURS_WIDE],
+static __attribute__((noinline)) void oi_dot4_tile_3(const int32_t *const p[OI_DOT4_WIDE],
                                                      const int32_t *w, const int32_t *at,
                                                      int64_t steps, int32_t *sums, int64_t line)
 {
     oi_dot4_tile(p, w, at, 3, steps, sums, line);
 }
 
-static __attribute__((noinline)) void oi_dot4_tile_2(const int32_t *const p[OI_FOURS_WIDE],
+static __attribute__((noinline)) void oi_dot4_tile_2(const int32_t *const p[OI_DOT4_WIDE],
                                                      const int32_t *w, const int32_t *at,
                                                      int64_t steps, int32_t *sums, int64_t line)
 {
     oi_dot4_tile(p, w, at, 2, steps, sums, line);
 }
 
-static __attribute__((noinline)) void oi_dot4_tile_1(const int32_t *const p[OI_FOURS_WIDE],
+static __attribute__((noinline)) void oi_dot4_tile_1(const int32_t *const p[OI_DOT4_WIDE],
                                                      const int32_t *w, const int32_t *at,
                                                      int64_t steps, int32_t *sums, int64_t line)
 {
@@ -108,11 +110,11 @@ static inline __attribute__((always_inline)) void oi_dot4_block(const int32_t *s
                                                                 oi_dot4_shape s)
 {
     const int64_t down = s.stride_y * s.phases * s.pitch, steps = s.blocks * s.deep * s.kh * s.kw;
-    for (int64_t f = 0; f < filters; f += OI_FOURS_HIGH)
-        for (int64_t i = 0; i < vectors; i += OI_FOURS_WIDE) {
-            const int32_t *p[OI_FOURS_WIDE];
+    for (int64_t f = 0; f < filters; f += OI_DOT4_HIGH)
+        for (int64_t i = 0; i < vectors; i += OI_DOT4_WIDE) {
+            const int32_t *p[OI_DOT4_WIDE];
             int32_t *to = sums + f * s.line + i * OI_VF;
-            for (int64_t k = 0; k < OI_FOURS_WIDE; k++) { /* the last one for those that are not */
+            for (int64_t k = 0; k < OI_DOT4_WIDE; k++) { /* missing ones repeat the last */
                 const int64_t one = i + k < vectors ? i + k : vectors - 1;
                 p[k] = strip + one / per * down + one % per * OI_VF;
             }

@@ -73,7 +73,7 @@ static inline void oi_mac_copy(const int8_t *x, oi_mac_number *out, int32_t n)
         *out++ = *x++;
 }
 
-/* n bytes of a and of b by turns, each pair `step` numbers after the one before. */
+/* Interleaves n bytes of a and of b; each pair is `step` numbers after the one before. */
 static inline void oi_mac_weave(const int8_t *a, const int8_t *b, oi_mac_number *out, int32_t step,
                                 int32_t n)
 {
@@ -101,7 +101,7 @@ typedef struct oi_mac_at {
     oi_mac_sums s;
 } oi_mac_at;
 
-/* Four numbers of place a meet two filters: SXTB16 takes bytes 0 and 2 of a word, turned by 8 bits
+/* Four numbers of place a times two filters: SXTB16 takes bytes 0 and 2 of a word, turned by 8 bits
  * bytes 1 and 3. In assembler because all registers are in use: compilers would spill sums. */
 static inline __attribute__((always_inline)) oi_mac_at oi_mac_step_one(oi_mac_at p)
 {
@@ -150,7 +150,7 @@ static inline __attribute__((always_inline)) oi_mac_at oi_mac_step_two(oi_mac_at
     return p;
 }
 
-/* Runs of 4 * steps numbers of place a meet two filters. w: of every four numbers 0, 2, 1 and 3 of
+/* Runs of 4 * steps numbers of place a times two filters. w: of every four numbers 0, 2, 1 and 3 of
  * the one filter, then of the other. */
 static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const oi_mac_number *a,
                                                                     const int8_t *w, int32_t steps,

@@ -15,7 +15,7 @@ typedef struct oi_mac_sums {
     int32_t a0, a1, b0, b1; /* place a or b, filter 0 or 1 */
 } oi_mac_sums;
 
-/* Runs of 16 * steps numbers of place a meet two filters. w: sixteen numbers of the one filter,
+/* Runs of 16 * steps numbers of place a times two filters. w: sixteen numbers of the one filter,
  * then of the other. */
 static inline __attribute__((always_inline)) oi_mac_sums oi_mac_one(const oi_mac_number *a,
                                                                     const int8_t *w, int32_t steps,
@@ -59,7 +59,7 @@ static inline void oi_mac_copy(const int8_t *x, oi_mac_number *out, int32_t n)
     }
 }
 
-/* n bytes of a and of b by turns, each pair `step` numbers after the one before. */
+/* Interleaves n bytes of a and of b; each pair is `step` numbers after the one before. */
 static inline void oi_mac_weave(const int8_t *a, const int8_t *b, oi_mac_number *out, int32_t step,
                                 int32_t n)
 {

@@ -106,11 +106,11 @@ static void conv_dense(const oi_recipe_value *a)
 
 static inline __attribute__((always_inline)) void deep(const oi_recipe_value *a, int64_t stride)
 {
-    oi_conv_deep(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
-                 N4(16), N4(20), N3(24), N2(27), R2(29));
+    oi_conv_depthwise(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
+                      N4(16), N4(20), N3(24), N2(27), R2(29));
 }
 
-static void conv_deep(const oi_recipe_value *a)
+static void conv_depthwise(const oi_recipe_value *a)
 {
     if (a[15].n == 1)
         deep(a, 1);
@@ -120,14 +120,14 @@ static void conv_deep(const oi_recipe_value *a)
         deep(a, a[15].n);
 }
 
-static void conv_deep_two(const oi_recipe_value *a)
+static void conv_depthwise_two(const oi_recipe_value *a)
 {
     if (a[11].n == 3 && a[12].n == 3)
-        oi_conv_deep_two(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N3(8), 3, 3, N4(13), N4(17),
-                         N2(21), R2(23));
+        oi_conv_depthwise_two(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N3(8), 3, 3, N4(13),
+                              N4(17), N2(21), R2(23));
     else
-        oi_conv_deep_two(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N4(8), N4(12), N4(16), N3(20),
-                         R2(23));
+        oi_conv_depthwise_two(a[0].in, a[1].in, a[2].in, a[3].out, N4(4), N4(8), N4(12), N4(16),
+                              N3(20), R2(23));
 }
 
 static void conv_few_two(const oi_recipe_value *a)
@@ -153,8 +153,8 @@ const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_sdpa_bf16_masked", sdpa_bf16_masked},
     {"oi_conv_points", conv_points},
     {"oi_conv_dense", conv_dense},
-    {"oi_conv_deep", conv_deep},
-    {"oi_conv_deep_two", conv_deep_two},
+    {"oi_conv_depthwise", conv_depthwise},
+    {"oi_conv_depthwise_two", conv_depthwise_two},
     {"oi_conv_lanes_two", conv_few_two},
     {"oi_mean_rows", mean_rows},
     {NULL, NULL},

@@ -4,6 +4,7 @@ A model that cannot be fetched skips its tests by name. OPENINFER_MODELS=all (`m
 """
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -128,6 +129,26 @@ def test_against_onnxruntime(name):
 def test_as_a_program(name):
     folder = model(name)
     verify(folder / f"{name}.oi", "--model", folder / "model.oinf", "--target", "cpu_avx2", "--steps", VERIFIED.get(name, 3))
+
+
+BY_HAND = {"silero_if": "silero/vad.oi", "silero_16k": "silero/vad.oi", "ocr_direction": "ocr/direction.oi"}
+
+
+def least(openinfer, graph, threads):
+    """Of one step, in nanoseconds."""
+    run = openinfer("bench", graph, "--model", graph.parent / "model.oinf", "--target", "cpu_avx2", "--threads", threads, "--steps", 200, "--json")
+    return json.loads(run.stdout)["rows"][0]["least_ns"]
+
+
+@pytest.mark.skipif(not ALL, reason="speed of imported programs: OPENINFER_MODELS=all asks for it")
+@pytest.mark.parametrize("name", BY_HAND)
+def test_no_slower_than_by_hand(openinfer, name):
+    """The quickest step of each, measured in turn."""
+    graphs = [model(name) / f"{name}.oi", model(BY_HAND[name].split("/")[0]) / BY_HAND[name].split("/")[1]]
+    for threads in (1, 2):
+        imported, by_hand = (min(times) for times in zip(*[[least(openinfer, g, threads) for g in graphs] for _ in range(4)]))
+        print(f"{name}, {threads} threads: {imported / by_hand:.3f} of the time of {BY_HAND[name]}")
+        assert imported <= 1.05 * by_hand
 
 
 @pytest.mark.skipif(not ALL, reason="text recognition: OPENINFER_MODELS=all asks for it")

@@ -184,7 +184,8 @@ def role_of(role: str) -> str:
 
 def name_of(s: Statement, v: Value) -> str:
     name = v.key or v.name
-    return role_name(s, v) if NAMELESS.fullmatch(name) else name
+    counted_up = NAMELESS.fullmatch(name) or (not v.key and OPERATORS.fullmatch(name))  # the latter were computed
+    return role_name(s, v) if counted_up else name
 
 
 def role_name(s: Statement, v: Value) -> str:

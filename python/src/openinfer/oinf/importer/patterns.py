@@ -503,7 +503,7 @@ def recognise(statements: List[Statement], outputs: List[Value]) -> List[Stateme
 
     before = list(statements)
     statements = tidy.once(tidy.ordered_operands(statements), outputs)
-    for rules in [*quantised.RULES, *RULES]:
+    for rules in [*quantised.RULES, tidy.FIRST, *RULES]:
         statements = needed(rewrite(statements, outputs, rules), outputs)
     for rules in [*tidy.RULES, *attention.RULES]:
         statements = needed(tidy.once(rewrite(statements, outputs, rules), outputs), outputs)

@@ -16,6 +16,7 @@ from .loops import Item, Loop
 from .values import FLOATS, Statement, Value
 
 WIDTH = 100
+FAR = (1 << 31) - 1  # exporters say "to the end" by this and larger ends
 
 
 @dataclass
@@ -211,10 +212,20 @@ class Writer:
         if s.op == "transfer":
             line = self.add(f"{pad}transfer {args[0]} >> {outs};")
         else:
-            args += [attr_text(s.op, k, a) for k, a in s.attrs.items()]
+            args += [attr_text(s.op, k, a) for k, a in shown_attrs(s).items()]
             line = self.add(f"{pad}op {s.op}({', '.join(args)}) >> {outs};")
         for origin in {s.origin, *s.origins}:
             self.program.lines.setdefault(origin, []).append(line)
+
+
+def shown_attrs(s: Statement) -> Dict[str, Any]:
+    """The attributes; the end of a slice that lies far behind its axis is the axis' length, where that is a number."""
+    x = s.inputs[0] if s.inputs else None
+    if s.op != "slice" or x is None or not x.is_static:
+        return s.attrs
+    axes = s.attrs.get("axes") or range(len(s.attrs["ends"]))
+    lengths = [x.dims()[a] if not x.lengths or x.lengths[a].isdecimal() else FAR for a in axes]
+    return {**s.attrs, "ends": [min(e, n) if e >= FAR else e for e, n in zip(s.attrs["ends"], lengths)]}
 
 
 def operand(v: Value) -> str:

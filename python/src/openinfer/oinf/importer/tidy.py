@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .patterns import COMMUTATIVE, Finder, Match, Rule, new
-from .values import Statement, Value
+from .patterns import COMMUTATIVE, Finder, Match, Rule, new, number
+from .values import FLOATS, Statement, Value
 from .views import MOVES, Views, normal, row_major
 
 SMALL = 4096  # bytes of a constant without a name that is compared with others
@@ -112,6 +112,42 @@ def permutation(axes: Any, dims: List[int]) -> Any:
     return [where[a] for a in axes] if all(a in where for a in axes) and len(set(axes)) == len(axes) else None
 
 
+# ---- statements that do nothing, or more than is asked for ----
+
+
+def whole(s: Statement, find: Finder) -> Optional[Match]:
+    """A part that is all of x, and what has one element to look at, are reshapes; those go away with the other moves."""
+    x, out = s.inputs[0], s.outputs[0]
+    if not (x.is_static and out.is_static) or x.dtype != out.dtype:
+        return None
+    if s.op == "slice":
+        nothing = x.shape == out.shape and all(n == 1 for n in s.attrs.get("steps", ()))
+    else:
+        axes = s.attrs.get("axes")
+        nothing = bool(axes) and all(x.dims()[a] == 1 for a in axes or ())
+    return Match(s, [new("reshape", [x], {}, out, s)]) if nothing else None
+
+
+def unit(s: Statement, find: Finder) -> Optional[Match]:
+    """x * 1 and x / 1"""
+    x, c = s.inputs
+    if is_one(c) and x.is_static and (x.shape, x.dtype) == (s.outputs[0].shape, s.outputs[0].dtype):
+        return Match(s, [new("reshape", [x], {}, s.outputs[0], s)])
+    return None
+
+
+def is_one(c: Value) -> bool:
+    return c.data is not None and c.data.size > 0 and c.dtype in FLOATS and bool((c.data == 1).all())
+
+
+def power(s: Statement, find: Finder) -> Optional[Match]:
+    """x ** 2 is a product, which takes no time beside pow."""
+    x, c = s.inputs
+    if x.dtype not in FLOATS or number(c) != 2.0 or x.shape != s.outputs[0].shape:
+        return None
+    return Match(s, [new("square", [x], {}, s.outputs[0], s)])
+
+
 # ---- operands that a reshape or a gather takes apart ----
 
 
@@ -164,4 +200,7 @@ def pick(s: Statement, find: Finder) -> Optional[Match]:
     return None
 
 
+FIRST: Dict[str, List[Rule]] = {
+    "slice": [whole], "mean_axis": [whole], "sum_axis": [whole], "max_axis": [whole], "mul": [unit], "div": [unit], "pow": [power],
+}  # fmt: skip
 RULES: List[Dict[str, List[Rule]]] = [{"gather": [pick], "reshape": [linear]}]

@@ -234,6 +234,10 @@ def from_wheel(tmp_path_factory):
 
 def test_the_lines_of_the_readme_run_from_a_wheel(from_wheel, tmp_path):
     """In an environment that knows nothing of this checkout."""
+    extra = re.search(r"`pip install '\./python\[(\w+)\]'`", (REPO / "README.md").read_text(encoding="utf-8"))[1]
+    metadata = subprocess.run([from_wheel, "-c", "import importlib.metadata as m; print(*m.requires('openinfer'), sep='\\n')"],
+                              capture_output=True, text=True, check=True).stdout  # fmt: skip
+    assert re.search(rf"^numpy ?; extra == .{extra}.$", metadata, re.M), metadata
     blocks = re.findall(r"^```python\n(.*?)^```$", (REPO / "README.md").read_text(encoding="utf-8"), re.M | re.S)
     assert blocks and "import openinfer" in blocks[0]
     (tmp_path / "examples").mkdir()

@@ -123,6 +123,32 @@ def test_a_node_stays_a_float(tmp_path, capsys):
     assert ops.count("qconv") == 1 and "qmatmul" not in ops and "matmul" in ops
 
 
+TURNED = """
+dynamic { x: f32[2, 8]; }
+constant { w: f32[8, 8]; v: f32[8, 8]; b: f32[8]; u: f32[3, 8]; c: f32[3]; }
+block entry {
+  assign h: f32[2, 8];
+  assign g: f32[2, 8];
+  assign y: f32[2, 3];
+  op matmul(x, w, transpose_b=true) >> h;
+  op gemm(h, v, b, trans_b=true) >> g;
+  op gemm(g, u, c, trans_b=true) >> y;
+  return y;
+}
+"""
+
+
+@pytest.mark.parametrize("words, n_floats", [((), 0), (("--keep", "gemm"), 2)], ids=["integers", "kept"])
+def test_transposed_weights(openinfer, tmp_path, capsys, words, n_floats):
+    """Square ones, too; those that stay floats are in the package."""
+    shapes = {"w": (8, 8), "v": (8, 8), "b": (8,), "u": (3, 8), "c": (3,)}
+    folder = files(tmp_path, TURNED, shapes, x=(2, 8))
+    assert quantised(folder, *words) == 0
+    said = capsys.readouterr().out
+    assert f"{3 - n_floats} products on integers, {n_floats} in floats" in said and loss_of(said) < 3
+    agrees(openinfer, folder)
+
+
 LOOP = """
 dynamic { x: f32[2, 16]; }
 constant { W(l): f32[16, 16] @pattern("layer.{l}.w"); b(l): f32[16] @pattern("layer.{l}.b"); }

@@ -123,6 +123,8 @@ CASES = {
     "a square of another shape": (lambda m, x: m.op("Pow", x, m.const(np.full((2, 1), 2, "f"))), ((5,),), {"pow"}),
     "all of it": (lambda m, x: m.op("Relu", m.op("Slice", x, m.const(np.array([0])), m.const(np.array([2**63 - 1])), m.const(np.array([1])))), ((2, 3),), {"relu"}),
     "all of it backwards": (lambda m, x: m.op("Relu", m.op("Slice", x, *(m.const(np.array([v])) for v in (-1, -(2**62), 1, -1)))), ((2, 3),), {"slice"}),
+    "a transpose of pairs": (lambda m, x: m.op("Relu", m.shape(m.op("Transpose", m.shape(x, 6, 4, 5), perm=[0, 2, 1]), 2, 3, 5, 4)), ((2, 3, 4, 5),), {"transpose", "relu"}),
+    "a transpose of other pairs": (lambda m, x: m.op("Relu", m.shape(m.op("Transpose", m.shape(x, 6, 4, 5), perm=[0, 2, 1]), 2, 3, 4, 5)), ((2, 3, 4, 5),), {"transpose", "reshape"}),
     "the mean of one": (lambda m, x: m.op("Relu", m.op("ReduceMean", x, axes=[1], keepdims=0)), ((2, 1, 3),), {"reshape"}),
     "times one": (lambda m, x: m.op("Relu", m.op("Div", m.op("Mul", m.number(1), x), m.const(np.ones(3, "f")))), ((2, 3),), {"relu"}),
     "times ones that make it larger": (lambda m, x: m.op("Mul", x, m.const(np.ones((2, 3), "f"))), ((3,),), {"mul"}),
@@ -136,7 +138,7 @@ math_c = float(np.sqrt(2 / np.pi))
 def test_near_patterns(tmp_path, name):
     build, shapes, wanted = CASES[name]
     found = set(ops(compared(small(build, *shapes), tmp_path)))
-    assert wanted <= found and not (wanted == {"relu"} and found - wanted)
+    assert wanted <= found and not ("relu" in wanted and found - wanted)
 
 
 def test_the_end_of_a_slice_is_a_number(tmp_path):

@@ -8,21 +8,21 @@ say more, and what groups statements and names weights reads them.
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, Optional, Set
 
 KEY = "pkg.torch.onnx.name_scopes"  # a list as Python writes it: the path of each module around the node, then its function
 LONGEST = 4096
 
 
-def scope_of(node: Any) -> str:
-    """'layers.0/attn' for ['', 'layers.0', 'layers.0.attn', 'linear_7']; nothing where the metadata is missing or broken."""
+def scope_of(node: Any) -> Optional[str]:
+    """'layers.0/attn' for ['', 'layers.0', 'layers.0.attn', 'linear_7']; None where the metadata is missing or broken."""
     text = next((p.value for p in getattr(node, "metadata_props", ()) if p.key == KEY), "")
     try:
         paths = ast.literal_eval(text) if isinstance(text, str) and len(text) <= LONGEST else None
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return ""
+        return None
     if not isinstance(paths, list) or not all(isinstance(p, str) and "/" not in p for p in paths):
-        return ""
+        return None
     parts: List[str] = []
     before = ""
     for path in paths[:-1]:
@@ -45,10 +45,14 @@ def named_by_scope(model: Any) -> Any:
     graph = named.graph
     fixed = {info.name for info in graph.output} | inner_names(graph.node)
     taken = {name for node in graph.node for name in (*node.input, *node.output)} | fixed
+    made: Dict[str, str] = {}  # name -> scope
     rename: Dict[str, str] = {}
     counts: Dict[str, int] = {}
-    for node, scope in zip(graph.node, scopes):
+    for node, known in zip(graph.node, scopes):
+        # what the exporter's optimiser made has none: it goes with its first operand
+        scope = made.get(node.input[0], "") if known is None and node.input else known
         for name in node.output:
+            made[name] = scope or ""
             if not scope or not name or name in fixed or name in rename:
                 continue
             new = stem = f"/{scope}/{node.op_type}"

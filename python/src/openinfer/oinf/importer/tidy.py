@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .patterns import COMMUTATIVE, Finder, Match, Rule, new, number
@@ -136,6 +137,21 @@ def unit(s: Statement, find: Finder) -> Optional[Match]:
     return None
 
 
+def turned(s: Statement, find: Finder) -> Optional[Match]:
+    """A transpose of the last two axes, for which those before them were taken together."""
+    turn = find.by(s.inputs[0], "transpose")
+    flat = find.by(turn.inputs[0], "reshape") if turn else None
+    x = flat.inputs[0] if flat else None
+    if not turn or not flat or x is None or x.rank < 4 or not (x.is_static and s.outputs[0].is_static):
+        return None
+    *lead, rows, columns = x.dims()
+    together = flat.outputs[0].dims() == [math.prod(lead), rows, columns] and list(turn.attrs.get("perm") or []) == [0, 2, 1]
+    if not together or s.outputs[0].dims() != [*lead, columns, rows]:
+        return None
+    perm = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
+    return Match(s, [new("transpose", [x], {"perm": perm}, s.outputs[0], s, [turn, flat])], [turn, flat])
+
+
 def is_one(c: Value) -> bool:
     return c.data is not None and c.data.size > 0 and c.dtype in FLOATS and bool((c.data == 1).all())
 
@@ -202,5 +218,6 @@ def pick(s: Statement, find: Finder) -> Optional[Match]:
 
 FIRST: Dict[str, List[Rule]] = {
     "slice": [whole], "mean_axis": [whole], "sum_axis": [whole], "max_axis": [whole], "mul": [unit], "div": [unit], "pow": [power],
+    "reshape": [turned],
 }  # fmt: skip
 RULES: List[Dict[str, List[Rule]]] = [{"gather": [pick], "reshape": [linear]}]

@@ -65,7 +65,7 @@ def product_of(s: Statement, find: Finder, keep: Sequence[str]) -> Optional[Prod
     if weight.data is None or x.data is not None or x.dtype != "f32" or weight.dtype != "f32":
         return None
     bias = s.inputs[2] if len(s.inputs) > 2 else None
-    attrs = {k: v for k, v in s.attrs.items() if v not in (False, 1, 1.0) or k in WINDOW}
+    attrs = {k: v for k, v in s.attrs.items() if v is True or v not in (False, 1, 1.0) or k in WINDOW}
     w, axis = weight.data, 0
     if s.op == "conv":
         if set(attrs) - WINDOW:

@@ -136,7 +136,8 @@ class Converted:
 
 
 def converted(straight: Straight, products: Sequence[Product], ranges: Dict[int, Seen], integer_only: bool) -> Converted:
-    for v in straight.inputs:
+    """A program of its own: nothing is left of the names that an earlier one gave."""
+    for v in (*straight.inputs, *(x for s in straight.statements for x in s.inputs if x.data is not None)):
         v.label, v.home = "", None
     made = Integers(ranges, integer_only)
     made.convert(straight.statements, products)

@@ -223,9 +223,9 @@ static oi_status next_batch(stream *s, batch *b)
 
 static void make_piece(const batch *b, const piece *p)
 {
-    uint8_t *to = b->bytes + p->at;
-    if (p->data)
+    if (p->data || p->to == p->from)
         return;
+    uint8_t *to = b->bytes + p->at;
     if (!p->t)
         memset(to, 0, (size_t)(p->to - p->from));
     else if (!p->of)

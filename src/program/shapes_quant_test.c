@@ -30,7 +30,7 @@ static void test_qlinear(void **state)
     refuse("qlinear(f32[2,64], i16[7,64], f16[7,2]) >> f32[2,7]", "E060",
            "input 'w' cannot be i16 (takes P T i8 u8)");
     refuse("qlinear(f32[2,64], u4[7,64], f16[7,2]; act=\"q4\") >> f32[2,7]", "E053",
-           "attribute 'act' wants \"float\", \"q8\" or \"bf16\", found \"q4\"");
+           "attribute 'act' wants \"float\", \"q8\", \"bf16\" or \"f16\", found \"q4\"");
 }
 
 static void test_quantize(void **state)

@@ -11,7 +11,7 @@ PYTHON = $$(ls build/venv/bin/python 2>/dev/null || echo python3)
 # openinfer.h and commands.h are tables that people lay out
 C_FILES = $(shell find src cli chat tests tools bench examples -name '*.[ch]' ! -name commands.h | sort)
 
-.PHONY: all demo onnx-test demo-llm models models-test test test-long hdl-long conform-cuda bench fuzz synthfuzz coverage sanitize install setup format format-check clean help
+.PHONY: all demo onnx-test demo-llm models models-test test test-long hdl-long conform-cuda conform-vulkan bench fuzz synthfuzz coverage sanitize install setup format format-check clean help
 
 all: ## build build/bin/openinfer and the libraries
 	@tools/build.sh default
@@ -50,6 +50,12 @@ synthfuzz: ## COUNT (5000) random graphs of SEED (1) through the synthesizer
 test-long: ## the same with all combinations of examples, devices and compilers, and longer fuzzing
 	@tools/setup.sh test
 	@OPENINFER_LONG=1 tools/test.sh
+
+conform-vulkan: ## every example and op on the Vulkan device at hand, under the validation layers
+	@tools/setup.sh test
+	@tools/build.sh default
+	@OPENINFER_LONG=1 OPENINFER_BUILD=$(CURDIR)/build OPENINFER_BIN=$(CURDIR)/build/bin/openinfer PATH=$(CURDIR)/build/bin:$$PATH \
+		$(PYTHON) -m pytest -q tests/test_vulkan_programs.py tests/test_vulkan_device.py tests/conform/test_vulkan_ops.py
 
 hdl-long: ## every example circuit over 1,000 vectors
 	@tools/setup.sh test

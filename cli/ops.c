@@ -411,8 +411,6 @@ static void print_text(size_t op)
         cli_note("'%s' is a target for %s: this version writes no code for it", target, api);
     else if (!any)
         cli_note("code for '%s' does not compute this op", target);
-    else if (kind == OI_SYNTH_SHADERS)
-        cli_note("for '%s' the shaders alone are written: openinfer synth --device-only", target);
 }
 
 static oi_status print(size_t op)

@@ -101,7 +101,6 @@ static const char *writes(const oi_device *d)
 {
     switch (oi_synth_writes(d)) {
     case OI_SYNTH_PROGRAM: return "program";
-    case OI_SYNTH_SHADERS: return "shaders";
     case OI_SYNTH_LISTING: return "listing";
     default: return NULL;
     }
@@ -269,8 +268,8 @@ static const char *const examples[] = {
 
 const cli_command CMD_targets = {
     .description =
-        "Lists the built-in device profiles: what `openinfer synth` writes for each, a program, "
-        "the shaders alone (--device-only) or a listing of the plan, and whether `openinfer "
+        "Lists the built-in device profiles: what `openinfer synth` writes for each, a program "
+        "or a listing of the plan, and whether `openinfer "
         "verify` can build and run that "
         "program on this machine, by an emulator or on its own processor. Then come the processor "
         "and the compilers and emulators that are on PATH.\n\n"

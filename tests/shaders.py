@@ -9,6 +9,7 @@ import subprocess
 REPO = pathlib.Path(__file__).resolve().parent.parent
 BIN = os.environ.get("OPENINFER_BIN") or str(REPO / "build/bin/openinfer")
 DEVICES = ["vulkan_desktop", "vulkan_generic"]
+SHIPPED = sorted(path.stem for path in (REPO / "devices").glob("vulkan_*.json"))
 
 # What a device without f64 cannot do, and f64 functions that GLSL lacks: refused, with these words. 64-bit integers
 # are two words where a device has none.
@@ -24,9 +25,22 @@ def shaders(words, device, out):
     return done.stderr if done.returncode else ""
 
 
+def new_ones(files, known=set()):
+    """Those whose text no earlier test of this process had compiled: devices often get the same shaders."""
+    found = []
+    for path in files:
+        text = path.read_text()
+        if text not in known:
+            known.add(text)
+            found.append(path)
+    return found
+
+
 def compile_all(files, folder):
     """One process for many: a process takes longer than a shader. Sanitizers watch who printed them, not glslc."""
     if os.environ.get("OPENINFER_SANITIZED"):
+        return
+    if not files:
         return
     folder.mkdir()
     done = subprocess.run(["glslc", "--target-env=vulkan1.2", "-c", *map(str, files)], cwd=folder,

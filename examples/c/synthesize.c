@@ -31,9 +31,7 @@ int main(int argc, char **argv)
         const oi_synth_options options = {.name = "example"};
         status = oi_synthesize(device, model, &one, 1, &options, &plan, diag);
     }
-    if (status == OI_OK && oi_synth_writes(device) == OI_SYNTH_SHADERS)
-        status = oi_plan_emit_device(plan, argv[4], diag);
-    else if (status == OI_OK)
+    if (status == OI_OK)
         status = oi_plan_emit(plan, argv[4], diag);
     oi_diag_print(diag, stderr, false);
 

@@ -1,4 +1,4 @@
-/* takes.c: what this version emits for a device (programs, shaders or nothing), and which ops that
+/* takes.c: what this version emits for a device (programs or nothing), and which ops that
  * code computes. It reads the same texts and tables from which code is printed. */
 #include "emit/emit.h"
 

@@ -39,7 +39,7 @@ bool oi_c_logs(const oi_cprog *c, const oi_stmt *s)
 void oi_c_put_log(oi_cprog *c, const oi_stmt *s, oi_undo_what what, const char *at, const char *n)
 {
     for (uint32_t i = 0; i < s->n_undo && c->p->undo.kind == OI_UNDO_LOG; i++)
-        if (s->undo[i].what == what)
+        if (s->undo[i].what == what && !c->form->device) /* it keeps all of the host's */
             oi_out_line(&c->out, "oi_log_undo(s, %s, %s);", at, n);
 }
 
@@ -93,9 +93,11 @@ void oi_c_log(oi_cprog *c, const oi_stmt *s)
     const uint32_t q = oi_part_run(t, p);
     if (!oi_c_logs(c, s))
         return;
-    const char *at = oi_c_address(c, p), *run = run_text(c, p, t, q);
+    const char *at = c->form->device ? "" : oi_c_address(c, p), *run = run_text(c, p, t, q);
     const char *bytes = bits < 8 ? "1" : run_bytes(c, p, t, q);
-    if (bits < 8)
+    if (c->form->device)
+        at = run;
+    else if (bits < 8)
         at = oi_arena_printf(c->arena, "%s + (%s) * %u / 8", at, *run ? run + 3 : "0", bits);
     else
         at = oi_arena_printf(c->arena, "%s%s", at, run);
@@ -103,7 +105,10 @@ void oi_c_log(oi_cprog *c, const oi_stmt *s)
         if (!is_single(p, t, d))
             oi_out_open(&c->out, "for (int64_t i%u = 0; i%u < %s; i%u++)", d, d,
                         count_text(c, p, t, d), d);
-    oi_c_put_log(c, s, OI_UNDO_ELEMENTS, at, bytes);
+    if (c->form->device)
+        c->form->device->log(c, s, at, bytes);
+    else
+        oi_c_put_log(c, s, OI_UNDO_ELEMENTS, at, bytes);
     for (uint32_t d = 0; d < q; d++)
         if (!is_single(p, t, d))
             oi_out_close(&c->out, "");
@@ -152,8 +157,11 @@ void oi_c_resize(oi_cprog *c, const oi_stmt *s)
 void oi_c_view(oi_cprog *c, const oi_stmt *s)
 {
     const oi_tensor *t = &c->p->tensors.at[s->b.tensor];
-    const char *at = oi_c_address(c, &s->a);
-    oi_out_line(&c->out, "const %s *const %s = %s;", oi_c_type(t->dtype), oi_c_lent(c, t), at);
+    if (c->form->device)
+        c->form->device->view(c, s);
+    else
+        oi_out_line(&c->out, "const %s *const %s = %s;", oi_c_type(t->dtype), oi_c_lent(c, t),
+                    oi_c_address(c, &s->a));
     oi_c_wait(c);
     if (s->kernel == OI_NO_ID)
         return;

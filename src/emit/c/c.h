@@ -2,6 +2,7 @@
 #ifndef OI_EMIT_C_H
 #define OI_EMIT_C_H
 
+#include "device/device.h"
 #include "emit/emit.h"
 
 typedef struct oi_cprog oi_cprog;
@@ -23,6 +24,29 @@ typedef struct oi_cplaces {
 typedef struct oi_clayout {
     uint64_t size, align;
 } oi_clayout;
+
+/* A language whose kernels run on a device, in memory that the host does not see. The host runs
+ * everything else; `is_known` of the program says which values it has. */
+typedef struct oi_cdevice {
+    void (*before)(oi_cprog *c, const oi_stmt *s); /* waits for values that it needs */
+    void (*wait)(oi_cprog *c);                     /* for everything that was begun */
+    void (*call)(oi_cprog *c, const oi_skernel *k);
+    void (*set)(oi_cprog *c, const oi_stmt *s, const char *value);
+    void (*view)(oi_cprog *c, const oi_stmt *s);
+    /* Logs `bytes` bytes of the part s->a, from element `run` of it on. */
+    void (*log)(oi_cprog *c, const oi_stmt *s, const char *run, const char *bytes);
+    void (*check)(oi_cprog *c, const oi_stmt *s);
+    /* What the tensor holds at first. */
+    void (*start)(oi_cprog *c, oi_out *o, uint32_t tensor);
+    const char *(*place_line)(oi_cprog *c, uint32_t tensor, const char *name);
+    void (*members)(oi_cprog *c, oi_out *o);     /* of the struct, instead of working memory */
+    void (*certificate)(oi_cprog *c, oi_out *o); /* the rest of that comment */
+    const char *init_text, *state_text; /* of NAME.h: what a caller reads about init, and save */
+    /* Where main finds the contents of a tensor that is not in the struct, by functions that
+     * main_text defines. */
+    const char *(*fetched)(oi_cprog *c, uint32_t tensor);
+    const char *main_text;
+} oi_cdevice;
 
 /* What a language spells otherwise that prints steps, memory and kernels as C does. A worker of
  * such a language may be several invocations that run the same statements together. */
@@ -49,6 +73,7 @@ typedef struct oi_cform {
         oi_cprog *c); /* all invocations of the worker have read what they needed; or NULL */
     /* What a kernel's function does; NULL: plain loops. */
     void (*put_body)(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p);
+    const oi_cdevice *device; /* kernels run there; NULL: here */
     /* A worker's own copy of a tensor: the definition of its name, or NULL: an array. */
     const char *(*private_copy)(oi_cprog *c, const oi_tensor *t, const char *name);
 } oi_cform;
@@ -75,7 +100,11 @@ struct oi_cprog {
     const bool **scalars; /* by kernel and scalar: the function receives it */
     oi_out aside;         /* functions that the present block calls */
     unsigned n_aside;
-    oi_clayout layout; /* of the struct whose members are being written */
+    oi_clayout layout;        /* of the struct whose members are being written */
+    const bool *is_known;     /* by tensor, with a device: the host has it, too */
+    uint64_t apart_bytes;     /* of the state on the device */
+    const uint64_t *apart_at; /* by tensor: where it is in there */
+    void *own;                /* of the target */
     oi_certificate certificate;
 };
 
@@ -106,6 +135,11 @@ const char *oi_c_lent(oi_cprog *c, const oi_tensor *t);   /* the pointer to it, 
 const char *oi_c_type(oi_dtype t); /* of a stored element, or of a byte of packed ones */
 /* A pointer to the entry, as an expression of the right type. */
 const char *oi_c_address(oi_cprog *c, const oi_port *p);
+/* The index of the entry in its table; NULL: the first. */
+const char *oi_c_entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p);
+/* " + step * 64": the first element of a part of the state. */
+const char *oi_c_part_text(oi_cprog *c, const oi_tensor *t, const oi_port *p);
+bool oi_c_is_here(const oi_cprog *c, uint32_t tensor); /* the host has it in memory */
 /* The length of a tensor along a dim: a number, or where it is kept. */
 const char *oi_c_length(oi_cprog *c, uint32_t tensor, uint32_t dim);
 const char *oi_c_size(oi_cprog *c, uint32_t tensor, uint32_t axis); /* of growing state */
@@ -136,7 +170,9 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);    /* a call of it */
 /* Where the weights begin that a thread reads for it; NULL where entries may be missing. */
 const char *oi_c_weights(oi_cprog *c, uint32_t kernel);
 const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v); /* a number that the run knows */
-void oi_c_put_failed(oi_cprog *c);                        /* leave with what failed, if it did */
+/* The same for a scalar of a kernel, in its compute type. */
+const char *oi_c_scalar_value(oi_cprog *c, const oi_kscalar *s);
+void oi_c_put_failed(oi_cprog *c); /* leave with what failed, if it did */
 void oi_c_put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names); /* its call */
 void oi_c_put_share(oi_cprog *c, const oi_skernel *k); /* `first` and `last` of the worker */
 
@@ -197,6 +233,8 @@ void oi_c_put_reset(oi_cprog *c, oi_out *o);          /* the lines that reset wh
 void oi_c_put_inputs(oi_cprog *c, oi_out *o);         /* the lines that give inputs their values */
 void oi_c_put_weights_checks(oi_cprog *c, oi_out *o); /* of their head, and of all of them */
 void oi_c_put_save(oi_cprog *c, oi_out *o);           /* save and load */
+void oi_c_put_host_start(oi_cprog *c, oi_out *o, uint32_t tensor); /* in the host's memory */
+uint64_t oi_c_fill_pattern(const oi_tensor *t); /* of its first contents: 8 bytes, repeated */
 void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t tensor); /* what it holds at first */
 
 /* -- header.c -- */
@@ -210,6 +248,9 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o); /* errors, sizes and declaratio
 
 /* -- files.c -- */
 
+/* NAME.h */
+void oi_c_put_header(oi_cprog *c, oi_emitted *files);
+
 void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files);
 void oi_c_certify(const oi_plan *u, oi_certificate *out); /* what the program will need */
 const char *oi_c_step_name(oi_cprog *c, size_t graph);
@@ -218,7 +259,8 @@ void oi_c_put_certificate(oi_cprog *c, oi_out *o);
 void oi_c_put_name_rule(oi_cprog *c, oi_out *o);
 void oi_c_put_struct(oi_cprog *c, oi_out *o); /* the program's struct; computes its layout */
 void oi_c_put_section(oi_out *o, const char *title);
-void oi_c_put_holes(oi_cprog *c); /* tables whose missing entries a step looks for */
+void oi_c_put_starts(oi_cprog *c); /* what tensors of the graph hold when a step begins */
+void oi_c_put_holes(oi_cprog *c);  /* tables whose missing entries a step looks for */
 
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s);
 void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);
@@ -227,9 +269,16 @@ void oi_c_add_file(oi_cprog *c, oi_emitted *files, const char *name, oi_out *o);
 
 void oi_c_main(oi_cprog *c, oi_emitted *files);
 void oi_c_build_files(oi_cprog *c, oi_emitted *files);
-const char *oi_c_main_name(const oi_cprog *c); /* "main.c", or of C++ */
-/* Adds one of the files of host/. */
-void oi_c_add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name);
+const char *oi_c_main_name(const oi_cprog *c); /* main.c or main.cpp */
+bool oi_c_is_cpp(const oi_cprog *c);           /* main is C++ */
+/* A file of the table, called `name` in the program's folder. */
+void oi_c_add_host_file(oi_cprog *c, oi_emitted *files, const oi_embedded *table,
+                        const char *embedded, const char *name);
+/* CMakeLists.txt in parts: what stands before the library, and the demo. */
+void oi_c_put_cmake_top(const char *n, oi_out *o);
+void oi_c_put_cmake_demo(oi_cprog *c, const char *sources, oi_out *o);
+
+extern const oi_embedded oi_host_files[]; /* generated from host/ */
 
 /* -- compiler.c: what a file tells its compiler -- */
 

@@ -21,6 +21,10 @@ void oi_c_put_certificate(oi_cprog *c, oi_out *o)
 {
     const oi_certificate *k = &c->certificate;
     oi_out_line(o, "/* Certificate");
+    if (c->form->device) {
+        c->form->device->certificate(c, o);
+        return;
+    }
     oi_out_line(o, " *   %s %s: %" PRIu64 " bytes, of which",
                 c->form->is_remote ? "memory of the device for a" : "struct", c->name,
                 k->struct_bytes);
@@ -123,13 +127,16 @@ void oi_c_put_struct(oi_cprog *c, oi_out *o)
         oi_c_count(c, pointer, pointer);
     }
     uint64_t working = c->p->arena_bytes ? c->p->arena_bytes : 1;
-    if (has_arena(c->p)) {
+    if (c->form->device) {
+        c->form->device->members(c, o);
+    } else if (has_arena(c->p)) {
         oi_out_line(
             o, "OI_ALIGNED(%u) unsigned char oi_arena[%" PRIu64 "]; /* working memory of a step */",
             (unsigned)c->p->align, working);
         oi_c_count(c, c->p->align, working);
     }
-    oi_c_undo_members(c, o);
+    if (!c->form->device)
+        oi_c_undo_members(c, o);
     oi_out_close(o, oi_arena_printf(c->arena, " %s;", c->self));
     oi_c_count(c, c->layout.align, 0);
 }
@@ -159,7 +166,7 @@ void oi_c_certify(const oi_plan *p, oi_certificate *out)
     *out = c.certificate;
 }
 
-static void put_header(oi_cprog *c, oi_emitted *files)
+void oi_c_put_header(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0}, members = {0};
     oi_c_put_struct(c, &members);
@@ -257,12 +264,9 @@ static void put_sync(oi_cprog *c)
     }
 }
 
-static void put_step(oi_cprog *c)
+void oi_c_put_starts(oi_cprog *c)
 {
     oi_out *o = &c->out;
-    const oi_sgraph *g = &c->p->graphs.at[c->graph];
-    oi_out_line(o, "int %s(%s *s)", oi_c_step_name(c, c->graph), c->name);
-    oi_out_brace(o);
     for (size_t i = 0; i < c->p->tensors.n; i++) {
         const oi_tensor *t = &c->p->tensors.at[i];
         bool works = t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT;
@@ -275,6 +279,15 @@ static void put_step(oi_cprog *c)
             if (t->run_dims >> d & 1)
                 oi_out_line(o, "%s = 0;", oi_c_length(c, (uint32_t)i, d));
     }
+}
+
+static void put_step(oi_cprog *c)
+{
+    oi_out *o = &c->out;
+    const oi_sgraph *g = &c->p->graphs.at[c->graph];
+    oi_out_line(o, "int %s(%s *s)", oi_c_step_name(c, c->graph), c->name);
+    oi_out_brace(o);
+    oi_c_put_starts(c);
     const char *block = oi_c_block_name(c, g->program->entry);
     const char *entry = oi_arena_printf(c->arena, "%s(s)", block);
     if (g->blocks[g->program->entry].is_parallel)
@@ -446,6 +459,10 @@ static void put_source(oi_cprog *c, oi_emitted *files)
 void oi_c_checkpoint(oi_cprog *c, const oi_stmt *s)
 {
     const oi_node *n = s->node->source;
+    if (c->form->device) {
+        c->form->device->check(c, s);
+        return;
+    }
     oi_out_line(&c->out, "s->oi_check(s->oi_check_ctx, \"%s:%" PRIu64 "\", %s, %s);",
                 oi_c_program(c)->blocks[n->block].source->name.text, n->index,
                 oi_c_address(c, &s->a), oi_c_bytes(c, s->a.tensor));
@@ -469,7 +486,7 @@ void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files)
                   .certificate = *k};
     c.scalars = oi_arena_alloc(p->arena, (p->kernels.n + 1) * sizeof *c.scalars);
     oi_c_find_reuse(&c);
-    put_header(&c, files);
+    oi_c_put_header(&c, files);
     put_source(&c, files);
     oi_c_main(&c, files);
     oi_c_build_files(&c, files);

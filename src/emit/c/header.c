@@ -45,10 +45,13 @@ static void put_sizes(oi_cprog *c, oi_out *o)
     put_size(c, o, "STRUCT_ALIGN", align, "alignment of the struct");
     put_size(c, o, "WEIGHTS_BYTES", k->weights_bytes, "weights, read-only");
     put_size(c, o, "WEIGHTS_ALIGN", c->p->align, "alignment of the weights");
-    oi_out_line(o, "#define %s_SAVED_BYTES (40 + sizeof(%s)) /* a saved state */", c->name,
-                oi_arena_printf(c->arena,
-                                c->form->is_remote ? "%s_state" : "((struct %s *)0)->oi_state_data",
-                                c->name));
+    const char *state =
+        c->form->is_remote
+            ? oi_arena_printf(c->arena, "sizeof(%s_state)", c->name)
+            : oi_arena_printf(c->arena, "sizeof(((struct %s *)0)->oi_state_data)", c->name);
+    if (c->apart_bytes)
+        state = oi_arena_printf(c->arena, "%s + %" PRIu64, state, c->apart_bytes);
+    oi_out_line(o, "#define %s_SAVED_BYTES (40 + %s) /* a saved state */", c->name, state);
     if (k->stack_bytes)
         put_size(c, o, "STACK_BYTES", k->stack_bytes, "stack that the device file reserves");
     if (k->is_measured)
@@ -60,6 +63,8 @@ static void put_sizes(oi_cprog *c, oi_out *o)
 }
 
 /* -- errors -- */
+
+#define DEVICE_ERROR (-12) /* it and what is below: only where kernels run on a device */
 
 static const struct {
     const char *name;
@@ -103,7 +108,7 @@ static void put_errors(oi_cprog *c, oi_out *o)
     for (size_t i = 0; i < OI_COUNT(errors); i++) {
         const bool is_of_device =
             errors[i].number <= OI_DEVICE_ERRORS_FIRST && errors[i].number >= OI_DEVICE_ERRORS_LAST;
-        if (is_of_device && !c->form->is_remote)
+        if (is_of_device && !c->form->is_remote && !c->form->device)
             continue;
         oi_out_line(o, "%s_%s = %d, /* %s */", c->name, errors[i].name, errors[i].number,
                     errors[i].meaning);
@@ -163,9 +168,13 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o)
     }
     put_sizes(c, o);
     put_errors(c, o);
-    oi_out_named(o, c->form->is_remote ? remote_init_text : init_text, c->name);
+    oi_out_named(o,
+                 c->form->device      ? c->form->device->init_text
+                 : c->form->is_remote ? remote_init_text
+                                      : init_text,
+                 c->name);
     oi_out_text(o, step_text);
     for (size_t g = 0; g < c->p->graphs.n; g++)
         oi_out_line(o, "int %s(%s *s);", oi_c_step_name(c, g), c->name);
-    oi_out_named(o, state_text, c->name);
+    oi_out_named(o, c->form->device ? c->form->device->state_text : state_text, c->name);
 }

@@ -314,7 +314,7 @@ const char *oi_c_scalar(oi_cprog *c, const oi_pvalue *v)
                               : oi_arena_printf(c->arena, "oi_f32_of_%s(%s)", oi_dtype_name(t), at);
 }
 
-static const char *scalar_text(oi_cprog *c, const oi_kscalar *s)
+const char *oi_c_scalar_value(oi_cprog *c, const oi_kscalar *s)
 {
     if (s->is_length)
         return oi_c_length(c, s->tensor, s->dim);
@@ -386,6 +386,10 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     oi_buf text = {0};
     const bool *used = scalars_of(c, k);
     oi_c_kernel_lengths(c, k);
+    if (c->form->device) {
+        c->form->device->call(c, k);
+        return;
+    }
     oi_c_put_kernel_reuse(c, k);
     for (size_t i = 0; i < k->ports.n; i++) {
         if (c->p->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL)
@@ -395,7 +399,8 @@ void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k)
     }
     for (size_t i = 0; i < k->scalars.n; i++)
         if (used[i])
-            oi_buf_printf(&text, "%s%s", text.n ? ", " : "", scalar_text(c, &k->scalars.at[i]));
+            oi_buf_printf(&text, "%s%s", text.n ? ", " : "",
+                          oi_c_scalar_value(c, &k->scalars.at[i]));
     if (oi_kernel_partition(k).extent)
         oi_buf_puts(&text, k->is_chunked ? ", chunk.n, chunk.of" : ", worker, workers");
     if (k->has_prefetch)

@@ -5,11 +5,20 @@
 
 #include <inttypes.h>
 
+/* Only the device has it. */
+static bool is_fetched(const oi_cprog *c, const oi_tensor *t, uint32_t id)
+{
+    return c->form->device && (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_STATE) &&
+           !oi_c_is_here(c, id);
+}
+
 /* Where the host finds a tensor. */
 static const char *place(oi_cprog *c, const oi_tensor *t, uint32_t id)
 {
     if (t->space == OI_SPACE_STATE && c->form->is_remote)
         return oi_arena_printf(c->arena, "%skept->%s", t->rank ? "" : "&", oi_c_field(c, t));
+    if (is_fetched(c, t, id))
+        return c->form->device->fetched(c, id);
     if (t->space == OI_SPACE_WEIGHTS || t->space == OI_SPACE_ARENA)
         return oi_c_address(c, &(oi_port){.tensor = id});
     return oi_arena_printf(c->arena, "%s%s", t->rank ? "" : "&", oi_c_member(c, t));
@@ -325,6 +334,25 @@ static bool has_team(const oi_cprog *c)
     return oi_c_is_shared(c) && c->form->has_team;
 }
 
+static const char take_device_text[] =
+    "static void \1close(void)\n"
+    "{\n"
+    "    NAME_free(&\1program);\n"
+    "}\n\n"
+    "static void \1take_weights(const void *weights, size_t size)\n"
+    "{\n"
+    "    int error = NAME_check_weights(weights, size);\n"
+    "    if (error == NAME_OK)\n"
+    "        error = NAME_init(&\1program, weights, size);\n"
+    "    if (error <= NAME_ERROR_NO_DRIVER)\n"
+    "        hal_stop(3, NAME_why(&\1program));\n"
+    "    if (error == NAME_ERROR_WEIGHTS_DAMAGED)\n"
+    "        hal_stop(1, \"the weights are damaged\");\n"
+    "    if (error != NAME_OK)\n"
+    "        hal_stop(1, \"these weights do not belong to this program\");\n"
+    "    (void)atexit(\1close);\n"
+    "}\n\n";
+
 /* The device's errors end the program as missing instructions do. */
 static const char checked_text[] =
     "static int \1checked(int error)\n"
@@ -382,6 +410,10 @@ static void put_take_step(oi_cprog *c, oi_out *o)
     if (oi_c_is_board(c))
         oi_out_line(o, "const uint64_t begin = hal_clock();");
     oi_out_line(o, "const int32_t result = \1step_graph(graph);");
+    if (c->form->device) {
+        oi_out_line(o, "if (result < 0)");
+        oi_out_line(o, "    hal_stop(3, %s_why(&\1program));", c->name);
+    }
     if (oi_c_is_board(c)) { /* no arguments ask for times: they always go out */
         oi_out_line(o, "const uint64_t time = hal_clock() - begin;");
         oi_out_line(o, "hal_took(time);");
@@ -402,8 +434,9 @@ static void put_loop(oi_cprog *c, oi_out *o)
 {
     const oi_plan *u = c->p;
     put_named(c, o,
-              c->form->is_remote ? TAKE_WEIGHTS("\1checked(NAME_init(&\1program, weights, size))")
-                                 : TAKE_WEIGHTS("NAME_init(&\1program, weights, size)"));
+              c->form->device      ? take_device_text
+              : c->form->is_remote ? TAKE_WEIGHTS("\1checked(NAME_init(&\1program, weights, size))")
+                                   : TAKE_WEIGHTS("NAME_init(&\1program, weights, size)"));
     put_named(c, o, usage_text);
     put_weights(c, o);
     if (u->per_node)
@@ -436,7 +469,7 @@ static void put_loop(oi_cprog *c, oi_out *o)
 }
 
 /* Without a C library there is none of C++ either. */
-static bool is_cpp(const oi_cprog *c)
+bool oi_c_is_cpp(const oi_cprog *c)
 {
     return c->p->host_lang == OI_HOST_CPP && !oi_c_is_freestanding(c);
 }
@@ -444,7 +477,22 @@ static bool is_cpp(const oi_cprog *c)
 /* Its text is both: what it calls has C linkage. */
 const char *oi_c_main_name(const oi_cprog *c)
 {
-    return is_cpp(c) ? "main.cpp" : "main.c";
+    return oi_c_is_cpp(c) ? "main.cpp" : "main.c";
+}
+
+static bool fetches(const oi_cprog *c)
+{
+    bool does = false;
+    for (size_t i = 0; i < c->p->stores.n; i++) {
+        const uint32_t id = c->p->stores.at[i].tensor;
+        does |= is_fetched(c, &c->p->tensors.at[id], id);
+    }
+    for (size_t g = 0; g < c->p->graphs.n; g++)
+        for (size_t i = 0; i < c->p->graphs.at[g].outputs.n; i++) {
+            const uint32_t id = c->p->graphs.at[g].outputs.at[i];
+            does |= is_fetched(c, &c->p->tensors.at[id], id);
+        }
+    return does;
 }
 
 void oi_c_main(oi_cprog *c, oi_emitted *files)
@@ -456,7 +504,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
     if (has_team(c))
         oi_out_line(&o, "#include \"team.h\"");
     oi_out_line(&o, "%s", "");
-    if ((!c->p->embeds || c->form->is_remote || has_team(c)) && !oi_c_is_freestanding(c)) {
+    if ((!c->p->embeds || c->form->is_remote || c->form->device || has_team(c)) &&
+        !oi_c_is_freestanding(c)) {
         oi_out_line(&o, "#include <stdlib.h>");
         oi_out_line(&o, "%s", "");
     }
@@ -466,6 +515,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
                     oi_escaped(c->arena, oi_put_c_string, section));
     oi_out_line(&o, "static %s \1program;", c->name);
     oi_out_line(&o, "%s", "");
+    if (fetches(c))
+        put_named(c, &o, c->form->device->main_text);
     if (reads_input(c))
         oi_out_text(&o, get_text);
     oi_out_text(&o, put_text);
@@ -497,15 +548,19 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
 
 /* -- the files around it -- */
 
-extern const oi_embedded oi_host_files[]; /* generated from host/ */
-
-void oi_c_add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name)
+void oi_c_add_host_file(oi_cprog *c, oi_emitted *files, const oi_embedded *table,
+                        const char *embedded, const char *name)
 {
     oi_out o = {0};
-    for (const oi_embedded *e = oi_host_files; e->name; e++)
+    for (const oi_embedded *e = table; e->name; e++)
         if (strcmp(e->name, embedded) == 0)
             oi_buf_add(&o.buf, (const char *)e->text, e->size);
     oi_c_add_file(c, files, name, &o);
+}
+
+static void add_host_file(oi_cprog *c, oi_emitted *files, const char *embedded, const char *name)
+{
+    oi_c_add_host_file(c, files, oi_host_files, embedded, name);
 }
 
 /* Flags that make it quicker; none is needed for it to be right. */
@@ -526,13 +581,13 @@ static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
     oi_out_line(&o, "OBJECTS = $(patsubst %%.c,%%.o,$(SOURCES:.cpp=.o))");
     oi_out_line(&o, "%s", "");
     oi_out_line(&o, "%s: $(OBJECTS)", c->name);
-    oi_out_line(&o, "\t$(%s) $(CFLAGS) $(LDFLAGS)%s -o $@ $(OBJECTS)%s%s", is_cpp(c) ? "CXX" : "CC",
-                is_free ? " -nostdlib -nostartfiles -static" : "", is_shared ? " -pthread" : "",
-                is_free ? " -lgcc" : " -lm");
+    oi_out_line(&o, "\t$(%s) $(CFLAGS) $(LDFLAGS)%s -o $@ $(OBJECTS)%s%s",
+                oi_c_is_cpp(c) ? "CXX" : "CC", is_free ? " -nostdlib -nostartfiles -static" : "",
+                is_shared ? " -pthread" : "", is_free ? " -lgcc" : " -lm");
     oi_out_line(&o, "%%.o: %%.c %s.h hal.h%s%s", c->name, is_shared ? " team.h" : "",
                 is_free ? " freestanding.h" : "");
     oi_out_line(&o, "\t$(CC) $(FLAGS) $(CFLAGS) -c -o $@ $<");
-    if (is_cpp(c)) {
+    if (oi_c_is_cpp(c)) {
         oi_out_line(&o, "%%.o: %%.cpp %s.h hal.h%s", c->name, is_shared ? " team.h" : "");
         oi_out_line(&o, "\t$(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) -c -o $@ $<");
     }
@@ -544,7 +599,7 @@ static void put_makefile(oi_cprog *c, const char *sources, oi_emitted *files)
     oi_c_add_file(c, files, "Makefile", &o);
 }
 
-static void put_cmake_top(const char *n, oi_out *o)
+void oi_c_put_cmake_top(const char *n, oi_out *o)
 {
     oi_out_line(o, "set(%s_IS_TOP OFF)", n);
     oi_out_line(o, "if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)");
@@ -555,7 +610,7 @@ static void put_cmake_top(const char *n, oi_out *o)
     oi_out_line(o, "endif()");
 }
 
-static void put_cmake_demo(oi_cprog *c, const char *sources, oi_out *o)
+void oi_c_put_cmake_demo(oi_cprog *c, const char *sources, oi_out *o)
 {
     const char *n = c->name;
     oi_out_line(o, "%s", "");
@@ -576,9 +631,9 @@ static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emi
     const char *n = c->name;
     oi_out_line(&o, "# The library %s: add_subdirectory() this folder and link %s.", n, n);
     oi_out_line(&o, "cmake_minimum_required(VERSION 3.13)");
-    oi_out_line(&o, "project(%s LANGUAGES C%s)", n, is_cpp(c) ? " CXX" : "");
+    oi_out_line(&o, "project(%s LANGUAGES C%s)", n, oi_c_is_cpp(c) ? " CXX" : "");
     if (demo)
-        put_cmake_top(n, &o);
+        oi_c_put_cmake_top(n, &o);
     oi_out_line(&o, "%s", "");
     if (oi_c_is_shared(c))
         oi_out_line(&o, "find_package(Threads REQUIRED)");
@@ -592,14 +647,14 @@ static void put_cmake(oi_cprog *c, const char *library, const char *demo, oi_emi
     if (demo) {
         oi_out_line(&o, "target_link_libraries(%s PUBLIC m%s)", n,
                     oi_c_is_shared(c) ? " Threads::Threads" : "");
-        put_cmake_demo(c, demo, &o);
+        oi_c_put_cmake_demo(c, demo, &o);
     }
     oi_c_add_file(c, files, "CMakeLists.txt", &o);
 }
 
 void oi_c_build_files(oi_cprog *c, oi_emitted *files)
 {
-    oi_c_add_host_file(c, files, "hal_h", "hal.h");
+    add_host_file(c, files, "hal_h", "hal.h");
     if (oi_c_is_freestanding(c)) {
         const char *library = oi_arena_printf(c->arena, "%s.c%s freestanding.c", c->name,
                                               c->p->embeds || oi_c_is_board(c) ? " weights.c" : "");
@@ -609,17 +664,17 @@ void oi_c_build_files(oi_cprog *c, oi_emitted *files)
             oi_c_mcu_files(c, files);
             return;
         }
-        oi_c_add_host_file(c, files, "linux", "linux.c");
+        add_host_file(c, files, "linux", "linux.c");
         put_makefile(c, oi_arena_printf(c->arena, "main.c linux.c %s", library), files);
         return;
     }
-    oi_c_add_host_file(c, files, "hal", "hal.c");
+    add_host_file(c, files, "hal", "hal.c");
     if (oi_c_is_shared(c)) {
-        oi_c_add_host_file(c, files, "team_h", "team.h");
-        oi_c_add_host_file(c, files, "team", "team.c");
+        add_host_file(c, files, "team_h", "team.h");
+        add_host_file(c, files, "team", "team.c");
     }
     if (*oi_c_needs(c))
-        oi_c_add_host_file(c, files, "needs", "needs.c");
+        add_host_file(c, files, "needs", "needs.c");
     const char *library =
         oi_arena_printf(c->arena, "%s.c%s%s", c->name, c->p->embeds ? " weights.c" : "",
                         oi_c_is_shared(c) ? " team.c" : "");

@@ -53,7 +53,7 @@ static family family_of(const oi_device_info *t)
 
 bool oi_c_is_freestanding(const oi_cprog *c)
 {
-    return !c->form->is_remote && !c->p->target->cpu.libc;
+    return !c->form->is_remote && !c->form->device && !c->p->target->cpu.libc;
 }
 
 bool oi_c_is_board(const oi_cprog *c)

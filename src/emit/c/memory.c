@@ -166,8 +166,12 @@ static bool is_member(const oi_tensor *t)
     return t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT || t->space == OI_SPACE_STATE;
 }
 
-/* The index of the entry in its table, as text; NULL for the first entry. */
-static const char *entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
+bool oi_c_is_here(const oi_cprog *c, uint32_t tensor)
+{
+    return !c->is_known || c->is_known[tensor];
+}
+
+const char *oi_c_entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
 {
     const char *text = NULL;
     for (uint32_t i = 0; i < p->n_entry; i++) {
@@ -180,8 +184,8 @@ static const char *entry_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
     return text;
 }
 
-/* " + step * 64": the part of the state; where elements share bytes, coordinates say it. */
-static const char *part_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
+/* Where elements share bytes, coordinates say it. */
+const char *oi_c_part_text(oi_cprog *c, const oi_tensor *t, const oi_port *p)
 {
     oi_buf b = {0};
     int64_t stride = 1, known = 0, n;
@@ -206,10 +210,13 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
 {
     const oi_tensor *t = &c->p->tensors.at[p->tensor];
     const bool is_part = p->n_entry && !t->n_table;
-    const char *base = base_address(c, t), *entry = is_part ? NULL : entry_text(c, t, p);
+    const char *base = base_address(c, t), *entry = is_part ? NULL : oi_c_entry_text(c, t, p);
+    if (c->is_known && (t->space == OI_SPACE_VIEW || t->space == OI_SPACE_ARENA))
+        return oi_arena_printf(c->arena, "%ss->oi_known_%s", t->rank ? "" : "&", t->name);
     if (t->space == OI_SPACE_VIEW)
         return base;
-    if (c->places && (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_WEIGHTS)) {
+    if (c->places && !c->form->device &&
+        (t->space == OI_SPACE_ARENA || t->space == OI_SPACE_WEIGHTS)) {
         const char *name = oi_c_place(c, p->tensor);
         uint64_t each = oi_dtype_bits(t->dtype) < 8 ? 1 : oi_dtype_bits(t->dtype) / 8;
         return entry ? oi_arena_printf(c->arena, "%s + %s * %" PRIu64, name, entry,
@@ -218,7 +225,8 @@ const char *oi_c_address(oi_cprog *c, const oi_port *p)
     }
     if (is_member(t)) {
         const char *amp = t->rank == 0 ? "&" : "";
-        return oi_arena_printf(c->arena, "%s%s%s", amp, base, is_part ? part_text(c, t, p) : "");
+        return oi_arena_printf(c->arena, "%s%s%s", amp, base,
+                               is_part ? oi_c_part_text(c, t, p) : "");
     }
     if (!entry)
         return oi_arena_printf(c->arena, "%s)", base);
@@ -294,7 +302,7 @@ void oi_c_check_entry(oi_cprog *c, const oi_port *p)
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }
     if (oi_entry_may_lack(t, p)) {
-        oi_out_line(&c->out, "if (!oi_has_%s[%s])", t->name, entry_text(c, t, p));
+        oi_out_line(&c->out, "if (!oi_has_%s[%s])", t->name, oi_c_entry_text(c, t, p));
         oi_out_line(&c->out, "    return 44; /* E044: the model has no such entry */");
     }
 }
@@ -342,12 +350,13 @@ static void member(oi_cprog *c, oi_out *o, const oi_tensor *t)
 static void store_members(oi_cprog *c, oi_out *o, const oi_store_var *v)
 {
     const oi_tensor *t = &c->p->tensors.at[v->tensor];
-    member(c, o, t);
+    if (oi_c_is_here(c, v->tensor))
+        member(c, o, t);
     if (v->grows)
         oi_c_count(c, 8, 8 * (uint64_t)v->rank);
     if (v->grows)
         oi_out_line(o, "int64_t oi_size_%s[%u]; /* current sizes */", oi_c_field(c, t), v->rank);
-    if (v->has_marks) {
+    if (v->has_marks && oi_c_is_here(c, v->marks)) {
         uint64_t n = 1;
         for (uint32_t a = 0; a < v->n_table; a++)
             n *= (uint64_t)v->most[a];
@@ -387,7 +396,7 @@ static void put_stores(oi_cprog *c, oi_out *o)
 {
     for (size_t i = 0; i < c->p->stores.n; i++)
         store_members(c, o, &c->p->stores.at[i]);
-    if (c->p->stores.n == 0) {
+    if (c->layout.size == 0) {
         oi_out_line(o, "uint8_t oi_nothing;");
         oi_c_count(c, 1, 1);
     }

@@ -59,6 +59,11 @@ const char *oi_c_place_lines(oi_cprog *c)
         const oi_tensor *t = &c->p->tensors.at[c->places->at[i].tensor];
         bool fixed = t->space == OI_SPACE_WEIGHTS;
         const char *type = oi_c_type(t->dtype), *constant = fixed ? "const " : "";
+        if (c->form->device) {
+            oi_buf_puts(
+                &b, c->form->device->place_line(c, c->places->at[i].tensor, c->places->at[i].name));
+            continue;
+        }
         if (t->is_private && c->form->private_copy) {
             oi_buf_puts(&b, c->form->private_copy(c, t, c->places->at[i].name));
             continue;

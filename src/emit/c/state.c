@@ -57,7 +57,23 @@ static void put_fill(oi_cprog *c, oi_out *o, const oi_tensor *t, const char *pla
     }
 }
 
+uint64_t oi_c_fill_pattern(const oi_tensor *t)
+{
+    uint64_t bits = t->init;
+    for (unsigned w = oi_dtype_bits(t->dtype); w < 64; w *= 2)
+        bits |= bits << w;
+    return bits;
+}
+
 void oi_c_put_start(oi_cprog *c, oi_out *o, uint32_t id)
+{
+    if (c->form->device)
+        c->form->device->start(c, o, id);
+    if (oi_c_is_here(c, id))
+        oi_c_put_host_start(c, o, id);
+}
+
+void oi_c_put_host_start(oi_cprog *c, oi_out *o, uint32_t id)
 {
     const oi_tensor *t = &c->p->tensors.at[id];
     const char *at = oi_c_address(c, &(oi_port){.tensor = id});
@@ -85,6 +101,10 @@ static void put_no_marks(oi_cprog *c, oi_out *o, const oi_store_var *v)
     uint64_t n = 1;
     for (uint32_t a = 0; a < v->n_table; a++)
         n *= (uint64_t)v->most[a];
+    if (c->form->device) {
+        oi_c_put_start(c, o, v->marks);
+        return;
+    }
     if (!c->form->each) {
         oi_out_line(o, "memset(%s, 0, sizeof %s);", marks, marks);
         return;
@@ -95,7 +115,7 @@ static void put_no_marks(oi_cprog *c, oi_out *o, const oi_store_var *v)
 
 void oi_c_put_reset(oi_cprog *c, oi_out *o)
 {
-    if (c->p->stores.n == 0)
+    if (c->p->stores.n == 0 && !c->form->device)
         oi_out_line(o, "(void)s;");
     for (size_t i = 0; i < c->p->stores.n; i++) {
         const oi_store_var *v = &c->p->stores.at[i];
@@ -136,7 +156,12 @@ static void put_mark_checks(oi_cprog *c, oi_out *o, const oi_store_var *v)
             oi_buf_printf(&outside, " %% %" PRId64, v->most[a]);
         oi_buf_printf(&outside, " >= size[%u]", a);
     }
-    oi_out_line(o, "marks = %s;", saved_member(c, t, "written"));
+    oi_out_line(o, "marks = %s;",
+                oi_c_is_here(c, v->marks)
+                    ? saved_member(c, t, "written")
+                    : oi_arena_printf(c->arena,
+                                      "keep + sizeof ((struct %s *)0)->oi_state_data + %" PRIu64,
+                                      c->name, c->apart_at[v->marks]));
     oi_out_line(o, "for (int64_t e = 0; e < %" PRIu64 "; e++)", stride);
     oi_out_line(o, "    if (marks[e] > 1 || (marks[e] && (%s)))",
                 oi_buf_to_arena(&outside, c->arena));
@@ -306,7 +331,7 @@ void oi_c_put_inputs(oi_cprog *c, oi_out *o)
     for (size_t g = 0; g < c->p->graphs.n; g++)
         for (size_t i = 0; i < c->p->graphs.at[g].inputs.n; i++)
             if (c->p->tensors.at[c->p->graphs.at[g].inputs.at[i]].init)
-                oi_c_put_start(c, o, c->p->graphs.at[g].inputs.at[i]);
+                oi_c_put_host_start(c, o, c->p->graphs.at[g].inputs.at[i]);
 }
 
 static void put_init(oi_cprog *c, oi_out *o)

@@ -114,6 +114,10 @@ static void put_set(oi_cprog *c, const oi_stmt *s)
     const oi_tensor *t = &c->p->tensors.at[s->a.tensor];
     const char *v = oi_c_scalar(c, &s->value);
     oi_c_check_entry(c, &s->a);
+    if (c->form->device)
+        c->form->device->set(c, s, v);
+    if (!oi_c_is_here(c, s->a.tensor))
+        return;
     oi_c_put_reuse(c, s->a.tensor);
     const char *at = oi_c_address(c, &s->a);
     oi_c_begin_write(c);
@@ -182,6 +186,8 @@ static void put_length(oi_cprog *c, const oi_stmt *s)
 static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *begins)
 {
     const char *first = s->is_parallel ? "if (worker == 0) " : "";
+    if (c->p->timed && c->form->device)
+        c->form->device->wait(c);
     if (c->p->timed)
         oi_out_line(&c->out, "%ss->oi_mark(%" PRId64 ", %s);", first, kernel, begins);
 }
@@ -468,6 +474,8 @@ static void put_all(oi_cprog *c, const oi_stmts *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
+        if (c->form->device)
+            c->form->device->before(c, s);
         switch (s->kind) {
         case OI_STMT_KERNEL: put_kernel(c, s, "1"); break;
         case OI_STMT_NEED:

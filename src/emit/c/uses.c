@@ -15,7 +15,7 @@ static void add_kernel(oi_cprog *c, const oi_stmt *s, bool is_shared, oi_cuses *
 {
     const oi_skernel *k = &c->p->kernels.at[s->kernel];
     const bool is_part = is_shared && oi_kernel_partition(k).extent && !k->is_chunked;
-    out->failed |= k->can_fail;
+    out->failed |= k->can_fail && !c->form->device;
     out->memory |= c->p->timed;
     out->worker |= is_part || k->has_prefetch || (c->p->timed && s->is_parallel);
     out->workers |= is_part || k->has_prefetch;

@@ -85,8 +85,8 @@ static void put_cmake(oi_cprog *c, oi_emitted *files)
 
 void oi_cuda_build_files(oi_cprog *c, oi_emitted *files)
 {
-    oi_c_add_host_file(c, files, "hal_h", "hal.h");
-    oi_c_add_host_file(c, files, "hal", "hal.c");
+    oi_c_add_host_file(c, files, oi_host_files, "hal_h", "hal.h");
+    oi_c_add_host_file(c, files, oi_host_files, "hal", "hal.c");
     put_makefile(c, files);
     put_cmake(c, files);
 }

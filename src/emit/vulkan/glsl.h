@@ -10,6 +10,8 @@
 /* Emits every kernel that runs: a shader NAME.comp per nest, or per group of nests with shared
  * loops. Refuses (E060) what the device's shaders cannot compute. */
 void oi_emit_glsl(const oi_plan *u, oi_emitted *files);
+/* The same; *features gets bits of oi_feature that they need of the device. */
+void oi_glsl_put(const oi_plan *u, oi_emitted *files, uint32_t *features);
 
 /* -- dispatch.c -- */
 

@@ -16,6 +16,7 @@ typedef struct shader {
     oi_emitted *files;
     const oi_glsl_dispatch *d;
     const char **names;
+    uint32_t *features;
 } shader;
 
 static const oi_tensor *tensor_at(const shader *s, size_t port)
@@ -186,6 +187,9 @@ static void put_extensions(const shader *s, oi_out *o, const char *text)
         oi_out_line(o, "#extension GL_KHR_shader_subgroup_basic : require");
         oi_out_line(o, "#extension GL_KHR_shader_subgroup_shuffle : require");
     }
+    *s->features |= (uint32_t)wide << OI_FEATURE_INT64 | (uint32_t)has8 << OI_FEATURE_STORAGE8 |
+                    (uint32_t)has16 << OI_FEATURE_STORAGE16 |
+                    (uint32_t)oi_text_has_word(text, "double") << OI_FEATURE_FP64;
     if (wide)
         oi_out_line(o, "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require");
     if (has8)
@@ -291,9 +295,9 @@ static void put_shader(shader *s, oi_emitted *files)
         (oi_emitted_file){oi_arena_printf(a, "%s.comp", name), oi_buf_to_arena(&o.buf, a), n};
 }
 
-static void put_kernel(const oi_plan *u, const oi_skernel *k, oi_emitted *files)
+static void put_kernel(const oi_plan *u, const oi_skernel *k, oi_emitted *files, uint32_t *features)
 {
-    shader s = {.u = u, .k = k, .files = files};
+    shader s = {.u = u, .k = k, .files = files, .features = features};
     size_t n;
     s.names = oi_kernel_port_names(u->arena, u, k);
     for (size_t i = 0; i < k->ports.n; i++)
@@ -307,9 +311,15 @@ static void put_kernel(const oi_plan *u, const oi_skernel *k, oi_emitted *files)
     }
 }
 
-void oi_emit_glsl(const oi_plan *u, oi_emitted *files)
+void oi_glsl_put(const oi_plan *u, oi_emitted *files, uint32_t *features)
 {
     for (size_t i = 0; i < u->kernels.n && files->status == OI_OK; i++)
         if (oi_kernel_has_function(u, &u->kernels.at[i]))
-            put_kernel(u, &u->kernels.at[i], files);
+            put_kernel(u, &u->kernels.at[i], files, features);
+}
+
+void oi_emit_glsl(const oi_plan *u, oi_emitted *files)
+{
+    uint32_t features = 0;
+    oi_glsl_put(u, files, &features);
 }

@@ -1,7 +1,7 @@
 /* target.c: capabilities of compute shaders: kernels run one after the other, each in workgroups.
  */
 #include "device/cost.h"
-#include "emit/vulkan/glsl.h"
+#include "emit/vulkan/program.h"
 
 static bool takes(const oi_device_info *d)
 {
@@ -34,18 +34,20 @@ static oi_caps caps(const oi_device_info *d)
         .ram_bytes = d->memory.global_bytes};
 }
 
-/* The memory of the plan; there is no host program that would add to it. */
+/* Memory of the device. */
 static void certify(const oi_plan *u, oi_certificate *out)
 {
     *out = (oi_certificate){.state_bytes = u->state_bytes,
                             .arena_bytes = u->arena_bytes,
+                            .undo_bytes = u->undo.bytes,
                             .weights_bytes = u->weights_bytes};
     for (size_t i = 0; i < u->tensors.n; i++) {
         const oi_tensor *t = &u->tensors.at[i];
         if (t->space == OI_SPACE_INPUT || t->space == OI_SPACE_OUTPUT)
             out->io_bytes += oi_tensor_bytes(t);
     }
-    out->ram_bytes = out->struct_bytes = out->state_bytes + out->arena_bytes + out->io_bytes;
+    out->ram_bytes = out->struct_bytes =
+        out->state_bytes + out->arena_bytes + out->io_bytes + out->undo_bytes;
 }
 
 /* GLSL's own functions of f64 are not exact enough. */
@@ -62,12 +64,16 @@ static bool has_type(const oi_device_info *d, const oi_op *op, oi_dtype t)
 }
 
 const oi_target oi_target_vulkan = {.name = "vulkan",
-                                    .writes = OI_SYNTH_SHADERS,
+                                    .writes = OI_SYNTH_PROGRAM,
                                     .takes = takes,
                                     .caps = caps,
+                                    .program_name = oi_c_program_name,
+                                    .graph_name = oi_c_graph_name,
+                                    .note_names = oi_c_note_names,
                                     .certify = certify,
+                                    .emit = oi_emit_vulkan,
                                     .emit_device = oi_emit_glsl,
+                                    .has_weights = true,
+                                    .tool = oi_vulkan_tool,
                                     .has_helper = has_helper,
-                                    .has_type = has_type,
-                                    .emit_why = "of Vulkan devices only the shaders are written "
-                                                "so far: --device-only"};
+                                    .has_type = has_type};

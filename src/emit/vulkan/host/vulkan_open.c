@@ -518,14 +518,18 @@ static oi_vk_status find_device(oi_vk *d, const char *wanted, char *why)
     return s;
 }
 
-static oi_vk_status check_features(const oi_vk *d, uint32_t needs, char *why)
+static oi_vk_status check_features(const oi_vk *d, uint32_t lacks, char *why)
 {
-    const uint32_t lacks = needs & ~d->info.features;
     for (uint32_t i = 0; i < sizeof feature_names / sizeof *feature_names; i++)
         if (lacks >> i & 1)
             return oi_vk_fail(why, OI_VK_NO_FEATURE, "the Vulkan device '%.120s' lacks %s",
                               d->info.name, feature_names[i]);
     return OI_VK_OK;
+}
+
+oi_vk_status oi_vk_lacks(oi_vk *d, uint32_t missing)
+{
+    return check_features(d, missing, d->why);
 }
 
 static oi_vk_status make_device(oi_vk *d, char *why)
@@ -595,7 +599,7 @@ static oi_vk_status open_device(oi_vk *d, const oi_vk_choice *c, char *why)
     if (s == OI_VK_OK && !c->own)
         s = find_device(d, wanted, why);
     if (s == OI_VK_OK)
-        s = check_features(d, c->needs, why);
+        s = check_features(d, c->needs & ~d->info.features, why);
     if (s != OI_VK_OK)
         return s;
     d->enabled = (c->needs | c->wants) & d->info.features;

@@ -1,4 +1,5 @@
-/* vulkan_parts.h: what vulkan_open.c and vulkan_work.c share; no other file includes it. */
+/* vulkan_parts.h: what vulkan_open.c, vulkan_work.c and vulkan_run.c share; no other file includes
+ * it. */
 #ifndef VULKAN_PARTS_H
 #define VULKAN_PARTS_H
 
@@ -102,6 +103,7 @@ struct oi_vk {
 /* Keeps the sentence and returns the status. */
 oi_vk_status oi_vk_fail(char *why, oi_vk_status status, const char *format, ...);
 oi_vk_status oi_vk_judge(char *why, VkResult r, const char *what);
+oi_vk_status oi_vk_lacks(oi_vk *d, uint32_t missing); /* says which of them the device lacks */
 void *oi_vk_get_memory(char *why, size_t bytes, oi_vk_status *status); /* zeros; NULL: fails */
 void oi_vk_link_in(oi_vk_link *list, oi_vk_link *one);
 void oi_vk_link_out(oi_vk_link *one);

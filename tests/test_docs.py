@@ -5,7 +5,9 @@ devices/ and python/src, with what README.md puts on PATH and nothing else. In a
 those are the commands and the other lines what they print. Every command exits with 0; one that is meant
 to fail says so at its end: "# exits 1". A line "..." stands for one or more lines at that place, of which
 none is a diagnostic unless the command is meant to fail; it cannot be all that a command prints. An
-exception is written above its block, for the reader to see too: <!-- not run: reason -->.
+exception is written above its block, for the reader to see too: <!-- not run: reason -->. A block that needs a
+large module of Python names what it makes: <!-- without MODULE: FILES -->; where the module is not installed, those
+files of the repository are copied instead.
 """
 
 import os
@@ -14,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -22,20 +25,30 @@ from conftest import BIN, REPO
 PAGES = [p for p in [REPO / "README.md", REPO / "CONTRIBUTING.md"] if p.exists()]
 PAGES += sorted((REPO / "docs").glob("*.md"))
 FENCE = re.compile(
-    r"(?:<!-- not run: (?P<why>[^\n]*?) -->\n+)?^```sh\n(?P<body>.*?)^```$", re.M | re.S
+    r"(?:<!-- (?:not run: (?P<why>[^\n]*?)|without (?P<module>\w+): (?P<files>[^\n]*?)) -->\n+)?^```sh\n(?P<body>.*?)^```$",
+    re.M | re.S,
 )
+
+
+class Block(NamedTuple):
+    line: int
+    body: str
+    why: str | None  # it is not run
+    module: str  # it needs
+    files: list[str]  # that it makes
 
 
 def blocks(page: pathlib.Path):
     text = page.read_text(encoding="utf-8")
     for match in FENCE.finditer(text):
         line = text.count("\n", 0, match.start("body"))
-        yield line, match["body"], match["why"]
+        yield Block(line, match["body"], match["why"], match["module"] or "", (match["files"] or "").split())
 
 
-RUN = [(p, [b for b in blocks(p) if not b[2]]) for p in PAGES]
+RUN = [(p, [b for b in blocks(p) if not b.why]) for p in PAGES]
 RUN = [(p, b) for p, b in RUN if b]
-NOT_RUN = [(p, line, why) for p in PAGES for line, _, why in blocks(p) if why]
+NOT_RUN = [(p, b.line, b.why) for p in PAGES for b in blocks(p) if b.why]
+WITHOUT = [(p, b) for p, run in RUN for b in run if b.module]
 
 
 def sessions(body: str):
@@ -97,20 +110,30 @@ def environment():
     return {**rest, "PATH": ":".join(path)}
 
 
+def has(module, environment):
+    """Whether the Python of a page's reader has a module."""
+    find = f"import importlib.util as u, sys; sys.exit(u.find_spec('{module}') is None)"
+    return subprocess.run(["python3", "-c", find], env=environment).returncode == 0
+
+
 def run_page(page, folder, environment):
     """Runs every command of a page and judges each."""
     for name in ("examples", "devices", "python/src"):
         if (REPO / name).is_dir():
             shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for line, body, _ in (block for block in blocks(page) if not block[2]):
-        for command, expected, code in sessions(body):
+    for block in (block for block in blocks(page) if not block.why):
+        if block.module and not has(block.module, environment):
+            for file in block.files:
+                shutil.copy(REPO / file, folder)
+            continue
+        for command, expected, code in sessions(block.body):
             result = subprocess.run(
                 ["bash", "-c", f"set -eu -o pipefail\n{command}"],
                 cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True, timeout=300,
             )
             wrong = problem(expected, code, result.returncode, result.stdout)
-            assert not wrong, f"{page.name}:{line}: {command}\n{wrong}\n{result.stdout}"
+            assert not wrong, f"{page.name}:{block.line}: {command}\n{wrong}\n{result.stdout}"
 
 
 @pytest.mark.parametrize("page", [p for p, _ in RUN], ids=[p.name for p, _ in RUN])
@@ -139,6 +162,14 @@ def test_a_page_with_commands_exists():
 def test_exceptions_are_named(page, line, why):
     """Shows up in the summary, so that nobody believes these were run."""
     pytest.skip(f"{page.name}:{line} is not run: {why}")
+
+
+@pytest.mark.parametrize("page,block", WITHOUT, ids=[f"{p.name}:{b.line}" for p, b in WITHOUT])
+def test_blocks_without_their_module_are_named(page, block, environment):
+    """So that the summary says what was copied instead; the files are there either way."""
+    assert all((REPO / file).exists() for file in block.files)
+    if not has(block.module, environment):
+        pytest.skip(f"{page.name}:{block.line} was not run: no {block.module} here; {' '.join(block.files)} were taken instead")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[p.name for p in PAGES])

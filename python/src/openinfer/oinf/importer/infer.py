@@ -33,15 +33,27 @@ def infer(n: "Node") -> None:
         types[name] = type_proto(value)
         if value.data is not None and value.data.size <= SMALL and value.dtype in ("i64", "i32", "f32", "f64", "bool"):
             data[name] = onnx.numpy_helper.from_array(value.data, name)
+    proto = n.proto
+    if n.op == "Resize" and n.opset < 13 and len(proto.input) > 1 and not proto.input[1]:
+        proto = with_roi(proto)
+        types[proto.input[1]] = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [0])
     domain_versions = [onnx.helper.make_opsetid(d, v) for d, v in {**n.lowering.opsets, "": n.opset}.items()]
     try:
-        found = onnx.shape_inference.infer_node_outputs(n.schema, n.proto, types, data, opset_imports=domain_versions)
+        found = onnx.shape_inference.infer_node_outputs(n.schema, proto, types, data, opset_imports=domain_versions)
     except Exception as e:  # inference and validation errors of onnx share no class
         text = " ".join(str(e).split())
         raise Unsupported(f"ONNX finds no type for it: {text[:200]}") from None
     for name in n.outputs:
         if name:
             n.types[name] = value_of(name, found.get(name))
+
+
+def with_roi(proto: Any) -> Any:
+    """A Resize that leaves out its region: exporters do, though only newer opsets allow it."""
+    copy = need_onnx().NodeProto()
+    copy.CopyFrom(proto)
+    copy.input[1] = f"{proto.output[0]}/roi"
+    return copy
 
 
 def value_of(name: str, proto: Any) -> Value:

@@ -15,6 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent / "python/src")]
 
 import onnx_graphs as models  # noqa: E402
 import mutate  # noqa: E402
+from test_import_torch import newer_form  # noqa: E402
 from openinfer.oinf.importer import main  # noqa: E402
 
 NODE_TESTS = {
@@ -31,7 +32,7 @@ def originals():
         warnings.simplefilter("ignore")
         found = [c.model for c in load_model_tests(kind="node") if c.name in NODE_TESTS]
     assert len(found) == len(NODE_TESTS)
-    return [models.gpt(layers=3, t=4, d=8), models.convs(), models.vit(layers=3, t=4, d=8), *found]
+    return [models.gpt(layers=3, t=4, d=8), newer_form(models.gpt(layers=3, t=4, d=8)), models.convs(), models.vit(layers=3, t=4, d=8), *found]
 
 
 @pytest.mark.parametrize("kind", ["bytes", "parts"])

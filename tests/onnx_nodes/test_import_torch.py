@@ -143,6 +143,17 @@ def test_two_weights_of_one_module(tmp_path):
     assert '@pattern("layers.{l}.attn.weight")' in text and '@pattern("layers.{l}.attn.weight_2")' in text
 
 
+def test_a_list_without_a_name(tmp_path):
+    """nn.Sequential itself: its entries are modules called 0, 1, 2."""
+    m = models.Maker()
+    x = m.input("x", [4, 8])
+    for layer in range(8):
+        with m.scope(f"{layer}"):
+            x = m.op("Tanh", m.op("Add", m.op("MatMul", x, m.weight(8, 8)), m.weight(8, name="bias")))
+    text = compared(m.model(x), tmp_path)
+    assert "loop layers (l in 0..8) {" in text and '@pattern("{l}.weight")' in text
+
+
 def test_all_sizes_are_asked_for_at_once(tmp_path, capsys):
     m = models.Maker()
     onnx.save(m.model(m.op("Relu", m.input("x", ["N", 3, "H", "W"]))), tmp_path / "m.onnx")

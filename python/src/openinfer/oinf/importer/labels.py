@@ -147,7 +147,7 @@ class Names:
             table.role = loop.index if not shift else f"{loop.index} {'+' if shift > 0 else '-'} {abs(shift)}"
             table.label = self.unique(identifier(pattern.rpartition("{}")[2].strip(".") or pattern.replace("{}", ""), "W"))
         name = re.sub(r"[._]\d+$", "", loop.scope.split("/")[-1]) if loop.scope else ""
-        loop.label = self.unique(identifier(name or "layers", "layers"))
+        loop.label = self.unique(identifier("layers" if name.isdecimal() else name, "layers"))
 
     def own_pattern(self, table: Value) -> str:
         """A pattern for constants whose names say nothing: where they are used and as what."""

@@ -219,13 +219,16 @@ class Writer:
 
 
 def shown_attrs(s: Statement) -> Dict[str, Any]:
-    """The attributes; the end of a slice that lies far behind its axis is the axis' length, where that is a number."""
+    """The attributes; of a slice forwards to the end of an axis, both ends as numbers of that axis, where its length is one."""
     x = s.inputs[0] if s.inputs else None
-    if s.op != "slice" or x is None or not x.is_static:
+    if s.op != "slice" or x is None or not x.is_static or "steps" in s.attrs:
         return s.attrs
-    axes = s.attrs.get("axes") or range(len(s.attrs["ends"]))
-    lengths = [x.dims()[a] if not x.lengths or x.lengths[a].isdecimal() else FAR for a in axes]
-    return {**s.attrs, "ends": [min(e, n) if e >= FAR else e for e, n in zip(s.attrs["ends"], lengths)]}
+    starts, ends = list(s.attrs["starts"]), list(s.attrs["ends"])
+    for i, axis in enumerate(s.attrs.get("axes") or range(len(ends))):
+        length = x.dims()[axis]
+        if ends[i] >= FAR and (not x.lengths or x.lengths[axis].isdecimal()):
+            starts[i], ends[i] = starts[i] if starts[i] >= 0 else max(0, starts[i] + length), length
+    return {**s.attrs, "starts": starts, "ends": ends}
 
 
 def operand(v: Value) -> str:

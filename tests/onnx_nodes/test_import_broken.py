@@ -67,7 +67,7 @@ def measured(model, folder):
     command = [sys.executable, "-c", MEASURE, str(folder / "m.onnx"), str(folder / "out")]
     source = str(HERE.parent.parent / "python/src")
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": source}, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
     code, seconds, memory = done.stdout.split()
     assert code == "0", done.stderr
     return float(seconds), float(memory), (folder / "m.onnx").stat().st_size

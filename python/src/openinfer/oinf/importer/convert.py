@@ -121,7 +121,7 @@ def states_of(wanted: Dict[str, str], inputs: List[Value], outputs: Dict[str, Va
             raise OinfError(f"--state {before}={after}: the model has no {what} '{name}'", path)
         x, y = by_name[before], outputs[after]
         if (x.dtype, x.shape) != (y.dtype, y.shape):
-            raise OinfError(f"--state {before}={after}: {x.dtype}{list(x.shape or ())} and {y.dtype}{list(y.shape or ())} differ", path)
+            raise OinfError(f"--state {before}={after}: {x.dtype}{list(x.shape or ())} and {y.dtype}{list(y.shape or ())} differ; a state keeps its type and shape", path)
         found.append((x, y))
     return found
 

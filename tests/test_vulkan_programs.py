@@ -215,6 +215,18 @@ def test_cmake_and_cpp(openinfer, tmp_path):
     assert run(folder, {}).returncode == 0
 
 
+def test_numbers_that_the_host_sets_go_along(openinfer, example_package, tmp_path):
+    """A loop index as a value: no dispatch writes it into the device's memory."""
+    words = [EXAMPLES / "moe_routing.oi", "--model", example_package("moe_routing"), "--target", "vulkan_lavapipe"]
+    fills = []
+    for more in [], ["--without", "values"]:
+        openinfer("synth", *words, *more, "-o", tmp_path / "out", "--force")
+        fills.append((tmp_path / "out/moe_routing.c").read_text().count("oi_vk_run_fill"))
+    assert fills[0] + 1 == fills[1]
+    done = verify([*words, "--without", "values"], os.environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_bench(example_package):
     words = [EXAMPLES / "linear.oi", "--model", example_package("linear"), "--target", "vulkan_desktop", "--steps", "5"]
     done = subprocess.run([BIN, "bench", *map(str, words), "--json"], capture_output=True, text=True)

@@ -40,6 +40,9 @@ typedef struct oi_caps {
     bool groups_stay;
     /* So many of them exchange values without memory; 0: they do not. */
     uint64_t subgroup_size;
+    /* Another processor runs the statements, and sends numbers that it sets along with each call of
+     * a kernel. */
+    bool sends_values;
     /* Memory that the invocations of a group share. */
     uint64_t shared_bytes;
     /* The compiler of the emitted source vectorises plain loops. Without that, sums keep the

@@ -13,7 +13,7 @@
 typedef struct logging {
     oi_unit *u;
     uint32_t graph;
-    bool moves; /* workers share the step */
+    bool moves; /* barriers cost: workers share the step, or dispatches wait for each other */
 } logging;
 
 /* The part of the state that the kernel writes first; NULL: none. */
@@ -87,7 +87,7 @@ static void log_list(logging *l, oi_stmts *list)
 oi_status oi_pass_log(oi_unit *u)
 {
     for (uint32_t g = 0; g < u->graphs.n; g++) {
-        logging l = {u, g, oi_caps_share(&u->can) && !u->per_node};
+        logging l = {u, g, (oi_caps_share(&u->can) || u->can.group_size) && !u->per_node};
         for (uint32_t b = 0; b < u->graphs.at[g].program->n_blocks; b++)
             if (u->graphs.at[g].blocks[b].is_used)
                 log_list(&l, &u->graphs.at[g].blocks[b].stmts);

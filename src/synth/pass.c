@@ -30,6 +30,7 @@ static const pass passes[] = {
     {"inplace", oi_pass_inplace, false},
     {"log", oi_pass_log, true},
     {"memory", oi_pass_memory, true},
+    {"values", oi_pass_values, false},
     {"partition", oi_pass_partition, false},
     {"merge", oi_pass_merge, false},
     {"cost", oi_pass_cost, true},

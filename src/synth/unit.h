@@ -122,6 +122,7 @@ oi_status oi_pass_pipeline(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);
 oi_status oi_pass_log(oi_unit *u);
 oi_status oi_pass_memory(oi_unit *u);
+oi_status oi_pass_values(oi_unit *u);
 oi_status oi_pass_partition(oi_unit *u);
 oi_status oi_pass_merge(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);

@@ -151,6 +151,8 @@ static void set(oi_cprog *c, const oi_stmt *s, const char *value)
     const unsigned bytes = is_packed(t) ? 1 : oi_dtype_bits(t->dtype) / 8;
     const char *type = oi_c_type(t->dtype);
     uint32_t id;
+    if (t->by_value)
+        return;
     const char *first = first_of(c, &s->a, &id), *to = operand_of(c, &s->a);
     if (first)
         to = oi_arena_printf(c->arena, "oi_vk_from(%s, (%s) * %u)", whole(c, id), first, bytes);
@@ -209,12 +211,13 @@ static void start(oi_cprog *c, oi_out *o, uint32_t id)
 typedef struct referred {
     const oi_glsl_dispatch *dispatches;
     size_t n;
-    bool *ports, *scalars;
+    bool *ports, *values, *scalars; /* values: ports whose elements come along */
 } referred;
 
 static referred refer(oi_cprog *c, const oi_skernel *k)
 {
     referred r = {.ports = oi_arena_alloc(c->arena, k->ports.n + 1),
+                  .values = oi_arena_alloc(c->arena, k->ports.n + 1),
                   .scalars = oi_arena_alloc(c->arena, k->scalars.n + 1)};
     r.dispatches = oi_glsl_dispatches(c->p, k, &r.n);
     for (size_t i = 0; i < r.n; i++) {
@@ -223,6 +226,8 @@ static referred refer(oi_cprog *c, const oi_skernel *k)
         for (uint32_t m = 0; m < r.dispatches[i].n_members; m++)
             if (r.dispatches[i].members[m].kind == OI_GLSL_SCALAR)
                 r.scalars[r.dispatches[i].members[m].id] = true;
+            else if (r.dispatches[i].members[m].kind == OI_GLSL_VALUE)
+                r.values[r.dispatches[i].members[m].id] = true;
     }
     return r;
 }
@@ -243,11 +248,13 @@ static void put_members(oi_cprog *c, const oi_skernel *k, const oi_glsl_dispatch
         const char *type = member_type(own->dtype);
         if (own->kind == OI_GLSL_BASE)
             oi_out_line(&c->out, "memcpy(numbers + %u, &%s.base, 4);", own->offset, ports[own->id]);
+        else if (own->kind == OI_GLSL_VALUE)
+            oi_out_line(&c->out, "memcpy(numbers + %u, %s, %" PRIu64 ");", own->offset,
+                        ports[own->id], tensor_at(c, k->ports.at[own->id].tensor)->size_bytes);
         else if (own->kind == OI_GLSL_SCALAR)
             oi_out_line(&c->out, "memcpy(numbers + %u, &(const %s){(%s)%s}, %u);", own->offset,
                         type, type, scalars[own->id], own->bytes);
     }
-    (void)k;
 }
 
 static bool has_numbers(const oi_glsl_dispatch *d)
@@ -288,6 +295,9 @@ static void put_kernel(oi_cprog *c, const oi_skernel *k)
         oi_buf_printf(&list, "%s%s", i ? ", " : "", r.ports[i] ? ports[i] : "{0, 0, 0, 0}");
         if (r.ports[i])
             oi_buf_printf(&text, ", oi_vk_operand %s", ports[i]);
+        else if (r.values[i])
+            oi_buf_printf(&text, ", const %s *%s",
+                          oi_c_type(tensor_at(c, k->ports.at[i].tensor)->dtype), ports[i]);
     }
     for (size_t i = 0; i < k->scalars.n; i++)
         if (r.scalars[i])
@@ -323,10 +333,12 @@ static void call(oi_cprog *c, const oi_skernel *k)
     const referred r = refer(c, function);
     oi_buf text = {0};
     for (size_t i = 0; i < k->ports.n; i++) {
-        if (!r.ports[i])
-            continue;
-        oi_c_check_entry(c, &k->ports.at[i]);
-        oi_buf_printf(&text, ", %s", operand_of(c, &k->ports.at[i]));
+        if (r.ports[i])
+            oi_c_check_entry(c, &k->ports.at[i]);
+        if (r.ports[i] || r.values[i])
+            oi_buf_printf(&text, ", %s",
+                          r.ports[i] ? operand_of(c, &k->ports.at[i])
+                                     : oi_c_address(c, &k->ports.at[i]));
     }
     for (size_t i = 0; i < k->scalars.n; i++)
         if (r.scalars[i])

@@ -93,6 +93,7 @@ void oi_v_lay_out(const oi_plan *p, oi_vprogram *v)
             look(&x, &p->graphs.at[g].blocks[p->graphs.at[g].order[b]].stmts);
     for (size_t i = 0; i < p->tensors.n; i++) {
         const oi_tensor *t = &p->tensors.at[i];
+        v->is_known[i] |= t->by_value;
         v->at[i] = t->space == OI_SPACE_WEIGHTS ? t->offset - OI_WEIGHTS_HEAD : t->offset;
         v->known[i] =
             v->is_known[i] && v->is_made[i] && t->space != OI_SPACE_VIEW ? v->n_known++ : OI_NO_ID;

@@ -26,6 +26,7 @@ static oi_caps caps(const oi_device_info *d)
         .goal = OI_GOAL_TIME,
         .workers = 1,
         .group_size = group_size(d),
+        .sends_values = true,
         .subgroup_size = d->features >> OI_FEATURE_SUBGROUP_OPS & 1 ? d->limits.subgroup_size : 0,
         .shared_bytes =
             d->limits.max_shared_memory_bytes ? d->limits.max_shared_memory_bytes : SHARED_BYTES,

@@ -137,6 +137,7 @@ typedef struct oi_lane_words {
     const char *shuffle;   /* "shuffle_xor(", before a value and a distance */
     const char *subgroup;  /* how many exchange values so */
     int64_t subgroup_size; /* the same; 0: it is known only at run time */
+    const char *unroll;    /* before a loop that reads several places at once; NULL: nothing */
 } oi_lane_words;
 
 /* What differs between languages; expressions are printed by its dialect. */

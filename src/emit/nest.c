@@ -41,7 +41,17 @@ static void open_pair(oi_printing *x, uint32_t a)
 static void open_lanes(oi_printing *x, uint32_t a)
 {
     const int64_t lanes = oi_axis_lanes(&x->n->axes[a]);
-    const char *i = oi_place_axis(x, a);
+    const int64_t each = oi_axis_lane_places(&x->n->axes[a]);
+    const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
+    if (each) { /* they divide the axis, and no lane is idle */
+        if (x->p->lang->lane_words->unroll)
+            oi_out_line(x->p->out, "%s", x->p->lang->lane_words->unroll);
+        oi_out_open(x->p->out, "for (%s from = 0; from < %" PRId64 "; from += %" PRId64 ")", index,
+                    x->n->axes[a].extent, lanes * each);
+        oi_out_open(x->p->out, "for (int l = 0; l < %" PRId64 "; l++)", each);
+        oi_out_line(x->p->out, "const %s %s = from + int(lane) * %" PRId64 " + l;", index, i, each);
+        return;
+    }
     const char *end =
         oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0);
     oi_out_open(x->p->out, "for (%s %s = %s; %s < %s; %s += %" PRId64 ")", x->p->lang->index, i,
@@ -77,8 +87,11 @@ static void close_loops(oi_printing *x, uint32_t from, uint32_t to)
     from = from < x->p->n_open ? x->p->n_open : from;
     oi_place_forget_rows(x, from);
     for (uint32_t a = from; a < to; a++)
-        if (oi_place_has_loop(x->n, a))
+        if (oi_place_has_loop(x->n, a)) {
+            if (oi_axis_lane_places(&x->n->axes[a]))
+                oi_out_close(x->p->out, "");
             oi_out_close(x->p->out, "");
+        }
 }
 
 static const char *guard_text(const oi_printing *x)

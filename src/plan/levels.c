@@ -55,8 +55,8 @@ int64_t oi_nest_unrolled(const oi_snest *n)
 
 int64_t oi_nest_partial_sums(const oi_snest *n)
 {
-    const uint32_t loops = oi_nest_loops(n);
-    return loops && n->axes[loops - 1].is_reduced ? n->axes[loops - 1].factor[OI_AXIS_VECTOR] : 0;
+    const oi_saxis *last = oi_nest_loops(n) ? &n->axes[oi_nest_loops(n) - 1] : NULL;
+    return last && last->is_reduced && !oi_axis_lanes(last) ? last->factor[OI_AXIS_VECTOR] : 0;
 }
 
 int64_t oi_nest_register_tile(const oi_snest *n)
@@ -75,6 +75,11 @@ int64_t oi_axis_lanes(const oi_saxis *x)
 {
     return x->is_reduced && x->factor[OI_AXIS_GROUP] ? x->factor[OI_AXIS_GROUP]
                                                      : x->factor[OI_AXIS_LANE];
+}
+
+int64_t oi_axis_lane_places(const oi_saxis *x)
+{
+    return oi_axis_lanes(x) ? x->factor[OI_AXIS_VECTOR] : 0;
 }
 
 int64_t oi_nest_lane_count(const oi_snest *n)

@@ -220,7 +220,8 @@ typedef enum oi_axis_level {
 
 /* An axis of a kernel. A level with factor f runs f neighbouring places together; 0: the axis has
  * no such level. A serial loop runs over what the levels leave. On a reduced axis, one of the f
- * takes every f-th place and has a sum of its own; the f sums are added pairwise at the end. */
+ * takes every f-th place and has a sum of its own; the f sums are added pairwise at the end. With
+ * lanes, a vector is so many neighbouring places that a lane takes in order, into its own sum. */
 typedef struct oi_saxis {
     int64_t extent;
     bool is_reduced;
@@ -615,6 +616,7 @@ int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration comp
 /* Invocations that take places of the axis in turn: lanes, or the group of a reduced axis; 0: one
  * takes all. The most of any axis: those that run the nest together. */
 int64_t oi_axis_lanes(const oi_saxis *x);
+int64_t oi_axis_lane_places(const oi_saxis *x); /* neighbouring places that a lane takes; 0: one */
 int64_t oi_nest_lane_count(const oi_snest *n);
 
 /* Its nests are one dispatch, because they share axes or private rows; else each may be one. */

@@ -43,6 +43,9 @@ typedef struct oi_caps {
     /* Another processor runs the statements, and sends numbers that it sets along with each call of
      * a kernel. */
     bool sends_values;
+    /* An invocation reads up to so many neighbouring bytes at once; 0: it reads element by element.
+     */
+    uint64_t load_bytes;
     /* Memory that the invocations of a group share. */
     uint64_t shared_bytes;
     /* The compiler of the emitted source vectorises plain loops. Without that, sums keep the

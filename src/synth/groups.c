@@ -11,15 +11,16 @@
  * products and reductions of any order may be regrouped. */
 #include "synth/pass.h"
 
-#define GROUP  64    /* invocations of a group: one or two subgroups of most GPUs */
-#define BUSY   16384 /* invocations that keep a GPU busy */
-#define LANES  32    /* a subgroup, if its size is not known */
-#define LEAST  8     /* fewer lanes are not worth the barriers */
-#define ROW    16    /* neighbouring results that read whole cache lines */
-#define WIDEST 16    /* bytes of a partial sum: there may be sums of several types */
-#define GROUPS 128   /* units that keep the groups of a GPU busy */
-#define LINE   32    /* neighbouring results that fill cache lines */
-#define SUMS   4     /* neighbouring results of sums that lanes make together */
+#define GROUP       64    /* invocations of a group: one or two subgroups of most GPUs */
+#define BUSY        16384 /* invocations that keep a GPU busy */
+#define LANES       32    /* a subgroup, if its size is not known */
+#define LEAST       8     /* fewer lanes are not worth the barriers */
+#define ROW         16    /* neighbouring results that read whole cache lines */
+#define WIDEST      16    /* bytes of a partial sum: there may be sums of several types */
+#define MOST_PLACES 16    /* of a lane: more only repeat the text */
+#define GROUPS      128   /* units that keep the groups of a GPU busy */
+#define LINE        32    /* neighbouring results that fill cache lines */
+#define SUMS        4     /* neighbouring results of sums that lanes make together */
 
 static bool is_number(const oi_snest *n, uint32_t axis)
 {
@@ -61,13 +62,26 @@ static bool is_in_order(const oi_snest *n)
 static int64_t lanes_for(const oi_unit *u, int64_t places, int64_t rows)
 {
     const int64_t most = (int64_t)u->can.group_size;
+    const int64_t busy = u->can.groups_stay ? GROUPS * most : BUSY;
     const int64_t first = u->can.subgroup_size ? (int64_t)u->can.subgroup_size : LANES;
     int64_t lanes = 1; /* a power of two: sums are added pairwise */
     while (2 * lanes <= smaller(first, most) && 4 * lanes <= places)
         lanes *= 2;
-    while (2 * lanes <= most && 8 * lanes <= places && rows < BUSY / lanes)
+    while (2 * lanes <= most && 8 * lanes <= places && rows < busy / lanes)
         lanes *= 2;
     return lanes;
+}
+
+/* Neighbouring places that a lane reads at once: as many as divide the axis among full lanes. */
+static int64_t lane_places(const oi_unit *u, const oi_skernel *k, const oi_snest *n)
+{
+    const int64_t extent = n->axes[n->n_axes - 1].extent;
+    const oi_strides s = oi_nest_strides(u, k, n);
+    int64_t v = s.bits ? (int64_t)u->can.load_bytes * 8 / s.bits : 0;
+    v = smaller(v, MOST_PLACES);
+    while (v > 1 && extent % (LANES * v) != 0)
+        v /= 2;
+    return n->lanes || v < 2 ? 1 : v;
 }
 
 /* Whether several invocations may make a sum of the nest together. */
@@ -86,7 +100,10 @@ static int64_t lanes_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snes
     const uint32_t last = n->n_axes - 1;
     if (!may_share(k, n))
         return 0;
-    const int64_t lanes = n->lanes ? n->lanes : lanes_for(u, n->axes[last].extent, rows);
+    const int64_t places = n->axes[last].extent / lane_places(u, k, n);
+    int64_t lanes = n->lanes ? n->lanes : lanes_for(u, places, rows);
+    while (!n->lanes && lanes > 1 && places % lanes != 0 && places < n->axes[last].extent)
+        lanes /= 2;
     const bool fits = 2 * lanes <= n->axes[last].extent && (uint64_t)lanes <= u->can.group_size &&
                       (uint64_t)lanes * WIDEST <= u->can.shared_bytes;
     return lanes >= LEAST && fits && oi_nest_strides(u, k, n).along ? lanes : 0;
@@ -126,12 +143,15 @@ static void schedule_nest(const oi_unit *u, const oi_skernel *k, oi_snest *n)
     int64_t each = lanes > most ? 1 : lanes ? most / lanes : apart ? ROW : most;
     while (lanes && each > 1 && (uint64_t)(each * lanes) * WIDEST > u->can.shared_bytes)
         each /= 2;
-    if (lanes)
+    if (lanes) {
+        const int64_t places = lane_places(u, k, n);
         n->axes[n->n_axes - 1].factor[OI_AXIS_LANE] = lanes;
-    else if (apart)
+        n->axes[n->n_axes - 1].factor[OI_AXIS_VECTOR] = places > 1 ? places : 0;
+    } else if (apart)
         n->axes[n->n_axes - 1].factor[OI_AXIS_GROUP] = apart;
-    else
+    else {
         follow_declared(n);
+    }
     if (lanes || positions == 1) /* a group that is full does no harm */
         each = smaller(each, positions > 0 ? positions : 1);
     take_positions(u, n, out, each);

@@ -99,6 +99,7 @@ typedef struct oi_strides {
     bool along;    /* the last reduced axis, in all operands */
     bool across;   /* the last output axis */
     bool is_plain; /* no load depends on data or is out of bounds */
+    unsigned bits; /* of the narrowest elements that are read along the axis; 0: there are none */
 } oi_strides;
 
 /* Of a nest whose last loop is a reduced axis. */

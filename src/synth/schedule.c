@@ -92,13 +92,17 @@ oi_strides oi_nest_strides(const oi_unit *u, const oi_skernel *k, const oi_snest
 {
     const int64_t each = oi_nest_unrolled(n);
     const uint32_t out = oi_nest_outputs(n), last = oi_nest_loops(n) - 1;
-    oi_strides s = {is_number(n, last), out && is_number(n, out - 1), true};
+    oi_strides s = {.along = is_number(n, last),
+                    .across = out && is_number(n, out - 1),
+                    .is_plain = true};
     for (size_t i = 0; i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
         s.is_plain &= op->kind != OI_SOP_INDEX && !(op->kind == OI_SOP_LOAD && op->may_leave);
         if (op->kind != OI_SOP_LOAD)
             continue;
         int64_t along = stride_of(u, k, op, last), across = out ? stride_of(u, k, op, out - 1) : -1;
+        if (along == each && (!s.bits || oi_dtype_bits(op->type) < s.bits))
+            s.bits = oi_dtype_bits(op->type);
         s.along &= along == 0 || along == each;
         s.across &= across == 0 || across == 1 || across == each ||
                     (across == 2 && u->can.vectors); /* stride 2: every second element of two

@@ -226,6 +226,34 @@ static void put_counted(const counting *x)
     oi_out_close(o, "");
 }
 
+/* Whether the port's elements begin at a multiple of 16 bytes in all kernels that call it. */
+static bool is_aligned(const oi_cprog *c, const oi_skernel *k, size_t port)
+{
+    bool is = true;
+    for (; k; k = k->next_alike == OI_NO_ID ? NULL : &c->p->kernels.at[k->next_alike]) {
+        const oi_port *p = &k->ports.at[port];
+        const oi_tensor *t = &c->p->tensors.at[p->tensor];
+        is &= t->rank > 0 && t->space != OI_SPACE_VIEW && t->space != OI_SPACE_LOCAL &&
+              (!p->n_entry || (t->n_table && t->stride_bytes % 16 == 0));
+    }
+    return is;
+}
+
+/* Lanes that take several places read them at once if the compiler knows the alignment. */
+static void put_alignment(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p)
+{
+    int64_t places = 0;
+    for (size_t i = 0; i < k->nests.n; i++)
+        for (uint32_t a = 0; a < k->nests.at[i].n_axes; a++)
+            places |= oi_axis_lane_places(&k->nests.at[i].axes[a]);
+    for (size_t i = 0; places && i < k->ports.n; i++) {
+        const char *type = oi_c_type(c->p->tensors.at[k->ports.at[i].tensor].dtype);
+        if (!k->ports.at[i].is_written && !k->ports.at[i].is_dropped && is_aligned(c, k, i))
+            oi_out_line(&c->out, "%s = (const %s *)__builtin_assume_aligned(%s, 16);", p->ports[i],
+                        type, p->ports[i]);
+    }
+}
+
 /* Memory in which lanes exchange sums, by type. */
 static void put_sums(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p, const char *body)
 {
@@ -281,6 +309,7 @@ void oi_cuda_put_body(oi_cprog *c, const oi_skernel *k, const oi_nest_printer *p
     const char *body = c->out.buf.n ? oi_buf_to_arena(&c->out.buf, c->arena) : "";
     c->out = outer;
     oi_c_put_share(c, k);
+    put_alignment(c, k, p);
     put_sums(c, k, p, body);
     if (k->can_fail)
         oi_out_line(&c->out, "int failed = 0;");

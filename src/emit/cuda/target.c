@@ -37,6 +37,7 @@ static oi_caps caps(const oi_device_info *d)
                      .group_size = threads,
                      .groups_stay = true,
                      .subgroup_size = 32,
+                     .load_bytes = 16,
                      .shared_bytes =
                          OI_CUDA_SHARED - OI_CUDA_COPY_BYTES - OI_CUDA_SUM_BYTES * threads - 64,
                      .private_bytes = oi_cost_near(d),

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -214,3 +215,27 @@ def test_nvcc_compiles_it_without_warnings(openinfer, example_package, tmp_path,
     assert "-Werror all-warnings" in (tmp_path / "out/Makefile").read_text()
     built = subprocess.run(["make", "-s"], cwd=tmp_path / "out", capture_output=True, text=True, timeout=300)
     assert built.returncode == 0 and not built.stdout + built.stderr
+
+
+def language_model(folder, **sizes):
+    words = [w for k, v in sizes.items() for w in (f"--{k}", str(v))]
+    text = subprocess.run([sys.executable, REPO / "bench/gpu_lm.py", *words], capture_output=True, text=True, check=True).stdout
+    (folder / "lm.oi").write_text(text)
+    return folder / "lm.oi"
+
+
+def test_a_language_model_decodes(openinfer, tmp_path):
+    """Norms, products with bf16 weights, rotary angles, a cache, attention: each shared by three blocks."""
+    graph = language_model(tmp_path, layers=2, dim=256, heads=4, kv=2, ffn=512, vocab=640, ctx=32)
+    openinfer("verify", graph, *SMALL, "--partition-all", "--steps", "2", "--set", "token=3", "--set", "from=5", timeout=300,
+              env={"CUDA_ON_CPU_BLOCKS": "3", "CUDA_ON_CPU_ORDER": "9"})  # fmt: skip
+
+
+def test_weights_are_read_16_bytes_at_once_and_ahead(openinfer, tmp_path):
+    openinfer("synth", language_model(tmp_path, layers=1, vocab=1024, ctx=64), "--target", "cuda_hopper", "-o", tmp_path / "out")
+    text = (tmp_path / "out/lm.cu").read_text()
+    assert re.search(r"failed = oi_barrier\(s, worker, failed,\s+Wd0 \+ oi_partition_begin\(2048, 4, worker, workers\) \* 8192\);", text)
+    if not shutil.which("nvcc"):
+        pytest.skip("nvcc is not installed: what the compiler makes of it is not looked at")
+    subprocess.run(["nvcc", "-std=c++17", "-O3", "-arch=sm_90", "-fmad=false", "-ptx", "-o", "lm.ptx", "lm.cu"], cwd=tmp_path / "out", check=True)
+    assert len(re.findall(r"ld(\.global)?\.v4\.u32", (tmp_path / "out/lm.ptx").read_text())) >= 7

@@ -128,8 +128,8 @@ bench_lm() {
         return
     fi
     od -An -v -t u8 -w40 "$work/times" | awk -v at="$place" '{ t[NR] = $5 }
-        END { n = asort_(t, NR); printf "lm_1b at place %s: %d steps, median %.3f ms = %.0f tokens/s, best %.3f ms\n", at, NR, t[int((NR + 1) / 2)] / 1e6, 1e9 / t[int((NR + 1) / 2)], t[1] / 1e6 }
-        function asort_(a, n,   i, j, x) { for (i = 2; i <= n; i++) { x = a[i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x } return n }'
+        END { if (NR == 0) { print "lm_1b at place", at ": the first step failed"; exit 1 } n = asort_(t, NR); printf "lm_1b at place %s: %d steps, median %.3f ms = %.0f tokens/s, best %.3f ms\n", at, NR, t[int((NR + 1) / 2)] / 1e6, 1e9 / t[int((NR + 1) / 2)], t[1] / 1e6 }
+        function asort_(a, n,   i, j, x) { for (i = 2; i <= n; i++) { x = a[i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x } return n }' || echo "lm_1b at $place" >> "$work/failures"
 }
 
 case ${1:-} in

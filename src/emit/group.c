@@ -3,7 +3,7 @@
 
 bool oi_group_sums(const oi_snest *n)
 {
-    return n->kind != OI_NEST_MAP && oi_nest_lane_count(n) > 0;
+    return n->kind != OI_NEST_MAP && oi_nest_sum_lanes(n) > 0;
 }
 
 /* A nest with fewer lanes than another one of its dispatch leaves the rest idle. */

@@ -218,7 +218,7 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const oi_dtype form = oi_form_of(n->acc);
-    const int64_t lanes = oi_nest_lane_count(n);
+    const int64_t lanes = oi_nest_sum_lanes(n);
     open_loops(x, 0, n_out);
     oi_out_line(o, "%s acc = %s;", oi_instr_type(x, form),
                 n->finds_position ? x->p->lang->literal(x->p->arena, form, 0) : oi_instr_init(x));

@@ -618,11 +618,15 @@ int64_t oi_nest_jam(const oi_snest *n); /* rows of a map that one iteration comp
 int64_t oi_axis_lanes(const oi_saxis *x);
 int64_t oi_axis_lane_places(const oi_saxis *x); /* neighbouring places that a lane takes; 0: one */
 int64_t oi_nest_lane_count(const oi_snest *n);
+int64_t oi_nest_sum_lanes(const oi_snest *n); /* of them, those that make a sum together */
 
 /* Its nests are one dispatch, because they share axes or private rows; else each may be one. */
 bool oi_kernel_is_joint(const oi_tensor *tensors, const oi_skernel *k);
 oi_partition oi_kernel_partition(const oi_skernel *k);
 void oi_kernel_set_partition(oi_skernel *k, oi_partition p); /* extent 0: removes it */
+/* Weights of which every worker reads its own part in order, so many elements for each place of the
+ * partition: the port, or OI_NO_ID. Of a nest; a tuned body says it itself. */
+uint32_t oi_kernel_streamed(const oi_tensor *tensors, const oi_skernel *k, int64_t *elements);
 /* Each call computes a range of the places of one axis. */
 bool oi_kernel_streams(const oi_skernel *k);
 void oi_kernel_set_stream(oi_skernel *k, uint32_t axis, int64_t extent, int64_t factor);

@@ -58,11 +58,16 @@ static bool is_in_order(const oi_snest *n)
     return n->is_serial || n->combines_out || n->is_scan || n->finds_position || n->skips;
 }
 
+/* Invocations that keep the device busy. */
+static int64_t busy_with(const oi_unit *u)
+{
+    return u->can.groups_stay ? GROUPS * (int64_t)u->can.group_size : BUSY;
+}
+
 /* Lanes for so many places along an axis, while `rows` such sums are made at one time. */
 static int64_t lanes_for(const oi_unit *u, int64_t places, int64_t rows)
 {
-    const int64_t most = (int64_t)u->can.group_size;
-    const int64_t busy = u->can.groups_stay ? GROUPS * most : BUSY;
+    const int64_t most = (int64_t)u->can.group_size, busy = busy_with(u);
     const int64_t first = u->can.subgroup_size ? (int64_t)u->can.subgroup_size : LANES;
     int64_t lanes = 1; /* a power of two: sums are added pairwise */
     while (2 * lanes <= smaller(first, most) && 4 * lanes <= places)
@@ -118,9 +123,9 @@ static int64_t group_of_sum(const oi_unit *u, const oi_skernel *k, const oi_snes
         return 0;
     const int64_t places = n->axes[last].extent, most = (int64_t)u->can.group_size / ROW;
     int64_t lanes = n->lanes ? n->lanes : 1;
-    while (!n->lanes && 2 * lanes <= most && 16 * lanes <= places && rows < BUSY / lanes)
+    while (!n->lanes && 2 * lanes <= most && 16 * lanes <= places && rows < busy_with(u) / lanes)
         lanes *= 2;
-    const bool fits = lanes <= most && 2 * lanes <= places && rows < BUSY &&
+    const bool fits = lanes <= most && 2 * lanes <= places && rows < busy_with(u) &&
                       (uint64_t)(lanes * ROW) * WIDEST <= u->can.shared_bytes;
     return lanes > 1 && fits ? lanes : 0;
 }
@@ -174,18 +179,18 @@ static uint64_t shared_bytes(const oi_unit *u, const oi_skernel *k, int64_t lane
 }
 
 /* Lanes exchange rows through shared memory. What a nest reads from other memory is not written by
- * an earlier one. */
+ * an earlier one, unless a barrier of the group orders that, too. */
 static bool rows_are_local(const oi_unit *u, const oi_skernel *k)
 {
     bool are = true;
-    for (size_t i = 0; i < k->ports.n; i++)
+    for (size_t i = 0; i < k->ports.n && !u->can.groups_stay; i++)
         are &= !k->ports.at[i].is_written || !oi_kernel_reads(k, k->ports.at[i].tensor) ||
                u->tensors.at[k->ports.at[i].tensor].space == OI_SPACE_LOCAL;
     return are;
 }
 
-/* The axis of the nest that lanes can share: of a sum, or the last one of a map inside the row.
- * OI_NO_ID: none. *lanes: those of a sum. */
+/* The axis of the nest that lanes can share: of a sum, or the last one of the results inside the
+ * row. OI_NO_ID: none. *lanes: those of a sum. */
 static uint32_t shared_axis(const oi_unit *u, const oi_skernel *k, const oi_snest *n,
                             int64_t *lanes)
 {
@@ -193,7 +198,10 @@ static uint32_t shared_axis(const oi_unit *u, const oi_skernel *k, const oi_snes
     *lanes = lanes_of_sum(u, k, n, count(n, k->n_shared));
     const bool is_map = n->kind == OI_NEST_MAP && !is_in_order(n) && n->n_axes > k->n_shared &&
                         n->axes[last].extent > 1;
-    return *lanes || is_map ? last : OI_NO_ID;
+    const uint32_t out = oi_nest_counted(n);
+    const bool has_results = n->kind != OI_NEST_MAP && u->can.groups_stay && !n->is_scan &&
+                             out > k->n_shared && n->axes[out - 1].extent > 1;
+    return *lanes || is_map ? last : has_results ? out - 1 : OI_NO_ID;
 }
 
 /* Lanes of the group: as many as the longest axis that they can share wants; 0: one invocation
@@ -223,9 +231,9 @@ static void schedule_row(const oi_unit *u, oi_skernel *k)
         oi_snest *n = &k->nests.at[i];
         int64_t own = 0;
         const uint32_t axis = lanes ? shared_axis(u, k, n, &own) : OI_NO_ID;
-        if (axis == OI_NO_ID)
+        if (axis == OI_NO_ID || (n->kind != OI_NEST_MAP && !own))
             follow_declared(n);
-        else
+        if (axis != OI_NO_ID)
             n->axes[axis].factor[OI_AXIS_LANE] = own ? own : lanes;
         take_positions(u, n, k->n_shared, each);
     }
@@ -243,26 +251,30 @@ void oi_kernel_schedule_groups(const oi_unit *u, oi_skernel *k)
 
 /* -- groups that stay: partition.c asks -- */
 
+/* The first axis, or pair of neighbouring axes, with enough places for all groups; else the one
+ * with the most. */
+static oi_partition most_places(const oi_snest *n, uint32_t axes, uint32_t most_axes)
+{
+    oi_partition best = {.unit = 1};
+    for (uint32_t together = 1; together <= most_axes; together++)
+        for (uint32_t a = 0; a + together <= axes; a++) {
+            const int64_t first = n->axes[a].extent, last = n->axes[a + together - 1].extent;
+            const int64_t extent = together == 2 ? first * last : first;
+            if (best.extent < GROUPS && first > 1 && last > 1 && extent > best.extent)
+                best = (oi_partition){a, together, extent, 1};
+        }
+    return best;
+}
+
 oi_partition oi_kernel_group_partition(const oi_skernel *k)
 {
     const oi_snest *n = &k->nests.at[0];
     const uint32_t axes = k->n_shared ? k->n_shared : oi_nest_counted(n);
     const int64_t least = k->n_shared ? 1 : oi_nest_lane_count(n) > 1 ? SUMS : LINE;
     int64_t inner = 1;
-    uint32_t a = 0;
-    while (a < axes && n->axes[a].extent == 1)
-        a++;
-    if (a == axes)
-        return (oi_partition){.unit = 1};
-    oi_partition p = {a, 1, n->axes[a].extent, 1};
-    for (uint32_t b = a + 1; b < axes; b++)
-        inner *= n->axes[b].extent;
-    if (p.extent < GROUPS && a + 1 < axes && n->axes[a + 1].extent > 1 &&
-        (k->n_shared || k->nests.n == 1)) {
-        p.n_axes = 2;
-        p.extent *= n->axes[a + 1].extent;
-        inner /= n->axes[a + 1].extent;
-    }
+    oi_partition p = most_places(n, axes, k->n_shared || k->nests.n == 1 ? 2 : 1);
+    for (uint32_t a = p.axis + p.n_axes; a < axes; a++)
+        inner *= n->axes[a].extent;
     while (p.unit * inner < least && p.extent >= 2 * GROUPS * p.unit)
         p.unit *= 2;
     return p;

@@ -2,6 +2,15 @@
  * kernels that stream weights. Part of partition.c, after barriers are placed. */
 #include "synth/pass.h"
 
+/* Each worker reads its own part of the kernel's weights in order. */
+static bool streams(const oi_unit *u, const oi_skernel *k)
+{
+    int64_t elements;
+    if (k->recipe)
+        return k->plan->streams && oi_kernel_partition(k).extent > 0;
+    return u->can.groups_stay && oi_kernel_streamed(u->tensors.at, k, &elements) != OI_NO_ID;
+}
+
 /* Finds the first kernel from `at` on whose weights each thread streams for its partition. */
 static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uint32_t *found)
 {
@@ -11,7 +20,7 @@ static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uin
             return false; /* its body comes first */
         const oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
         *found = x->kernel;
-        if (k && k->recipe && k->plan->streams && oi_kernel_partition(k).extent > 0)
+        if (k && streams(u, k))
             return true;
     }
     return false;

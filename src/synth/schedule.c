@@ -92,9 +92,8 @@ oi_strides oi_nest_strides(const oi_unit *u, const oi_skernel *k, const oi_snest
 {
     const int64_t each = oi_nest_unrolled(n);
     const uint32_t out = oi_nest_outputs(n), last = oi_nest_loops(n) - 1;
-    oi_strides s = {.along = is_number(n, last),
-                    .across = out && is_number(n, out - 1),
-                    .is_plain = true};
+    oi_strides s = {
+        .along = is_number(n, last), .across = out && is_number(n, out - 1), .is_plain = true};
     for (size_t i = 0; i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
         s.is_plain &= op->kind != OI_SOP_INDEX && !(op->kind == OI_SOP_LOAD && op->may_leave);

@@ -20,7 +20,9 @@ static const cli_option options[] = {
     OPT_TEXT("weights", 0, "file|embed", &weights,
              "a file beside the program, or compiled in; default: as the device prefers"),
     OPT_FLAG("certify", 0, &certify,
-             "build it with the device's compiler: its stack and flash go into the certificate"),
+             "build it with the device's tools: its stack and flash, or what its circuit takes, go "
+             "into the "
+             "certificate"),
     OPT_FLAG("per-node", 0, &per_node, "code that can be compared after every node"),
     OPT_FLAG("partition-all", 0, &partition_all, "threads share every kernel, however small"),
     OPT_FLAG("force", 0, &force, "replace files in DIR that are of no earlier run"),

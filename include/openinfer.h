@@ -1170,11 +1170,14 @@ typedef struct oi_plan_kernel {
     oi_step_cost cost;         /* of one run */
 } oi_plan_kernel;
 OI_API bool oi_plan_kernel_at(const oi_plan *p, size_t i, oi_plan_kernel *out);
-/* What compiler and linker made of the program, in bytes. */
+/* What compiler and linker made of the program, in bytes; what synthesis made of a circuit, 0 elsewhere. */
 typedef struct oi_plan_measured {
     uint64_t call_stack_bytes;    /* a call into it needs no more */
     uint64_t program_stack_bytes; /* the same with main and HAL around it */
     uint64_t flash_bytes;         /* code, constants and weights; 0 where a system loads it */
+    uint64_t gates;               /* gates and registers of a circuit for no device in particular */
+    uint64_t luts, ffs, brams;    /* of one for an iCE40 */
+    uint64_t clock_hz;            /* that it reaches there; 0: it was not placed */
 } oi_plan_measured;
 
 /* Goes into the certificate of plan.json and NAME.h. E062 when the device has less. */

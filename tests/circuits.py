@@ -48,3 +48,39 @@ def vectors(folder, name, steps):
     for step, row in enumerate(rows):
         np.save(into / f"{step}.npy", row.astype(np.int8))
     return [TINY / f"{name}.oi", "--model", package(folder, name), "--steps", len(rows), "--set", f"x=@{into}/{{step}}.npy"]
+
+
+SMALL = """
+dynamic {
+  x: i8[1, 3];
+}
+
+constant {
+  w: i8[3, 2];
+}
+
+volatile {
+  y: i16[1, 2];
+}
+
+block entry {
+  op matmul(x, w, acc=[i16]) >> y;
+  op relu(y) >> y;
+  return y;
+}
+"""
+
+
+def small(folder, steps):
+    """A graph that every tool takes in a moment, and its inputs."""
+    from openinfer.oinf import PackageWriter, StreamTensor
+
+    rng = np.random.default_rng(3)
+    (folder / "dense.oi").write_text(SMALL)
+    with PackageWriter(folder / "dense.oinf") as made:
+        made.add_tensor("w", StreamTensor("i8", (3, 2), bytes([3, 251, 37, 128, 0, 90])))
+    (folder / "dense_in").mkdir(exist_ok=True)
+    for step in range(steps):
+        np.save(folder / f"dense_in/{step}.npy", rng.integers(-128, 128, (1, 3)).astype(np.int8))
+    words = [folder / "dense.oi", "--model", folder / "dense.oinf", "--steps", steps, "--set", f"x=@{folder}/dense_in/{{step}}.npy"]
+    return words

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from conftest import BIN, REPO
 
 sys.path[:0] = [str(REPO / "examples"), str(REPO / "python/src")]
-from circuits import EXAMPLES, TINY, package, vectors  # noqa: E402
+from circuits import EXAMPLES, TINY, package, small, vectors  # noqa: E402
 
 IS_LONG = bool(os.environ.get("OPENINFER_LONG"))  # make hdl-long
 
@@ -112,6 +113,13 @@ def test_no_warnings(openinfer, folder):
     assert ran.stdout[:1] == b"t" and b"heard" in ran.stdout and b"seen" in ran.stdout
 
 
+def test_words_of_both_languages_are_no_names(openinfer, tmp_path):
+    for name in ("entity", "small"):
+        (tmp_path / f"{name}.oi").write_text("dynamic {\n  x: i8[4];\n}\n\nblock entry {\n  op add(x, x) >> x;\n  return x;\n}\n")
+        openinfer("synth", tmp_path / f"{name}.oi", "--target", "fpga_generic", "-o", tmp_path / name)
+        assert (tmp_path / name / f"{name}_2.vhd").exists()
+
+
 def test_wrong_clocks_are_noticed(openinfer, folder):
     out = folder / "clocks"
     openinfer("synth", TINY / "wake_word_i8.oi", "--model", package(folder, "wake_word_i8"), "--target", "fpga_generic", "-o", out)
@@ -121,6 +129,64 @@ def test_wrong_clocks_are_noticed(openinfer, folder):
     subprocess.run(["make", "-s"], cwd=out, check=True)
     ran = subprocess.run(["./wake_word_i8"], cwd=out, input=bytes(41), capture_output=True)
     assert b"which the plan does not predict" in ran.stderr
+
+
+VERILOG = [("dense", target) for target in ("fpga_generic", "fpga_pipelined")]
+if IS_LONG:
+    VERILOG += [(name, "fpga_generic") for name in EXAMPLES] + [(name, "fpga_pipelined") for _, name in PIPELINES if _ == "fpga_pipelined"]
+
+
+@pytest.mark.skipif(not shutil.which("verilator"), reason="verilator is not installed (Debian: verilator)")
+@pytest.mark.parametrize("name, target", VERILOG)
+def test_verilog(openinfer, folder, name, target):
+    """What ghdl makes Verilog of, in another simulator: the same bits as ours gives, with stalls on both sides."""
+    out, steps = folder / f"verilog_{name}_{target}", 100 if IS_LONG else 20
+    words = small(folder, steps) if name == "dense" else vectors(folder, name, steps)
+    openinfer("synth", *words[:3], "--target", target, "-o", out)
+    made = subprocess.run(["make", "-s", f"{name}.v"], cwd=out, capture_output=True, text=True)
+    assert made.returncode == 0 and "warning" not in made.stderr, made.stderr
+    openinfer("run", *words, "--out", out / "wanted")
+    given = [np.load(folder / f"{name}_in/{step}.npy") for step in range(steps)]
+    wanted = [np.load(out / f"wanted/y.{step}.npy") for step in range(steps)]
+    tensors = [given[0].nbytes, wanted[0].nbytes]
+    beats = [1, 1] if target == "fpga_pipelined" else [given[0].size, wanted[0].size]
+    sizes = dict(zip(("X_BYTES", "Y_BYTES", "X_BEATS", "Y_BEATS"), [*(t // b for t, b in zip(tensors, beats)), *beats]))
+    flags = [f"-D{k}={v}" for k, v in sizes.items()] + [f"-DCIRCUIT=V{name}"] + ["-DPIPELINE"] * (target == "fpga_pipelined")
+    subprocess.run(
+        ["verilator", "--cc", "--exe", "--build", "-Wno-lint", "-Wno-fatal", "--top-module", name, "-CFLAGS", " ".join(["-O0", *flags]),
+         f"{name}.v", str(REPO / "tests/hdl/harness.cpp")], cwd=out, check=True, capture_output=True)  # fmt: skip
+    ran = subprocess.run([out / f"obj_dir/V{name}"], input=b"".join(x.tobytes() for x in given), capture_output=True, check=True)
+    assert ran.stdout == b"".join(y.tobytes() for y in wanted)
+
+
+@pytest.mark.skipif(not shutil.which("nextpnr-ice40"), reason="nextpnr-ice40 is not installed (Debian: nextpnr-ice40)")
+@pytest.mark.parametrize("name", ["dense", "fir_word_i8"] if IS_LONG else ["dense"])
+def test_synthesis_for_a_part(openinfer, folder, name):
+    """yosys counts it, nextpnr places it on an iCE40, and it meets the clock of the device file."""
+    out = folder / f"placed_{name}"
+    words = small(folder, 1) if name == "dense" else vectors(folder, name, 1)
+    openinfer("synth", *words[:3], "--target", "ice40_hx8k", "--certify", "-o", out, timeout=3600)
+    measured = json.loads((out / "plan.json").read_text())["certificate"]["measured"]
+    assert measured["clock_hz"] >= 24e6 and 0 < measured["luts"] < 7680 and measured["ffs"] and measured["gates"]
+    assert f"at {measured['clock_hz'] / 1e6:.1f} MHz" in (out / "report.html").read_text()
+
+
+@pytest.mark.skipif(not shutil.which("nextpnr-ice40"), reason="nextpnr-ice40 is not installed (Debian: nextpnr-ice40)")
+def test_a_circuit_that_is_too_slow_is_refused(openinfer, folder):
+    device = folder / "fast.json"
+    device.write_text(json.dumps({"extends": "ice40_hx8k", "device": {"type": "fpga", "api": "vhdl"}, "fpga": {"clock_hz": 900000000}}))
+    result = openinfer("synth", *small(folder, 1)[:3], "--target", device, "--certify", "-o", folder / "fast", code=1)
+    assert re.search(r"error\[E062\]: the circuit runs at [\d.]+ MHz, and fpga.clock_hz of .* is 900.0 MHz", result.stderr)
+    assert not (folder / "fast").exists()
+
+
+@pytest.mark.skipif(not IS_LONG, reason="minutes each: make hdl-long")
+@pytest.mark.parametrize("name, target", VERILOG)
+def test_yosys_takes_every_circuit(openinfer, folder, name, target):
+    out = folder / f"yosys_{name}_{target}"
+    words = small(folder, 1) if name == "dense" else vectors(folder, name, 1)
+    openinfer("synth", *words[:3], "--target", target, "--certify", "-o", out, timeout=3600)
+    assert json.loads((out / "plan.json").read_text())["certificate"]["measured"]["luts"]
 
 
 def test_random_graphs(folder):

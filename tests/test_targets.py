@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PROFILES = [
     "cortex_m4", "cortex_m55", "cortex_m7", "cpu_amx", "cpu_amx_bf16", "cpu_avx2", "cpu_avx512", "cpu_neon", "cpu_neon_dotprod", "cpu_scalar",
-    "cuda_ada", "cuda_ampere", "cuda_blackwell", "cuda_generic", "cuda_hopper", "fpga_generic", "fpga_pipelined", "mcu_generic", "null",
+    "cuda_ada", "cuda_ampere", "cuda_blackwell", "cuda_generic", "cuda_hopper", "fpga_generic", "fpga_pipelined", "ice40_hx8k", "mcu_generic", "null",
     "rv32imac", "vulkan_ada", "vulkan_arc", "vulkan_desktop", "vulkan_generic", "vulkan_hopper", "vulkan_lavapipe", "vulkan_mobile", "vulkan_rdna3",
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_what_is_said_is_what_happens(openinfer, name, example_package, tmp_path
     """synth writes, and verify builds and runs, where the list says so and nowhere else."""
     said = {p["name"]: p for p in json.loads(openinfer("targets", "--json").stdout)["profiles"]}[name]
     words = [ROOT / "examples/linear.oi", "--model", example_package("linear"), "--target", name]
-    if name.startswith("fpga"):  # integers only
+    if name.startswith(("fpga", "ice40")):  # integers only
         (tmp_path / "sum.oi").write_text("dynamic {\n  x: i8[4];\n}\n\nblock entry {\n  op add(x, x) >> x;\n  return x;\n}\n")
         words = [tmp_path / "sum.oi", "--target", name]
     wrote = openinfer("synth", *words, "-o", tmp_path / "out", code=None)

@@ -82,13 +82,12 @@ static void every_profile(void **state)
 {
     (void)state;
     static const char *const wanted[] = {
-        "cortex_m4",        "cortex_m55",      "cortex_m7",      "cpu_amx",
-        "cpu_amx_bf16",     "cpu_avx2",        "cpu_avx512",     "cpu_neon",
-        "cpu_neon_dotprod", "cpu_scalar",      "cuda_ada",       "cuda_ampere",
-        "cuda_blackwell",   "cuda_generic",    "cuda_hopper",    "fpga_generic",
-        "fpga_pipelined",   "mcu_generic",     "null",           "rv32imac",
-        "vulkan_ada",       "vulkan_arc",      "vulkan_desktop", "vulkan_generic",
-        "vulkan_hopper",    "vulkan_lavapipe", "vulkan_mobile",  "vulkan_rdna3"};
+        "cortex_m4",     "cortex_m55",      "cortex_m7",      "cpu_amx",          "cpu_amx_bf16",
+        "cpu_avx2",      "cpu_avx512",      "cpu_neon",       "cpu_neon_dotprod", "cpu_scalar",
+        "cuda_ada",      "cuda_ampere",     "cuda_blackwell", "cuda_generic",     "cuda_hopper",
+        "fpga_generic",  "fpga_pipelined",  "ice40_hx8k",     "mcu_generic",      "null",
+        "rv32imac",      "vulkan_ada",      "vulkan_arc",     "vulkan_desktop",   "vulkan_generic",
+        "vulkan_hopper", "vulkan_lavapipe", "vulkan_mobile",  "vulkan_rdna3"};
     assert_int_equal(oi_device_profile_count(), OI_COUNT(wanted));
     assert_null(oi_device_profile_name(OI_COUNT(wanted)));
     for (size_t i = 0; i < OI_COUNT(wanted); i++) {

@@ -499,9 +499,17 @@ static void put_certificate(oi_jsonw *w, const oi_plan *u, const oi_certificate 
     oi_jsonw_key(w, "measured");
     if (c->is_measured) {
         oi_jsonw_open(w, '{');
-        put_u64(w, "call_stack_bytes", c->measured.call_stack_bytes);
-        put_u64(w, "flash_bytes", c->measured.flash_bytes);
-        put_u64(w, "program_stack_bytes", c->measured.program_stack_bytes);
+        if (c->circuit) {
+            put_u64(w, "brams", c->measured.brams);
+            put_u64(w, "clock_hz", c->measured.clock_hz);
+            put_u64(w, "ffs", c->measured.ffs);
+            put_u64(w, "gates", c->measured.gates);
+            put_u64(w, "luts", c->measured.luts);
+        } else {
+            put_u64(w, "call_stack_bytes", c->measured.call_stack_bytes);
+            put_u64(w, "flash_bytes", c->measured.flash_bytes);
+            put_u64(w, "program_stack_bytes", c->measured.program_stack_bytes);
+        }
         oi_jsonw_close(w, '}');
     } else {
         oi_jsonw_null(w);

@@ -308,14 +308,14 @@ static void put_certificate(const oi_plan *u, const oi_certificate *c, oi_buf *o
     if (c->stack_bytes)
         put_row(out, "stack that is reserved", c->stack_bytes);
     put_row(out, "weights", c->weights_bytes);
-    if (c->is_measured) {
+    if (c->is_measured && !c->circuit) {
         put_row(out, "stack of a call, measured", c->measured.call_stack_bytes);
         put_row(out, "stack with main and HAL, measured", c->measured.program_stack_bytes);
         if (c->measured.flash_bytes)
             put_row(out, "flash, measured", c->measured.flash_bytes);
     }
     oi_buf_puts(out, "</table></div>");
-    if (!c->is_measured)
+    if (!c->is_measured && !c->circuit)
         oi_buf_puts(out, "<p class=\"quiet\">Stack and flash are measured by <code>openinfer synth "
                          "--certify</code>.</p>");
 }
@@ -335,6 +335,24 @@ static void put_clocks(const oi_plan *u, const oi_certificate *c, oi_buf *out)
             oi_buf_printf(out, "; one begins every %" PRIu64, c->clocks[g].interval);
         oi_buf_puts(out, ".</p>\n");
     }
+}
+
+static void put_synthesized(const oi_certificate *c, oi_buf *out)
+{
+    const oi_plan_measured *m = &c->measured;
+    if (!c->is_measured) {
+        oi_buf_puts(out,
+                    "<p class=\"quiet\">What synthesis makes of it is measured by <code>openinfer "
+                    "synth --certify</code>.</p>");
+        return;
+    }
+    oi_buf_printf(out,
+                  "<p>Synthesized, it has %" PRIu64 " gates and registers; on an iCE40 %" PRIu64
+                  " LUTs, %" PRIu64 " registers and %" PRIu64 " block RAMs",
+                  m->gates, m->luts, m->ffs, m->brams);
+    if (m->clock_hz)
+        oi_buf_printf(out, ", and runs at %.1f MHz", (double)m->clock_hz / 1e6);
+    oi_buf_puts(out, ".</p>\n");
 }
 
 static void put_circuit(const oi_plan *u, const oi_certificate *c, oi_buf *out)
@@ -366,6 +384,7 @@ static void put_circuit(const oi_plan *u, const oi_certificate *c, oi_buf *out)
                   " bits. Predicted; LUTs and registers only where all kernels work at "
                   "once.</p>",
                   c->circuit->memory_bits);
+    put_synthesized(c, out);
 }
 
 void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out)

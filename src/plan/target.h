@@ -107,6 +107,9 @@ typedef struct oi_tool {
     /* What a machine may lack that the program itself asks for; NULL: instructions. */
     const char *needs;
     const char *measure_flags; /* of a build for oi_target.measure */
+    const char *measure_goal;  /* what such a build makes */
+    const char *goal;          /* what a build makes; NULL: the program */
+    oi_tool_need measure[OI_NEEDS];
 } oi_tool;
 
 typedef struct oi_target {

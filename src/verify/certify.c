@@ -31,6 +31,8 @@ static oi_status certify(certifying *w)
     if (!w->target->measure)
         return oi_diag_env(w->diag, oi_device_get(w->device)->name,
                            "programs of this device are not measured");
+    OI_TRY(oi_tool_check(tool.measure, w->diag));
+    tool.goal = tool.measure_goal;
     OI_TRY(oi_plan_emit(w->plan, w->folder, w->diag));
     OI_TRY(oi_tool_build(&tool, w->device, w->folder, tool.measure_flags, w->diag));
     if (oi_arena_guard(w->plan->arena, measure, w) != OI_OK)

@@ -19,7 +19,7 @@ static bool is_there(const oi_tool_need *n)
 }
 
 /* Reports the first that is missing, and its package. */
-static oi_status check_needs(const oi_tool_need *needs, oi_diag *d)
+oi_status oi_tool_check(const oi_tool_need *needs, oi_diag *d)
 {
     for (const oi_tool_need *n = needs; n < needs + OI_NEEDS && n->name; n++) {
         if (is_there(n))
@@ -55,15 +55,15 @@ oi_status oi_tool_find(const oi_device *device, const char *compiler, oi_tool *o
     if (!describe(device, compiler, out))
         return refuse(device, "programs for this device cannot be built and run here yet", d);
     OI_TRY(refuse(device, out->no_build, d));
-    OI_TRY(check_needs(out->build, d));
+    OI_TRY(oi_tool_check(out->build, d));
     OI_TRY(refuse(device, out->no_run, d));
-    return check_needs(out->run, d);
+    return oi_tool_check(out->run, d);
 }
 
 bool oi_machine_builds(const oi_device *d)
 {
     oi_tool t;
-    return describe(d, NULL, &t) && !t.no_build && check_needs(t.build, NULL) == OI_OK &&
+    return describe(d, NULL, &t) && !t.no_build && oi_tool_check(t.build, NULL) == OI_OK &&
            (!t.trial[0] || oi_child_run(".", t.trial, "/dev/null") == 0);
 }
 
@@ -71,7 +71,7 @@ bool oi_machine_runs(const oi_device *d)
 {
     oi_tool t;
     return describe(d, NULL, &t) && !t.no_run && !t.lacks_instructions &&
-           check_needs(t.run, NULL) == OI_OK;
+           oi_tool_check(t.run, NULL) == OI_OK;
 }
 
 const char *oi_machine_counts(const oi_device *d)
@@ -90,8 +90,8 @@ oi_status oi_tool_build(const oi_tool *t, const oi_device *device, const char *d
     if (snprintf(log, sizeof log, "%s/build.log", dir) >= (int)sizeof log)
         return oi_diag_env(d, dir, "the path is too long");
     /* silent: what is left in the log is what went wrong */
-    const char *const plain[] = {"make", "-s", compiler, NULL};
-    const char *const flagged[] = {"env", own, "make", "-s", compiler, NULL};
+    const char *const plain[] = {"make", "-s", compiler, t->goal, NULL};
+    const char *const flagged[] = {"env", own, "make", "-s", compiler, t->goal, NULL};
     if (oi_child_run(dir, flags ? flagged : plain, log) == 0)
         return OI_OK;
     char *text = NULL;

@@ -12,6 +12,7 @@
 
 /* OI_ERR_ENV, with what to install, when this machine cannot build for the device or run that. */
 oi_status oi_tool_find(const oi_device *device, const char *compiler, oi_tool *out, oi_diag *d);
+oi_status oi_tool_check(const oi_tool_need *needs, oi_diag *d);
 oi_status oi_tool_build(const oi_tool *t, const oi_device *device, const char *dir,
                         const char *flags, oi_diag *d);
 

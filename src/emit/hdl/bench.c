@@ -274,9 +274,11 @@ static void put_makefile(oi_circuit *h)
     oi_out_line(&o, "\t$(GHDL) -a $(FLAGS) $(DESIGN)");
     oi_out_line(&o, "\t$(GHDL) --synth $(FLAGS) --out=verilog %s > $@", n);
     oi_hdl_gap(&o);
+    oi_hdl_put_measuring(h, &o);
+    oi_hdl_gap(&o);
     oi_out_line(&o, "clean:");
-    oi_out_line(&o, "\trm -f %s %s.v *.cf *.o", n, n);
-    oi_out_line(&o, ".PHONY: clean");
+    oi_out_line(&o, "\trm -f %s %s.v %s_*.json *.cf *.o", n, n, n);
+    oi_out_line(&o, ".PHONY: clean measured");
     oi_emit_file(h->p, h->files, "Makefile", &o.buf);
 }
 

@@ -146,6 +146,12 @@ oi_budget oi_hdl_exceeded(
     const oi_circuit *h);                /* the first that h->cost exceeds; OI_BUDGETS: none */
 void oi_hdl_check_budget(oi_circuit *h); /* refuses what exceeds one, with the shares */
 
+/* -- measure.c: what synthesis made of it -- */
+
+bool oi_hdl_is_placed(const oi_device_info *d); /* its family has an open place and route */
+oi_status oi_hdl_measure(const oi_plan *p, const char *dir, oi_plan_measured *out, oi_diag *d);
+void oi_hdl_put_measuring(const oi_circuit *h, oi_out *o); /* goals of the Makefile */
+
 /* -- bench.c: the test bench, and what builds and runs it -- */
 
 void oi_hdl_bench(oi_circuit *h);

@@ -176,13 +176,15 @@ static const char *program_name(oi_arena *a, const char *wanted)
 
 static oi_tool tool(const oi_device_info *device, const char *compiler)
 {
-    (void)device;
     return (oi_tool){
         .build = {{"make", "make", false}, {compiler ? compiler : "ghdl", "ghdl", false}},
         .compiler = compiler ? compiler : "ghdl",
         .compiler_variable = "GHDL",
         .flags_variable = "GHDLFLAGS",
         .counts = "cycles",
+        .measure_goal = "measured",
+        .measure = {{"yosys", "yosys", false},
+                    {oi_hdl_is_placed(device) ? "nextpnr-ice40" : "yosys", "nextpnr-ice40", false}},
         .trial = {compiler ? compiler : "ghdl", "--version"}};
 }
 
@@ -210,5 +212,6 @@ const oi_target oi_target_hdl = {.name = "hdl",
                                  .certify = certify,
                                  .emit = emit,
                                  .tool = tool,
+                                 .measure = oi_hdl_measure,
                                  .has_helper = has_helper,
                                  .has_type = has_type};

@@ -59,13 +59,22 @@ constant {
   w: i8[3, 2];
 }
 
+persistent {
+  kept: i16[1, 2] @init(3);
+}
+
 volatile {
   y: i16[1, 2];
 }
 
 block entry {
+  assign was: i16[1, 2];
+  cache.read kept >> was;
   op matmul(x, w, acc=[i16]) >> y;
+  op shr(was, bits=1) >> was;
+  op add(y, was) >> y;
   op relu(y) >> y;
+  cache.write y >> kept;
   return y;
 }
 """

@@ -21,8 +21,14 @@ static const char *obstacle(const oi_plan *p)
 {
     if (p->graphs.n != 1)
         return "there are several graphs";
-    if (p->stores.n)
-        return "persistent memory is kept from step to step";
+    for (size_t i = 0; i < p->stores.n; i++) {
+        const oi_store_var *v = &p->stores.at[i];
+        const oi_dtype t = p->tensors.at[v->tensor].dtype;
+        if (v->grows || v->has_marks || v->n_table)
+            return "persistent memory grows, or has entries";
+        if (oi_dtype_is_float(t) || t == OI_U64)
+            return "an element is no integer of up to 63 bits";
+    }
     if (!p->graphs.at[0].inputs.n || !p->graphs.at[0].outputs.n)
         return "there is no input, or no output";
     for (size_t i = 0; i < p->graphs.at[0].inputs.n; i++) {
@@ -37,13 +43,18 @@ static const char *obstacle(const oi_plan *p)
 
 /* -- kernels and streams -- */
 
-static void put_input(oi_flow *f, uint32_t tensor)
+/* Elements that can be anything of their type. */
+static uint32_t put_source(oi_flow *f, uint32_t tensor, bool is_state)
 {
     oi_arena *a = f->h->arena;
     const oi_tensor *t = &f->h->p->tensors.at[tensor];
     const oi_range all = oi_range_of_type(t->dtype == OI_BOOL ? OI_U8 : t->dtype);
-    oi_flow_stream s = {
-        .tensor = tensor, .n = oi_hdl_extent(t), .producer = OI_NO_ID, .interval = 1};
+    oi_flow_stream s = {.tensor = tensor,
+                        .n = oi_hdl_extent(t),
+                        .producer = OI_NO_ID,
+                        .is_state = is_state,
+                        .is_early = is_state,
+                        .interval = 1};
     s.range = oi_arena_alloc(a, (s.n + 1) * sizeof *s.range);
     s.offset = oi_arena_alloc(a, (s.n + 1) * sizeof *s.offset);
     for (uint64_t e = 0; e < s.n; e++) {
@@ -53,6 +64,28 @@ static void put_input(oi_flow *f, uint32_t tensor)
     }
     f->current[tensor] = (uint32_t)f->streams.n;
     *OI_PUSH(a, &f->streams) = s;
+    return f->current[tensor];
+}
+
+static void put_state(oi_flow *f, const oi_store_var *v)
+{
+    *OI_PUSH(f->h->arena, &f->states) =
+        (oi_flow_state){.var = v, .from = put_source(f, v->tensor, true)};
+}
+
+uint64_t oi_flow_base(oi_flow *f, const oi_port *p)
+{
+    const oi_tensor *t = &f->h->p->tensors.at[p->tensor];
+    uint64_t stride = 1, first = f->base[p->tensor];
+    int64_t n = 0;
+    if (t->space == OI_SPACE_VIEW || oi_dtype_bits(t->dtype) < 8)
+        return first;
+    for (uint32_t i = p->n_entry; i-- > 0; stride *= (uint64_t)t->dims[i]) {
+        if (!oi_code_is_int(&p->entry[i], &n))
+            fail(f, "a part of persistent memory is found when it runs");
+        first += (uint64_t)n * stride;
+    }
+    return first;
 }
 
 static void put_kernel(oi_flow *f, const oi_stmt *s, uint64_t *left)
@@ -81,12 +114,59 @@ static void put_list(oi_flow *f, const oi_stmts *list)
     for (size_t i = 0; i < list->n && !f->why; i++)
         switch (list->at[i].kind) {
         case OI_STMT_KERNEL: put_kernel(f, &list->at[i], &left); break;
+        case OI_STMT_VIEW: f->base[list->at[i].b.tensor] = oi_flow_base(f, &list->at[i].a); break;
         case OI_STMT_BARRIER:
         case OI_STMT_GONE:
         case OI_STMT_LOG: break;
         case OI_STMT_RETURN: return;
         default: fail(f, "it loops, branches or may fail"); return;
         }
+}
+
+/* -- how long things take -- */
+
+/* The longest way from a state to what a stream holds; -1: there is none. */
+static int64_t way(const oi_flow *f, uint32_t state, uint32_t stream)
+{
+    const oi_flow_stream *s = &f->streams.at[stream];
+    int64_t most = stream == state ? 0 : -1;
+    if (s->producer == OI_NO_ID)
+        return most;
+    const oi_flow_kernel *k = &f->kernels.at[s->producer];
+    for (size_t i = 0; i < k->in.n; i++) {
+        const int64_t own = way(f, state, k->in.at[i]);
+        if (own >= 0 && own + (int64_t)k->latency > most)
+            most = own + (int64_t)k->latency;
+    }
+    return most;
+}
+
+/* A step waits for the state that the one before it leaves. Begins of steps are followed until
+ * they are even. */
+static uint64_t loop_interval(const oi_flow *f)
+{
+    enum { ROUNDS = 64 };
+    const size_t n = f->states.n;
+    int64_t *there = oi_arena_alloc(f->h->arena, (n + 1) * sizeof *there),
+            *next = oi_arena_alloc(f->h->arena, (n + 1) * sizeof *next), half = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t to = 0; to < n; to++) {
+            next[to] = there[to];
+            for (size_t from = 0; from < n; from++) {
+                const int64_t w = way(f, f->states.at[from].from, f->states.at[to].to);
+                if (w >= 0 && there[from] + w > next[to])
+                    next[to] = there[from] + w;
+            }
+        }
+        memcpy(there, next, n * sizeof *there);
+        if (round == ROUNDS / 2 - 1)
+            for (size_t i = 0; i < n; i++)
+                half = there[i] > half ? there[i] : half;
+    }
+    int64_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = there[i] > most ? there[i] : most;
+    return (uint64_t)((most - half + ROUNDS / 2 - 1) / (ROUNDS / 2));
 }
 
 /* -- edges -- */
@@ -100,35 +180,67 @@ static void put_edge(oi_flow *f, uint32_t stream, uint32_t consumer, uint64_t st
         .stream = stream, .consumer = consumer, .number = s->n_consumers++, .depth = waits + 2};
 }
 
-static void connect(oi_flow *f)
+/* Connects a kernel to what it takes. What hangs on nothing but state is computed before the step
+ * begins. */
+static void connect_kernel(oi_flow *f, uint32_t i)
 {
-    f->interval = 1;
+    const oi_flow_kernel *k = &f->kernels.at[i];
+    uint64_t start = 0, interval = k->wires.n_phases;
+    bool is_early = true;
+    for (size_t s = 0; s < k->in.n; s++) {
+        const oi_flow_stream *in = &f->streams.at[k->in.at[s]];
+        is_early &= in->is_early;
+        start = in->latency > start ? in->latency : start;
+        interval = in->interval > interval ? in->interval : interval;
+    }
+    for (size_t s = 0; s < k->in.n; s++)
+        put_edge(f, k->in.at[s], i, start);
+    for (size_t s = 0; s < k->out.n; s++) {
+        oi_flow_stream *out = &f->streams.at[k->out.at[s].stream];
+        out->latency = is_early ? 0 : start + k->latency;
+        out->interval = interval;
+        out->is_early = is_early;
+    }
+}
+
+static void find_interval(oi_flow *f)
+{
+    f->interval = loop_interval(f);
+    f->interval = f->interval ? f->interval : 1;
     for (size_t i = 0; i < f->kernels.n; i++)
         if (f->kernels.at[i].wires.n_phases > f->interval)
             f->interval = f->kernels.at[i].wires.n_phases;
-    for (uint32_t i = 0; i < f->kernels.n; i++) {
-        oi_flow_kernel *k = &f->kernels.at[i];
-        uint64_t start = 0, interval = k->wires.n_phases;
-        for (size_t s = 0; s < k->in.n; s++) {
-            const oi_flow_stream *in = &f->streams.at[k->in.at[s]];
-            start = in->latency > start ? in->latency : start;
-            interval = in->interval > interval ? in->interval : interval;
-        }
-        for (size_t s = 0; s < k->in.n; s++)
-            put_edge(f, k->in.at[s], i, start);
-        for (size_t s = 0; s < k->out.n; s++) {
-            f->streams.at[k->out.at[s].stream].latency = start + k->latency;
-            f->streams.at[k->out.at[s].stream].interval = interval;
-        }
-    }
-    for (size_t i = 0; i < f->outputs.n; i++) {
-        const uint64_t own = f->streams.at[f->outputs.at[i]].latency;
-        f->latency = own > f->latency ? own : f->latency;
+}
+
+static void find_latency(oi_flow *f, uint32_t stream)
+{
+    const oi_flow_stream *s = &f->streams.at[stream];
+    if (s->is_early)
+        fail(f, "a result does not hang on an input");
+    f->latency = s->latency > f->latency ? s->latency : f->latency;
+}
+
+static void connect(oi_flow *f)
+{
+    find_interval(f);
+    for (uint32_t i = 0; i < f->kernels.n; i++)
+        connect_kernel(f, i);
+    for (size_t i = 0; i < f->outputs.n; i++)
+        find_latency(f, f->outputs.at[i]);
+    for (size_t i = 0; i < f->states.n; i++)
+        find_latency(f, f->states.at[i].to);
+    for (size_t i = 0; i < f->states.n; i++) {
+        put_edge(f, f->states.at[i].to, OI_NO_ID, f->streams.at[f->states.at[i].to].latency);
+        f->edges.at[f->edges.n - 1].shows = f->states.at[i].to;
+        f->edges.at[f->edges.n - 1].is_sent = true;
+        f->states.at[i].edge = (uint32_t)f->edges.n;
+        put_edge(f, f->states.at[i].to, OI_NO_ID, f->streams.at[f->states.at[i].to].latency);
     }
     for (size_t i = 0; i < f->outputs.n; i++) { /* the first input's beats bring a constant */
         const uint32_t own = f->outputs.at[i];
         put_edge(f, f->streams.at[own].bits ? own : 0, OI_NO_ID, f->latency);
         f->edges.at[f->edges.n - 1].shows = own;
+        f->edges.at[f->edges.n - 1].is_sent = true;
     }
 }
 
@@ -166,6 +278,11 @@ static void find_outputs(oi_flow *f)
     }
     if (!f->outputs.n)
         fail(f, "there is no output");
+    for (size_t i = 0; i < f->states.n; i++) {
+        f->states.at[i].to = f->current[f->states.at[i].var->tensor];
+        if (f->streams.at[f->states.at[i].to].producer == OI_NO_ID)
+            fail(f, "persistent memory is what it was, or an input, or a constant");
+    }
 }
 
 static oi_flow *make(oi_circuit *h, uint32_t fold, uint32_t digits)
@@ -175,9 +292,12 @@ static oi_flow *make(oi_circuit *h, uint32_t fold, uint32_t digits)
     *f = (oi_flow){.h = h, .fold = fold, .digits = digits};
     f->current = oi_arena_alloc(h->arena, (p->tensors.n + 1) * sizeof *f->current);
     f->contents = oi_arena_alloc(h->arena, (p->tensors.n + 1) * sizeof *f->contents);
+    f->base = oi_arena_alloc(h->arena, (p->tensors.n + 1) * sizeof *f->base);
     memset(f->current, 0xff, (p->tensors.n + 1) * sizeof *f->current);
     for (size_t i = 0; i < p->graphs.at[0].inputs.n; i++)
-        put_input(f, p->graphs.at[0].inputs.at[i]);
+        (void)put_source(f, p->graphs.at[0].inputs.at[i], false);
+    for (size_t i = 0; i < p->stores.n; i++)
+        put_state(f, &p->stores.at[i]);
     put_list(f, &p->graphs.at[0].blocks[p->graphs.at[0].program->entry].stmts);
     if (f->why)
         return f;
@@ -203,7 +323,7 @@ static const oi_circuit_cost *cost_of(const oi_flow *f)
                                      .multipliers = k->multipliers,
                                      .luts = k->luts,
                                      .ffs = k->ffs,
-                                     .memory_bits = k->rom_bits};
+                                     .memory_bits = k->memory_bits};
     }
     *c = (oi_circuit_cost){.parts = parts, .n_parts = f->kernels.n};
     return c;

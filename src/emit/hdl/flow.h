@@ -18,6 +18,7 @@ typedef enum oi_wire_kind {
     OI_WIRE_IN,    /* element `value` of the kernel's stream args[0] */
     OI_WIRE_TABLE, /* by phase: a constant */
     OI_WIRE_PICK,  /* by phase: one of the wires */
+    OI_WIRE_LOOK,  /* `value` constants, of which the argument selects one */
     OI_WIRE_ADD,
     OI_WIRE_SUB,
     OI_WIRE_NEG,
@@ -35,7 +36,7 @@ typedef struct oi_wire {
     oi_dtype type, of[OI_M_ARGS];
     bool is_truth, is_needed;
     uint32_t n_args, args[OI_M_ARGS];
-    const int64_t *phases; /* TABLE: values; PICK: wires */
+    const int64_t *phases; /* TABLE, LOOK: values; PICK: wires */
     int64_t value;
     oi_range range;  /* all that it can be */
     uint32_t stage;  /* in which it is computed; stages.c */
@@ -55,6 +56,8 @@ uint32_t oi_wire_const(oi_wires *w, int64_t value);
 uint32_t oi_wire_truth(oi_wires *w, bool value);
 uint32_t oi_wire_in(oi_wires *w, uint32_t stream, uint64_t element, oi_range range);
 uint32_t oi_wire_by_phase(oi_wires *w, const uint32_t *each); /* one per phase */
+/* The constant at this place, which is at least 0 and less than n. */
+uint32_t oi_wire_look(oi_wires *w, const int64_t *values, uint32_t n, uint32_t place);
 uint32_t oi_wire_call(oi_wires *w, oi_helper_id helper, oi_dtype type, const oi_dtype *of,
                       const uint32_t *args, uint32_t n);
 uint32_t oi_wire_wrap(oi_wires *w, uint32_t a, oi_dtype to);
@@ -67,7 +70,9 @@ bool oi_wire_multiplies(const oi_wires *w, const oi_wire *x); /* it takes a mult
 
 /* A tensor on its way: one beat holds all elements that are not constants. */
 typedef struct oi_flow_stream {
-    uint32_t tensor, producer; /* a kernel of the flow, or OI_NO_ID: an input */
+    uint32_t tensor, producer; /* a kernel of the flow, or OI_NO_ID: an input, or state */
+    bool is_state;             /* what the step before has left */
+    bool is_early;             /* it hangs on state alone: it is there before the step begins */
     const char *name;
     uint64_t n;             /* elements */
     oi_range *range;        /* by element; a constant has one value */
@@ -77,10 +82,18 @@ typedef struct oi_flow_stream {
     uint32_t n_consumers;   /* edges that begin here */
 } oi_flow_stream;
 
+/* Persistent memory: its value goes from step to step in a FIFO that begins with one beat. */
+typedef struct oi_flow_state {
+    const oi_store_var *var;
+    uint32_t from, to; /* streams: what a step reads, and what it leaves */
+    uint32_t edge;     /* of `to`, that leads back */
+} oi_flow_state;
+
 /* A FIFO before a consumer. */
 typedef struct oi_flow_edge {
     uint32_t stream, consumer; /* a kernel of the flow, or OI_NO_ID: an output */
     uint32_t number;           /* of those of the stream */
+    bool is_sent;              /* it is an output */
     uint32_t shows;            /* an output: the stream whose elements it sends */
     uint64_t depth;            /* beats */
 } oi_flow_edge;
@@ -99,7 +112,7 @@ typedef struct oi_flow_kernel {
     OI_VEC(oi_flow_result) out;
     const char **in_names, **out_names; /* of their ports */
     uint32_t depth;                     /* stages */
-    uint64_t latency, multipliers, luts, ffs, rom_bits;
+    uint64_t latency, multipliers, luts, ffs, memory_bits;
 } oi_flow_kernel;
 
 typedef struct oi_flow {
@@ -107,6 +120,8 @@ typedef struct oi_flow {
     OI_VEC(oi_flow_stream) streams;
     OI_VEC(oi_flow_kernel) kernels;
     OI_VEC(oi_flow_edge) edges;
+    OI_VEC(oi_flow_state) states;
+    uint64_t *base;           /* by tensor: of a view, its first element */
     uint32_t *current;        /* by tensor: the stream of its present value, or OI_NO_ID */
     const void **contents;    /* by tensor: of a constant */
     OI_VEC(uint32_t) outputs; /* streams, by output of the graph */
@@ -122,6 +137,9 @@ typedef struct oi_flow {
 bool oi_flow_unroll(oi_flow *f, oi_flow_kernel *k, uint64_t *left);
 /* An element of a constant, or of what a tensor holds before it is written. */
 bool oi_flow_element(const oi_flow *f, uint32_t tensor, uint64_t e, int64_t *value);
+
+/* The first element of what a port sees; f->why, if only the run knows. */
+uint64_t oi_flow_base(oi_flow *f, const oi_port *p);
 
 /* -- flow_stages.c: registers -- */
 

@@ -1,11 +1,15 @@
-/* flow_bench.c: the test bench of the pipelined form. Every step sends BEATS beats, its own tensors
- * and those of the step before in turn, and takes as many. So beats that follow each other differ,
- * and each comes back twice. */
+/* flow_bench.c: the test bench of the pipelined form. Without state, every step sends four beats,
+ * its own tensors and those of the step before in turn, and takes as many. So beats that follow
+ * each other differ, and each comes back twice. */
 #include "emit/hdl/flow.h"
 
 #include <inttypes.h>
 
-#define BEATS 4
+/* With state, equal beats give different results: every step is one beat. */
+static int beats_of(const oi_flow *f)
+{
+    return f->states.n ? 1 : 4;
+}
 
 typedef struct bench {
     const oi_flow *f;
@@ -66,24 +70,26 @@ static void put_input(bench *b, const oi_flow_stream *s, uint32_t seed)
     oi_out_line(&b->parts,
                 "    oi_send_beats(%d, %s_one, %s_two, random, clk, clock, %s_first, "
                 "s_axis_%s_tdata, s_axis_%s_tvalid, s_axis_%s_tready);",
-                BEATS, n, n, n, n, n, n);
+                beats_of(b->f), n, n, n, n, n, n);
     close_process(b, s);
 }
 
-static const char *dims_text(bench *b, const oi_tensor *t)
+static const char *dims_text(bench *b, const int64_t *dims, uint32_t rank)
 {
     oi_buf text = {0};
-    if (t->rank == 0)
+    if (rank == 0)
         return "no_dims";
-    for (uint32_t d = 0; d < t->rank; d++)
-        oi_buf_printf(&text, "%s%" PRId64, d ? ", " : t->rank == 1 ? "(0 => " : "(", t->dims[d]);
+    for (uint32_t d = 0; d < rank; d++)
+        oi_buf_printf(&text, "%s%" PRId64, d ? ", " : rank == 1 ? "(0 => " : "(", dims[d]);
     oi_buf_putc(&text, ')');
     return oi_buf_to_arena(&text, b->a);
 }
 
-static void put_output(bench *b, const oi_flow_stream *s, const oi_flow_stream *in, uint32_t seed)
+/* `var`: it is persistent memory, which is sent after outputs. */
+static void put_output(bench *b, const oi_flow_stream *s, const oi_store_var *var,
+                       const oi_flow_stream *in, uint32_t seed)
 {
-    const oi_tensor *t = &b->h->p->tensors.at[s->tensor];
+    const oi_tensor *t = &b->h->p->tensors.at[var ? var->tensor : s->tensor];
     const char *n = s->name;
     put_wires(b, "m", s);
     open_process(b, s, seed);
@@ -91,10 +97,13 @@ static void put_output(bench *b, const oi_flow_stream *s, const oi_flow_stream *
                 "    oi_receive_beats(%d, %" PRIu64 ", %" PRIu64 ", %" PRIu64
                 ", random, clk, clock, %s_first, %s_one, %s_two, m_axis_%s_tdata, "
                 "m_axis_%s_tvalid, m_axis_%s_tlast, m_axis_%s_tready);",
-                BEATS, s->latency, s->interval, b->f->interval, in->name, n, n, n, n, n, n);
+                beats_of(b->f), s->latency, s->interval, b->f->interval, in->name, n, n, n, n, n,
+                n);
     close_process(b, s);
-    oi_out_line(&b->writes, "oi_put_beat(output, 'o', \"%s\", %s, %" PRIu64 ", %s_one);",
-                t->var ? t->var->name : t->name, dims_text(b, t), oi_tensor_bytes(t), n);
+    oi_out_line(&b->writes, "oi_put_beat(output, '%c', \"%s\", %s, %" PRIu64 ", %s_one);",
+                var ? 's' : 'o', t->var ? t->var->name : t->name,
+                dims_text(b, var ? var->most : t->dims, var ? var->rank : t->rank),
+                oi_tensor_bytes(t), n);
 }
 
 static void put_main(const bench *b, oi_out *o)
@@ -118,6 +127,9 @@ static void put_main(const bench *b, oi_out *o)
     oi_out_line(o, "            wait until rising_edge(clk);");
     oi_out_line(o, "        else");
     oi_out_text(o, b->reads.buf.text);
+    if (b->f->states.n) /* what hangs on state alone is computed before */
+        oi_out_line(o, "            wait for %" PRIu64 " ns;",
+                    10 * (b->f->interval + b->f->latency));
     oi_out_line(o, "            turn <= turn + 1;");
     oi_out_line(o, "            wait until rising_edge(clk);");
     oi_out_line(o, "            wait until rising_edge(clk) and %s;", done);
@@ -180,13 +192,15 @@ void oi_flow_put_bench(const oi_flow *f)
     b.reads.depth = b.writes.depth = 3;
     for (size_t i = 0; i < f->streams.n; i++) {
         const oi_flow_stream *s = &f->streams.at[i];
-        if (s->producer != OI_NO_ID || !s->bits)
+        if (s->producer != OI_NO_ID || !s->bits || s->is_state)
             continue;
         first = first ? first : s;
         put_input(&b, s, seed++);
     }
     for (size_t i = 0; i < f->outputs.n; i++)
-        put_output(&b, &f->streams.at[f->outputs.at[i]], first, seed++);
+        put_output(&b, &f->streams.at[f->outputs.at[i]], NULL, first, seed++);
+    for (size_t i = 0; i < f->states.n; i++)
+        put_output(&b, &f->streams.at[f->states.at[i].to], f->states.at[i].var, first, seed++);
     put_file(&b);
     oi_buf_free(&b.signals.buf);
     oi_buf_free(&b.map.buf);

@@ -126,7 +126,7 @@ static const char *wrap_text(const entity *x, const oi_wire *w, const char *a)
                            oi_dtype_bits(w->type), bits_of(w));
 }
 
-static const char *expression(const entity *x, const oi_wire *w)
+static const char *expression(const entity *x, uint32_t id, const oi_wire *w)
 {
     static const char *const two[] = {
         [OI_WIRE_ADD] = "oi_add", [OI_WIRE_SUB] = "oi_sub", [OI_WIRE_MUL] = "oi_product"};
@@ -143,6 +143,9 @@ static const char *expression(const entity *x, const oi_wire *w)
         return oi_arena_printf(x->a, "%s(%s, %" PRId64 ", %u)",
                                w->kind == OI_WIRE_LEFT ? "oi_left" : "oi_right", a, w->value,
                                bits_of(w));
+    case OI_WIRE_LOOK:
+        return oi_arena_printf(x->a, "table%u(to_integer(oi_plain(%s, %u)))", id, a,
+                               oi_hdl_log2((uint64_t)w->value));
     case OI_WIRE_WRAP: return wrap_text(x, w, a);
     case OI_WIRE_SELECT: return select_text(x, w);
     default: return w->is_truth ? comparison(x, w) : call_text(x, w);
@@ -177,7 +180,7 @@ static void put_wires(entity *x, uint32_t stage)
             if (w->kind == OI_WIRE_PICK)
                 put_pick(x, i, w);
             else
-                oi_out_line(&x->body, "w%u := %s;", i, expression(x, w));
+                oi_out_line(&x->body, "w%u := %s;", i, expression(x, i, w));
         }
         if (w->stage <= stage && w->last > stage)
             oi_out_line(&x->body, "w%u_%u <= %s;", i, stage + 1, value(x, i, stage));
@@ -315,14 +318,18 @@ static void put_entity(const entity *x, oi_out *o)
     oi_hdl_gap(o);
 }
 
+/* What data looks up has 2^n rows, so that no place is outside. */
 static void put_table(const entity *x, uint32_t id, const oi_wire *w, oi_out *o)
 {
+    const uint64_t n = w->kind == OI_WIRE_LOOK ? (uint64_t)w->value : x->k->wires.n_phases,
+                   rows = w->kind == OI_WIRE_LOOK ? (uint64_t)1 << oi_hdl_log2(n) : n;
     oi_buf b = {0};
-    for (uint32_t p = 0; p < x->k->wires.n_phases; p++)
+    for (uint64_t p = 0; p < rows; p++) {
+        const int64_t v = w->phases[p < n ? p : 0];
         oi_buf_printf(&b, "%s%s%s", p ? "," : "", p % 8 ? " " : "\n        ",
-                      w->is_truth ? (w->phases[p] ? "true" : "false")
-                                  : literal(x->a, w->phases[p], bits_of(w)));
-    oi_out_line(o, "type table%u_t is array (0 to %u) of %s;", id, x->k->wires.n_phases - 1,
+                      w->is_truth ? (v ? "true" : "false") : literal(x->a, v, bits_of(w)));
+    }
+    oi_out_line(o, "type table%u_t is array (0 to %" PRIu64 ") of %s;", id, rows - 1,
                 type_of(x, w));
     oi_out_line(o, "constant table%u : table%u_t := (%s);", id, id, oi_buf_to_arena(&b, x->a));
 }
@@ -346,7 +353,7 @@ static void put_signals(const entity *x, oi_out *o)
         const oi_wire *w = &x->k->wires.list.at[i];
         if (!w->is_needed || w->kind == OI_WIRE_CONST)
             continue;
-        if (w->kind == OI_WIRE_TABLE)
+        if (w->kind == OI_WIRE_TABLE || w->kind == OI_WIRE_LOOK)
             put_table(x, i, w, o);
         for (uint32_t s = w->stage + 1; w->kind != OI_WIRE_TABLE && s <= w->last; s++)
             oi_out_line(o, "signal w%u_%u : %s := %s;", i, s, type_of(x, w),

@@ -43,6 +43,7 @@ static double delay_of(const oi_flow_kernel *k, const oi_wire *x, const speed *s
     case OI_WIRE_TABLE:
     case OI_WIRE_SELECT: return s->base_ns;
     case OI_WIRE_PICK: return s->base_ns * oi_hdl_log2(k->wires.n_phases);
+    case OI_WIRE_LOOK: return s->base_ns * (1 + oi_hdl_log2((uint64_t)x->value) / 2);
     case OI_WIRE_MUL: return oi_wire_multiplies(&k->wires, x) ? s->multiplier_ns : adder;
     case OI_WIRE_CALL: return x->is_truth ? adder : 3 * adder;
     default: return adder;
@@ -130,7 +131,9 @@ static void count(const oi_flow *f, oi_flow_kernel *k)
         if (oi_wire_multiplies(&k->wires, x))
             k->multipliers++;
         else if (x->kind == OI_WIRE_TABLE)
-            k->rom_bits += bits * phases;
+            k->memory_bits += bits * phases;
+        else if (x->kind == OI_WIRE_LOOK)
+            k->memory_bits += bits * (uint64_t)x->value;
         else if (x->kind == OI_WIRE_PICK)
             k->luts += bits * ((phases + 2) / 3);
         else if (x->kind != OI_WIRE_IN && x->kind != OI_WIRE_LEFT && x->kind != OI_WIRE_RIGHT &&

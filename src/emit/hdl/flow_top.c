@@ -52,21 +52,36 @@ static const char *has_text(const wiring *w, uint32_t kernel)
 
 /* -- FIFOs -- */
 
+/* What offers a stream's beats. */
+static const char *valid_text(const wiring *w, const oi_flow_stream *s)
+{
+    if (s->producer != OI_NO_ID)
+        return oi_arena_printf(w->a, "k%u_valid", s->producer);
+    return oi_arena_printf(w->a, s->is_state ? "%s_kept_has" : "s_axis_%s_tvalid", s->name);
+}
+
+/* What takes the beats of an edge. */
+static const char *takes_text(const wiring *w, size_t i)
+{
+    const oi_flow_edge *e = &w->f->edges.at[i];
+    if (e->consumer != OI_NO_ID)
+        return oi_arena_printf(w->a, "k%u_begins", e->consumer);
+    if (e->is_sent)
+        return oi_arena_printf(w->a, "m_axis_%s_tready", w->f->streams.at[e->shows].name);
+    return oi_arena_printf(w->a, "%s_back_room", edge_name(w, i));
+}
+
 static void put_edge(wiring *w, size_t i)
 {
     const oi_flow_edge *e = &w->f->edges.at[i];
     const oi_flow_stream *s = stream_of(w, e);
     const char *n = edge_name(w, i);
-    const char *valid = s->producer == OI_NO_ID ? oi_arena_printf(w->a, "s_axis_%s_tvalid", s->name)
-                                                : oi_arena_printf(w->a, "k%u_valid", s->producer);
-    const char *takes = e->consumer == OI_NO_ID ? oi_arena_printf(w->a, "m_axis_%s_tready",
-                                                                  w->f->streams.at[e->shows].name)
-                                                : oi_arena_printf(w->a, "k%u_begins", e->consumer);
     oi_out_line(&w->signals, "signal %s_comes, %s_room, %s_has, %s_goes : std_logic;", n, n, n, n);
     oi_out_line(&w->signals, "signal %s_data : std_logic_vector(%u downto 0);", n, s->bits - 1);
     oi_hdl_gap(&w->places);
-    oi_out_line(&w->places, "%s_comes <= %s and %s;", n, valid, room_text(w, e->stream, i));
-    oi_out_line(&w->places, "%s_goes <= %s;", n, takes);
+    oi_out_line(&w->places, "%s_comes <= %s and %s;", n, valid_text(w, s),
+                room_text(w, e->stream, i));
+    oi_out_line(&w->places, "%s_goes <= %s;", n, takes_text(w, i));
     oi_out_line(&w->places, "fifo_%s : entity work.oi_fifo", n);
     oi_out_line(&w->places, "    generic map (%" PRIu64 ", %u)", e->depth, s->bits);
     oi_out_line(&w->places,
@@ -160,6 +175,48 @@ static const char *stored_text(const wiring *w, const oi_flow_stream *s, uint64_
                       : oi_arena_printf(w->a, "std_logic_vector(%s)", v);
 }
 
+/* -- persistent memory -- */
+
+static const char *first_text(const wiring *w, const oi_flow_stream *s)
+{
+    oi_buf b = {0};
+    for (uint64_t e = s->n; e-- > 0;) {
+        const uint32_t bits = oi_range_bits(s->range[e]);
+        int64_t v = 0;
+        (void)oi_flow_element(w->f, s->tensor, e, &v);
+        oi_buf_printf(&b, "%s%s", b.n ? " & " : "", oi_hdl_word(w->a, bits, (uint64_t)v));
+    }
+    return oi_buf_to_arena(&b, w->a);
+}
+
+/* What a step leaves becomes what the next one reads. */
+static void put_state(wiring *w, const oi_flow_state *state)
+{
+    const oi_flow_stream *s = &w->f->streams.at[state->from], *to = &w->f->streams.at[state->to];
+    const char *n = s->name, *edge = edge_name(w, state->edge);
+    oi_out_line(&w->signals, "signal %s_kept_has, %s_kept_goes, %s_back_room : std_logic;", n, n,
+                edge);
+    oi_out_line(&w->signals, "signal %s_back : std_logic_vector(%u downto 0);", edge, s->bits - 1);
+    oi_hdl_gap(&w->places);
+    for (uint64_t e = 0; e < s->n; e++) {
+        const uint32_t bits = oi_range_bits(s->range[e]), own = oi_range_bits(to->range[e]);
+        const char *v = oi_arena_printf(w->a, "oi_fit(signed(%s_data(%u downto %u)), %u)", edge,
+                                        to->offset[e] + own - 1, to->offset[e], bits);
+        if (to->range[e].from == to->range[e].to)
+            v = oi_arena_printf(w->a, "signed'(%s)",
+                                oi_hdl_word(w->a, bits, (uint64_t)to->range[e].from));
+        oi_out_line(&w->places, "%s_back(%u downto %u) <= std_logic_vector(%s);", edge,
+                    s->offset[e] + bits - 1, s->offset[e], v);
+    }
+    oi_out_line(&w->places, "%s_kept_goes <= %s;", n, room_text(w, state->from, SIZE_MAX));
+    oi_out_line(&w->places, "state_%s : entity work.oi_state", n);
+    oi_out_line(&w->places, "    generic map (%u, %s)", s->bits, first_text(w, s));
+    oi_out_line(&w->places,
+                "    port map (clk, rst, %s_back, %s_has, %s_back_room, %s_data, %s_kept_has, "
+                "%s_kept_goes);",
+                edge, edge, edge, n, n, n);
+}
+
 static void put_output(wiring *w, size_t edge)
 {
     const oi_flow_edge *own = &w->f->edges.at[edge];
@@ -176,12 +233,23 @@ static void put_output(wiring *w, size_t edge)
 
 /* -- the file -- */
 
+static void name_stream(oi_flow *f, oi_map *taken, uint32_t stream)
+{
+    oi_flow_stream *s = &f->streams.at[stream];
+    if (!s->name)
+        s->name = oi_hdl_name(f->h->arena, taken, f->h->p->tensors.at[s->tensor].name);
+}
+
+/* What leaves and what comes has the name of its variable, whatever has it on the way. */
 static void name_streams(oi_flow *f)
 {
     oi_map taken = {.arena = f->h->arena};
-    for (size_t i = 0; i < f->streams.n; i++)
-        f->streams.at[i].name =
-            oi_hdl_name(f->h->arena, &taken, f->h->p->tensors.at[f->streams.at[i].tensor].name);
+    for (size_t i = 0; i < f->outputs.n; i++)
+        name_stream(f, &taken, f->outputs.at[i]);
+    for (size_t i = 0; i < f->states.n; i++)
+        name_stream(f, &taken, f->states.at[i].to);
+    for (uint32_t i = 0; i < f->streams.n; i++)
+        name_stream(f, &taken, i);
 }
 
 static void put_file(const wiring *w)
@@ -223,14 +291,16 @@ void oi_flow_put_top(oi_flow *f)
         if (s->bits)
             oi_out_line(&w.signals, "signal %s_data : std_logic_vector(%u downto 0);", s->name,
                         s->bits - 1);
-        if (s->producer == OI_NO_ID && s->bits)
+        if (s->producer == OI_NO_ID && s->bits && !s->is_state)
             put_input(&w, i);
     }
     for (size_t i = 0; i < f->edges.n; i++) {
         put_edge(&w, i);
-        if (f->edges.at[i].consumer == OI_NO_ID)
+        if (f->edges.at[i].is_sent)
             put_output(&w, i);
     }
+    for (size_t i = 0; i < f->states.n; i++)
+        put_state(&w, &f->states.at[i]);
     for (uint32_t i = 0; i < f->kernels.n; i++)
         put_kernel(&w, i);
     put_file(&w);

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define MOST_ROWS 4096 /* of a table that data looks up */
+
 typedef struct unroller {
     oi_nest_printer p; /* first: hooks of the language get only this */
     oi_printing x;
@@ -56,13 +58,14 @@ bool oi_flow_element(const oi_flow *f, uint32_t tensor, uint64_t e, int64_t *val
 {
     const oi_plan *p = f->h->p;
     const oi_tensor *t = &p->tensors.at[tensor];
-    const bool copies = t->space != OI_SPACE_WEIGHTS && t->start == OI_START_MODEL;
-    if (copies)
+    const bool is_memory = t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT,
+               is_state = t->space == OI_SPACE_STATE;
+    if ((is_memory || is_state) && t->start == OI_START_MODEL)
         t = &p->tensors.at[t->from];
     const oi_dtype held = t->dtype == OI_BOOL ? OI_U8 : t->dtype;
     if (t->space != OI_SPACE_WEIGHTS) {
-        *value = t->start == OI_START_FILL ? oi_element_i64(held, &t->init, 0) : 0;
-        return t->space == OI_SPACE_ARENA || t->space == OI_SPACE_OUTPUT;
+        *value = t->start == OI_START_FILL || is_state ? oi_element_i64(held, &t->init, 0) : 0;
+        return is_memory || is_state;
     }
     const void *bytes = bytes_of(f, t);
     *value = bytes ? oi_element_i64(held, bytes, e) : 0;
@@ -232,7 +235,13 @@ static const oi_tensor *tensor_of(const unroller *u, const oi_sop *op)
     return &u->f->h->p->tensors.at[u->from->ports.at[op->port].tensor];
 }
 
-/* The row-major number of the element; false: it is outside. */
+/* The tensor that holds what the port sees. */
+static uint32_t holder(const unroller *u, const oi_sop *op)
+{
+    return oi_hdl_root(u->f->h->p, u->from->ports.at[op->port].tensor);
+}
+
+/* The row-major number of the element in what holds it; false: it is outside. */
 static bool element_at(const unroller *u, const oi_sop *op, uint32_t phase, uint64_t *e)
 {
     const oi_tensor *t = tensor_of(u, op);
@@ -243,8 +252,8 @@ static bool element_at(const unroller *u, const oi_sop *op, uint32_t phase, uint
         inside &= c >= 0 && c < t->dims[d];
         v = v * t->dims[d] + c;
     }
-    *e = (uint64_t)v;
-    return inside && v >= 0 && *e < oi_hdl_extent(t);
+    *e = (uint64_t)v + oi_flow_base(u->f, &u->from->ports.at[op->port]);
+    return inside && v >= 0 && *e < oi_hdl_extent(&u->f->h->p->tensors.at[holder(u, op)]);
 }
 
 /* -- loads and stores -- */
@@ -274,15 +283,96 @@ static uint32_t element_wire(unroller *u, uint32_t tensor, uint64_t e)
     return oi_wire_const(u->w, v);
 }
 
+static uint32_t picked(unroller *u, uint32_t c, uint32_t a, uint32_t b)
+{
+    static const oi_dtype of[OI_M_ARGS] = {OI_BOOL, OI_I64, OI_I64};
+    const uint32_t args[OI_M_ARGS] = {c, a, b};
+    return oi_wire_call(u->w, OI_H_SELECT, OI_I64, of, args, 3);
+}
+
+/* A position that is data, and is in range whatever that is. */
+static void find_index(unroller *u, uint32_t id, const oi_sop *op)
+{
+    static const oi_dtype wide[OI_M_ARGS] = {OI_I64, OI_I64, OI_I64};
+    uint64_t e;
+    const bool inside = element_at(u, op, 0, &e);
+    uint32_t v = inside ? element_wire(u, holder(u, op), e) : oi_wire_const(u->w, 0);
+    const oi_range r = u->w->list.at[v].range;
+    if (!inside || u->w->n_phases > 1 || r.from < -op->length || r.to >= op->length)
+        fail(u->f, "an index is data, and may be out of range");
+    if (r.from < 0) { /* it counts from the end */
+        const uint32_t from[2] = {v, oi_wire_const(u->w, 0)},
+                       end[2] = {v, oi_wire_const(u->w, op->length)};
+        const uint32_t is_less = oi_wire_call(u->w, OI_H_LT, OI_BOOL, wide, from, 2);
+        v = picked(u, is_less, oi_wire_call(u->w, OI_H_ADD, OI_I64, wide, end, 2), v);
+    }
+    u->x.values[id] = text_of(u, v);
+    u->x.forms[id] = OI_I64;
+}
+
+/* Where the element is, if that is a number and data. */
+static bool moving_place(unroller *u, const oi_sop *op, uint32_t *place)
+{
+    static const oi_dtype wide[OI_M_ARGS] = {OI_I64, OI_I64};
+    const oi_tensor *t = tensor_of(u, op);
+    uint64_t e, stride = 1;
+    uint32_t terms[OI_MAX_RANK + 1];
+    size_t n = 0;
+    bool is_plain = op->guard == NULL && u->w->n_phases == 1;
+    for (uint32_t d = op->is_flat ? 1 : t->rank; d-- > 0;) {
+        const oi_nest_coord *c = &op->at[d];
+        is_plain &= c->bend == OI_BEND_NONE && !c->may_leave;
+        if (c->index != OI_NEST_NONE) {
+            const uint32_t args[2] = {wire_of(u, u->x.values[c->index]),
+                                      oi_wire_const(u->w, (int64_t)stride)};
+            terms[n++] = oi_wire_call(u->w, OI_H_MUL, OI_I64, wide, args, 2);
+        }
+        stride *= op->is_flat ? 1 : (uint64_t)t->dims[d];
+    }
+    if (!n)
+        return false;
+    if (!is_plain)
+        fail(u->f, "an index is data, and may be out of range");
+    (void)element_at(u, op, 0, &e);
+    terms[n++] = oi_wire_const(u->w, (int64_t)e);
+    *place = oi_wire_sum(u->w, terms, n);
+    return true;
+}
+
+static uint32_t looked_up(unroller *u, const oi_sop *op, uint32_t place)
+{
+    const oi_range r = u->w->list.at[place].range;
+    const uint32_t tensor = holder(u, op);
+    const uint64_t all = oi_hdl_extent(&u->f->h->p->tensors.at[tensor]);
+    if (u->f->current[tensor] != OI_NO_ID || u->values[tensor] || op->type == OI_BOOL ||
+        r.from < 0 || (uint64_t)r.to >= all || r.to - r.from >= MOST_ROWS) {
+        fail(u->f, "an index is data, of a tensor that is no small table");
+        return oi_wire_const(u->w, 0);
+    }
+    const uint32_t n = (uint32_t)(r.to - r.from + 1);
+    int64_t *values = oi_arena_alloc(u->p.arena, n * sizeof *values);
+    for (uint32_t i = 0; i < n; i++)
+        if (!oi_flow_element(u->f, tensor, (uint64_t)r.from + i, &values[i]))
+            fail(u->f, "an index is data, of a tensor that is no small table");
+    uint32_t terms[2] = {place, oi_wire_const(u->w, -r.from)};
+    return oi_wire_look(u->w, values, n, oi_wire_sum(u->w, terms, 2));
+}
+
 static void load(unroller *u, uint32_t id, const oi_sop *op)
 {
+    uint32_t moving;
+    if (moving_place(u, op, &moving)) {
+        u->x.values[id] = text_of(u, looked_up(u, op, moving));
+        u->x.forms[id] = op->type;
+        return;
+    }
     uint32_t *each = oi_arena_alloc(u->p.arena, u->w->n_phases * sizeof *each);
     const bool is_byte = op->is_raw && op->type == OI_BOOL;
     const oi_dtype held = op->type == OI_BOOL ? OI_U8 : op->type;
     for (uint32_t p = 0; p < u->w->n_phases; p++) {
         uint64_t e;
         each[p] = element_at(u, op, p, &e)
-                      ? element_wire(u, u->from->ports.at[op->port].tensor, e)
+                      ? element_wire(u, holder(u, op), e)
                       : oi_wire_const(u->w, oi_element_i64(held, &op->fill, 0));
         if (op->type == OI_BOOL && !op->is_raw)
             each[p] = as_truth(u, each[p]);
@@ -303,14 +393,17 @@ static uint32_t **own_array(unroller *u, uint32_t ***of, uint32_t tensor)
 
 static void store(unroller *u, const oi_sop *op)
 {
-    const uint32_t tensor = u->from->ports.at[op->port].tensor;
+    const uint32_t tensor = holder(u, op);
     const oi_dtype form = u->x.forms[op->args[0]];
     uint32_t v = wire_of(u, u->x.values[op->args[0]]);
     if (u->w->list.at[v].is_truth)
         v = as_number(u, v);
     else if (form != op->type && op->type != OI_BOOL)
         v = oi_wire_wrap(u->w, v, op->type);
-    for (uint32_t p = 0; p < u->w->n_phases; p++) {
+    uint32_t moving;
+    if (moving_place(u, op, &moving))
+        fail(u->f, "data says where an element is written");
+    for (uint32_t p = 0; p < u->w->n_phases && !u->f->why; p++) {
         uint64_t e;
         if (!element_at(u, op, p, &e))
             continue;
@@ -343,7 +436,7 @@ static void run(unroller *u, const oi_sops *ops, uint32_t base)
         u->x.forms[id] = op->type;
         switch (op->kind) {
         case OI_SOP_LOAD: load(u, id, op); break;
-        case OI_SOP_INDEX: fail(u->f, "an index is data"); break;
+        case OI_SOP_INDEX: find_index(u, id, op); break;
         case OI_SOP_PLACE: place(u, id, op); break;
         case OI_SOP_CONST:
             u->x.forms[id] = op->is_raw && op->type == OI_BOOL ? OI_U8 : op->type;
@@ -436,13 +529,6 @@ static uint32_t tree(unroller *u, uint32_t *terms, size_t n, uint32_t init)
         for (size_t i = 0; i < n; i += 2)
             terms[i / 2] = i + 1 < n ? combined(u, terms[i], terms[i + 1]) : terms[i];
     return n ? combined(u, init, terms[0]) : init;
-}
-
-static uint32_t picked(unroller *u, uint32_t c, uint32_t a, uint32_t b)
-{
-    static const oi_dtype of[OI_M_ARGS] = {OI_BOOL, OI_I64, OI_I64};
-    const uint32_t args[OI_M_ARGS] = {c, a, b};
-    return oi_wire_call(u->w, OI_H_SELECT, OI_I64, of, args, 3);
 }
 
 /* Where the best one is: its number along the axis, or in the tensor. */
@@ -569,8 +655,6 @@ static const char *obstacle(const oi_flow *f, const oi_skernel *k)
         return "a kernel takes a number that the step computes";
     for (size_t p = 0; p < k->ports.n; p++) {
         const oi_tensor *t = &f->h->p->tensors.at[k->ports.at[p].tensor];
-        if (t->space == OI_SPACE_STATE || t->space == OI_SPACE_VIEW)
-            return "persistent memory is kept from step to step";
         if (oi_dtype_is_float(t->dtype) || t->dtype == OI_U64)
             return "an element is no integer of up to 63 bits";
         if (t->n_table)
@@ -635,7 +719,7 @@ bool oi_flow_unroll(oi_flow *f, oi_flow_kernel *k, uint64_t *left)
         unroll_nest(&u, fold);
     }
     for (size_t i = 0; i < from->ports.n && !f->why; i++) {
-        const uint32_t tensor = from->ports.at[i].tensor;
+        const uint32_t tensor = oi_hdl_root(p, from->ports.at[i].tensor);
         if (u.values[tensor] && (f->current[tensor] == OI_NO_ID ||
                                  f->streams.at[f->current[tensor]].producer != f->kernels.n - 1))
             finish(&u, tensor);

@@ -36,7 +36,8 @@ static const char *key_of(const oi_wires *w, const oi_wire *x)
                   (int)x->is_truth, x->value);
     for (uint32_t i = 0; i < x->n_args; i++)
         oi_buf_printf(&b, " %u:%d", x->args[i], (int)x->of[i]);
-    for (uint32_t p = 0; x->phases && p < w->n_phases; p++)
+    const uint64_t n = x->kind == OI_WIRE_LOOK ? (uint64_t)x->value : w->n_phases;
+    for (uint64_t p = 0; x->phases && p < n; p++)
         oi_buf_printf(&b, ",%" PRId64, x->phases[p]);
     return oi_buf_to_arena(&b, w->arena);
 }
@@ -89,6 +90,19 @@ uint32_t oi_wire_by_phase(oi_wires *w, const uint32_t *each)
     for (uint32_t p = 0; p < w->n_phases; p++)
         phases[p] = x.kind == OI_WIRE_PICK ? (int64_t)each[p] : at(w, each[p])->value;
     x.phases = phases;
+    return put(w, x);
+}
+
+uint32_t oi_wire_look(oi_wires *w, const int64_t *values, uint32_t n, uint32_t place)
+{
+    oi_wire x = {.kind = OI_WIRE_LOOK,
+                 .args = {place},
+                 .n_args = 1,
+                 .phases = values,
+                 .value = n,
+                 .range = {INT64_MAX, INT64_MIN}};
+    for (uint32_t i = 0; i < n; i++)
+        x.range = oi_range_either(x.range, (oi_range){values[i], values[i]});
     return put(w, x);
 }
 

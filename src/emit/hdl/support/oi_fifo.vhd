@@ -60,3 +60,49 @@ begin
     end if;
   end process;
 end architecture;
+
+-- What a step leaves for the next one: at most one beat, and one to begin with.
+library ieee;
+use ieee.std_logic_1164.all;
+
+entity oi_state is
+  generic (
+    width : positive;
+    first : std_logic_vector
+  );
+  port (
+    clk       : in  std_logic;
+    rst       : in  std_logic;
+    in_data   : in  std_logic_vector(width - 1 downto 0);
+    in_valid  : in  std_logic;
+    in_ready  : out std_logic := '0';
+    out_data  : out std_logic_vector(width - 1 downto 0) := (others => '0');
+    out_valid : out std_logic := '0';
+    out_ready : in  std_logic
+  );
+end entity;
+
+architecture rtl of oi_state is
+  signal beat    : std_logic_vector(width - 1 downto 0) := first;
+  signal is_full : std_logic := '1';
+begin
+  in_ready  <= not is_full;
+  out_valid <= is_full or in_valid;
+  out_data  <= beat when is_full = '1' else in_data;
+
+  process (clk)
+  begin
+    if rising_edge(clk) then
+      if is_full = '1' then
+        is_full <= not out_ready;
+      elsif in_valid = '1' then
+        beat    <= in_data;
+        is_full <= not out_ready;
+      end if;
+      if rst = '1' then
+        beat    <= first;
+        is_full <= '1';
+      end if;
+    end if;
+  end process;
+end architecture;

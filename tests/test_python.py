@@ -224,7 +224,8 @@ def from_wheel(tmp_path_factory):
     assert "-py3-none-" in wheel.name and not wheel.name.endswith("any.whl")
     subprocess.run([sys.executable, "-m", "venv", root / "venv"], check=True)
     python = root / "venv/bin/python"
-    subprocess.run([python, "-m", "pip", "install", *quiet, wheel], check=True)
+    bare = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}  # a checkout on the path counts as installed
+    subprocess.run([python, "-m", "pip", "install", *quiet, wheel], check=True, env=bare)
     site = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True)
     for found in pathlib.Path(np.__file__).parent.parent.glob("numpy*"):
         if found.name in ("numpy", "numpy.libs"):

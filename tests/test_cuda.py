@@ -239,3 +239,10 @@ def test_weights_are_read_16_bytes_at_once_and_ahead(openinfer, tmp_path):
         pytest.skip("nvcc is not installed: what the compiler makes of it is not looked at")
     subprocess.run(["nvcc", "-std=c++17", "-O3", "-arch=sm_90", "-fmad=false", "-ptx", "-o", "lm.ptx", "lm.cu"], cwd=tmp_path / "out", check=True)
     assert len(re.findall(r"ld(\.global)?\.v4\.u32", (tmp_path / "out/lm.ptx").read_text())) >= 7
+
+
+def test_kernels_are_timed_on_the_device(openinfer, tmp_path):
+    graph = language_model(tmp_path, layers=1, dim=128, heads=4, kv=2, ffn=256, vocab=320, ctx=16)
+    said = openinfer("bench", graph, *SMALL, "--kernels", "--json", "--steps", "2", "--set", "token=3", "--set", "from=1", timeout=300).stdout
+    kernels = json.loads(said)["kernels"]
+    assert len(kernels) > 10 and all(k["runs"] == 1 and k["measured_ns"] > 0 for k in kernels)

@@ -35,6 +35,7 @@ pack() {
         [ -s "$out/examples/$name/steps" ] || echo 3 > "$out/examples/$name/steps"
     done
     "$python" bench/gpu_lm.py > "$out/lm_1b.oi"
+    "$python" bench/gpu_lm.py --layers 2 > "$out/lm_kernels.oi"
     "$python" bench/gpu_lm.py --layers 2 --dim 256 --heads 4 --kv 2 --ffn 512 --vocab 1024 --ctx 64 > "$out/lm_small.oi"
     cp "$0" "$out/gpu_check.sh"
     echo "packed: $(du -sh "$out" | cut -f1) in $out; there: $out/gpu_check.sh run"
@@ -84,11 +85,15 @@ run() {
         echo "lm_1b built in $(since "$begin") s"
         bench_lm 0
         bench_lm 1000
+        BLOCKS=66 bench_lm 0 # half of the multiprocessors
     else
         echo "lm_1b did not build:"
         tail -5 "$work/lm.log"
         echo "lm_1b" >> "$work/failures"
     fi
+
+    # two layers of it, kernel by kernel: what the first block spends
+    command_of bench "$here/lm_kernels.oi" --target "$target" --cc nvcc --kernels --steps 20 --set token=3 --set from=1000 2>&1 | tail -60
 
     local name sets folder
     verify_one lm_small "$here/lm_small.oi" "" 4 --set token=3 --set from=9 &
@@ -127,8 +132,8 @@ bench_lm() {
         echo "lm_1b" >> "$work/failures"
         return
     fi
-    od -An -v -t u8 -w40 "$work/times" | awk -v at="$place" '{ t[NR] = $5 }
-        END { if (NR == 0) { print "lm_1b at place", at ": the first step failed"; exit 1 } n = asort_(t, NR); printf "lm_1b at place %s: %d steps, median %.3f ms = %.0f tokens/s, best %.3f ms\n", at, NR, t[int((NR + 1) / 2)] / 1e6, 1e9 / t[int((NR + 1) / 2)], t[1] / 1e6 }
+    od -An -v -t u8 -w40 "$work/times" | awk -v at="$place" -v blocks="${BLOCKS:+, $BLOCKS blocks}" '{ t[NR] = $5 }
+        END { if (NR == 0) { print "lm_1b at place", at ": the first step failed"; exit 1 } n = asort_(t, NR); printf "lm_1b at place %s" blocks ": %d steps, median %.3f ms = %.0f tokens/s, best %.3f ms\n", at, NR, t[int((NR + 1) / 2)] / 1e6, 1e9 / t[int((NR + 1) / 2)], t[1] / 1e6 }
         function asort_(a, n,   i, j, x) { for (i = 2; i <= n; i++) { x = a[i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x } return n }' || echo "lm_1b at $place" >> "$work/failures"
 }
 

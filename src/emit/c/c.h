@@ -52,6 +52,7 @@ typedef struct oi_cdevice {
  * such a language may be several invocations that run the same statements together. */
 typedef struct oi_cform {
     const char *function; /* before a function of a step: "static" */
+    const char *shared;   /* before one that several kernels call; NULL: the same */
     const char *apart;    /* of a pointer to memory that no other one reaches: "restrict " */
     const char *overflow; /* "__builtin_": before add_overflow, sub_overflow, mul_overflow */
     bool has_team;        /* workers are threads of the host */

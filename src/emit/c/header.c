@@ -158,6 +158,10 @@ static const char state_text[] =
     " * checked. On an error *s is unchanged. */\n"
     "int NAME_load(NAME *s, const void *from, size_t size);\n";
 
+static const char marks_text[] = "\n/* By kernel: ns that the first block spent in it in the last "
+                                 "step, and how often it ran. */\n"
+                                 "void NAME_marks(const NAME *s, uint64_t *ns, uint64_t *runs);\n";
+
 void oi_c_put_functions(oi_cprog *c, oi_out *o)
 {
     if (c->p->embeds) {
@@ -177,4 +181,6 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o)
     for (size_t g = 0; g < c->p->graphs.n; g++)
         oi_out_line(o, "int %s(%s *s);", oi_c_step_name(c, g), c->name);
     oi_out_named(o, c->form->device ? c->form->device->state_text : state_text, c->name);
+    if (c->p->timed && c->form->is_remote)
+        oi_out_named(o, marks_text, c->name);
 }

@@ -82,9 +82,11 @@ static void put_parameters(oi_cprog *c, const oi_skernel *k, const char *const *
     if (oi_kernel_streams(k))
         oi_buf_printf(&text, ", %s first, %s last", lang_of(c, k)->index, lang_of(c, k)->index);
     const char *list = text.n ? oi_buf_to_arena(&text, c->arena) : "void";
-    oi_out_call(&c->out, oi_arena_printf(c->arena, "%s%s %s %s(%s)",
-                                         oi_c_is_mixed(k) ? "OI_MIXED " : "", c->form->function,
-                                         k->can_fail ? "int" : "void", kernel_name(c, k), list));
+    oi_out_call(&c->out,
+                oi_arena_printf(c->arena, "%s%s %s %s(%s)", oi_c_is_mixed(k) ? "OI_MIXED " : "",
+                                k->next_alike != OI_NO_ID && c->form->shared ? c->form->shared
+                                                                             : c->form->function,
+                                k->can_fail ? "int" : "void", kernel_name(c, k), list));
 }
 
 /* Rows that only this kernel uses. */

@@ -223,16 +223,20 @@ static const char mark_text[] =
     "/* Timed programs: ns and runs of each kernel in this step, and in the one that was quickest "
     "with\n"
     " * it. */\n"
-    "static uint64_t \1spent[\1KERNELS], \1runs[\1KERNELS], \1least[\1KERNELS], \1since;\n\n"
-    "static void \1mark(int kernel, int begins)\n"
-    "{\n"
-    "    const uint64_t now = hal_clock();\n"
-    "    if (kernel >= 0) {\n"
-    "        \1spent[kernel] += now - \1since;\n"
-    "        \1runs[kernel] += (uint64_t)begins;\n"
-    "    }\n"
-    "    \1since = hal_clock();\n"
-    "}\n\n"
+    "static uint64_t \1spent[\1KERNELS], \1runs[\1KERNELS], \1least[\1KERNELS];\n\n";
+
+static const char begin_text[] = "static uint64_t \1since;\n\n"
+                                 "static void \1mark(int kernel, int begins)\n"
+                                 "{\n"
+                                 "    const uint64_t now = hal_clock();\n"
+                                 "    if (kernel >= 0) {\n"
+                                 "        \1spent[kernel] += now - \1since;\n"
+                                 "        \1runs[kernel] += (uint64_t)begins;\n"
+                                 "    }\n"
+                                 "    \1since = hal_clock();\n"
+                                 "}\n\n";
+
+static const char marks_text[] =
     "static void \1put_marks(void)\n"
     "{\n"
     "    for (int i = 0; i < \1KERNELS; i++) {\n"
@@ -261,6 +265,9 @@ static void put_marking(oi_cprog *c, oi_out *o)
     oi_out_line(o, "enum { \1KERNELS = %zu };", n ? n : 1);
     oi_out_line(o, "%s", "");
     oi_out_text(o, mark_text);
+    if (!c->form->is_remote) /* else the device itself looks at its clock */
+        oi_out_text(o, begin_text);
+    oi_out_text(o, marks_text);
 }
 
 static const char usage_text[] =
@@ -441,7 +448,7 @@ static void put_loop(oi_cprog *c, oi_out *o)
     put_weights(c, o);
     if (u->per_node)
         oi_out_line(o, "\1program.oi_check = \1check;");
-    if (u->timed)
+    if (u->timed && !c->form->is_remote)
         oi_out_line(o, "\1program.oi_mark = \1mark;");
     if (!u->embeds)
         oi_out_line(o, "int at = 2;");
@@ -537,6 +544,8 @@ void oi_c_main(oi_cprog *c, oi_emitted *files)
         if (oi_c_is_freestanding(c))
             oi_out_text(&o, number_text);
         put_named(c, &o, time_text);
+        if (c->p->timed && c->form->is_remote)
+            put_named(c, &o, "        NAME_marks(&\1program, \1spent, \1runs);\n");
         oi_out_text(&o, c->p->timed
                             ? "        \1next_marks(i + 1 == n);\n    }\n    \1put_marks();\n}\n\n"
                             : "    }\n}\n\n");

@@ -189,7 +189,8 @@ static void put_mark(oi_cprog *c, const oi_stmt *s, int64_t kernel, const char *
     if (c->p->timed && c->form->device)
         c->form->device->wait(c);
     if (c->p->timed)
-        oi_out_line(&c->out, "%ss->oi_mark(%" PRId64 ", %s);", first, kernel, begins);
+        oi_out_line(&c->out, "%s%s%" PRId64 ", %s);", first,
+                    c->form->is_remote ? "oi_mark(s, " : "s->oi_mark(", kernel, begins);
 }
 
 static void put_kernel(oi_cprog *c, const oi_stmt *s, const char *begins)

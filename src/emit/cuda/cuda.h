@@ -27,6 +27,7 @@ extern const oi_lang oi_lang_cuda, oi_lang_cuda32;
 extern const oi_cform oi_cform_cuda;      /* what runs on the device */
 extern const oi_cform oi_cform_cuda_host; /* and what does not */
 
+uint64_t oi_cuda_kernels(const oi_plan *p); /* whose times a timed program reports */
 /* Bytes of the copies that every block has of small tensors, where shared memory has no room. */
 uint64_t oi_cuda_copy_bytes(const oi_plan *p);
 

@@ -209,7 +209,7 @@ void oi_emit_cuda(const oi_plan *p, const oi_certificate *k, oi_emitted *files)
     oi_cprog c = program_of(p);
     oi_out layout = {0};
     c.certificate = *k;
-    if (p->per_node || p->timed) {
+    if (p->per_node) {
         files->status = oi_plan_refuse(
             p, 0, NULL, (oi_span){.line = 0}, "E060",
             "a step is one kernel of the device '%s': it cannot stop after every node",

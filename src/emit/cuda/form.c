@@ -62,11 +62,28 @@ static const char *private_copy(oi_cprog *c, const oi_tensor *t, const char *nam
                            type, name, type, oi_cuda_copy_bytes(c->p), copy_offset(c->p, t));
 }
 
+/* Kernels that programs report times of. */
+uint64_t oi_cuda_kernels(const oi_plan *p)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < p->kernels.n; i++)
+        n += p->kernels.at[i].is_used;
+    return n ? n : 1;
+}
+
 static void put_members(oi_cprog *c, oi_out *o)
 {
     if (oi_cuda_copy_bytes(c->p)) {
         oi_out_line(o, "unsigned char *oi_copies; /* of small tensors: each block has its own */");
         oi_c_count(c, 8, 8);
+    }
+    if (c->p->timed) {
+        oi_out_open(o, "struct");
+        oi_out_line(
+            o, "uint64_t spent[%" PRIu64 "], runs[%" PRIu64 "], since; /* by kernel: cycles */",
+            oi_cuda_kernels(c->p), oi_cuda_kernels(c->p));
+        oi_out_close(o, " oi_marks;");
+        oi_c_count(c, 8, 16 * oi_cuda_kernels(c->p) + 8);
     }
     oi_out_line(o, "/* where blocks meet; 0 when a step begins */");
     oi_out_open(o, "struct");
@@ -77,10 +94,10 @@ static void put_members(oi_cprog *c, oi_out *o)
     oi_c_count(c, 4, 16);
 }
 
-#define COMMON                                                                          \
-    .function = "static __device__", .apart = "", .overflow = "oi_", .is_remote = true, \
-    .lang = &oi_lang_cuda, .lang32 = &oi_lang_cuda32, .prefers_32 = true,               \
-    .put_members = put_members, .copy_out = "oi_copy_out(s, at + 40);",                 \
+#define COMMON                                                                                \
+    .function = "static __device__", .shared = "static __device__ __noinline__", .apart = "", \
+    .overflow = "oi_", .is_remote = true, .lang = &oi_lang_cuda, .lang32 = &oi_lang_cuda32,   \
+    .prefers_32 = true, .put_members = put_members, .copy_out = "oi_copy_out(s, at + 40);",   \
     .copy_in = "if (!oi_copy_in(s, at + 40))\n        return oi_failed();"
 
 const oi_cform oi_cform_cuda = {

@@ -281,6 +281,24 @@ static const char run_text[] =
     "    fine = fine && cudaMemcpyAsync(&result, &memory->oi_meeting.result, sizeof result,\n"
     "                                   cudaMemcpyDeviceToHost, stream) == cudaSuccess;\n";
 
+/* Cycles become ns by the rate that the device names. */
+static const char marks_text[] =
+    "void NAME_marks(const NAME *s, uint64_t *ns, uint64_t *runs)\n"
+    "{\n"
+    "    const NAME_memory *memory = oi_memory(s);\n"
+    "    int khz = 0, device = 0;\n"
+    "    (void)cudaGetDevice(&device);\n"
+    "    if (cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device) != cudaSuccess || khz <= "
+    "0)\n"
+    "        khz = 1000000;\n"
+    "    (void)cudaMemcpy(ns, memory->oi_marks.spent, sizeof memory->oi_marks.spent, "
+    "cudaMemcpyDeviceToHost);\n"
+    "    (void)cudaMemcpy(runs, memory->oi_marks.runs, sizeof memory->oi_marks.runs, "
+    "cudaMemcpyDeviceToHost);\n"
+    "    for (size_t i = 0; i < sizeof memory->oi_marks.spent / sizeof *ns; i++)\n"
+    "        ns[i] = (uint64_t)((double)ns[i] * 1e6 / khz);\n"
+    "}\n\n";
+
 static void put_undo(oi_cprog *c)
 {
     const bool logs = c->p->undo.kind == OI_UNDO_LOG;
@@ -324,6 +342,10 @@ static void put_step(oi_cprog *c)
                     "fine = fine && cudaMemcpyAsync(memory->oi_undo_log, &memory->oi_state_data, "
                     "sizeof(%s_state), cudaMemcpyDeviceToDevice, stream) == cudaSuccess;",
                     c->name);
+    if (c->p->timed)
+        oi_out_line(o,
+                    "fine = fine && cudaMemsetAsync(&memory->oi_marks, 0, sizeof memory->oi_marks, "
+                    "stream) == cudaSuccess;");
     oi_buf_printf(&o->buf, run_text, c->graph);
     put_copy(c, out, false);
     put_copy(c, lengths, false);
@@ -359,5 +381,7 @@ void oi_cuda_put_host(oi_cprog *c)
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++)
         put_step(c);
     c->graph = 0;
+    if (c->p->timed)
+        oi_out_named(&c->out, marks_text, c->name);
     oi_c_put_save(c, &c->out);
 }

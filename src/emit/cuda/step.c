@@ -163,6 +163,21 @@ static const char enter_text[] =
     "    __syncthreads();\n"
     "}\n\n";
 
+static const char mark_text[] =
+    "/* Timed programs: a thread of the first block looks at the clock before a kernel (-1) and "
+    "after it. */\n"
+    "static __device__ void oi_mark(NAME_memory *s, int kernel, int begins)\n"
+    "{\n"
+    "    if (threadIdx.x != 0)\n"
+    "        return;\n"
+    "    const uint64_t now = (uint64_t)clock64();\n"
+    "    if (kernel >= 0) {\n"
+    "        s->oi_marks.spent[kernel] += now - s->oi_marks.since;\n"
+    "        s->oi_marks.runs[kernel] += (uint64_t)begins;\n"
+    "    }\n"
+    "    s->oi_marks.since = now;\n"
+    "}\n\n";
+
 static bool is_shared(const oi_cprog *c, uint32_t graph)
 {
     const oi_sgraph *g = &c->p->graphs.at[graph];
@@ -188,6 +203,8 @@ void oi_cuda_put_sync(oi_cprog *c)
     bool meets = c->p->sync.barrier || c->p->sync.first_enters;
     for (uint32_t g = 0; g < c->p->graphs.n; g++)
         meets |= is_shared(c, g) && oi_cuda_has_starts(c, g);
+    if (c->p->timed)
+        oi_out_named(&c->out, mark_text, c->name);
     if (meets)
         oi_out_named(&c->out, barrier_text, c->name);
     if (c->p->sync.first_enters)

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <csetjmp>
+#include <ctime>
 #include <cstdio>
 #include <cstdlib>
 #include <sched.h>
@@ -243,6 +244,13 @@ void __nanosleep(unsigned)
     sched_yield();
 }
 
+long long clock64(void)
+{
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* -- launches -- */
 
 /* All kernels here have one parameter, a pointer. */
@@ -301,7 +309,8 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int)
 {
     const int capability = atoi(variable("CUDA_ON_CPU_CAPABILITY", "999"));
-    *value = what == cudaDevAttrMultiProcessorCount      ? atoi(variable("CUDA_ON_CPU_BLOCKS", "2"))
+    *value = what == cudaDevAttrClockRate               ? 1000000
+             : what == cudaDevAttrMultiProcessorCount      ? atoi(variable("CUDA_ON_CPU_BLOCKS", "2"))
              : what == cudaDevAttrComputeCapabilityMajor ? capability / 10
                                                          : capability % 10;
     return fails("driver") ? cudaErrorInsufficientDriver : cudaSuccess;

@@ -11,6 +11,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__    __attribute__((noinline))
 #define __shared__      thread_local /* a block is a thread of the system */
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
@@ -29,6 +30,7 @@ int __syncthreads_or(int any);
 void __syncwarp(unsigned mask = 0xffffffffu);
 void __threadfence(void);
 void __nanosleep(unsigned ns);
+long long clock64(void); /* of 1 GHz */
 
 /* Every lane of the warp gives a value of up to 8 bytes and gets lane `from`'s. */
 uint64_t cuda_on_cpu_shuffle(unsigned mask, uint64_t value, unsigned from);
@@ -136,6 +138,7 @@ typedef enum cudaMemcpyKind {
 } cudaMemcpyKind;
 
 typedef enum cudaDeviceAttr {
+    cudaDevAttrClockRate = 13,
     cudaDevAttrMultiProcessorCount = 16,
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76

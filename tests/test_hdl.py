@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,25 @@ def test_why_a_graph_is_no_pipeline(openinfer, folder):
     circuit = json.loads((out / "plan.json").read_text())["circuit"]
     assert not circuit["pipelined"] and circuit["serial_why"] == "persistent memory grows, or has entries"
     assert circuit["serial_why"] in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name, target", [(n, t) for n in EXAMPLES for t in ("fpga_generic", "fpga_pipelined")])
+def test_it_is_written_in_a_moment(openinfer, folder, name, target):
+    model = package(folder, name)
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    openinfer("synth", TINY / f"{name}.oi", "--model", model, "--target", target, "-o", folder / f"moment_{name}_{target}")
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime < 2
+
+
+@pytest.mark.parametrize("name", ["fir_word_i8", "lstm_cell_i8"])
+def test_no_warnings_of_a_pipeline(openinfer, folder, name):
+    out = folder / f"quiet_{name}"
+    openinfer("synth", TINY / f"{name}.oi", "--model", package(folder, name), "--target", "fpga_pipelined", "-o", out)
+    built = subprocess.run(["make", "-s"], cwd=out, capture_output=True, text=True)
+    assert (built.returncode, built.stdout, built.stderr) == (0, "", "")
+    ran = subprocess.run([f"./{name}"], cwd=out, input=bytes(1 + int(np.prod(EXAMPLES[name][0]))), capture_output=True)
+    assert ran.stderr == b"" and ran.returncode == 0 and ran.stdout[:1] == b"t"
 
 
 def test_no_warnings(openinfer, folder):
@@ -247,3 +267,14 @@ def test_what_has_no_hardware_form_is_refused(openinfer, tmp_path, what):
     result = openinfer("synth", tmp_path / "x.oi", "--target", "fpga_generic", "-o", out, code=1)
     assert re.search(message, result.stderr), result.stderr
     assert not out.exists()
+
+
+def test_memory_without_a_bound_is_refused(openinfer, tmp_path):
+    (tmp_path / "x.oi").write_text(
+        "dynamic {\n  x: i32[4];\n}\n\npersistent {\n  n: i32;\n  K(t): i32[4] @table;\n}\n\n"
+        "block entry {\n  cache.write x >> K[n];\n  return x;\n}\n"
+    )
+    for target in ("fpga_generic", "fpga_pipelined"):
+        result = openinfer("synth", tmp_path / "x.oi", "--target", target, "-o", tmp_path / "out", code=1)
+        assert re.search(r"x.oi:\d+:\d+: error\[E062\]: .*'?K'?", result.stderr), result.stderr
+        assert not (tmp_path / "out").exists()

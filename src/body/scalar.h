@@ -31,15 +31,15 @@ OI_FLOAT_BITS(f32, float)
 OI_FLOAT_BITS(f64, double)
 
 #define OI_FLOAT_HELPERS(t, T, f)                                                                  \
-    static inline int oi_is_nan_##t(T x)                                                           \
+    static inline uint8_t oi_is_nan_##t(T x)                                                       \
     {                                                                                              \
         return x != x;                                                                             \
     }                                                                                              \
-    static inline int oi_is_inf_##t(T x)                                                           \
+    static inline uint8_t oi_is_inf_##t(T x)                                                       \
     {                                                                                              \
         return fabs##f(x) == (T)INFINITY;                                                          \
     }                                                                                              \
-    static inline int oi_is_finite_##t(T x)                                                        \
+    static inline uint8_t oi_is_finite_##t(T x)                                                    \
     {                                                                                              \
         return fabs##f(x) < (T)INFINITY;                                                           \
     }                                                                                              \
@@ -394,6 +394,8 @@ static inline uint32_t oi_modulo_u32_f64(double v)
                                                         : (T)v;   \
     }
 
+#define OI_TYPE_u32 uint32_t
+#define OI_TYPE_u64 uint64_t
 /* From the widest type of each kind: C widens the others by itself. `top` is hi + 1. */
 #define OI_CONVERSIONS(size, t, T, lo, hi, top, U)                           \
     OI_SAT_##size(t, T, lo, hi) static inline T oi_sat_##t##_u64(uint64_t v) \
@@ -402,11 +404,11 @@ static inline uint32_t oi_modulo_u32_f64(double v)
     }                                                                        \
     static inline T oi_wrap_##t##_i64(int64_t v)                             \
     {                                                                        \
-        return oi_cut_##t((uint64_t)v);                                      \
+        return oi_cut_##t((OI_TYPE_##U)v);                                   \
     }                                                                        \
     static inline T oi_wrap_##t##_u64(uint64_t v)                            \
     {                                                                        \
-        return oi_cut_##t(v);                                                \
+        return oi_cut_##t((OI_TYPE_##U)v);                                   \
     }                                                                        \
     OI_CONVERSIONS_OF(t, T, f32, float, lo, hi, top, U)                      \
     OI_CONVERSIONS_OF(t, T, f64, double, lo, hi, top, U)

@@ -152,7 +152,7 @@ void oi_c_put_recipe(oi_cprog *c, const oi_skernel *k, const char *const *names)
         oi_buf ports = {0};
         for (size_t i = 0; i < k->ports.n; i++)
             oi_buf_printf(&ports, "%s%s%s", i ? ", " : "",
-                          k->ports.at[i].is_written ? "" : "(void *)", names[i]);
+                          k->ports.at[i].is_written ? "" : "(void *)(uintptr_t)", names[i]);
         oi_out_line(&c->out, "void *const ports[] = {%s};", oi_buf_to_arena(&ports, c->arena));
     }
     for (uint32_t i = 0; i < p->n_scratch; i++)

@@ -80,4 +80,5 @@ const char *oi_c_literal(oi_arena *a, oi_dtype t, uint64_t bits)
     .load_part = load_part, .store = store, .fail = fail, .literal = oi_c_literal
 
 const oi_lang oi_lang_c = {SPELLING, .index = "int64_t", .whole_index = "uint64_t"};
-const oi_lang oi_lang_c32 = {SPELLING, .index = "int32_t", .whole_index = "uint32_t"};
+const oi_lang oi_lang_c32 = {SPELLING, .index = "int32_t", .whole_index = "uint32_t",
+                             .as_index = "(int32_t)"};

@@ -256,12 +256,14 @@ static void put_iteration(oi_cprog *c, const oi_stmt *s, const char *type, int64
 {
     const size_t n = s->body.n;
     const char *begins = oi_arena_printf(c->arena, "turn == %" PRId64, first);
+    const bool is_wide = strcmp(type, "int64_t") == 0; /* as oi_rows returns it */
+    const char *as = is_wide ? "" : oi_arena_printf(c->arena, "(%s)", type);
     oi_out_line(&c->out, "const %s need[] = { /* rows */", type);
     for (size_t i = 0; i < n; i++) {
         const char *need = need_text(c, &s->body.at[i].rows);
         if (s->is_parallel) /* a kernel may start later than the first iteration */
             need = oi_arena_printf(c->arena, "oi_later(made[%zu], %s)", i, need);
-        oi_out_line(&c->out, "    %s, /* %s */", need,
+        oi_out_line(&c->out, "    %s%s, /* %s */", as, need,
                     rows_text(c, &c->p->kernels.at[s->body.at[i].kernel]));
     }
     oi_out_line(&c->out, "};");

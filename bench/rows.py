@@ -124,7 +124,7 @@ WAYS = {"int8": ("int8", "int8_tile")}
 
 
 def limit(row, machine):
-    """What the machine's reading and multiplying allow at most, in the row's unit; None: nobody knows."""
+    """What the machine's reading and multiplying allow at most, in the row's unit; None: unknown."""
     work = row.get("work", {})
     threads = str(work.get("threads", 2))
     seconds = 0.0

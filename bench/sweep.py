@@ -1,4 +1,4 @@
-"""Programs of single ops beside onnxruntime, for shapes drawn at random: how fast we are where nobody looked.
+"""Programs of single ops beside onnxruntime, for shapes drawn at random: shapes that were not tuned for.
 
     python bench/sweep.py SEED COUNT [THREADS] [TARGET] [--family conv1d,pool] [--near] [--json]
 

@@ -92,7 +92,7 @@ size_t chat_split_next(const char *text, size_t n, size_t at);
 /* -- bpe.c -- */
 
 /* A stretch of text. In trusted ones the names of control tokens stand for those tokens; what a
- * user wrote is not trusted, so that nobody can end the model's turn by writing its end. */
+ * user wrote is not trusted, so that no text can end the model's turn by spelling its end. */
 typedef struct chat_part {
     size_t start, end;
     bool trusted;
@@ -167,7 +167,8 @@ void chat_engine_close(chat_engine *e);
 oi_model *chat_engine_model(const chat_engine *e);
 size_t chat_engine_vocab(const chat_engine *e);
 size_t chat_engine_room(const chat_engine *e); /* tokens that still fit */
-/* Appends tokens to what the model has seen; *logits is of the last one, lent until the next call.
+/* Appends tokens to what the model has seen; *logits belong to the last one and stay valid until
+ * the next call.
  */
 bool chat_engine_feed(chat_engine *e, const int32_t *tokens, size_t n, const float **logits,
                       chat_why *why);

@@ -94,7 +94,7 @@ static bool elements_of(const oi_sim *sim, const char *name, oi_dtype dtype, siz
     return true;
 }
 
-/* Where nobody asked for the program and it cannot be had, the simulator does. */
+/* If the program was not requested explicitly and cannot be built, the simulator runs instead. */
 static bool open_compiled(chat_engine *e, chat_why *why)
 {
     const chat_kind kind = e->options.kind;

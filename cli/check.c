@@ -79,7 +79,7 @@ static oi_status show_unused(oi_diag *diag)
     return status;
 }
 
-/* Diagnostics are the result when a program asked for them. */
+/* With --json the diagnostics are the result. */
 static oi_status report_json(oi_status status, oi_diag *diag)
 {
     char *text = NULL;

@@ -1,7 +1,7 @@
 /* npz.c: arrays in .npz files, which are ZIP archives of .npy files.
  *
  * Only the directory at the end of the archive is believed, and every offset in it is held against
- * the file's size. Arrays are read one at a time, when they are asked for. */
+ * the file's size. Arrays are read one at a time, on demand. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -86,7 +86,7 @@ static void show_lowered(const oi_verify_report *report)
     putchar('\n');
 }
 
-/* Nodes that nobody has judged do not go without saying. */
+/* Says which nodes were not compared. */
 static void show_nodes(const oi_verify_report *report)
 {
     double seconds;

@@ -36,7 +36,7 @@ typedef enum oi_status {
     OI_ERR_INPUT = 1, /* the input is wrong; the diagnostics say what, where and what was wanted */
     OI_ERR_USAGE = 2, /* the call is wrong: a bad option, a NULL where a handle is needed */
     OI_ERR_ENV = 3,   /* the surroundings: a missing file, compiler, device; out of memory */
-    OI_NOT_FOUND = 4  /* the thing asked for is not there; no diagnostic is written */
+    OI_NOT_FOUND = 4  /* it does not exist; no diagnostic is written */
 } oi_status;
 
 OI_API const char *oi_version(void);
@@ -631,7 +631,7 @@ typedef struct oi_sim_options {
      * rows or more; OI_NONE and others: as written */
     oi_dtype precision;
     /* Nodes that an executor may run, over all its steps; 0 = no limit. The one after that fails
-     * its step with E063: for graphs that nobody vouches for */
+     * its step with E063: for untrusted graphs */
     uint64_t max_nodes;
     /* OI_VULKAN: which device, by its number in `openinfer targets` or a part of its name; NULL: what
      * the environment variable OPENINFER_VULKAN_DEVICE says, or else the fastest kind */
@@ -1123,7 +1123,7 @@ typedef struct oi_synth_options {
     const char *dump_after;  /* keep what this pass made, as text: oi_plan_dump */
     bool overwrite;          /* also files that are of no earlier run: oi_plan_emit */
     uint64_t max_output;     /* oi_plan_emit refuses a program of more bytes, E064; 0: 64 GiB */
-    /* Is told how many bytes of all the weights are written; NULL: nobody is. */
+    /* Is told how many bytes of all the weights are written; NULL: no callback. */
     void (*progress)(void *ctx, uint64_t written, uint64_t all);
     void *progress_ctx;
 } oi_synth_options;
@@ -1225,7 +1225,7 @@ OI_API const char *oi_machine_counts(const oi_device *d);
  *
  * Simulates (cpu:scalar, the definition), synthesizes, builds with the target's own compiler, runs
  * that, and compares every output and everything that lasts, sizes included, after every step. A
- * step that fails must fail with the same number and leave what lasts as it was. */
+ * step that fails must fail with the same number and leave persistent state as it was. */
 
 /* The value of an input in a step, size bytes; OI_NOT_FOUND leaves it to its @init. */
 typedef oi_status (*oi_fill_fn)(void *ctx, const oi_var_info *var, uint64_t step, void *data,
@@ -1273,7 +1273,7 @@ OI_API const char *oi_verify_failure(const oi_verify_report *r); /* the first di
 /* Steps compared; how many of them failed, in both the same way. failed may be NULL. */
 OI_API uint64_t oi_verify_steps(const oi_verify_report *r, uint64_t *failed);
 /* Whether every node was judged. False: it was not; seconds is what it was estimated to take, and
- * why is "" where that was too long or nobody asked, else what is in the way. */
+ * why is "" where that would take too long or was not requested, else what is in the way. */
 OI_API bool oi_verify_nodes(const oi_verify_report *r, double *seconds, const char **why);
 /* What preferences.default_precision of the device has changed. Both sides of the comparison are
  * the changed program; this is how far its outputs are from those of the graph as written. */

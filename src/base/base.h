@@ -108,7 +108,7 @@ typedef struct oi_source {
     bool is_embedded;       /* the arguments of a call of OI_GRAPH on that line, see embedded.c */
     OI_VEC(uint32_t) lines; /* byte offset of each line start */
     struct oi_source_memo
-        *memo; /* the last position asked for, so that one long line stays cheap */
+        *memo; /* the last position that was computed, so that one long line stays cheap */
 } oi_source;
 
 /* Text position: line and column are 1-based and count code points; len >= 1. line 0 = nowhere. */

@@ -50,7 +50,7 @@ typedef struct oi_op_input {
 #define OI_QUANT_OF_OUTPUT INT8_MAX /* it describes the output */
 
 typedef enum oi_out_rule {
-    OI_OUT_LIST, /* any of out_dtypes; out_default when nobody says */
+    OI_OUT_LIST, /* any of out_dtypes; out_default when not declared */
     OI_OUT_ATTR, /* what attribute out_attr says */
     OI_OUT_ACC,  /* the shared dtype, or what attribute out_attr (acc=[a], [a, o]) says */
     OI_OUT_LIKE  /* the dtype of input out_input; input 0 is the plain "same" */

@@ -58,7 +58,7 @@ static size_t line_begin(const oi_source *s, size_t line)
     return line == 0 && has_bom(s) ? 3 : s->lines.at[line];
 }
 
-/* Code points before `at` in its line, counted from the last position asked for. */
+/* Code points before `at` in its line, counted from the last computed position. */
 static uint32_t column_of(const oi_source *s, size_t line, size_t at)
 {
     struct oi_source_memo *m = s->memo;

@@ -262,7 +262,7 @@ static bool computes(const oi_cexpr *e)
     return e->kind != OI_CEXPR_NAME && e->kind != OI_CEXPR_NUMBER && e->kind != OI_CEXPR_MODEL;
 }
 
-/* Values a call gives to nobody in particular. */
+/* Results of a call that are not assigned. */
 static size_t count_results(const oi_cexpr *e, const oi_names *names)
 {
     const oi_op *op = oi_op_find(e->kind == OI_CEXPR_PIPE ? e->rhs->name.text : e->name.text);

@@ -4,7 +4,7 @@
 #define AT_RUN_TIME 2 /* threads that predictions are for when the run decides */
 #define SAVES       4
 #define TILES       12    /* times what two vectors of floats do; 16 out of the first cache */
-#define ALONE       16384 /* elements of a large kernel where there is nobody to share with */
+#define ALONE       16384 /* elements of a large kernel with a single thread */
 
 static bool has(const oi_device_info *t, oi_isa isa)
 {

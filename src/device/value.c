@@ -92,7 +92,7 @@ const char *oi_device_wanted(oi_arena *a, const oi_field *f)
 static bool wrong(oi_device_loader *x, const oi_field *f, struct json_object *v,
                   const char *pointer)
 {
-    if (!x->d || oi_diag_full(x->d)) { /* nobody will read it: not worth the text */
+    if (!x->d || oi_diag_full(x->d)) { /* it would not be shown: do not build the text */
         x->status = OI_ERR_INPUT;
         return false;
     }

@@ -224,7 +224,7 @@ static void check_room(void *ctx)
     w->status = oi_room_check(&w->plan->plan, w->dir, bytes, w->plan->max_output);
 }
 
-/* Asked twice: before the weights are written, and when all texts are known. */
+/* Called twice: before the weights are written, and when all texts are known. */
 static oi_status find_room(writing *w)
 {
     return oi_arena_guard(w->plan->unit.arena, check_room, w) == OI_OK

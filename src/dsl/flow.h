@@ -1,4 +1,4 @@
-/* flow.h: rows and edges of a picture; shared by the drawings, nobody else includes it. */
+/* flow.h: rows and edges of a picture; shared by the drawings; no other file includes it. */
 #ifndef OI_DSL_FLOW_H
 #define OI_DSL_FLOW_H
 

@@ -402,7 +402,7 @@ void oi_report_html(const oi_plan *u, const oi_certificate *c, oi_buf *out)
     if (c->circuit)
         put_circuit(u, c, out);
     put_notes(u, out);
-    put_tensors(u, OI_SPACE_STATE, "What lasts from step to step", out);
+    put_tensors(u, OI_SPACE_STATE, "Persistent state", out);
     put_tensors(u, OI_SPACE_WEIGHTS, "Weights", out);
     put_certificate(u, c, out);
     oi_buf_puts(out, "<footer>The same in full, for programs: plan.json.</footer>"

@@ -22,7 +22,7 @@ typedef struct oi_block_facts {
     bool runs;           /* reached from entry or a consumer */
 } oi_block_facts;
 
-/* A name that means a loop index of whoever calls the block. */
+/* A name that means a loop index of the block's caller. */
 typedef struct oi_free_use {
     uint32_t block;
     const oi_node *node;

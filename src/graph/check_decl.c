@@ -260,7 +260,7 @@ static void layout(const oi_checker *c, const oi_var *v, const oi_extra_attr *a)
     }
 }
 
-/* Names under which quantisation is asked for elsewhere. */
+/* Attributes that request quantisation elsewhere. */
 static bool is_quantisation(const char *name)
 {
     static const char *const names[] = {"quant",     "quantize",     "quantise",    "quantized",

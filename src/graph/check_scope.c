@@ -8,7 +8,7 @@ void oi_check_add_free(oi_checker *c, const oi_node *n, const char *name, oi_spa
                        bool is_loop)
 {
     if (c->blocks[n->block].call == OI_NO_ID)
-        return; /* nobody calls the block: nothing to inherit */
+        return; /* the block has no caller: nothing to inherit */
     uint32_t fresh = (uint32_t)c->free_names.n;
     uint32_t id = oi_map_put(&c->free_ids, name, fresh);
     if (id == fresh)
@@ -30,7 +30,7 @@ static void call(const oi_checker *c, binding *at, const oi_call_edge *e, const 
     bool here = oi_graph_loop_around(c->g, e->branch, name) != NULL;
     if (here || at[caller].bound)
         at[e->to].bound = here ? e->branch : at[caller].bound;
-    /* a block that nobody calls starts without any index */
+    /* a block without a caller starts without any index */
     bool start = c->blocks[caller].call == OI_NO_ID;
     if (!here && (start || at[caller].unbound))
         at[e->to].unbound = start ? e->branch : at[caller].unbound;

@@ -91,11 +91,6 @@ static oi_ids *list_of(oi_graph *g, const oi_node *n)
                                  : &g->nodes.at[n->parent].as.loop.body;
 }
 
-const oi_ids *oi_graph_list_of(const oi_graph *g, const oi_node *n)
-{
-    return list_of((oi_graph *)g, n);
-}
-
 uint32_t oi_graph_add_node(oi_graph *g, const oi_node *n)
 {
     uint32_t id = (uint32_t)g->nodes.n;
@@ -126,11 +121,6 @@ void oi_graph_make_deterministic(oi_graph *g)
     }
 }
 
-uint32_t oi_graph_find_var(const oi_graph *g, const char *name)
-{
-    return oi_map_get(&g->var_ids, name);
-}
-
 uint32_t oi_graph_find_block(const oi_graph *g, const char *name)
 {
     return oi_map_get(&g->block_ids, name);
@@ -142,24 +132,6 @@ bool oi_names_have(const oi_names *names, const char *text)
         if (strcmp(names->at[i].text, text) == 0)
             return true;
     return false;
-}
-
-bool oi_var_is_prefix(const oi_var *v)
-{
-    return v->pattern && v->indices.n && v->kind != OI_PERSISTENT;
-}
-
-size_t oi_var_table_axes(const oi_var *v)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < v->indices.n; i++)
-        n += !oi_names_have(&v->auto_dim, v->indices.at[i].text);
-    return n;
-}
-
-bool oi_var_is_table(const oi_var *v)
-{
-    return v->kind == OI_PERSISTENT && v->indices.n && (v->table || v->auto_dim.n == 0);
 }
 
 const char *oi_var_kind_name(oi_var_kind k)

@@ -159,7 +159,7 @@ typedef struct oi_extra_attr {
     oi_attrs args;
 } oi_extra_attr;
 
-/* @layout("row_major"), the one layout that can be asked for */
+/* @layout("row_major"), the one layout that exists */
 #define OI_ATTR_LAYOUT      "layout"
 #define OI_LAYOUT_ROW_MAJOR "row_major"
 
@@ -314,12 +314,7 @@ uint32_t oi_graph_add_block(oi_graph *g, const oi_block *b);
 uint32_t oi_graph_add_node(oi_graph *g, const oi_node *n);
 void oi_graph_drop_node(oi_graph *g);             /* takes the last added node back */
 void oi_graph_number(oi_graph *g, uint32_t node); /* next index and a fresh uuid */
-const oi_ids *oi_graph_list_of(const oi_graph *g, const oi_node *n); /* the list the node is in */
-uint32_t oi_graph_find_var(const oi_graph *g, const char *name);
 uint32_t oi_graph_find_block(const oi_graph *g, const char *name);
-bool oi_var_is_prefix(const oi_var *v);    /* @pattern table over the model */
-bool oi_var_is_table(const oi_var *v);     /* persistent with table axes, implied ones included */
-size_t oi_var_table_axes(const oi_var *v); /* indices that are not auto_dim */
 bool oi_names_have(const oi_names *names, const char *text);
 const char *oi_var_kind_name(oi_var_kind k);              /* "dynamic" */
 extern const char *const oi_var_kind_json[];              /* "Dynamic", … */
@@ -362,8 +357,8 @@ void oi_lex(oi_arena *a, const oi_source *source, oi_tokens *out, oi_diag *d);
 
 /* -- cursor.c: the part of the grammar that JSON shares (iexpr, access) -- */
 
-/* A reader over tokens. `failed` is set by the first error of a statement and cleared by whoever
- * resynchronises; nothing is reported while it is set. */
+/* A reader over tokens. `failed` is set by the first error of a statement and cleared by the code
+ * that resynchronises; nothing is reported while it is set. */
 typedef struct oi_cursor {
     oi_graph *graph;
     const oi_source *source;

@@ -1,4 +1,4 @@
-/* json_read.h: shared by the files that read Graph JSON; nobody else includes it. */
+/* json_read.h: shared by the files that read Graph JSON; no other file includes it. */
 #ifndef OI_GRAPH_JSON_READ_H
 #define OI_GRAPH_JSON_READ_H
 

@@ -3,7 +3,7 @@
  * The usual blocks: a piece of y (K_BLOCK x N_BLOCK) is packed into panels of the tile's width,
  * pieces of x into panels of its height, and the tile kernel runs over pairs of panels. Packing
  * also converts into the form the kernel computes in, so every pair of types takes this one path.
- * Each element of the result meets its products in ascending order of k, whatever the block or
+ * Each element of the result adds its products in ascending order of k, whatever the block or
  * thread: blocks of k follow each other, and a later one goes on where the earlier stopped. */
 #include "kernel/kernel.h"
 
@@ -308,7 +308,7 @@ bool oi_matmul_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
         team.parallel = NULL;
     j.io = &team;
     storing = team;
-    if (oi_dtype_bits(q->out[0].dtype) < 8) /* threads may not meet in a byte */
+    if (oi_dtype_bits(q->out[0].dtype) < 8) /* threads must not share a byte */
         storing.parallel = NULL;
     const oi_walk *w = &j.mats.stack;
     int64_t n = oi_walk_count(w, w->rank);

@@ -145,7 +145,7 @@ void oi_copy_walk(const oi_walk *w, oi_dtype t, void *to, int64_t to_at, const v
         oi_parallel(io, tasks, transpose_task, &j);
         return;
     }
-    if (oi_dtype_bits(t) < 8) /* tasks may not meet in a byte */
+    if (oi_dtype_bits(t) < 8) /* tasks must not share a byte */
         j.block = j.n;
     oi_parallel(io, (size_t)((j.n + j.block - 1) / j.block), rows_task, &j);
 }

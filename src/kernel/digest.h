@@ -1,5 +1,5 @@
 /* digest.h: a checksum of many bytes, for weights and saved states. It finds damage, not forgery:
- * whoever changes bytes on purpose can also find some with the same digest. Text that the library
+ * an attacker can find other bytes with the same digest. Text that the library
  * compiles and emitted C carries along (tools/helpergen.c): names begin with oi_, blocks end at
  * empty lines. */
 #ifndef OI_DIGEST_H

@@ -95,7 +95,7 @@ static void add_rows(const gemv_job *j, const char *x, int64_t y_at, size_t n, c
 }
 
 /* A matrix whose rows run along k: a dot product per column and row of x, four columns at a time.
- * Where fewer are left the last is repeated: its sums go where nobody looks. */
+ * Where fewer are left the last is repeated: its sums are not used. */
 static void dot_columns(const gemv_job *j, const char *x, int64_t y_at, size_t n, char *sums)
 {
     uint64_t buffers[FOUR][2 * OI_CHUNK];
@@ -193,7 +193,7 @@ static bool gemv_run(const oi_kernel_query *q, const oi_choice *c, const oi_kern
     oi_kernel_io team = *io;
     double products = (double)x_elements(&j.mats) * (double)j.mats.n;
     if (products < WORTH_THREADS || oi_dtype_bits(q->out[0].dtype) < 8)
-        team.parallel = NULL; /* threads may not meet in a byte */
+        team.parallel = NULL; /* threads must not share a byte */
     oi_parallel(&team, (size_t)(stacked * j.across), columns_task, &j);
     return true;
 }

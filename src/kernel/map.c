@@ -169,7 +169,7 @@ bool oi_map_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
     job_init(&j, q, c, io);
     if (j.n == 0)
         return true;
-    /* tasks may not meet in a byte of a packed result */
+    /* tasks must not share a byte of a packed result */
     bool packed = oi_dtype_bits(q->out[0].dtype) < 8;
     if (packed && (j.w.rank > 1 || j.w.steps[j.n_in][0] != 1 || j.at[j.n_in] % 8 != 0))
         j.block = j.n;

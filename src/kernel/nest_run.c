@@ -2,7 +2,7 @@
  *
  * Coordinates are offsets by now (nest_place.c) and rows know how to run (nest_rows.c); here
  * iterations are dealt out to tasks, plain copies go to copy.c, and an index out of range becomes
- * the fault of its lowest iteration, whoever met it first. */
+ * the fault of its lowest iteration, whichever thread found one first. */
 #include "kernel/nest_run.h"
 
 #define BLOCK 32768 /* iterations per task: a multiple of 8, see packed types below */
@@ -56,7 +56,7 @@ static bool run_tasks(oi_nest_job *j, void (*task)(void *ctx, size_t i), oi_kern
     j->block = BLOCK;
     if (j->n->is_serial)
         io.parallel = NULL;
-    /* tasks may not meet in a byte of a packed result */
+    /* tasks must not share a byte of a packed result */
     if (oi_dtype_bits(j->write.dtype) < 8)
         io.parallel = NULL;
     oi_parallel(&io, (size_t)((j->total + j->block - 1) / j->block), task, j);

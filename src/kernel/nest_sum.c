@@ -3,7 +3,7 @@
  *
  * A row of accumulators lies along the last output axis that is longer than 1. For every position
  * of the reduced axes, in order, the part of the row whose reads lie inside their operands is
- * combined; each accumulator meets its elements in the order of the nest, whoever runs it. */
+ * combined; each accumulator takes its elements in the order of the nest, on any thread. */
 #include "kernel/nest.h"
 
 #define TASK_WORK 65536 /* steps of accumulators per task, roughly */
@@ -386,7 +386,7 @@ bool oi_nest_sum_run(const oi_kernel_query *q, const oi_choice *c, const oi_kern
         }
         if (!set_job(&j, &n, q, &own, io))
             continue;
-        /* threads may not meet in a byte of a packed result */
+        /* threads must not share a byte of a packed result */
         oi_kernel_io tasks = *io;
         if (oi_dtype_bits(q->out[n.write.operand].dtype) < 8)
             tasks.parallel = NULL;

@@ -195,7 +195,7 @@ void oi_nest_im2col(const oi_kernel_query *q, size_t i, oi_nest *n)
 
 typedef struct phase {
     int64_t first_o, n_o;         /* output places: first_o, first_o + stride ... */
-    int64_t first_k, step_k, n_k; /* elements of the window that meet them */
+    int64_t first_k, step_k, n_k; /* elements of the window over them */
     int64_t base, by_k;           /* input: base + (number of the place) - by_k * (number of k) */
 } phase;
 

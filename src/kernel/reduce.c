@@ -1,9 +1,9 @@
 /* reduce.c: reductions over axes, and positions of the best along one.
  *
  * The axes of x are kept or reduced. When the last one is reduced, a row of x folds into one
- * accumulator; when it is kept, a row of x meets a row of accumulators. Elements combine in the
- * order that the op's row declares: ascending, or in partial sums along the last axis. Only faster
- * kernels than the reference fold a long row in parts that threads share; how many there are
+ * accumulator; when it is kept, a row of x is combined with a row of accumulators. Elements combine
+ * in the order that the op's row declares: ascending, or in partial sums along the last axis. Only
+ * faster kernels than the reference fold a long row in parts that threads share; how many there are
  * depends on its length alone. */
 #include "kernel/nest.h"
 
@@ -270,7 +270,7 @@ bool oi_reduce_run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel
     bool last_reduced = split_axes(&j, q);
     if (j.n_out == 0)
         return true;
-    /* tasks may not meet in a byte of a packed result */
+    /* tasks must not share a byte of a packed result */
     bool packed = oi_dtype_bits(j.out_dtype) < 8;
     oi_kernel_io alone = *io;
     if (packed || j.n_out * (j.n_reduced + 1) < 2 * BLOCK)

@@ -3,7 +3,7 @@
  *
  * The arena is cut where tensors begin and end. Walking through a step, each piece knows whose
  * value it holds; a read of a tensor wants all its pieces to hold that tensor. A loop is walked
- * until nothing changes; where paths meet that left different owners, a piece holds no value. */
+ * until nothing changes; where paths join that left different owners, a range holds no value. */
 #include "plan/check.h"
 
 enum { NOTHING = -1, UNSURE = -2 };

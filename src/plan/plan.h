@@ -387,11 +387,11 @@ typedef enum oi_stmt_kind {
     OI_STMT_YIELD,
     OI_STMT_AWAIT,
     OI_STMT_BARRIER,
-    OI_STMT_LIMIT,  /* checks that every element of a, or `value` if a is OI_NO_ID, is in 0 ...
-                       limit; else E047 */
-    OI_STMT_SHAPE,  /* checks that lengths satisfy `checks`; else E051 */
-    OI_STMT_NEED,   /* checks that an access to the state `a` meets `needs`; else it fails as they
-                       say (oi_need_error) */
+    OI_STMT_LIMIT, /* checks that every element of a, or `value` if a is OI_NO_ID, is in 0 ...
+                      limit; else E047 */
+    OI_STMT_SHAPE, /* checks that lengths satisfy `checks`; else E051 */
+    OI_STMT_NEED, /* checks that an access to the state `a` satisfies `needs`; else it fails as they
+                     say (oi_need_error) */
     OI_STMT_RESIZE, /* sets the current sizes of the state `a` to `resize` */
     OI_STMT_LOG,    /* keeps the part `a` of the state for a rollback, before a kernel writes it */
     OI_STMT_VIEW,   /* locates the view b: the part `a` of the state; sets the lengths that `kernel`
@@ -554,7 +554,7 @@ uint64_t oi_tensor_bytes(const oi_tensor *t); /* all entries */
  * past the end. */
 oi_sops *oi_kernel_sops(const oi_skernel *k, size_t i);
 static inline bool oi_sop_is_access(
-    const oi_sop *op) /* asked of every instruction by most passes */
+    const oi_sop *op) /* most passes call it for every instruction */
 {
     return op->kind == OI_SOP_LOAD || op->kind == OI_SOP_INDEX || op->kind == OI_SOP_STORE;
 }

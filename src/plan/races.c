@@ -104,7 +104,7 @@ static void check_serial(racing *r, const oi_stmts *list)
     for (size_t i = 0; i < list->n; i++) {
         const oi_stmt *s = &list->at[i];
         if (s->barrier || s->chunks)
-            refuse(r, s, "waits for workers that never come: one alone runs it");
+            refuse(r, s, "a barrier inside a serial section: other workers never reach it");
         check_serial(r, &s->body);
     }
 }

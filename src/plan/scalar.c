@@ -74,7 +74,7 @@ const oi_m_expr *oi_scalar_part(const oi_scall *c, oi_op_part part, oi_dtype of,
 
 bool oi_scalar_bind(const oi_m_expr *e, oi_m_name *names, size_t n, oi_dtype want, oi_meaning *m)
 {
-    for (size_t i = 0; i < n; i++) /* if it is not asked whether the value was given, it is 0 */
+    for (size_t i = 0; i < n; i++) /* without a test for presence, an absent value is 0 */
         names[i].is_absent &= oi_m_asks(e, names[i].name);
     oi_meaning_start(m, e);
     return oi_meaning_bind(m, names, n, want);

@@ -86,7 +86,7 @@ void oi_typer_note(const oi_typer *t, const oi_symbol *s); /* "'x' is declared h
 /* The declared type; false when it has more than OI_MAX_RANK dims. */
 bool oi_typer_type(oi_typer *t, const oi_symbol *s, oi_type *out);
 void oi_typer_check_node(oi_typer *t, const oi_node *n);
-/* What a call gives that nobody has declared yet: the node needs no outputs. False after an error,
+/* Results of a call that are not declared yet: the node needs no outputs. False after an error,
  * or when the row of the op refuses the call (oi_graph_check_call). */
 bool oi_typer_results(oi_typer *t, const oi_node *n, oi_type *out, size_t n_out);
 

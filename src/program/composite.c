@@ -43,7 +43,7 @@ static oi_operand contiguous(oi_dtype t, uint32_t rank, const int64_t *dims)
         o.dims[i] = dims[i];
         o.strides[i] = stride;
         if (dims[i] && __builtin_mul_overflow(stride, dims[i], &stride))
-            stride = INT64_MAX; /* nothing holds it: whoever makes room for it says so */
+            stride = INT64_MAX; /* too large: the allocation reports it */
     }
     return o;
 }

@@ -225,7 +225,7 @@ static bool binary(const oi_frame *f, const oi_body_node *n, oi_eval *out)
     return true;
 }
 
-/* && || select: what is not asked for is not looked at */
+/* && || select: operands that are not needed are not evaluated */
 static bool branch(const oi_frame *f, const oi_body_node *n, oi_eval *out)
 {
     if (!oi_eval_node(f, n->args[0], out))

@@ -69,7 +69,7 @@ typedef struct oi_infer_fail {
 /* Checks a call with all its outputs declared. */
 bool oi_infer(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg *attrs,
               size_t n_attrs, const oi_type *declared_out, size_t n_out, oi_infer_fail *fail);
-/* The same, and fills out[0 … n_out). `declared` is NULL where nobody declared outputs, or leaves
+/* The same, and fills out[0 … n_out). `declared` is NULL where no outputs are declared, or leaves
  * lengths open (`?`). Fails also (E051) where the shape hangs on an attribute that only the run
  * knows. */
 bool oi_infer_result(const oi_op *op, const oi_type *in, size_t n_in, const oi_attr_arg *attrs,

@@ -113,7 +113,7 @@ void oi_quant_fill(const oi_symbols *syms, const oi_model *m, const oi_node *n, 
     out->is_wanted = true;
     for (uint32_t part = 0; part < OI_QUANT_PARTS; part++) {
         oi_tensor_info info;
-        if (!m && part == 0) /* a size that nobody knows yet */
+        if (!m && part == 0) /* a size that is not known yet */
             out->types[out->n++] =
                 (oi_type){.dtype = dtypes[part], .rank = (uint32_t)out->symbol->dims->n};
         if (!m || !oi_quant_find(m, out->symbol, part, a, &info))

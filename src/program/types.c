@@ -1,6 +1,6 @@
 /* types.c: comparing, broadcasting and printing shapes whose sizes may still be names.
  *
- * Two sizes are equal, different, or nobody knows yet; only "different" is a mistake. */
+ * Two sizes are equal, different, or not known yet; only "different" is a mistake. */
 #include "program/program.h"
 
 #include <inttypes.h>

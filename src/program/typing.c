@@ -80,7 +80,7 @@ static const char *shape_text(const oi_typer *t, const oi_type *type)
     return oi_arena_text(t->a, text, strlen(text));
 }
 
-/* Types that nobody has written down are shown where the operands stand. */
+/* Inferred types are shown at the operands. */
 static void note_types(const oi_typer *t, const oi_node *n)
 {
     for (uint32_t i = 0; i < t->types.n; i++) {
@@ -130,7 +130,8 @@ static void no_data(const oi_typer *t, const oi_node *n, const oi_op *row)
     oi_typer_note(t, t->fill.symbol);
 }
 
-/* Integers with a zero point where the op takes them as they are: a result that nobody wants. */
+/* Integers with a zero point where the op takes them as they are: a result that is rarely wanted.
+ */
 static bool has_zero_point(oi_typer *t, const oi_node *n, const oi_op *row)
 {
     const oi_accesses *in = &n->as.op.inputs;

@@ -163,7 +163,7 @@ static oi_status take(oi_ctx *c, const oi_pnode *n, bool *suspended)
 
 /* -- entry's await -- */
 
-/* E076: names who waits for what. */
+/* E076: names which block waits for which variable. */
 static oi_status deadlock(oi_ctx *entry, const oi_ctx *c, uint32_t var, oi_span span)
 {
     const oi_program *p = entry->exec->sim->program;
@@ -271,7 +271,7 @@ void oi_async_reset(oi_exec *e)
     e->n_queue = e->at_queue = 0;
     if (!e->has_lent)
         return;
-    (void)oi_async_join(e); /* whoever failed has been reported */
+    (void)oi_async_join(e); /* the failure has been reported */
     e->has_lent = false;
     for (uint32_t v = 0; v < p->n_vars; v++)
         e->entry->slots[v].is_lent = false;

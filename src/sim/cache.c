@@ -202,7 +202,7 @@ static void set_sizes(selection *x)
 
 #define WORTH_LENDING 4096 /* bytes: below, a copy takes no longer */
 
-/* Shows the selection in place of a copy where it lies together. Nobody else may look at the
+/* Shows the selection in place of a copy where it lies together. No other reader may use the
  * variable then: views of consumers are taken without asking here. */
 static oi_status lend(oi_ctx *c, const oi_pref *to, const selection *x, uint64_t bytes, bool *lent)
 {

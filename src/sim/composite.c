@@ -70,8 +70,8 @@ static void find_lives(const oi_calls *c, life *lives)
     }
 }
 
-/* The lowest place where `v` meets nobody that lives at the same time. Those placed before it are
- * the values of lower number. */
+/* The lowest place where `v` overlaps no value that lives at the same time. Those placed before it
+ * are the values of lower number. */
 static size_t place(const oi_calls *c, const life *lives, uint32_t v)
 {
     size_t at = 0;

@@ -37,7 +37,7 @@ oi_status oi_ctx_no_memory(oi_ctx *c, uint64_t bytes)
 oi_status oi_ctx_reported(oi_ctx *c, oi_status status)
 {
     c->fail = (oi_fail){.is_set = true, .status = status};
-    if (!c->diag) /* a thread without diagnostics: nobody has said anything yet */
+    if (!c->diag) /* a thread without diagnostics: nothing was reported yet */
         oi_ctx_fail(c, (oi_span){0}, "", "the model's data cannot be read");
     c->fail.status = status;
     return status;
@@ -156,7 +156,7 @@ static oi_status branch(oi_ctx *c, const oi_pnode *n)
                                                                          : oi_ctx_no_memory(c, 0);
 }
 
-/* return, and yield at the end of a block: back to whoever called it. */
+/* return, and yield at the end of a block: back to the caller. */
 static oi_status leave(oi_ctx *c, const oi_pnode *n)
 {
     if (c->n_frames == 1 && c->id == 0) {
@@ -190,7 +190,7 @@ static oi_status run_node(oi_ctx *c, const oi_pnode *n, bool *suspended)
     }
 }
 
-/* The budget of a graph that nobody vouches for. Consumers on threads of their own share it. */
+/* The budget of an untrusted graph. Consumers on threads of their own share it. */
 static oi_status count_node(oi_ctx *c, const oi_pnode *n)
 {
     const uint64_t most = c->exec->sim->options.max_nodes;

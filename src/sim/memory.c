@@ -88,7 +88,7 @@ static oi_status establish(oi_ctx *c, const oi_pvar *v, oi_source_kind source, s
     return OI_OK;
 }
 
-/* The model's bytes may have to be asked for again at each use. */
+/* The model's bytes may have to be requested again at each use. */
 static oi_status fetch_weight(oi_ctx *c, oi_slot *s)
 {
     oi_weights *w = c->exec->sim->weights;

@@ -74,7 +74,7 @@ static void set_strides(oi_operand *o, const int64_t *const *strides, const int6
         *n_bytes = (size_t)bytes;
 }
 
-/* Where input i and output o meet in memory. */
+/* Where input i and output o overlap in memory. */
 static void find_overlap(const run *r, size_t i, oi_kernel_query *q)
 {
     for (size_t o = 0; o < r->n_out; o++) {

@@ -312,7 +312,7 @@ static oi_status run_call(running *x, oi_remote_call *call, bool *done)
     return OI_OK;
 }
 
-/* What nobody owns goes, once it is no longer used. */
+/* Frees buffers without an owner, once they are no longer used. */
 static void put_back(running *x)
 {
     for (size_t i = 0; i < x->n; i++) {

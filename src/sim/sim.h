@@ -69,7 +69,7 @@ oi_buffer *oi_buffer_new(oi_budget *budget, oi_held kind, uint64_t size);
 uint64_t oi_buffer_cost(uint64_t size);   /* what such a buffer counts */
 oi_buffer *oi_buffer_share(oi_buffer *b); /* NULL stays NULL */
 void oi_buffer_drop(oi_buffer *b);
-bool oi_buffer_is_own(const oi_buffer *b); /* nobody else looks at it */
+bool oi_buffer_is_own(const oi_buffer *b); /* it has no other reader */
 
 /* n elements from position `at` of dst become `bits`; packed types keep their neighbours. */
 void oi_elements_fill(oi_dtype t, void *dst, uint64_t at, uint64_t n, uint64_t bits);

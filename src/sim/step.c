@@ -146,7 +146,7 @@ static oi_ctx *current(const oi_exec *e)
     return e->at_queue < e->n_queue ? e->consumers[e->queue[e->at_queue]] : e->entry;
 }
 
-/* One node of whoever's turn it is. *ran is NULL when the step is over. */
+/* One node of the block that runs next. *ran is NULL when the step is over. */
 static oi_status run_one(oi_exec *e, const oi_pnode **ran, oi_diag *d)
 {
     for (;;) {
@@ -170,7 +170,7 @@ static oi_status run_to_end(oi_exec *e, oi_diag *d)
     do
         OI_TRY(run_one(e, &ran, d));
     while (ran && e->entry->state != OI_RUN_DONE);
-    oi_ctx *failed = oi_async_join(e); /* one that nobody awaited */
+    oi_ctx *failed = oi_async_join(e); /* one that was never awaited */
     if (failed)
         return fail(e, failed, failed->fail.status, d);
     end(e, true);

@@ -1,5 +1,5 @@
 /* bounds.c: how long `?` dims can become. A bound comes from @fixed and @cap of the table that is
- * read, and goes on through shape rules. Nodes are asked again until nothing changes; what still
+ * read, and goes on through shape rules. Nodes are visited again until nothing changes; what still
  * grows then, or has no bound at all, is refused (E062) where it is written. */
 #include "synth/lengths.h"
 

@@ -242,7 +242,7 @@ static void log_beside_writes(void **state)
     drop(&m);
 }
 
-/* A barrier inside what one worker runs alone: nobody else comes. */
+/* A barrier inside a serial section: other workers never reach it. */
 static void barrier_for_one(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void barrier_for_one(void **state)
     loop->serial = 1;
     const char *why = why_wrong(&m);
     assert_non_null(why);
-    assert_non_null(strstr(why, "never come"));
+    assert_non_null(strstr(why, "never reach it"));
     drop(&m);
 }
 

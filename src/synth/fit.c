@@ -1,5 +1,5 @@
 /* fit.c: which line goes through points. The points are samples of what shape rules and loops make
- * of lengths: sums, windows (a division), cuts (a limit). A line that meets all of them is taken
+ * of lengths: sums, windows (a division), cuts (a limit). A line through all of them is taken
  * for the rule itself; there are far more points than such a rule has numbers. */
 #include "synth/fit.h"
 
@@ -26,8 +26,8 @@ int64_t oi_line_at(const oi_line *l, int64_t m)
     return v;
 }
 
-/* The base that makes a line of this slope meet all points; limits say which of them it may pass
- * by.
+/* The base with which a line of this slope passes through all points; limits say which of them it
+ * may pass by.
  */
 static bool find_base(const points *p, oi_line *l)
 {

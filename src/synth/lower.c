@@ -202,7 +202,7 @@ static oi_dtype result_of_map(const lowering *x, oi_dtype compute)
     return rule == OI_OUT_ATTR || rule == OI_OUT_LIST ? x->q->out[0].dtype : compute;
 }
 
-/* Scatter with a reduction: the element written meets what is there. */
+/* Scatter with a reduction: the element written is combined with the old one. */
 static void combine_out(lowering *x, const oi_nest *n)
 {
     const oi_operand *o = &x->q->out[n->write.operand];

@@ -259,11 +259,6 @@ uint32_t oi_rewrite_convert(oi_rewriting *r, oi_dtype from, oi_dtype to, uint32_
         &(oi_sop){.kind = OI_SOP_CONVERT, .type = to, .from = from, .args = {value}, .n_args = 1});
 }
 
-const oi_sop *oi_rewrite_made(const oi_rewriting *r, uint32_t id)
-{
-    return id < r->base ? NULL : &r->to->at[id - r->base];
-}
-
 bool oi_nest_has_type(const oi_snest *n, oi_dtype t)
 {
     for (size_t i = 0; i < n->pre.n; i++)

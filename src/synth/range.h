@@ -34,7 +34,6 @@ typedef uint32_t oi_rewrite_fn(oi_rewriting *r, uint32_t i, const oi_sop *op, oi
 
 uint32_t oi_rewrite_put(oi_rewriting *r, const oi_sop *op); /* its number */
 uint32_t oi_rewrite_convert(oi_rewriting *r, oi_dtype from, oi_dtype to, uint32_t value);
-const oi_sop *oi_rewrite_made(const oi_rewriting *r, uint32_t id); /* NULL: it belongs to pre */
 bool oi_nest_has_type(const oi_snest *n, oi_dtype t); /* some instruction's result has it */
 void oi_nest_rewrite(oi_ranges *x, oi_skernel *k, oi_snest *n, oi_rewrite_fn *fn, void *ctx);
 

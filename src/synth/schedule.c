@@ -200,7 +200,7 @@ static void run_abreast(oi_unit *u, const oi_skernel *k, oi_snest *n)
     n->axes[last - 1].factor[OI_AXIS_UNROLLED] = jam;
 }
 
-/* -- sums that nobody looks at -- */
+/* -- sums that a condition leaves unused -- */
 
 #define LEAST_SAVED 16 /* shortest sum that is worth a test */
 

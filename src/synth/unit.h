@@ -63,7 +63,7 @@ oi_store_var *oi_unit_store(const oi_unit *u, uint32_t tensor); /* NULL: not per
 oi_status oi_unit_refuse(oi_unit *u, uint32_t graph, const oi_pnode *n, oi_span at,
                          const char *code, const char *fmt, ...) OI_PRINTF(6, 7);
 
-bool oi_unit_skips(const oi_unit *u, const char *pass); /* the caller asked to skip it */
+bool oi_unit_skips(const oi_unit *u, const char *pass); /* --without names it */
 
 /* -- build.c: statements of a graph -- */
 

@@ -111,7 +111,7 @@ oi_finding oi_judge(oi_rule r, oi_dtype t, const void *want, const void *got, ui
         uint64_t place = at ? at(ctx, e) : e;
         if (same_bits(t, want, e, got, place))
             continue;
-        if (atol < 0) /* most values are equal: the scale is asked for late */
+        if (atol < 0) /* most values are equal: the scale is computed late */
             atol = r.is_exact ? 0 : absolute(r, t, want, n);
         double a = oi_element_f64(t, want, e), b = oi_element_f64(t, got, place);
         double allowed = r.is_exact ? 0 : r.slack > 0 ? r.slack : atol + r.rtol * fabs(a);

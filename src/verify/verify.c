@@ -11,7 +11,7 @@ struct oi_verify_report {
     uint64_t n_steps, n_failed;
     oi_verify_lowered lowered;
     bool has_nodes;
-    double node_seconds;   /* estimated; 0: not asked */
+    double node_seconds;   /* estimated; 0: not estimated */
     const char *nodes_why; /* what is in the way, or "" */
 };
 

@@ -29,7 +29,7 @@ typedef struct oi_child {
 bool oi_child_start(oi_child *c, const char *dir, const char *const *argv);
 bool oi_child_write(oi_child *c, const void *data, size_t n);
 bool oi_child_read(oi_child *c, void *data, size_t n); /* false: it ended, or is silent too long */
-/* One that nobody waits for any more, or that ended too early; `how`: "it was ended by signal 11".
+/* A child that is abandoned, or that ended too early; `how`: "it was ended by signal 11".
  * OI_ERR_ENV, said to d: this machine cannot run it. */
 void oi_child_end(oi_child *c);
 oi_status oi_child_lost(oi_child *c, char *how, size_t cap, oi_diag *d);

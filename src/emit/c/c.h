@@ -156,7 +156,7 @@ const char *oi_c_index(oi_cprog *c, uint32_t index); /* a loop index */
 void oi_c_check_entry(oi_cprog *c, const oi_port *p);
 void oi_c_members(oi_cprog *c, oi_out *o);        /* of the program's struct */
 void oi_c_shared_members(oi_cprog *c, oi_out *o); /* of them, inputs, results and lengths */
-void oi_c_keep_members(oi_cprog *c, oi_out *o);   /* of them, what lasts */
+void oi_c_keep_members(oi_cprog *c, oi_out *o);   /* of them, the persistent state */
 void oi_c_put_state_type(oi_cprog *c, oi_out *o); /* of a device's memory: NAME_state */
 /* A member of that many bytes was written: the layout grows as C lays it out. */
 void oi_c_count(oi_cprog *c, uint64_t align, uint64_t bytes);
@@ -166,7 +166,7 @@ uint64_t oi_c_pointer_bytes(const oi_cprog *c);
 
 void oi_c_kernel(oi_cprog *c, const oi_skernel *k);         /* the function */
 void oi_c_kernel_lengths(oi_cprog *c, const oi_skernel *k); /* what it writes gets its lengths */
-bool oi_c_is_mixed(const oi_skernel *k);                    /* rows run abreast in it */
+bool oi_c_is_mixed(const oi_skernel *k);                    /* rows are unrolled and jammed in it */
 void oi_c_kernel_call(oi_cprog *c, const oi_skernel *k);    /* a call of it */
 /* Where the weights begin that a thread reads for it; NULL where entries may be missing. */
 const char *oi_c_weights(oi_cprog *c, uint32_t kernel);

@@ -69,7 +69,8 @@ static void put_kept(oi_cprog *c, oi_out *o)
 
 static void put_state(oi_cprog *c, oi_out *o)
 {
-    oi_out_line(o, "/* What lasts: the room for it, how much of that is in use, the contents. */");
+    oi_out_line(o,
+                "/* Persistent state: its capacity, how much of that is in use, the contents. */");
     oi_out_line(o, "static void \1write_state(%s *s)", c->name);
     oi_out_brace(o);
     oi_out_line(o, "(void)s;");
@@ -275,7 +276,8 @@ static const char usage_text[] =
     "number\n"
     " * of the graph (from 0), then its variables, raw and in order. Out come records: the "
     "outputs,\n"
-    " * what lasts, and the step's result (0, or the number of the error). Exit code: 0, 1 for "
+    " * persistent state, and the step's result (0, or the number of the error). Exit code: 0, 1 "
+    "for "
     "weights "
     "it\n"
     " * does not take, 2 for an input that is cut short, 3 for an output that cannot be written. "
@@ -284,7 +286,7 @@ static const char usage_text[] =
 static const char bare_text[] =
     "/* A record with the step's time in ns comes before the others. Byte 255 instead of a "
     "graph's\n"
-    " * number: what lasts goes back to its beginning, and the next byte counts. */\n";
+    " * number: persistent state returns to its initial values, and the next byte counts. */\n";
 
 static const char hosted_text[] =
     "/* NAME [WEIGHTS], NAME WEIGHTS N...: the times of N steps on the first input instead, then "

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LIBRARY_STACK 128 /* more than any function of libgcc saves; they call nobody */
+#define LIBRARY_STACK 128 /* more than any function of libgcc saves; they are leaves */
 
 typedef struct call {
     uint32_t from, to;

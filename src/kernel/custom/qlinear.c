@@ -1,8 +1,9 @@
 /* qlinear.c: y = x . real(w)^T + b for weights in blocks of integers.
  *
  * Rows of x are made ready once (as floats, rounded or not, or in 8 bits); then every task takes
- * some rows of w, lays a tile of them out for the body (isa/qlinear.c), and meets it with all rows
- * of x. Every sum is made by one task, in one order, so the result does not depend on the threads.
+ * some rows of w, lays a tile of them out for the body (isa/qlinear.c), and multiplies it by all
+ * rows of x. Every sum is made by one task, in one order, so the result does not depend on the
+ * threads.
  */
 #include "kernel/custom.h"
 #include "body/scalar.h"
@@ -214,7 +215,7 @@ static void ready_task(void *ctx, size_t row)
 /* -- rows of w -- */
 
 /* A tile from row n of the weights on; results[m][i] for the present rows of x. Beyond the last row
- * it is the last again, for nobody. */
+ * the last is repeated and its sums are dropped. */
 static void run_tile(const qlinear *j, size_t n, const buffers *b, float (*results)[N_CHUNK],
                      size_t column)
 {
@@ -303,7 +304,7 @@ static bool run(const oi_kernel_query *q, const oi_choice *c, const oi_kernel_io
     /* a slice that begins inside a byte is brought into bytes */
     if (j.tile.bits == 4 && io->in_at && io->in_at[1] % 2)
         set_tile(&j, false);
-    /* some rows after each other for a thread: what comes next is asked for in time */
+    /* some rows after each other for a thread: what comes next is prefetched */
     j.n_tasks = least(j.n_tasks, 2 * (io->n_threads > 0 ? io->n_threads : 1));
     lay_out(&j, io->scratch);
     j.io = io;

@@ -102,7 +102,7 @@ static bool sort_run(const oi_kernel_query *q, const oi_choice *c, const oi_kern
     set_job(&j, q);
     j.c = c;
     oi_kernel_io own = *io;
-    if (oi_dtype_bits(q->in[0].dtype) < 8) /* lines may meet in a byte */
+    if (oi_dtype_bits(q->in[0].dtype) < 8) /* lines may share a byte */
         own.parallel = NULL;
     j.io = &own;
     j.at[0] = io->in_at ? io->in_at[0] : 0;

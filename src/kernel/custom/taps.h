@@ -25,7 +25,7 @@ static inline void oi_taps_cubic(double a, double t, double w[4])
     w[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
 }
 
-/* Linear and cubic around a place; nearest is rounded by whoever knows how. */
+/* Linear and cubic around a place; nearest is rounded by the caller. */
 static inline oi_taps oi_taps_at(oi_tap_mode mode, double a, double place)
 {
     double low = floor(place), t = place - low;

@@ -1,7 +1,7 @@
 /* qlinear.c: rows of weights in blocks, by the very bodies of emitted programs (body/qlinear.h):
- * as many rows as a vector has lanes are laid side by side into a tile, which then meets all rows
- * of x. Nibbles stay in the order in which they are stored, two to a byte; x in 8 bits is brought
- * into that order instead: the sums of a block are exact in any. */
+ * as many rows as a vector has lanes are laid side by side into a tile, which is then multiplied by
+ * all rows of x. Nibbles stay in the order in which they are stored, two to a byte; x in 8 bits is
+ * brought into that order instead: the sums of a block are exact in any. */
 #include "kernel/kernel.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -64,7 +64,7 @@ static size_t block_bytes(const oi_qtile *t)
 }
 
 /* Words of four bytes: those of all rows side by side, `each` of them in a block. What lies `next`
- * bytes later is asked for by the way. */
+ * bytes later is prefetched. */
 static void lay(const void *const *rows, size_t n, size_t each, size_t step, size_t next,
                 uint8_t *to)
 {

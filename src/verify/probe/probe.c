@@ -5,7 +5,7 @@
  *
  *     probe - ROUNDS L1 L2 L3    (sizes of the caches in bytes, 0: there is none)
  *
- * The best of many short runs counts: a limit is what the machine does when nobody disturbs it. A
+ * The best of many short runs counts: a limit is what an undisturbed machine reaches. A
  * processor takes up to a millisecond to reach its speed with wide vectors, so threads multiply for
  * a while before the clock starts. Of
  * tiles the median: they have two speeds, by what runs beside, and only the usual one is of use.
@@ -45,7 +45,7 @@
 #define BLOCK      ((size_t)64 << 10) /* that threads read together */
 #define PAGE       ((size_t)2 << 20)
 #define PRODUCTS   200000
-#define MEETINGS   32 /* few: somewhere in between nobody disturbs */
+#define MEETINGS   32 /* few: some runs are undisturbed */
 #define BATCHES    200
 #define WARM_UP    2e-3 /* seconds */
 

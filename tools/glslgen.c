@@ -270,7 +270,7 @@ static void return_statement(translator *x)
 {
     value v = expression(x);
     want(x, ";");
-    if (x->f->result == T_I32 && v.t == T_BOOL)
+    if ((x->f->result == T_I32 || x->f->result == T_U8) && v.t == T_BOOL)
         x->f->result = T_BOOL;
     line(x, text("return %s;", convert(x, v, x->f->result).text));
 }

@@ -125,48 +125,65 @@ static void put_list(oi_flow *f, const oi_stmts *list)
 
 /* -- how long things take -- */
 
-/* The longest way from a state to what a stream holds; -1: there is none. */
-static int64_t way(const oi_flow *f, uint32_t state, uint32_t stream)
+/* By stream: the longest way from this one; -1: there is none. Kernels come after what they take.
+ */
+static int64_t *ways_from(const oi_flow *f, uint32_t stream)
 {
-    const oi_flow_stream *s = &f->streams.at[stream];
-    int64_t most = stream == state ? 0 : -1;
-    if (s->producer == OI_NO_ID)
-        return most;
-    const oi_flow_kernel *k = &f->kernels.at[s->producer];
-    for (size_t i = 0; i < k->in.n; i++) {
-        const int64_t own = way(f, state, k->in.at[i]);
-        if (own >= 0 && own + (int64_t)k->latency > most)
-            most = own + (int64_t)k->latency;
+    int64_t *ways = oi_arena_alloc(f->h->arena, (f->streams.n + 1) * sizeof *ways);
+    for (size_t i = 0; i < f->streams.n; i++)
+        ways[i] = i == stream ? 0 : -1;
+    for (size_t i = 0; i < f->kernels.n; i++) {
+        const oi_flow_kernel *k = &f->kernels.at[i];
+        int64_t most = -1;
+        for (size_t s = 0; s < k->in.n; s++)
+            most = ways[k->in.at[s]] > most ? ways[k->in.at[s]] : most;
+        for (size_t s = 0; most >= 0 && s < k->out.n; s++)
+            ways[k->out.at[s].stream] = most + (int64_t)k->latency;
     }
-    return most;
+    return ways;
 }
 
-/* A step waits for the state that the one before it leaves. Begins of steps are followed until
- * they are even. */
-static uint64_t loop_interval(const oi_flow *f)
+/* When states are there, a step later. */
+static void follow(const oi_flow *f, int64_t *const *ways, int64_t *there, int64_t *next)
 {
-    enum { ROUNDS = 64 };
     const size_t n = f->states.n;
-    int64_t *there = oi_arena_alloc(f->h->arena, (n + 1) * sizeof *there),
-            *next = oi_arena_alloc(f->h->arena, (n + 1) * sizeof *next), half = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        for (size_t to = 0; to < n; to++) {
-            next[to] = there[to];
-            for (size_t from = 0; from < n; from++) {
-                const int64_t w = way(f, f->states.at[from].from, f->states.at[to].to);
-                if (w >= 0 && there[from] + w > next[to])
-                    next[to] = there[from] + w;
-            }
+    for (size_t to = 0; to < n; to++) {
+        next[to] = there[to];
+        for (size_t from = 0; from < n; from++) {
+            const int64_t w = ways[from][f->states.at[to].to];
+            if (w >= 0 && there[from] + w > next[to])
+                next[to] = there[from] + w;
         }
-        memcpy(there, next, n * sizeof *there);
-        if (round == ROUNDS / 2 - 1)
-            for (size_t i = 0; i < n; i++)
-                half = there[i] > half ? there[i] : half;
     }
+    memcpy(there, next, n * sizeof *there);
+}
+
+static int64_t latest(const int64_t *there, size_t n)
+{
     int64_t most = 0;
     for (size_t i = 0; i < n; i++)
         most = there[i] > most ? there[i] : most;
-    return (uint64_t)((most - half + ROUNDS / 2 - 1) / (ROUNDS / 2));
+    return most;
+}
+
+/* A step waits for the state that the one before it leaves. Steps are followed until they begin
+ * evenly. */
+static uint64_t loop_interval(const oi_flow *f)
+{
+    enum { STEPS = 32 };
+    const size_t n = f->states.n;
+    oi_arena *a = f->h->arena;
+    int64_t **ways = oi_arena_alloc(a, (n + 1) * sizeof *ways),
+            *there = oi_arena_alloc(a, (n + 1) * sizeof *there),
+            *next = oi_arena_alloc(a, (n + 1) * sizeof *next);
+    for (size_t i = 0; i < n; i++)
+        ways[i] = ways_from(f, f->states.at[i].from);
+    for (int step = 0; step < STEPS; step++)
+        follow(f, ways, there, next);
+    const int64_t before = latest(there, n);
+    for (int step = 0; step < STEPS; step++)
+        follow(f, ways, there, next);
+    return (uint64_t)((latest(there, n) - before + STEPS - 1) / STEPS);
 }
 
 /* -- edges -- */

@@ -137,7 +137,9 @@ typedef struct oi_lane_words {
     const char *shuffle;   /* "shuffle_xor(", before a value and a distance */
     const char *subgroup;  /* how many exchange values so */
     int64_t subgroup_size; /* the same; 0: it is known only at run time */
-    const char *unroll;    /* before a loop that reads several places at once; NULL: nothing */
+    /* Before loops of sums, so that loads do not wait for each other: of one place at a time, and
+     * of several; NULL: nothing. */
+    const char *unroll_one, *unroll_some;
 } oi_lane_words;
 
 /* What differs between languages; expressions are printed by its dialect. */

@@ -44,8 +44,8 @@ static void open_lanes(oi_printing *x, uint32_t a)
     const int64_t each = oi_axis_lane_places(&x->n->axes[a]);
     const char *i = oi_place_axis(x, a), *index = x->p->lang->index;
     if (each) { /* they divide the axis, and no lane is idle */
-        if (x->p->lang->lane_words->unroll)
-            oi_out_line(x->p->out, "%s", x->p->lang->lane_words->unroll);
+        if (x->p->lang->lane_words->unroll_some)
+            oi_out_line(x->p->out, "%s", x->p->lang->lane_words->unroll_some);
         oi_out_open(x->p->out, "for (%s from = 0; from < %" PRId64 "; from += %" PRId64 ")", index,
                     x->n->axes[a].extent, lanes * each);
         oi_out_open(x->p->out, "for (int l = 0; l < %" PRId64 "; l++)", each);
@@ -54,6 +54,8 @@ static void open_lanes(oi_printing *x, uint32_t a)
     }
     const char *end =
         oi_place_number(x, x->n->axes[a].extent, x->n->extents ? x->n->extents[a] : 0);
+    if (x->n->axes[a].is_reduced && x->p->lang->lane_words->unroll_one)
+        oi_out_line(x->p->out, "%s", x->p->lang->lane_words->unroll_one);
     oi_out_open(x->p->out, "for (%s %s = %s; %s < %s; %s += %" PRId64 ")", x->p->lang->index, i,
                 oi_lane_begin(x->p, lanes, end), i, end, i, lanes);
 }

@@ -33,7 +33,8 @@ static const oi_lane_words words = {.number = "unsigned",
                                     .shuffle = "__shfl_xor_sync(0xffffffffu, ",
                                     .subgroup = "32u",
                                     .subgroup_size = 32,
-                                    .unroll = "#pragma unroll 8"};
+                                    .unroll_one = "#pragma unroll 16",
+                                    .unroll_some = "#pragma unroll 8"};
 
 #define SPELLING                                                                   \
     .dialect = &oi_dialect_c, .helpers = oi_helpers, .exact = "", .load = load,    \

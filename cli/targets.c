@@ -10,10 +10,14 @@
 #include <unistd.h>
 
 static bool want_json, want_fields, is_strict;
+static const char *probed;
 
 static const cli_option options[] = {
     OPT_FLAG("json", 0, &want_json, "print the list as JSON"),
     OPT_FLAG("fields", 0, &want_fields, "explain every field of a device file"),
+    OPT_TEXT("probe", 0, "DEVICE", &probed,
+             "print a device file for a device of this machine: vulkan, or vulkan:NUMBER, "
+             "vulkan:NAME"),
     OPT_FLAG("strict", 0, &is_strict, "unknown keys in a device file are errors"),
     OPT_END,
 };
@@ -219,18 +223,33 @@ static oi_status list_profiles(oi_diag *d)
     return status;
 }
 
-static oi_status print_device(const char *name, oi_diag *d)
+static oi_status print_normalised(oi_device *device, oi_diag *d)
 {
-    oi_device *device = NULL;
     char *text = NULL;
-    oi_status status = oi_device_load(name, is_strict, &device, d);
-    if (status == OI_OK)
-        status = oi_device_to_json(device, &text, d);
+    const oi_status status = oi_device_to_json(device, &text, d);
     if (status == OI_OK)
         fputs(text, stdout);
     oi_free(text);
     oi_device_free(device);
     return status;
+}
+
+static oi_status print_device(const char *name, oi_diag *d)
+{
+    oi_device *device = NULL;
+    const oi_status status = oi_device_load(name, is_strict, &device, d);
+    return status == OI_OK ? print_normalised(device, d) : status;
+}
+
+static oi_status probe(oi_diag *d)
+{
+    oi_device *device = NULL;
+    if (strncmp(probed, "vulkan", 6) != 0 || (probed[6] && probed[6] != ':'))
+        return cli_usage_error("--probe: there is no '%s'; try vulkan, vulkan:0, vulkan:NAME",
+                               probed);
+    const oi_status status =
+        oi_device_probe(OI_DEVICE_VULKAN, probed[6] ? probed + 7 : NULL, &device, d);
+    return status == OI_OK ? print_normalised(device, d) : status;
 }
 
 static oi_status print_fields(void)
@@ -248,7 +267,7 @@ static oi_status run(cli_args args)
     if (want_fields)
         return print_fields();
     oi_diag *d = oi_diag_new();
-    oi_status status = args.n ? OI_OK : list_profiles(d);
+    oi_status status = probed ? probe(d) : args.n ? OI_OK : list_profiles(d);
     for (size_t i = 0; i < args.n && status == OI_OK; i++)
         status = print_device(args.at[i], d);
     return cli_done(status, d);
@@ -261,6 +280,8 @@ static const char *const examples[] = {
     "the whole profile, every default filled in",
     "openinfer targets --strict my_gpu.json",
     "check a device file",
+    "openinfer targets --probe vulkan > mine.json",
+    "a device file for the GPU of this machine",
     "openinfer targets --fields",
     "what a device file may say",
     NULL,

@@ -1063,6 +1063,10 @@ OI_API oi_status oi_device_from_json(const char *text, size_t n, const char *nam
 /* The same device with another cpu.threads (0: decided at run time). E091 where there are none. */
 OI_API oi_status oi_device_with_threads(const oi_device *d, uint64_t n, oi_device **out,
                                         oi_diag *diag);
+/* A device of this machine, as it describes itself. Vulkan: the fastest kind, or that with this
+ * number or part of a name. OI_ERR_ENV: there is none, or none can be asked. */
+OI_API oi_status oi_device_probe(oi_device_api api, const char *which, oi_device **out,
+                                 oi_diag *diag);
 OI_API void oi_device_free(oi_device *d);
 OI_API const oi_device_info *oi_device_get(const oi_device *d);
 OI_API bool oi_device_has(const oi_device *d, oi_feature feature);

@@ -191,6 +191,9 @@ def test_verify_says_what_is_missing(example_package):
                           env=os.environ | {"VK_DRIVER_FILES": "/dev/null", "VK_ICD_FILENAMES": "/dev/null"},
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 3 and "no Vulkan device: install" in done.stderr
+    done = subprocess.run([BIN, "verify", EXAMPLES / "linear.oi", "--model", example_package("linear"), "--target", "vulkan_desktop",
+                           "--set", "x=0"], env=os.environ | {"OPENINFER_VULKAN_DEVICE": "neither"}, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 3 and "no Vulkan device is 'neither'" in done.stderr and "cannot go on" in done.stderr
 
 
 def test_glslangvalidator_builds_it_too(program, tmp_path):
@@ -225,6 +228,26 @@ def test_numbers_that_the_host_sets_go_along(openinfer, example_package, tmp_pat
     assert fills[0] + 1 == fills[1]
     done = verify([*words, "--without", "values"], os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_device_describes_itself(openinfer, example_package, tmp_path):
+    """targets --probe: a device file that programs run with, which --strict takes and normalising leaves as it is."""
+    mine = tmp_path / "mine.json"
+    mine.write_text(openinfer("targets", "--probe", "vulkan").stdout)
+    assert openinfer("targets", "--strict", mine).stdout == mine.read_text()
+    data = json.loads(mine.read_text())
+    assert data["device"]["api"] == "vulkan" and data["limits"]["max_workgroup_invocations"] >= 128
+    number = openinfer("targets", "--probe", "vulkan:0").stdout
+    assert json.loads(number)["device"]["api"] == "vulkan"
+    done = verify([EXAMPLES / "linear.oi", "--model", example_package("linear"), "--target", mine], os.environ)
+    assert done.returncode == 0, done.stderr
+    lavapipe = json.loads(openinfer("targets", "vulkan_lavapipe").stdout)
+    if "llvmpipe" in data["device"]["name"]:  # the file that comes along asks no more than the driver has
+        for key, value in lavapipe["limits"].items():
+            assert max(value) <= max(data["limits"][key]) if isinstance(value, list) else key == "storage_buffer_alignment" or value <= data["limits"][key], key
+        assert all(data["features"][key] for key, value in lavapipe["features"].items() if value)
+    assert "no Vulkan device is 'neither'" in openinfer("targets", "--probe", "vulkan:neither", code=3).stderr
+    assert "try vulkan" in openinfer("targets", "--probe", "cuda", code=2).stderr
 
 
 def test_bench(example_package):

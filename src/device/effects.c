@@ -11,8 +11,8 @@ static const struct idle {
     const char *why;
 } idle[] = {
     {"limits.", ON_CPU | ON_MCU, "it is a limit of compute shaders"},
-    {"limits.max_push_constants_bytes", ON_VULKAN, "the host program is to place parameters, and is not written yet"},
-    {"limits.max_workgroup_count", ON_VULKAN, "the host program is to split dispatches, and is not written yet"},
+    {"limits.max_push_constants_bytes", ON_VULKAN, "run-time numbers lie in a storage buffer"},
+    {"limits.max_workgroup_count", ON_VULKAN, "the runtime splits dispatches as the device at hand wants it"},
     {"limits.max_workgroup_invocations", ON_CUDA, "the threads of a block follow from limits.max_workgroup_size and cuda.max_threads_per_block"},
     {"limits.max_workgroup_count", ON_CUDA, "a step has as many blocks as the GPU runs side by side"},
     {"limits.max_shared_memory_bytes", ON_CUDA, "programs use the 48 KiB that every GPU gives a block"},
@@ -38,7 +38,6 @@ static const struct idle {
     {"memory.bandwidth_bytes_per_s", ON_MCU, "only the plans of threads use it"},
     {"preferences.prefer_persistent_kv", ON_CPU | ON_MCU | ON_GPU, "persistent variables always stay on the device between steps"},
     {"preferences.deterministic", ON_CPU | ON_MCU | ON_GPU, "the order of sums is always fixed"},
-    {"preferences.host_lang", ON_VULKAN, "the host program is not written yet"},
     {"cpu.threads", ON_MCU, "programs for microcontrollers have one thread"},
     {"cpu.cache_l3_bytes", ON_MCU, "programs for microcontrollers are not blocked for caches"},
     {"cpu.int8_macs_per_s", ON_MCU, "times of kernels for microcontrollers are not predicted by it"},
@@ -51,7 +50,7 @@ static const struct idle {
     {"vulkan.version", ON_VULKAN, "shaders need no more than Vulkan 1.1"},
     {"vulkan.spirv", ON_VULKAN, "the compiler of the shaders decides"},
     {"vulkan.extensions", ON_VULKAN, "shaders ask for those that features.int64, storage8 and storage16 need"},
-    {"vulkan.timeline_semaphores", ON_VULKAN, "the host program is not written yet"},
+    {"vulkan.timeline_semaphores", ON_VULKAN, "a step is one submission and its fence"},
 };
 /* clang-format on */
 

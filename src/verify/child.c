@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 600000 /* a step of a large model under emulation */
-#define LACKS       5      /* what main.c says by its exit code, see emit/c/main_file.c */
+#define STUCK       3      /* what main.c says by its exit code, see emit/c/main_file.c */
+#define LACKS       5
 
 /* In the child, between fork and exec: only what is safe there. */
 static void become(const char *dir, const char *const *argv, int fd)
@@ -111,6 +112,8 @@ oi_status oi_child_lost(oi_child *c, char *how, size_t cap, oi_diag *d)
         snprintf(how, cap, "it was ended by signal %d", WTERMSIG(status));
     else
         snprintf(how, cap, "it ended with exit code %d", WEXITSTATUS(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == STUCK) /* it has said why */
+        return oi_diag_env(d, c->device, "the program cannot go on on this machine");
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != LACKS)
         return OI_ERR_INPUT;
     return oi_diag_env(d, c->device, "this machine lacks %s", c->needs);

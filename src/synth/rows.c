@@ -203,11 +203,23 @@ static bool is_one_row(const oi_unit *u, const oi_skernel *a, const oi_skernel *
     return fits && linked;
 }
 
+/* Groups of invocations take a shared place at a time: other results of a sum would be computed in
+ * turn, instead of by invocations of their own. */
+static bool takes_turns(const oi_unit *u, const oi_skernel *k)
+{
+    bool turns = false;
+    for (size_t i = 0; u->can.group_size && i < k->nests.n; i++)
+        for (uint32_t a = 1;
+             k->nests.at[i].kind == OI_NEST_REDUCE && a < oi_nest_outputs(&k->nests.at[i]); a++)
+            turns |= k->nests.at[i].axes[a].extent > 1;
+    return turns;
+}
+
 static bool may_share(joining *j, oi_skernel *a, oi_skernel *b)
 {
     uint64_t most = j->u->target->preferences.max_kernel_ops;
     if (a->can_fail || b->can_fail || a->is_dynamic || b->is_dynamic ||
-        (most && a->nodes.n + b->nodes.n > most))
+        (most && a->nodes.n + b->nodes.n > most) || takes_turns(j->u, a) || takes_turns(j->u, b))
         return false;
     align_rows(j, a, b);
     bool fits = is_row_kernel(a) && is_row_kernel(b) && b->nests.at[0].kind != OI_NEST_CONTRACT &&

@@ -46,6 +46,30 @@ static inline float oi_magnitude_f32(float x)
     return oi_float_f32(oi_bits_f32(x) & 0x7fffffffu);
 }
 
+/* Integers in the order of floats: -0 is below 0, a NaN above all others, or below all others. */
+static inline int32_t oi_high_key_f32(float x)
+{
+    const uint32_t u = oi_bits_f32(x), flip = (uint32_t)((int32_t)u >> 31) & 0x7fffffffu;
+    return (int32_t)(x != x ? u & 0x7fffffffu : u ^ flip);
+}
+
+static inline int32_t oi_low_key_f32(float x)
+{
+    const uint32_t u = oi_bits_f32(x), flip = (uint32_t)((int32_t)u >> 31) & 0x7fffffffu;
+    return (int32_t)(x != x ? ~(u & 0x7fffffffu) : u ^ flip);
+}
+
+/* The same for positions: zeros are equal, and so are NaNs. */
+static inline int32_t oi_rank_f32(float x)
+{
+    return x != x ? INT32_MAX : oi_high_key_f32(x + 0.0f);
+}
+
+static inline float oi_of_key_f32(int32_t k)
+{
+    return oi_float_f32((uint32_t)k ^ ((uint32_t)(k >> 31) & 0x7fffffffu));
+}
+
 /* |x| with the sign of s */
 static inline float oi_signed_f32(float x, float s)
 {

@@ -3,11 +3,13 @@
  * A largest value does not depend on the order, so a window's is found in two steps: of the rows
  * under a row of the result, column by column, and then of neighbouring columns. That takes the sum
  * of the window's sides for each value, not their product, and a vector's lanes are places. Columns
- * that lie a stride apart are made contiguous between the steps. */
+ * that lie a stride apart are made contiguous between the steps. Integers in the order of the
+ * floats are compared, one instruction each: a NaN wins, and of two zeros the positive one. */
 #ifndef OI_RECIPE_MAX_POOL_H
 #define OI_RECIPE_MAX_POOL_H
 
 #include "body/conv.h"
+#include "body/math.h"
 #include "body/scalar.h"
 
 enum { OI_MAX_POOL_PLACES = 32 }; /* values that stay in registers */
@@ -15,23 +17,23 @@ enum { OI_MAX_POOL_PLACES = 32 }; /* values that stay in registers */
 /* line[i] becomes the largest of column i of x (width columns) in the rows from, from + step ...
  * before `to`: for `block` columns from column `at` on. */
 static inline __attribute__((always_inline)) void oi_max_pool_block(
-    const float *restrict x, float *restrict line, int64_t from, int64_t to, int64_t step,
+    const float *restrict x, int32_t *restrict line, int64_t from, int64_t to, int64_t step,
     int64_t width, int64_t kept, int64_t height, int64_t at, int64_t block)
 {
-    float most[OI_MAX_POOL_PLACES];
+    int32_t most[OI_MAX_POOL_PLACES];
     for (int i = 0; i < block; i++)
-        most[i] = oi_lowest_f32();
+        most[i] = oi_high_key_f32(oi_lowest_f32());
     for (int64_t r = from; r < to; r += step) {
         const float *row = x + oi_conv_at(r, kept, height) * width + at;
         for (int i = 0; i < block; i++)
-            most[i] = oi_max_f32(most[i], row[i]);
+            most[i] = oi_max_i32(most[i], oi_high_key_f32(row[i]));
     }
     memcpy(line + at, most, (size_t)block * sizeof *most);
 }
 
 /* All columns: the last block may do some again. */
 static inline __attribute__((always_inline)) void oi_max_pool_columns(const float *restrict x,
-                                                                      float *restrict line,
+                                                                      int32_t *restrict line,
                                                                       int64_t from, int64_t to,
                                                                       int64_t step, int64_t width,
                                                                       int64_t kept, int64_t height)
@@ -48,7 +50,7 @@ static inline __attribute__((always_inline)) void oi_max_pool_columns(const floa
 }
 
 /* A line of `stride` parts becomes these, each `pitch` neighbours. */
-static inline void oi_max_pool_parts(const float *restrict line, float *restrict parts,
+static inline void oi_max_pool_parts(const int32_t *restrict line, int32_t *restrict parts,
                                      int64_t stride, int64_t pitch)
 {
     for (int64_t p = 0; p < stride; p++) {
@@ -60,25 +62,28 @@ static inline void oi_max_pool_parts(const float *restrict line, float *restrict
 }
 
 /* A row of the result: the largest of kw columns, `dilation` apart. */
-static inline __attribute__((always_inline)) void oi_max_pool_row(const float *restrict parts,
+static inline __attribute__((always_inline)) void oi_max_pool_row(const int32_t *restrict parts,
                                                                   float *restrict out,
                                                                   int64_t out_width, int64_t kw,
                                                                   int64_t stride, int64_t dilation,
                                                                   int64_t pitch)
 {
     for (int64_t at = 0; at < out_width; at += OI_MAX_POOL_PLACES) {
-        float most[OI_MAX_POOL_PLACES];
+        int32_t most[OI_MAX_POOL_PLACES];
+        float made[OI_MAX_POOL_PLACES];
         for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
             most[i] = parts[at + i];
         for (int64_t k = 1; k < kw; k++) {
-            const float *p = parts + k * dilation % stride * pitch + k * dilation / stride + at;
+            const int32_t *p = parts + k * dilation % stride * pitch + k * dilation / stride + at;
             for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
-                most[i] = oi_max_f32(most[i], p[i]);
+                most[i] = oi_max_i32(most[i], p[i]);
         }
+        for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
+            made[i] = oi_of_key_f32(most[i]);
         if (out_width - at >= OI_MAX_POOL_PLACES)
-            memcpy(out + at, most, sizeof most);
+            memcpy(out + at, made, sizeof made);
         else
-            memcpy(out + at, most, (size_t)(out_width - at) * sizeof *most);
+            memcpy(out + at, made, (size_t)(out_width - at) * sizeof *made);
     }
 }
 
@@ -87,15 +92,15 @@ static inline __attribute__((always_inline)) void oi_max_pool_row(const float *r
  * of the result at r % out_kept. `lines`: a line with its padding, pitch stride long, and its
  * parts. */
 static inline __attribute__((always_inline)) void oi_max_pool(
-    const float *restrict x, float *restrict out, float *restrict lines, int64_t batches, int64_t c,
-    int64_t height, int64_t width, int64_t out_height, int64_t out_width, int64_t kh, int64_t kw,
-    int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x, int64_t top,
-    int64_t left, int64_t pitch, int64_t kept, int64_t out_kept, int64_t row, int64_t row_end,
-    int64_t first, int64_t last)
+    const float *restrict x, float *restrict out, int32_t *restrict lines, int64_t batches,
+    int64_t c, int64_t height, int64_t width, int64_t out_height, int64_t out_width, int64_t kh,
+    int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x,
+    int64_t top, int64_t left, int64_t pitch, int64_t kept, int64_t out_kept, int64_t row,
+    int64_t row_end, int64_t first, int64_t last)
 {
-    float *parts = stride_x > 1 ? lines + pitch * stride_x : lines;
+    int32_t *parts = stride_x > 1 ? lines + pitch * stride_x : lines;
     for (int64_t i = 0; i < pitch * stride_x; i++) /* padding never wins */
-        lines[i] = oi_lowest_f32();
+        lines[i] = oi_high_key_f32(oi_lowest_f32());
     for (int64_t b = 0; b < batches; b++)
         for (int64_t n = first; n < last; n++)
             for (int64_t y = row; y < row_end; y++) {

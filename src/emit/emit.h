@@ -149,6 +149,8 @@ typedef struct oi_lang {
     const char *index;       /* type of positions */
     const char *whole_index; /* type of non-negative positions if it divides faster, or NULL */
     const char *as_index;    /* converts an i64 to that type; NULL: no conversion needed */
+    const char *in_vectors;  /* printed before a loop that becomes vectors: compilers must not
+                                unroll it first; NULL: not needed */
     const char *exact;       /* printed before a float's type, so that products and sums are not
                                 contracted */
     /* Reads the element at text `at`, converted to its compute type. */

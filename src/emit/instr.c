@@ -398,8 +398,24 @@ const char *oi_instr_better(oi_printing *x, oi_dtype form, const char *acc, cons
     return combination(x, OI_PART_BETTER, form, acc, element);
 }
 
+/* One of several positions, beside `acc`, with an index of its own. */
+static void combine_position(oi_printing *x, const char *acc, const char *element)
+{
+    const char *k = oi_place_axis(x, x->n->n_axes - 1);
+    const bool is_max = x->n->reduce->op->id == OI_OP_ARGMAX_AXIS;
+    oi_out_line(x->p->out, "const %s key = oi_rank_f32(%s%s);", oi_instr_type(x, OI_I32),
+                is_max ? "" : "-", element);
+    oi_out_line(x->p->out, "best%s = key > %s ? (%s)%s : best%s;", strchr(acc, '['), acc,
+                oi_instr_type(x, OI_I32), k, strchr(acc, '['));
+    oi_out_line(x->p->out, "%s = key > %s ? key : %s;", acc, acc, acc);
+}
+
 void oi_instr_combine(oi_printing *x, oi_dtype form, const char *acc, const char *element)
 {
+    if (x->n->finds_position && x->n->compares_keys) {
+        combine_position(x, acc, element);
+        return;
+    }
     if (x->n->finds_position) {
         uint32_t last = x->n->n_axes - 1;
         const char *k = oi_place_has_loop(x->n, last) ? oi_place_axis(x, last) : "0";

@@ -114,14 +114,28 @@ static void print_combine(oi_printing *x, const char *acc, const char *element)
     oi_instr_combine(x, oi_form_of(x->n->acc), acc, element);
 }
 
+/* The type of partial results. */
+static oi_dtype sum_form(const oi_snest *n)
+{
+    return n->compares_keys ? OI_I32 : oi_form_of(n->acc);
+}
+
+static const char *as_key(const oi_printing *x, const char *value)
+{
+    const bool is_max = x->n->compares_keys && x->n->reduce->op->id != OI_OP_MIN_AXIS;
+    return !x->n->compares_keys || x->n->finds_position /* combined as a rank */
+               ? value
+               : oi_arena_printf(x->p->arena, "oi_%s_key_f32(%s)", is_max ? "high" : "low", value);
+}
+
 /* The instructions of one iteration and their combination with acc; once per unrolled place. */
 static void print_elements(oi_printing *x, const char *acc)
 {
-    const oi_dtype form = x->n->narrow_axes ? OI_I16 : oi_form_of(x->n->acc);
+    const oi_dtype form = x->n->narrow_axes ? OI_I16 : sum_form(x->n);
     for (x->round = 0; x->round < oi_nest_unrolled(x->n); x->round++) {
         oi_instr_print(x, &x->n->pre, 0, NULL);
         if (acc)
-            oi_instr_combine(x, form, acc, x->values[x->n->element]);
+            oi_instr_combine(x, form, acc, as_key(x, x->values[x->n->element]));
     }
     x->round = 0;
 }
@@ -269,6 +283,52 @@ static void print_reduce(oi_printing *x, uint32_t n_out)
     close_loops(x, 0, n_out);
 }
 
+/* Below all others: as a rank, or what the op begins with. */
+static const char *first_value(oi_printing *x)
+{
+    if (x->n->finds_position)
+        return x->p->lang->literal(x->p->arena, OI_I32, (uint64_t)INT32_MIN);
+    return as_key(x, oi_instr_init(x));
+}
+
+/* The positions of partial results. */
+static void open_positions(oi_printing *x, const char *loop, uint32_t count)
+{
+    if (!x->n->finds_position)
+        return;
+    oi_out_line(x->p->out, "%s best[%u];", oi_instr_type(x, OI_I32), count);
+    oi_out_line(x->p->out, "%s%u; l++)", loop, count);
+    oi_out_line(x->p->out, "    best[l] = 0;");
+}
+
+/* Of equal partial results the one at the first position. */
+static void print_first_position(const oi_printing *x, uint32_t lanes)
+{
+    oi_out *o = x->p->out;
+    oi_out_open(o, "for (int l = 1; l < %u; l++)", lanes);
+    oi_out_line(o, "if (lane[l] < lane[0] || (lane[l] == lane[0] && best[l] > best[0]))");
+    oi_out_line(o, "    continue;");
+    oi_out_line(o, "lane[0] = lane[l];");
+    oi_out_line(o, "best[0] = best[l];");
+    oi_out_close(o, "");
+}
+
+/* Partial results are combined pairwise. */
+static void print_pairs(oi_printing *x, const char *loop, uint32_t lanes)
+{
+    const oi_snest *n = x->n;
+    oi_out *o = x->p->out;
+    const char *type = n->n_predicates ? "" : oi_instr_type(x, oi_form_of(n->acc));
+    for (uint32_t half = lanes / 2; half > 0; half /= 2) {
+        oi_out_open(o, "%s%u; l++)", loop, half);
+        oi_instr_combine(x, sum_form(n), "lane[l]",
+                         oi_arena_printf(x->p->arena, "lane[l + %u]", half));
+        oi_out_close(o, "");
+    }
+    oi_out_line(o, "%s%sacc = %s;", type, n->n_predicates ? "" : " ",
+                n->compares_keys ? "oi_of_key_f32(lane[0])" : "lane[0]");
+}
+
 /* Partial sums along the last axis: lane l takes every lanes-th element. They are added pairwise.
  */
 static void print_lanes(oi_printing *x, uint32_t n_out)
@@ -276,6 +336,8 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
     const char *type = oi_instr_type(x, oi_form_of(n->acc)), *index = x->p->lang->index;
+    const char *vectors = x->p->lang->in_vectors ? x->p->lang->in_vectors : "";
+    const char *loop = oi_arena_printf(x->p->arena, "%sfor (int l = 0; l < ", vectors);
     const uint32_t last = oi_nest_loops(n) - 1, lanes = (uint32_t)oi_nest_partial_sums(n);
     const char *k = oi_place_axis(x, last);
     int64_t all = n->axes[last].extent, whole = all / lanes * lanes;
@@ -285,12 +347,13 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
         oi_out_line(o, "%s acc = %s;", type, oi_instr_init(x));
         open_asked(x);
     }
-    oi_out_line(o, "%s lane[%u];", type, lanes);
-    oi_out_line(o, "for (int l = 0; l < %u; l++)", lanes);
-    oi_out_line(o, "    lane[l] = %s;", oi_instr_init(x));
+    oi_out_line(o, "%s lane[%u];", oi_instr_type(x, sum_form(n)), lanes);
+    oi_out_line(o, "%s%u; l++)", loop, lanes);
+    oi_out_line(o, "    lane[l] = %s;", first_value(x));
+    open_positions(x, loop, lanes);
     open_loops(x, n_out, last);
     oi_out_open(o, "for (%s at = 0; at < %" PRId64 "; at += %u)", index, whole, lanes);
-    oi_out_open(o, "for (int l = 0; l < %u; l++)", lanes);
+    oi_out_open(o, "%s%u; l++)", loop, lanes);
     oi_out_line(o, "const %s %s = at + l;", index, k);
     print_elements(x, "lane[l]");
     oi_out_close(o, "");
@@ -302,15 +365,13 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
         oi_out_close(o, "");
     }
     close_loops(x, n_out, last);
-    for (uint32_t half = lanes / 2; half > 0; half /= 2) {
-        oi_out_open(o, "for (int l = 0; l < %u; l++)", half);
-        print_combine(x, "lane[l]", oi_arena_printf(x->p->arena, "lane[l + %u]", half));
-        oi_out_close(o, "");
-    }
-    oi_out_line(o, "%s%sacc = lane[0];", n->n_predicates ? "" : type, n->n_predicates ? "" : " ");
+    if (n->finds_position)
+        print_first_position(x, lanes);
+    else
+        print_pairs(x, loop, lanes);
     if (n->n_predicates)
         oi_out_close(o, "");
-    oi_instr_print(x, &n->post, (uint32_t)n->pre.n, "acc");
+    oi_instr_print(x, &n->post, (uint32_t)n->pre.n, n->finds_position ? "best[0]" : "acc");
     close_loops(x, 0, n_out);
 }
 
@@ -355,7 +416,7 @@ static void print_strip(oi_printing *x, uint32_t n_out)
 {
     const oi_snest *n = x->n;
     oi_out *o = x->p->out;
-    const char *type = oi_instr_type(x, oi_form_of(n->acc)), *index = x->p->lang->index;
+    const char *type = oi_instr_type(x, sum_form(n)), *index = x->p->lang->index;
     const uint32_t row = n_out - 1, strip = (uint32_t)oi_nest_register_tile(n);
     int64_t all = n->axes[row].extent;
     const char *j = oi_place_axis(x, row), *width = oi_arena_printf(x->p->arena, "%u", strip);
@@ -373,12 +434,20 @@ static void print_strip(oi_printing *x, uint32_t n_out)
     const char *loop = oi_arena_printf(x->p->arena, "for (%s %s = 0; %s < %s; %s++)",
                                        all > strip ? "int" : index, l, l, width, l);
     oi_out_line(o, "%s acc[%u];", type, strip);
-    oi_out_line(o, "%s", loop);
-    oi_out_line(o, "    %s = %s;", acc, oi_instr_init(x));
+    if (n->finds_position)
+        oi_out_line(o, "%s best[%u];", type, strip);
+    oi_out_open(o, "%s", loop);
+    oi_out_line(o, "%s = %s;", acc, first_value(x));
+    if (n->finds_position)
+        oi_out_line(o, "best[%s] = 0;", l);
+    oi_out_close(o, "");
     print_count(x, n_out);
     print_strip_sum(x, n_out, loop, j, acc);
     open_strip(x, loop, j, all > strip);
-    oi_instr_print(x, &n->post, (uint32_t)n->pre.n, acc);
+    const char *end = n->finds_position  ? oi_arena_printf(x->p->arena, "best[%s]", l)
+                      : n->compares_keys ? oi_arena_printf(x->p->arena, "oi_of_key_f32(%s)", acc)
+                                         : acc;
+    oi_instr_print(x, &n->post, (uint32_t)n->pre.n, end);
     oi_out_close(o, "");
     if (all > strip)
         oi_out_close(o, "");

@@ -263,6 +263,9 @@ typedef struct oi_snest {
     bool skips;         /* out-of-bounds loads are neither combined nor counted */
     bool is_serial, is_scan, excludes, combines_out;
     uint32_t lanes; /* declared by the op: partial sums along the last axis; 0: in order */
+    /* the largest or smallest of floats, in partial results: integers in the order of the floats
+     * are compared instead */
+    bool compares_keys;
     /* with a register tile: number of innermost axes that are summed in 16 bits first */
     uint32_t narrow_axes;
     /* conditions in `post`: the sum is used only if all hold, so they are tested before it is
@@ -296,9 +299,10 @@ typedef struct oi_kscalar {
 /* Estimated cost of one run; cost.c. */
 typedef struct oi_cost {
     uint64_t macs, bytes; /* multiply-accumulates; bytes read and written */
-    bool is_open; /* the length of some loop is known only at run time: it was counted as 1 */
-    double ns;    /* estimated time on the device (device/cost.h) */
-    bool is_most; /* some length is known only at run time: its maximum was used */
+    bool is_open;    /* the length of some loop is known only at run time: it was counted as 1 */
+    double ns;       /* estimated time on the device (device/cost.h) */
+    double alone_ns; /* the same by one worker */
+    bool is_most;    /* some length is known only at run time: its maximum was used */
 } oi_cost;
 
 /* A recipe that could implement the product of a nest, before it is known what follows the sum. */
@@ -494,6 +498,8 @@ typedef struct oi_sgraph {
 /* -- the plan -- */
 
 #define OI_WEIGHTS_HEAD 64u /* bytes before the first weight (emit/weights.c) */
+
+#define OI_NOTE_SLOW "slow" /* of the pass that says what takes long, which users are told */
 
 typedef struct oi_pass_note { /* why a pass did not apply */
     const char *pass, *text;

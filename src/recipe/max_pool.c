@@ -51,7 +51,7 @@ bool oi_recipe_max_pool(const oi_recipe_call *rc, oi_recipe_plan *out)
     out->function = "oi_max_pool";
     oi_recipe_arg_add(out, OI_ARG_IN, 0);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    oi_recipe_scratch_add(out, "lines", OI_F32, (w.stride > 1 ? 2 : 1) * w.stride * pitch);
+    oi_recipe_scratch_add(out, "lines", OI_I32, (w.stride > 1 ? 2 : 1) * w.stride * pitch);
     const int64_t sizes[] = {x->dims[0],
                              x->dims[1],
                              h.in,
@@ -80,6 +80,9 @@ bool oi_recipe_max_pool(const oi_recipe_call *rc, oi_recipe_plan *out)
     out->split_dim = 1;
     out->reads_partitioned = true;
     out->read_dim = 1;
+    /* of a product for each number of a window: five instructions a row of it, one a column */
+    const int64_t steps = 5 * h.kernel + w.kernel + 8, percent = 50 * h.kernel * w.kernel / steps;
+    out->percent = (uint16_t)(percent < 4 ? 4 : percent > 85 ? 85 : percent);
     out->row_dim = n == 2 ? 2 : 0;
     out->row_step = h.stride;
     out->row_from = -h.before;

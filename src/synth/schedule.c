@@ -121,13 +121,40 @@ static uint32_t lanes_of(const oi_unit *u, const oi_snest *n, const oi_strides *
         return 0; /* integers: compilers may regroup */
     if (n->kind == OI_NEST_CONTRACT)
         return u->can.vectors ? LANES : 0;
+    if (n->finds_position)
+        return LANES;
     return n->reduce->op->order == OI_REDUCE_ANY ? LANES : 0;
+}
+
+/* The largest or smallest f32, where a NaN wins: one comparison of integers instead of a choice by
+ * four conditions, each of which waits for the one before. */
+static bool has_keys(const oi_unit *u, const oi_snest *n)
+{
+    const oi_scall *c = n->reduce;
+    if (!u->can.vectors || n->kind != OI_NEST_REDUCE || n->acc != OI_F32 ||
+        oi_form_of(n->pre.at[n->element].type) != OI_F32)
+        return false;
+    if (c->op->id == OI_OP_ARGMAX_AXIS || c->op->id == OI_OP_ARGMIN_AXIS)
+        return c->attrs[oi_op_attr_find(c->op, "select_first") - c->op->attrs].b;
+    if (c->op->id == OI_OP_MAX_POOL)
+        return true;
+    if (c->op->id != OI_OP_MAX_AXIS && c->op->id != OI_OP_MIN_AXIS)
+        return false;
+    return strcmp(c->attrs[oi_op_attr_find(c->op, "nan") - c->op->attrs].s, "ignore") != 0;
+}
+
+/* Positions along the only reduced axis, which is the last. */
+static bool may_find_in_parts(const oi_unit *u, const oi_snest *n, uint32_t out)
+{
+    return !n->finds_element && out + 1 == n->n_axes && oi_nest_loops(n) == n->n_axes &&
+           n->axes[out].extent < INT32_MAX && has_keys(u, n);
 }
 
 static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
 {
     const uint32_t loops = oi_nest_loops(n), out = oi_nest_outputs(n);
-    if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->finds_position || n->n_axes == out)
+    if (n->kind == OI_NEST_MAP || n->skips || n->is_scan || n->n_axes == out ||
+        (n->finds_position && !may_find_in_parts(u, n, out)))
         return;
     if (loops <= out) /* the whole sum is unrolled */
         return;
@@ -141,6 +168,7 @@ static void order_nest(oi_unit *u, const oi_skernel *k, oi_snest *n)
     if (!oi_nest_partial_sums(n) && s.across && !(s.along && is_long))
         n->axes[out - 1].factor[OI_AXIS_VECTOR] =
             n->axes[out - 1].extent < STRIP ? n->axes[out - 1].extent : STRIP;
+    n->compares_keys = (oi_nest_partial_sums(n) || oi_nest_register_tile(n)) && has_keys(u, n);
 }
 
 /* 16-bit products: how many of them can be summed in 16 bits without overflow. */

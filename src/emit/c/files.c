@@ -408,6 +408,32 @@ static void put_mixed(const oi_cprog *c, oi_out *o)
     oi_out_line(o, "%s", "");
 }
 
+static bool has_partial_sums(const oi_cprog *c)
+{
+    for (size_t i = 0; i < c->p->kernels.n; i++)
+        for (size_t n = 0; n < c->p->kernels.at[i].nests.n; n++)
+            if (oi_nest_partial_sums(&c->p->kernels.at[i].nests.at[n]))
+                return true;
+    return false;
+}
+
+/* GCC unrolls a short loop completely before it looks for vectors, and then finds none. */
+static void put_lanes(const oi_cprog *c, oi_out *o)
+{
+    if (!has_partial_sums(c))
+        return;
+    oi_out_line(o, "/* for loops over partial sums: they are vectors, not to be unrolled */");
+    if (c->p->target->cpu.isa != 1u << OI_ISA_SCALAR) {
+        oi_out_line(o, "#if defined(__GNUC__) && !defined(__clang__)");
+        oi_out_line(o, "#define OI_LANES _Pragma(\"GCC unroll 1\")");
+        oi_out_line(o, "#else");
+    }
+    oi_out_line(o, "#define OI_LANES");
+    if (c->p->target->cpu.isa != 1u << OI_ISA_SCALAR)
+        oi_out_line(o, "#endif");
+    oi_out_line(o, "%s", "");
+}
+
 static void put_source(oi_cprog *c, oi_emitted *files)
 {
     oi_out o = {0};
@@ -442,6 +468,7 @@ static void put_source(oi_cprog *c, oi_emitted *files)
                 c->name, c->certificate.struct_bytes);
     oi_out_line(&o, "%s", "");
     put_mixed(c, &o);
+    put_lanes(c, &o);
     if (helpers.n)
         oi_c_put_section(&o, "helpers");
     oi_buf_add(&o.buf, helpers.text, helpers.n);

@@ -75,9 +75,9 @@ const char *oi_c_literal(oi_arena *a, oi_dtype t, uint64_t bits)
     return v == INT64_MIN ? "INT64_MIN" : oi_arena_printf(a, "%" PRId64, v);
 }
 
-#define SPELLING                                                                \
-    .dialect = &oi_dialect_c, .helpers = oi_helpers, .exact = "", .load = load, \
-    .load_part = load_part, .store = store, .fail = fail, .literal = oi_c_literal
+#define SPELLING                                                                             \
+    .dialect = &oi_dialect_c, .helpers = oi_helpers, .in_vectors = "OI_LANES ", .exact = "", \
+    .load = load, .load_part = load_part, .store = store, .fail = fail, .literal = oi_c_literal
 
 const oi_lang oi_lang_c = {SPELLING, .index = "int64_t", .whole_index = "uint64_t"};
 const oi_lang oi_lang_c32 = {SPELLING, .index = "int32_t", .whole_index = "uint32_t",

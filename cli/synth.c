@@ -92,6 +92,13 @@ static void note_renamed(const oi_plan *plan)
         cli_note("'%s' is called %s in the program: %s.h says why", was, is, oi_plan_name(plan));
 }
 
+static void note_slow(const oi_plan *plan)
+{
+    const char *text;
+    for (size_t i = 0; (text = oi_plan_slow(plan, i)) != NULL; i++)
+        cli_note("%s", text);
+}
+
 #define BAR 30 /* characters of a progress bar */
 
 /* On a terminal, of weights that take a while. */
@@ -146,6 +153,8 @@ static oi_status synthesize(cli_args args, oi_plan **plan)
                          oi_device_get(job.device)->preferences.default_precision, target);
     if (status == OI_OK)
         note_renamed(*plan);
+    if (status == OI_OK)
+        note_slow(*plan);
     if (status == OI_OK && certify)
         status = oi_plan_certify(*plan, job.device, NULL, job.diag);
     if (status == OI_OK)

@@ -1158,6 +1158,9 @@ OI_API uint64_t oi_plan_n_lowered(const oi_plan *p);
 /* A name that the target's language, or a file beside the program, forbids: of a member, a graph or
  * the program. False: no name is number i. */
 OI_API bool oi_plan_renamed(const oi_plan *p, size_t i, const char **was, const char **is);
+/* A kernel that takes a twentieth of a step or more as a plain loop, why, and what would help; NULL:
+ * none is number i. The same notes are in report.html and plan.json. */
+OI_API const char *oi_plan_slow(const oi_plan *p, size_t i);
 /* What a step of the graph does on paper. */
 typedef struct oi_step_cost {
     uint64_t macs;  /* multiply-accumulates */

@@ -33,6 +33,14 @@ bool oi_plan_renamed(const oi_plan *p, size_t i, const char **was, const char **
     return true;
 }
 
+const char *oi_plan_slow(const oi_plan *p, size_t i)
+{
+    for (size_t n = 0; n < p->notes.n; n++)
+        if (strcmp(p->notes.at[n].pass, OI_NOTE_SLOW) == 0 && i-- == 0)
+            return p->notes.at[n].text;
+    return NULL;
+}
+
 const char *oi_plan_dump(const oi_plan *p)
 {
     return ((const oi_synthesis *)p)->unit.dump;

@@ -25,6 +25,7 @@ static const pass passes[] = {
     {"int_clamp", oi_pass_int_clamp, false},
     {"view", oi_pass_view, false},
     {"layout", oi_pass_layout, false},
+    {"tiles", oi_pass_tiles, false},
     {"schedule", oi_pass_schedule, false},
     {"pipeline", oi_pass_pipeline, false},
     {"inplace", oi_pass_inplace, false},
@@ -34,6 +35,7 @@ static const pass passes[] = {
     {"partition", oi_pass_partition, false},
     {"merge", oi_pass_merge, false},
     {"cost", oi_pass_cost, true},
+    {"slow", oi_pass_slow, false},
     {"undo", oi_pass_undo, true},
 };
 

@@ -35,25 +35,27 @@ static bool is_row_kernel(const oi_skernel *k)
     return fits;
 }
 
-/* The dim of the tensor that axis 0 alone indexes, or OI_NO_ID. */
-static uint32_t row_dim(const oi_unit *u, const oi_skernel *k, const oi_snest *n, const oi_sop *op)
+/* The dim of the tensor that the axis alone indexes, or OI_NO_ID. */
+static uint32_t row_dim(const oi_unit *u, const oi_skernel *k, const oi_snest *n, const oi_sop *op,
+                        uint32_t axis)
 {
     const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
     for (uint32_t d = 0; !op->is_flat && d < t->rank; d++) {
         const oi_nest_coord *c = &op->at[d];
-        bool alone =
-            c->step[0] == 1 && c->base == 0 && c->index == OI_NEST_NONE && c->bend == OI_BEND_NONE;
-        for (uint32_t a = 1; a < n->n_axes; a++)
-            alone &= c->step[a] == 0;
+        bool alone = c->step[axis] == 1 && c->base == 0 && c->index == OI_NEST_NONE &&
+                     c->bend == OI_BEND_NONE;
+        for (uint32_t a = 0; a < n->n_axes; a++)
+            alone &= a == axis || c->step[a] == 0;
         if (alone)
             return d;
     }
     return OI_NO_ID;
 }
 
-/* Whether the kernel accesses the tensor only within the row of the current iteration; *dim is the
- * row dim, the same in all accesses. */
-static bool stays_in_row(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t *dim)
+/* Whether the kernel accesses the tensor only within the row of the axis' current iteration; *dim
+ * is the row dim, the same in all accesses. */
+static bool stays_in_row(const oi_unit *u, const oi_skernel *k, uint32_t tensor, uint32_t axis,
+                         uint32_t *dim)
 {
     for (size_t m = 0; m < k->nests.n; m++)
         for (int post = 0; post < 2; post++) {
@@ -63,7 +65,7 @@ static bool stays_in_row(const oi_unit *u, const oi_skernel *k, uint32_t tensor,
                 const oi_sop *op = &ops->at[i];
                 if (!oi_sop_is_access(op) || k->ports.at[op->port].tensor != tensor)
                     continue;
-                uint32_t own = row_dim(u, k, n, op);
+                uint32_t own = row_dim(u, k, n, op, axis);
                 if (own == OI_NO_ID || (*dim != OI_NO_ID && *dim != own))
                     return false;
                 *dim = own;
@@ -90,8 +92,8 @@ static bool may_join(const joining *j, const oi_skernel *a, const oi_skernel *b)
             uint32_t t = x->ports.at[i].tensor, dim = OI_NO_ID;
             if (!x->ports.at[i].is_written || !mentions(y, t, false))
                 continue;
-            if (x->ports.at[i].n_entry || !stays_in_row(j->u, x, t, &dim) ||
-                !stays_in_row(j->u, y, t, &dim))
+            if (x->ports.at[i].n_entry || !stays_in_row(j->u, x, t, 0, &dim) ||
+                !stays_in_row(j->u, y, t, 0, &dim))
                 return false;
             linked = true;
         }
@@ -275,6 +277,75 @@ static void join_list(joining *j, oi_stmts *list)
     list->n = n;
 }
 
+/* -- more shared axes -- */
+
+#define LEAST_ROW 64 /* iterations of an inner loop: shorter ones leave vectors empty */
+
+/* One nest writes it, another one reads it. */
+static bool is_passed_on(const oi_skernel *k, uint32_t tensor)
+{
+    return mentions(k, tensor, true) && oi_kernel_reads(k, tensor);
+}
+
+/* Whether one place of the axis at a time leaves the nest loops over contiguous elements. */
+static bool leaves_rows(const oi_unit *u, const oi_skernel *k, const oi_snest *n, uint32_t axis)
+{
+    int64_t rest = 1;
+    for (uint32_t a = axis + 1; a < n->n_axes; a++)
+        rest *= n->axes[a].extent;
+    bool leaves = rest >= LEAST_ROW;
+    for (int post = 0; post < 2; post++) {
+        const oi_sops *ops = post ? &n->post : &n->pre;
+        for (size_t i = 0; leaves && i < ops->n; i++) {
+            const oi_sop *op = &ops->at[i];
+            if (oi_sop_is_access(op) && !is_passed_on(k, k->ports.at[op->port].tensor))
+                leaves = oi_sop_is_affine(u, k, op) && oi_sop_number(u, k, op).step[axis] != 1;
+        }
+    }
+    return leaves;
+}
+
+/* The axis must be the same in all nests, and what one nest writes and another reads must stay
+ * within a place of it. */
+static bool may_share_axis(const oi_unit *u, const oi_skernel *k, uint32_t axis)
+{
+    for (size_t m = 0; m < k->nests.n; m++) {
+        const oi_snest *n = &k->nests.at[m];
+        if (n->kind == OI_NEST_CONTRACT || n->n_axes <= axis + 1 || n->axes[axis].is_reduced ||
+            n->axes[axis].extent != k->nests.at[0].axes[axis].extent || !leaves_rows(u, k, n, axis))
+            return false;
+    }
+    for (size_t p = 0; p < k->ports.n; p++) {
+        uint32_t dim = OI_NO_ID;
+        if (is_passed_on(k, k->ports.at[p].tensor) &&
+            !stays_in_row(u, k, k->ports.at[p].tensor, axis, &dim))
+            return false;
+    }
+    return true;
+}
+
+/* Elements that the largest nest visits for one place of its shared axes. */
+static uint64_t size_of_iteration(const oi_skernel *k)
+{
+    uint64_t most = 0;
+    for (size_t m = 0; m < k->nests.n; m++) {
+        uint64_t all = 1;
+        for (uint32_t a = k->n_shared; a < k->nests.at[m].n_axes; a++)
+            all *= (uint64_t)k->nests.at[m].axes[a].extent;
+        most = all > most ? all : most;
+    }
+    return most;
+}
+
+/* What one nest writes should still be in the first cache when the next one reads it. */
+static void share_more(oi_unit *u, oi_skernel *k)
+{
+    const uint64_t near = oi_cost_near(u->target) / sizeof(float);
+    while (u->can.vectors && k->n_shared && size_of_iteration(k) > near &&
+           may_share_axis(u, k, k->n_shared))
+        k->n_shared++;
+}
+
 /* -- tensors that only such a kernel uses shrink to a row -- */
 
 static bool fits_stack(const oi_unit *u, const oi_tensor *t, uint64_t bytes)
@@ -282,13 +353,17 @@ static bool fits_stack(const oi_unit *u, const oi_tensor *t, uint64_t bytes)
     return bytes <= u->can.private_bytes && oi_dtype_bits(t->dtype) >= 8;
 }
 
-static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
+/* dims: those that the shared axes index. */
+static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, const uint32_t *dims)
 {
     oi_tensor *t = &u->tensors.at[tensor];
-    uint64_t row = t->size_bytes / (uint64_t)t->dims[dim];
+    uint64_t row = t->size_bytes;
+    for (uint32_t a = 0; a < k->n_shared; a++)
+        row /= (uint64_t)t->dims[dims[a]];
     if (!fits_stack(u, t, row))
         return;
-    oi_kernel_drop_dim(u, k, tensor, dim);
+    for (uint32_t a = k->n_shared; a-- > 0;)
+        oi_kernel_drop_dim(u, k, tensor, dims[a]);
     t->size_bytes = row;
     t->space = OI_SPACE_LOCAL;
     t->start = OI_START_NONE;
@@ -297,12 +372,18 @@ static void make_local(oi_unit *u, oi_skernel *k, uint32_t tensor, uint32_t dim)
 static void shrink_port(oi_unit *u, oi_skernel *k, const oi_tally *uses, uint32_t tensor)
 {
     oi_tensor *t = &u->tensors.at[tensor];
-    uint32_t dim = OI_NO_ID;
+    uint32_t dims[OI_NEST_AXES];
     if (t->space != OI_SPACE_ARENA || t->var || uses[tensor].all != 1)
         return;
     if (k->n_shared) {
-        if (stays_in_row(u, k, tensor, &dim) && dim != OI_NO_ID)
-            make_local(u, k, tensor, dim);
+        bool stays = true;
+        for (uint32_t a = 0; stays && a < k->n_shared; a++) {
+            dims[a] = OI_NO_ID;
+            stays = stays_in_row(u, k, tensor, a, &dims[a]) && dims[a] != OI_NO_ID &&
+                    (a == 0 || dims[a] > dims[a - 1]);
+        }
+        if (stays)
+            make_local(u, k, tensor, dims);
     } else if (k->nests.n > 1 && fits_stack(u, t, t->size_bytes)) {
         t->space = OI_SPACE_LOCAL;
         t->start = OI_START_NONE;
@@ -314,6 +395,8 @@ static void shrink(oi_unit *u, uint32_t graph)
     const oi_tally *uses = oi_graph_tally(u, graph);
     for (size_t k = 0; k < u->kernels.n; k++) {
         oi_skernel *kernel = &u->kernels.at[k];
+        if (kernel->is_used && kernel->graph == graph)
+            share_more(u, kernel);
         for (size_t p = 0; kernel->is_used && kernel->graph == graph && p < kernel->ports.n; p++)
             shrink_port(u, kernel, uses, kernel->ports.at[p].tensor);
     }

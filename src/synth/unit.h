@@ -117,6 +117,7 @@ oi_status oi_pass_narrow16(oi_unit *u);
 oi_status oi_pass_int_clamp(oi_unit *u);
 oi_status oi_pass_view(oi_unit *u);
 oi_status oi_pass_layout(oi_unit *u);
+oi_status oi_pass_tiles(oi_unit *u);
 oi_status oi_pass_schedule(oi_unit *u);
 oi_status oi_pass_pipeline(oi_unit *u);
 oi_status oi_pass_inplace(oi_unit *u);
@@ -126,6 +127,7 @@ oi_status oi_pass_values(oi_unit *u);
 oi_status oi_pass_partition(oi_unit *u);
 oi_status oi_pass_merge(oi_unit *u);
 oi_status oi_pass_cost(oi_unit *u);
+oi_status oi_pass_slow(oi_unit *u);
 oi_status oi_pass_undo(oi_unit *u);
 oi_status oi_passes_run(oi_unit *u); /* runs all passes except those in u->skip */
 

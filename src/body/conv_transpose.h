@@ -66,25 +66,44 @@ static inline __attribute__((always_inline)) void oi_conv_transpose_end(
         }
 }
 
+/* Channels shorter than a tile, one behind the other, are filled up with zeros. */
+static inline __attribute__((always_inline)) void oi_conv_transpose_fill(const float *restrict x,
+                                                                         float *restrict filled,
+                                                                         int64_t c, int64_t plane,
+                                                                         int64_t wide)
+{
+    for (int64_t i = 0; i < c; i++) {
+        memcpy(filled + i * wide, x + i * plane, (size_t)plane * sizeof *x);
+        for (int64_t j = plane; j < wide; j++)
+            filled[i * wide + j] = 0;
+    }
+}
+
 /* w: for every filter and place of its window (kh, kw) the c numbers; out (batches, m, out_height,
  * out_width), of which the filters first ... last - 1. `band` rows of x and `high` planes at a
- * time; sums: room for a filter's result, columns for its planes. */
+ * time; sums: room for a filter's result, columns for its planes; filled: for x, if its channels
+ * are `filled_plane` floats shorter than a tile, 0: they are not. */
 static inline __attribute__((always_inline)) void oi_conv_transpose(
     const float *restrict x, const float *restrict w, const float *restrict bias,
-    float *restrict out, float *restrict columns, float *restrict sums, int64_t batches, int64_t c,
-    int64_t height, int64_t width, int64_t m, int64_t out_height, int64_t out_width, int64_t kh,
-    int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x,
-    int64_t top, int64_t left, int64_t pitch, int64_t lead, int64_t has_bias, int64_t band,
-    int64_t high, int64_t first, int64_t last, float least, float most)
+    float *restrict out, float *restrict columns, float *restrict sums, float *restrict filled,
+    int64_t batches, int64_t c, int64_t height, int64_t width, int64_t m, int64_t out_height,
+    int64_t out_width, int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x,
+    int64_t dilation_y, int64_t dilation_x, int64_t top, int64_t left, int64_t pitch, int64_t lead,
+    int64_t has_bias, int64_t band, int64_t high, int64_t filled_plane, int64_t first, int64_t last,
+    float least, float most)
 {
-    const int64_t kk = kh * kw, plane = height * width, held = 12 / high * OI_VF + band * width;
-    for (int64_t b = 0; b < batches; b++)
+    const int64_t kk = kh * kw, plane = filled_plane ? filled_plane : height * width;
+    const int64_t tile = 12 / high * OI_VF, held = tile + (filled_plane ? tile : band * width);
+    for (int64_t b = 0; b < batches; b++) {
+        const float *from = filled_plane ? filled : x + b * c * plane;
+        if (filled_plane)
+            oi_conv_transpose_fill(x + b * c * height * width, filled, c, height * width, plane);
         for (int64_t f = first; f < last; f++) {
             memset(sums, 0, (size_t)(out_height * stride_x * pitch) * sizeof *sums);
             for (int64_t y = 0; y < height; y += band) {
                 const int64_t y_end = oi_conv_least(y + band, height);
-                oi_conv_transpose_columns(x + b * c * plane + y * width, w + f * kk * c, columns, c,
-                                          plane, kk, (y_end - y) * width, held, high);
+                oi_conv_transpose_columns(from + y * width, w + f * kk * c, columns, c, plane, kk,
+                                          filled_plane ? plane : (y_end - y) * width, held, high);
                 oi_conv_transpose_add(columns, sums, width, y, y_end, out_height, kh, kw, stride_y,
                                       stride_x, dilation_y, dilation_x, top, left, pitch, lead,
                                       held, high);
@@ -93,6 +112,7 @@ static inline __attribute__((always_inline)) void oi_conv_transpose(
                                   out_width, stride_x, pitch, lead, has_bias ? bias[f] : 0, least,
                                   most);
         }
+    }
 }
 
 #endif

@@ -473,16 +473,18 @@ static inline __attribute__((always_inline)) void oi_gemm_two(
                 last, finish, ports);
 }
 
-/* A stack of such products: `each` of them at every position from first to last - 1. */
+/* A stack of such products: `each` of them at every position from first to last - 1, of a_count
+ * matrices a and b_count matrices b, in turn. */
 static inline __attribute__((always_inline)) void oi_gemm_stack(
     const float *restrict a, const float *restrict b, float *restrict out, float *restrict room,
     int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n,
-    int64_t is_far, int64_t rows, int64_t depth, int64_t a_step, int64_t b_step, int64_t each,
-    int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
+    int64_t is_far, int64_t rows, int64_t depth, int64_t a_step, int64_t b_step, int64_t a_count,
+    int64_t b_count, int64_t each, int64_t first, int64_t last, oi_epilogue *finish,
+    void *const *ports)
 {
     for (int64_t i = first * each; i < last * each; i++) {
-        oi_gemm(a + i * a_step, b + i * b_step, NULL, out + i * m * n, room, m, n, k, a_row, a_k,
-                b_k, b_n, 0, is_far, rows, depth, 0, n, NULL, NULL);
+        oi_gemm(a + i % a_count * a_step, b + i % b_count * b_step, NULL, out + i * m * n, room, m,
+                n, k, a_row, a_k, b_k, b_n, 0, is_far, rows, depth, 0, n, NULL, NULL);
         oi_epilogue_block(finish, ports, out, n, i * m, (i + 1) * m, 0, n);
     }
 }

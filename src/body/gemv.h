@@ -134,15 +134,17 @@ static inline __attribute__((always_inline)) void oi_gemv(
     oi_epilogue_block(finish, ports, out, n, 0, m, first, last);
 }
 
-/* A stack of such products: `each` of them at every position from first to last - 1. */
+/* A stack of such products: `each` of them at every position from first to last - 1, of a_count
+ * matrices a and b_count matrices b, in turn. */
 static inline __attribute__((always_inline)) void oi_gemv_stack(
     const float *restrict a, const float *restrict b, float *restrict out, int64_t m, int64_t n,
     int64_t k, int64_t a_row, int64_t a_k, int64_t b_k, int64_t b_n, int64_t a_step, int64_t b_step,
-    int64_t each, int64_t first, int64_t last, oi_epilogue *finish, void *const *ports)
+    int64_t a_count, int64_t b_count, int64_t each, int64_t first, int64_t last,
+    oi_epilogue *finish, void *const *ports)
 {
     for (int64_t i = first * each; i < last * each; i++)
-        oi_gemv(a + i * a_step, b + i * b_step, out + i * m * n, m, n, k, a_row, a_k, b_k, b_n, 0,
-                n, NULL, NULL);
+        oi_gemv(a + i % a_count * a_step, b + i % b_count * b_step, out + i * m * n, m, n, k, a_row,
+                a_k, b_k, b_n, 0, n, NULL, NULL);
     oi_epilogue_block(finish, ports, out, n, first * each * m, last * each * m, 0, n);
 }
 

@@ -401,10 +401,75 @@ static bool plan_across(const oi_recipe_call *rc, const call *c, int64_t lanes, 
     return true;
 }
 
+/* All windows at once, and their sums. */
+static bool fits_few(const call *c)
+{
+    return c->places <= SCRATCH / c->k && c->places <= SCRATCH / c->m;
+}
+
+/* -- rows end to end -- */
+
+/* Places of some rows as one long row. */
+static int64_t flat_places(const call *c, int64_t rows)
+{
+    return (rows - 1) * (c->out_width + (c->x.kernel - 1) * c->x.dilation) + c->out_width;
+}
+
+/* Products of vectors without it: rows by themselves, filters across lanes, or else rows of windows
+ * (conv_windows.h), each number of which takes about three. */
+static int64_t cost_otherwise(const call *c, int64_t lanes)
+{
+    const int64_t high = high_of(c, c->m, c->out_width, lanes), wide = 12 / high;
+    const int64_t along = up(c->m, high) * vectors_of(c->out_width, wide, lanes) * c->out_height *
+                          (c->k + TURNING / 4);
+    const int64_t across = up(c->m, 2 * lanes) / lanes *
+                           up(c->out_width, together(c->out_width, lanes)) * c->out_height *
+                           (c->k + TURNING);
+    if (c->out_width < LONG && !fits_few(c))
+        return (up(c->m, 6) * up(c->places, lanes) / lanes + 3 * c->places) * c->k;
+    return along < across || lanes < ACROSS ? along : across;
+}
+
+/* Copies of the results count where windows are small. */
+static bool pays_flat(const call *c, int64_t lanes)
+{
+    const int64_t places = flat_places(c, c->out_height);
+    const int64_t high = high_of(c, c->m, places, lanes);
+    const int64_t flat =
+        up(c->m, high) * (up(places, 12 / high * lanes) / lanes) * (c->k + TURNING);
+    return flat * 8 < 7 * cost_otherwise(c, lanes);
+}
+
+static bool plan_flat(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)
+{
+    const int64_t pitch = c->out_width + (c->x.kernel - 1) * c->x.dilation;
+    if (c->y.stride != 1 || c->x.stride != 1 || c->out_height < 2 || !pays_flat(c, lanes))
+        return false;
+    const int64_t high = high_of(c, c->m, flat_places(c, c->out_height), lanes);
+    const int64_t wide = 12 / high * lanes, band = laid_out(rc, c, c->c, pitch, c->out_height);
+    const int64_t apart = apart_of(c, pitch, band), held = up(flat_places(c, band), wide);
+    if (band < 2 || held > SCRATCH / high)
+        return false;
+    out->function = "oi_conv_flat";
+    out->repacks_input = true;
+    pack_filters(rc, c, high, out);
+    out->unit = high;
+    add_tensors(c, out);
+    oi_recipe_scratch_add(out, "strip", OI_F32, c->c * apart + wide);
+    oi_recipe_scratch_add(out, "made", OI_F32, high * held);
+    const int64_t sizes[] = {
+        c->batches,    c->c,         c->y.in,         c->x.in,     c->m,
+        c->out_height, c->out_width, c->y.kernel,     c->x.kernel, c->y.dilation,
+        c->x.dilation, c->y.before,  c->x.before,     pitch,       held,
+        c->has_bias,   high,         out->n_packings, band,        apart};
+    add_sizes(out, sizes, OI_COUNT(sizes));
+    add_rows(rc, c, c->y.in, c->out_height, oi_conv_shared_rows(rc, c, 1), out);
+    return true;
+}
+
 static bool plan_few(const call *c, bool is_weight, int64_t lanes, oi_recipe_plan *out)
 {
-    if (c->places > SCRATCH / c->k || c->places > SCRATCH / c->m ||
-        (!is_weight && c->k > SCRATCH / (2 * lanes)))
+    if (!fits_few(c) || (!is_weight && c->k > SCRATCH / (2 * lanes)))
         return false;
     out->function = is_weight ? "oi_conv_lanes" : "oi_conv_lanes_two";
     out->n_packings = is_weight;
@@ -441,6 +506,8 @@ static bool plan_body(const oi_recipe_call *rc, const call *c, int64_t group, in
         return true;
     if (is_points)
         return plan_points(rc, c, lanes, out);
+    if (plan_flat(rc, c, lanes, out))
+        return true;
     if (is_long && is_across(rc, c, lanes) && plan_across(rc, c, lanes, out))
         return true;
     return (is_long && plan_rows(rc, c, 1, false, lanes, out)) ||

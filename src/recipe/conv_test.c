@@ -1,13 +1,15 @@
 #include "trial.h"
 
 #include "body/conv.h"
+#include "body/conv_flat.h"
 #include "body/conv_windows.h"
 
 static const char *last_body;
+static int n_flat;
 
-static void body(const char *function, const trial_arg *a)
+/* Those that take all channels of a group. */
+static bool dense_body(const char *function, const trial_arg *a)
 {
-    last_body = function;
     if (strcmp(function, "oi_conv_points") == 0)
         oi_conv_points(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
                        a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
@@ -18,6 +20,12 @@ static void body(const char *function, const trial_arg *a)
                       a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n,
                       a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].n, a[32].n,
                       a[33].n, a[34].real, a[35].real);
+    else if (strcmp(function, "oi_conv_flat") == 0)
+        oi_conv_flat(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, a[6].n, a[7].n,
+                     a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
+                     a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n, a[24].n,
+                     a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n, a[31].n, a[32].real,
+                     a[33].real);
     else if (strcmp(function, "oi_conv_blocks") == 0)
         oi_conv_blocks(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].n, a[6].n, a[7].n,
                        a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
@@ -34,7 +42,18 @@ static void body(const char *function, const trial_arg *a)
                              a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n, a[23].n,
                              a[24].n, a[25].n, a[26].n, a[27].n, a[28].n, a[29].n, a[30].n,
                              a[31].real, a[32].real);
-    else if (strcmp(function, "oi_conv_depthwise_two") == 0)
+    else
+        return false;
+    return true;
+}
+
+/* Those that take a channel for each filter, and those of few places. */
+static void body(const char *function, const trial_arg *a)
+{
+    last_body = function;
+    if (dense_body(function, a))
+        return;
+    if (strcmp(function, "oi_conv_depthwise_two") == 0)
         oi_conv_depthwise_two(a[0].in, a[1].in, a[2].in, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n,
                               a[8].n, a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n,
                               a[16].n, a[17].n, a[18].n, a[19].n, a[20].n, a[21].n, a[22].n,
@@ -95,7 +114,9 @@ static void run(const setting *s, bool is_weight, uint64_t seed)
     last_body = NULL;
     bool takes = trial_end(&t, OI_F32, 2 + n, out, body);
     assert_int_equal(takes, s->body != NULL);
-    if (takes && strcmp(s->body, "oi_conv_lanes") == 0 && !is_weight)
+    if (takes && strcmp(last_body, "oi_conv_flat") == 0) /* depends on the lanes, too */
+        n_flat++;
+    else if (takes && strcmp(s->body, "oi_conv_lanes") == 0 && !is_weight)
         assert_string_equal(last_body, "oi_conv_lanes_two");
     else if (takes && strncmp(last_body, s->body, strlen(s->body)) != 0) /* or ..._across */
         fail_msg("%s takes what is for %s", last_body, s->body);
@@ -125,6 +146,10 @@ static const setting planes[] = {
     {"oi_conv_dense", 2, 1, 9, 45, 1, {30, 38}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
     {"oi_conv_dense", 2, 1, 6, 96, 1, {11, 23}, {3, 2}, {2, 1}, {2, 0, 1, 1}, {2, 3}, true},
     {"oi_conv_dense", 1, 2, 8, 31, 1, {52}, {5}, {3}, {4, 4}, {2}, true},
+    /* rows end to end */
+    {"oi_conv_flat", 2, 1, 150, 8, 1, {40, 5}, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, true},
+    {"oi_conv_flat", 2, 2, 160, 5, 1, {33, 9}, {5, 3}, {1, 1}, {0, 1, 3, 1}, {2, 1}, false},
+    {"oi_conv_flat", 2, 1, 600, 6, 1, {40, 6}, {3, 3}, {1, 1}, {1, 2, 1, 2}, {1, 2}, true},
     /* those of a group */
     {"oi_conv_dense", 2, 1, 4, 4, 2, {9, 40}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, true},
     {"oi_conv_dense", 2, 2, 6, 15, 3, {5, 33}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, false},
@@ -172,6 +197,7 @@ static void test_settings(void **state)
         run(&planes[i], true, i);
         run(&planes[i], false, i + 50);
     }
+    assert_true(n_flat >= 6);
 }
 
 /* Over three axes. */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #define COLUMNS 32768  /* floats of the planes of a filter: they are written and read at once */
+#define FILLED  131072 /* floats of x, filled up to tiles */
 #define SUMS    262144 /* floats of a filter's result: a thread's stack may well hold 1 MB */
 
 static int64_t item(const oi_kernel_query *q, const char *name, size_t i, int64_t otherwise)
@@ -68,12 +69,17 @@ static void add(const oi_recipe_call *rc, const oi_window *h, const oi_window *w
     oi_recipe_arg_add(out, OI_ARG_PACKED, 0);
     oi_recipe_arg_add(out, OI_ARG_IN, q->n_in > 2 ? 2 : 0);
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
-    oi_recipe_scratch_add(out, "columns", OI_F32, kk * (12 / high * lanes + band * w->in));
+    const int64_t tile = 12 / high * lanes, is_short = h->in * w->in < tile;
+    oi_recipe_scratch_add(out, "columns", OI_F32, kk * (tile + (is_short ? tile : band * w->in)));
     oi_recipe_scratch_add(out, "sums", OI_F32, out_height * w->stride * pitch);
-    const int64_t sizes[] = {x->dims[0], x->dims[1],  h->in,       w->in,     m,
-                             out_height, out_width,   h->kernel,   w->kernel, h->stride,
-                             w->stride,  h->dilation, w->dilation, h->before, w->before,
-                             pitch,      lead,        q->n_in > 2, band,      high};
+    oi_recipe_scratch_add(out, "filled", OI_F32, is_short ? x->dims[1] * tile : 0);
+    const int64_t sizes[] = {x->dims[0],  x->dims[1], h->in,
+                             w->in,       m,          out_height,
+                             out_width,   h->kernel,  w->kernel,
+                             h->stride,   w->stride,  h->dilation,
+                             w->dilation, h->before,  w->before,
+                             pitch,       lead,       q->n_in > 2,
+                             band,        high,       is_short ? tile : 0};
     for (size_t i = 0; i < OI_COUNT(sizes); i++)
         oi_recipe_arg_add(out, OI_ARG_SIZE, sizes[i]);
     oi_recipe_arg_add(out, OI_ARG_FIRST, 0);
@@ -88,7 +94,7 @@ static void add(const oi_recipe_call *rc, const oi_window *h, const oi_window *w
 }
 
 /* Of one group, whose filters are weights: they become rows. A tile is loaded as a whole, so a
- * plane of x must hold one. */
+ * plane of x that holds none is filled up. */
 bool oi_recipe_conv_transpose(const oi_recipe_call *rc, oi_recipe_plan *out)
 {
     const oi_kernel_query *q = rc->q;
@@ -102,14 +108,16 @@ bool oi_recipe_conv_transpose(const oi_recipe_call *rc, oi_recipe_plan *out)
         n == 2 ? window_of(q, 0) : (oi_window){.in = 1, .kernel = 1, .stride = 1, .dilation = 1};
     const oi_operand *y = &q->out[0];
     const int64_t out_width = y->dims[n + 1], out_height = n == 2 ? y->dims[2] : 1;
-    if (w.before < 0 || h.before < 0 || h.in * w.in < 2 * lanes || out_width * out_height == 0 ||
+    const bool is_short = h.in * w.in < 3 * lanes;
+    if (w.before < 0 || h.before < 0 || h.in * w.in == 0 ||
+        (is_short && q->in[0].dims[1] > FILLED / (3 * lanes)) || out_width * out_height == 0 ||
         q->in[0].dims[0] == 0 || q->in[0].dims[1] == 0 || y->dims[1] == 0 || w.stride > COLUMNS ||
         w.kernel > COLUMNS / h.kernel || w.before > SUMS || w.dilation > SUMS / w.kernel)
         return false;
     const int64_t lead = up(w.before, w.stride); /* columns that are cut off */
     const int64_t reach = lead + w.in + (w.kernel - 1) * w.dilation / w.stride + 1;
     const int64_t held = lead + up(out_width, w.stride), pitch = reach > held ? reach : held;
-    const int64_t band = band_of(&h, &w, lanes);
+    const int64_t band = is_short ? h.in : band_of(&h, &w, lanes);
     if (pitch > SUMS / w.stride / out_height || band * w.in > SUMS / (h.kernel * w.kernel))
         return false;
     add(rc, &h, &w, band, pitch, lead, out);

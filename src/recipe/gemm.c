@@ -63,29 +63,47 @@ static void pack_halves(const oi_packing *p, const void *const *in, void *out)
 
 /* -- the call -- */
 
+/* How many matrices the operand has, if all of them are combined with each of what is left of the
+ * stack: its dims are the last ones of the stack. 0: they are others. */
+static int64_t count_matrices(const oi_operand *o, const oi_operand *out)
+{
+    int64_t n = 1;
+    bool is_one = false; /* from here on, it is the same for all */
+    for (uint32_t i = 2; i < out->rank; i++) {
+        const int64_t own = i < o->rank ? o->dims[o->rank - 1 - i] : 1;
+        const int64_t all = out->dims[out->rank - 1 - i];
+        is_one |= own != all;
+        if (own != (is_one ? 1 : all))
+            return 0;
+        n *= own;
+    }
+    return n;
+}
+
 /* Stacked matrices of a with one b are one tall matrix, when they lie one below the other. */
 static bool set_stack(const oi_kernel_query *q, bool a_transposed, oi_product *p)
 {
-    const oi_operand *a = &q->in[0], *b = &q->in[1];
-    int64_t n_a = 1, n_b = 1;
-    for (uint32_t i = 0; i + 2 < a->rank; i++)
-        n_a *= a->dims[i];
-    for (uint32_t i = 0; i + 2 < b->rank; i++)
-        n_b *= b->dims[i];
+    const oi_operand *out = &q->out[0];
+    p->a_count = count_matrices(&q->in[0], out);
+    p->b_count = count_matrices(&q->in[1], out);
     p->m = p->a.rows;
-    p->stack = n_b;
+    p->stack = 1;
     p->a_step = p->a.rows * p->a.columns;
     p->b_step = p->b.rows * p->b.columns;
-    if (n_b == 1 && (n_a == 1 || !a_transposed)) {
-        p->m *= n_a;
-        return true;
+    if (p->b_count == 1 && p->a_count && (p->a_count == 1 || !a_transposed)) {
+        int64_t all = 1; /* all 1: no stack */
+        for (uint32_t i = 0; i + 2 < out->rank; i++)
+            all *= out->dims[i];
+        if (p->a_count == all) {
+            p->m *= all;
+            return true;
+        }
     }
-    bool same = a->rank == b->rank;
-    for (uint32_t i = 0; same && i + 2 < a->rank; i++)
-        same = a->dims[i] == b->dims[i];
-    while (same && a->dims[p->shared] == 1)
+    for (uint32_t i = 0; i + 2 < out->rank; i++)
+        p->stack *= out->dims[i];
+    while (p->shared + 3 < out->rank && out->dims[p->shared] == 1)
         p->shared++;
-    p->each = same && p->stack ? p->stack / a->dims[p->shared] : 0;
+    p->each = p->a_count && p->b_count && p->stack ? p->stack / out->dims[p->shared] : 0;
     return p->each > 0;
 }
 
@@ -189,8 +207,9 @@ static bool plan_few(const oi_product *p, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     const int64_t sizes[] = {
         p->m,          p->b.columns,     p->b.rows, p->a.row_step, p->a.column_step,
-        p->b.row_step, p->b.column_step, p->a_step, p->b_step,     p->each};
-    add_sizes(out, sizes, p->stack > 1 ? OI_COUNT(sizes) : OI_COUNT(sizes) - 3);
+        p->b.row_step, p->b.column_step, p->a_step, p->b_step,     p->a_count,
+        p->b_count,    p->each};
+    add_sizes(out, sizes, p->stack > 1 ? OI_COUNT(sizes) : OI_COUNT(sizes) - 5);
     out->percent = 25; /* a load for every product */
     return true;
 }
@@ -212,10 +231,10 @@ static bool plan_both(const oi_product *p, oi_recipe_plan *out)
     oi_recipe_arg_add(out, OI_ARG_OUT, 0);
     oi_recipe_arg_add(out, OI_ARG_SCRATCH, 0);
     const int64_t sizes[] = {
-        p->m,          p->b.columns,     p->b.rows, p->a.row_step, p->a.column_step,
-        p->b.row_step, p->b.column_step, is_far,    at_once(p),    depth_of(p),
-        p->a_step,     p->b_step,        p->each};
-    add_sizes(out, sizes, p->stack > 1 ? OI_COUNT(sizes) : OI_COUNT(sizes) - 3);
+        p->m,          p->b.columns,     p->b.rows,  p->a.row_step, p->a.column_step,
+        p->b.row_step, p->b.column_step, is_far,     at_once(p),    depth_of(p),
+        p->a_step,     p->b_step,        p->a_count, p->b_count,    p->each};
+    add_sizes(out, sizes, p->stack > 1 ? OI_COUNT(sizes) : OI_COUNT(sizes) - 5);
     return true;
 }
 

@@ -13,7 +13,7 @@ static void body(const char *function, const trial_arg *a)
     else if (strcmp(function, "oi_gemm_stack") == 0)
         oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
                       a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
-                      a[17].n, a[18].n, TRIAL_FINISH(19));
+                      a[17].n, a[18].n, a[19].n, a[20].n, TRIAL_FINISH(21));
     else
         fail_msg("%s is not tested", function);
 }
@@ -92,7 +92,15 @@ static void test_stacks(void **state)
         add(&t, false, of_a, 5, 9, 33);
         add(&t, true, false, 0, 33, 20);
         t.atol = near(33);
-        assert_int_equal(trial_end(&t, OI_F32, 4, (int64_t[]){5, 1, 9, 20}, body), !of_a);
+        assert_true(trial_end(&t, OI_F32, 4, (int64_t[]){5, 1, 9, 20}, body));
+    }
+    for (int turn = 0; turn < 2; turn++) { /* one a for all; a stack for each of two */
+        trial t;
+        trial_begin(&t, "matmul", 9);
+        trial_input(&t, false, OI_F32, 1, turn ? 4 : 2, (int64_t[]){2, 3, 9, 33} + (turn ? 0 : 2));
+        trial_input(&t, false, OI_F32, 1, turn ? 3 : 4, (int64_t[]){2, 3, 33, 20} + turn);
+        t.atol = near(33);
+        assert_true(trial_end(&t, OI_F32, 4, (int64_t[]){2, 3, 9, 20}, body));
     }
 }
 

@@ -9,7 +9,8 @@ static void body(const char *function, const trial_arg *a)
                 a[10].n, a[11].n, TRIAL_FINISH(12));
     else if (strcmp(function, "oi_gemv_stack") == 0)
         oi_gemv_stack(a[0].in, a[1].in, a[2].out, a[3].n, a[4].n, a[5].n, a[6].n, a[7].n, a[8].n,
-                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, TRIAL_FINISH(15));
+                      a[9].n, a[10].n, a[11].n, a[12].n, a[13].n, a[14].n, a[15].n, a[16].n,
+                      TRIAL_FINISH(17));
     else
         fail_msg("%s is not tested", function);
 }

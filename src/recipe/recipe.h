@@ -253,8 +253,10 @@ typedef struct oi_matrix {
 typedef struct oi_product {
     oi_matrix a, b;
     int64_t m, stack, a_step, b_step;
-    uint32_t shared; /* of a stack: the partitioned axis, ... */
-    int64_t each;    /* ... and the number of products per position */
+    int64_t a_count, b_count; /* matrices of a and of b: product i is of i % a_count and i % b_count
+                               */
+    uint32_t shared;          /* of a stack: the partitioned axis, ... */
+    int64_t each;             /* ... and the number of products per position */
     const oi_device_info *target;
 } oi_product;
 bool oi_product_set(const oi_recipe_call *c, oi_product *p); /* of matmul; false: not a product */

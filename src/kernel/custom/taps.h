@@ -41,18 +41,59 @@ static inline oi_taps oi_taps_at(oi_tap_mode mode, double a, double place)
     return taps;
 }
 
-/* y (inner) = the rows of x (n, inner) around a place, weighted; at the edges they go on. */
+/* Infinities beside the place do not count: their weight is 0. */
+static inline double oi_resample_add(double sum, double weight, double x)
+{
+    return sum + (weight == 0 ? 0 : weight * x);
+}
+
+/* y (inner) = the n rows of x that begin at `at`, weighted. */
+static inline __attribute__((always_inline)) void oi_resample_rows(const double *x, double *y,
+                                                                   int64_t inner, const int64_t *at,
+                                                                   const double *weight, int64_t n)
+{
+    for (int64_t i = 0; i < inner; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; k++)
+            sum += weight[k] * x[at[k] + i];
+        y[i] = sum;
+    }
+}
+
+/* The rows of x (n, inner) around a place; at the edges they go on. */
 static inline void oi_resample_row(const double *x, double *y, int64_t n, int64_t inner,
                                    int64_t first, int64_t taps, const double *weight)
 {
-    for (int64_t i = 0; i < inner; i++)
-        y[i] = 0;
+    int64_t at[4], used = 0;
+    double own[4];
     for (int64_t k = 0; k < taps; k++) {
         if (weight[k] == 0) /* infinities beside the place do not count */
             continue;
-        int64_t at = first + k < 0 ? 0 : first + k >= n ? n - 1 : first + k;
-        for (int64_t i = 0; i < inner; i++)
-            y[i] += weight[k] * x[at * inner + i];
+        at[used] = (first + k < 0 ? 0 : first + k >= n ? n - 1 : first + k) * inner;
+        own[used++] = weight[k];
+    }
+    if (used == 2)
+        oi_resample_rows(x, y, inner, at, own, 2);
+    else if (used == 4)
+        oi_resample_rows(x, y, inner, at, own, 4);
+    else
+        oi_resample_rows(x, y, inner, at, own, used);
+}
+
+/* Places of a row of n elements instead of rows. */
+static inline __attribute__((always_inline)) void oi_resample_line(const double *x,
+                                                                   const int64_t *first,
+                                                                   const double *weight, double *y,
+                                                                   int64_t n, int64_t m,
+                                                                   int64_t taps)
+{
+    for (int64_t i = 0; i < m; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < taps; k++) {
+            const int64_t at = first[i] + k;
+            sum = oi_resample_add(sum, weight[i * 4 + k], x[at < 0 ? 0 : at >= n ? n - 1 : at]);
+        }
+        y[i] = sum;
     }
 }
 
@@ -125,7 +166,9 @@ static inline void oi_resample(const double *x, const int64_t *first, const doub
                                double *y, int64_t outer, int64_t n, int64_t inner, int64_t m,
                                int64_t taps)
 {
-    for (int64_t i = 0; i < outer * m; i++)
+    for (int64_t i = 0; inner == 1 && i < outer; i++)
+        oi_resample_line(x + i * n, first, weight, y + i * m, n, m, taps);
+    for (int64_t i = 0; inner != 1 && i < outer * m; i++)
         oi_resample_row(x + i / m * n * inner, y + i * inner, n, inner, first[i % m], taps,
                         weight + i % m * 4);
 }

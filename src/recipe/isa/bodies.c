@@ -6,6 +6,7 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #include "body/conv.h"
+#include "body/conv_flat.h"
 #include "body/mean.h"
 #include "body/sdpa.h"
 
@@ -29,11 +30,11 @@ static void gemm_two(const oi_recipe_value *a)
 static void gemm_stack(const oi_recipe_value *a)
 {
     if (a[11].n)
-        oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N3(12), N4(15), NULL,
-                      NULL);
+        oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), N4(7), 1, N3(12), N4(15), N2(19),
+                      NULL, NULL);
     else
         oi_gemm_stack(a[0].in, a[1].in, a[2].out, a[3].out, N3(4), a[7].n, 1, N2(9), 0, N3(12),
-                      N4(15), NULL, NULL);
+                      N4(15), N2(19), NULL, NULL);
 }
 
 /* -- attention -- */
@@ -104,6 +105,16 @@ static void conv_dense(const oi_recipe_value *a)
         dense(a, stride, high);
 }
 
+static void conv_flat(const oi_recipe_value *a)
+{
+    if (a[22].n == 4)
+        oi_conv_flat(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, N4(6), N4(10), N4(14),
+                     N4(18), 4, 0, N2(24), N4(26), N2(30), R2(32));
+    else
+        oi_conv_flat(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, a[5].out, N4(6), N4(10), N4(14),
+                     N4(18), 6, 0, N2(24), N4(26), N2(30), R2(32));
+}
+
 static inline __attribute__((always_inline)) void deep(const oi_recipe_value *a, int64_t stride)
 {
     oi_conv_depthwise(a[0].in, a[1].in, a[2].in, a[3].out, a[4].out, N4(5), N4(9), N2(13), stride,
@@ -153,6 +164,7 @@ const oi_recipe_body OI_KERNEL(bodies)[] = {
     {"oi_sdpa_bf16_masked", sdpa_bf16_masked},
     {"oi_conv_points", conv_points},
     {"oi_conv_dense", conv_dense},
+    {"oi_conv_flat", conv_flat},
     {"oi_conv_depthwise", conv_depthwise},
     {"oi_conv_depthwise_two", conv_depthwise_two},
     {"oi_conv_lanes_two", conv_few_two},

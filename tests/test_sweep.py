@@ -28,6 +28,23 @@ def test_shapes_and_records():
     assert "2 shapes, geometric mean" in done.stderr and "the ten worst:" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="programs run in this process")
+@pytest.mark.parametrize(("queries", "keys"), [(5, 40), (40, 5)])
+def test_causal_attention_of_other_numbers(monkeypatch, queries, keys):
+    """ONNX aligns the first query with the first key: one call of sdpa, with fewer keys or with a mask, and the peer's
+    results."""
+    pytest.importorskip("onnx", reason="shapes are ONNX models")
+    pytest.importorskip("onnxruntime", reason="the peer")
+    monkeypatch.setenv("OPENINFER_BIN", str(BIN))
+    import emitted
+    import sweep as bench
+
+    monkeypatch.setattr(emitted, "OPENINFER", BIN)
+    sizes = {"heads": 4, "kv": 2, "queries": queries, "keys": keys, "depth": 16, "mask": "causal"}
+    (record,) = bench.measure("attention", sizes, 3, [1], "cpu_avx2", 90)  # raises where results differ
+    assert record["how"].startswith("sdpa") or queries < keys and "sdpa" in record["how"]
+
+
 def test_a_slow_shape_is_named():
     pytest.importorskip("onnx", reason="shapes are ONNX models")
     pytest.importorskip("onnxruntime", reason="the peer")

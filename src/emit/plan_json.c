@@ -40,6 +40,7 @@ static void put_cost(oi_jsonw *w, const oi_cost *c)
     put_bool(w, "is_most", c->is_most);
     put_bool(w, "is_open", c->is_open);
     put_u64(w, "macs", c->macs);
+    put_u64(w, "predicted_alone_ns", (uint64_t)(c->alone_ns + 0.5));
     put_u64(w, "predicted_ns", (uint64_t)(c->ns + 0.5));
     oi_jsonw_close(w, '}');
 }

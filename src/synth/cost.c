@@ -24,8 +24,8 @@ static uint64_t plus(uint64_t a, uint64_t b)
 
 static oi_cost sum(oi_cost a, oi_cost b)
 {
-    return (oi_cost){plus(a.macs, b.macs), plus(a.bytes, b.bytes), a.is_open || b.is_open,
-                     a.ns + b.ns, a.is_most || b.is_most};
+    return (oi_cost){plus(a.macs, b.macs), plus(a.bytes, b.bytes),  a.is_open || b.is_open,
+                     a.ns + b.ns,          a.alone_ns + b.alone_ns, a.is_most || b.is_most};
 }
 
 /* -- kernels -- */
@@ -130,7 +130,10 @@ static oi_cost of_kernel(oi_unit *u, const oi_machine *m, const oi_skernel *k)
         uint64_t *from = &w.bytes[level_of(u, m, &u->tensors.at[k->ports.at[i].tensor])];
         *from = plus(*from, touched[i]);
     }
+    oi_machine one = *m;
+    one.threads = 1;
     cost.ns = oi_cost_time(m, &w);
+    cost.alone_ns = oi_cost_time(&one, &w);
     return cost;
 }
 
@@ -167,8 +170,8 @@ static oi_cost of_loop(counting *c, const oi_stmt *s)
         return body;
     }
     uint64_t n = to > from ? (uint64_t)(to - from) : 0;
-    return (oi_cost){times(body.macs, n), times(body.bytes, n), body.is_open, body.ns * (double)n,
-                     body.is_most};
+    return (oi_cost){times(body.macs, n), times(body.bytes, n),      body.is_open,
+                     body.ns * (double)n, body.alone_ns * (double)n, body.is_most};
 }
 
 static oi_cost of_branch(counting *c, const oi_pnode *n)
@@ -177,8 +180,12 @@ static oi_cost of_branch(counting *c, const oi_pnode *n)
     if (n->as.branch.cond == OI_NO_ID)
         return a;
     oi_cost b = of_block(c, n->as.branch.else_block);
-    return (oi_cost){a.macs > b.macs ? a.macs : b.macs, a.bytes > b.bytes ? a.bytes : b.bytes,
-                     a.is_open || b.is_open, a.ns > b.ns ? a.ns : b.ns, a.is_most || b.is_most};
+    return (oi_cost){a.macs > b.macs ? a.macs : b.macs,
+                     a.bytes > b.bytes ? a.bytes : b.bytes,
+                     a.is_open || b.is_open,
+                     a.ns > b.ns ? a.ns : b.ns,
+                     a.alone_ns > b.alone_ns ? a.alone_ns : b.alone_ns,
+                     a.is_most || b.is_most};
 }
 
 static oi_cost of_stmts(counting *c, const oi_stmts *list)

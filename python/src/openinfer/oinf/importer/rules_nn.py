@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..convert.weights import need_numpy
 from .lowering import Node
@@ -130,15 +130,34 @@ def gemm(n: Node) -> None:
     n.emit("gemm", n.given(), {k: v for k, v in attrs.items() if v != 1.0 or isinstance(v, bool)})
 
 
+def shortened(n: Node, x: Value, axis: int, length: int) -> Value:
+    """The first elements along the axis."""
+    shape = [length if d == axis else size for d, size in enumerate(x.dims())]
+    return n.emit("slice", [x], {"starts": [0], "ends": [length], "axes": [axis]}, n.temp(x, tuple(shape)))
+
+
+def seen_keys(n: Node, inputs: List[Value]) -> Tuple[List[Value], bool]:
+    """Query i sees the keys up to number i. The causal attention of sdpa aligns the last query with the last key, so the
+    numbers must be the same: keys after the last query are left out, or a mask says what is seen."""
+    axis = inputs[0].rank - 2
+    queries, keys = (x.dims()[axis] for x in inputs[:2])
+    if queries < keys:
+        seen = [inputs[0], *(shortened(n, x, axis, queries) for x in inputs[1:3])]
+        return [*seen, *(shortened(n, x, x.rank - 1, queries) for x in inputs[3:])], True
+    if queries > keys and len(inputs) > 3:
+        raise Unsupported("causal attention with a mask and more queries than keys")
+    if queries > keys:
+        return [*inputs, n.const(need_numpy().tri(queries, keys, dtype=bool), "bool", "seen")], False
+    return inputs, True
+
+
 @rule("Attention")
 def attention(n: Node) -> None:
     refused = [i for i in (4, 5, 6) if n.has(i)]
     if refused or len([o for o in n.outputs if o]) > 1 or n.attrs.get("softcap"):
         raise Unsupported("attention with past keys, with several results or with a cap")
     q, k = n.x(0), n.x(1)
-    causal = bool(n.attrs.get("is_causal"))
-    if causal and q.dims()[-2] != k.dims()[-2]:
-        raise Unsupported("causal attention of fewer queries than keys is aligned otherwise")
+    causal, inputs = bool(n.attrs.get("is_causal")), n.given()
     if n.has(3):
         if n.x(3).dims()[-1] != k.dims()[-2]:
             raise Unsupported("a mask that is shorter than the keys")
@@ -147,7 +166,9 @@ def attention(n: Node) -> None:
         attrs["scale"] = short(n.attrs["scale"])
     if q.rank == 3:
         attrs.update({"heads": n.attrs["q_num_heads"], "kv_heads": n.attrs["kv_num_heads"]})
-    n.emit("sdpa", n.given(), {**attrs, **optional(causal, "causal", False)})
+    if causal:
+        inputs, causal = seen_keys(n, inputs)
+    n.emit("sdpa", inputs, {**attrs, **optional(causal, "causal", False)})
 
 
 @rule("RotaryEmbedding")

@@ -63,6 +63,9 @@ class Model:
         known.update({o.name: o for o in inferred.graph.output})
         del model.graph.output[:]
         model.graph.output.extend(known[r] for r in results)
+        for out in model.graph.output:  # ops that are functions may have no inferred type
+            if not out.type.tensor_type.elem_type:
+                out.type.tensor_type.elem_type = TensorProto.FLOAT
         return model
 
 

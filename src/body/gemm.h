@@ -279,6 +279,35 @@ static inline __attribute__((always_inline)) void oi_gemm_tile(
                         columns - 2 * OI_VF, done);
 }
 
+/* Twelve rows of a and a block of k times the left half of a panel: of `columns` columns, no more
+ * than a vector. The first `done` rows of the result are left unchanged. */
+static inline __attribute__((always_inline)) void oi_gemm_half(
+    const float *restrict a, int64_t a_row, int64_t a_k, const float *restrict b,
+    const float *restrict bias, float *restrict out, int64_t n, int64_t k, int64_t is_more,
+    int64_t columns, int64_t done)
+{
+    oi_vf s[12];
+    for (int64_t r = 0; r < 12; r++)
+        s[r] = oi_vf_set(0);
+    for (int64_t i = 0; i < k; i++) {
+        const oi_vf v = oi_vf_load(b + 2 * OI_VF * i);
+        for (int64_t r = 0; r < 12; r++)
+            s[r] = oi_vf_fma(oi_vf_set(a[r * a_row + i * a_k]), v, s[r]);
+    }
+    for (int64_t r = 0; r < 12; r++) {
+        const float *before = is_more ? out + r * n : bias;
+        float row[OI_VF];
+        if (before && columns < OI_VF) {
+            for (int64_t i = 0; i < OI_VF; i++)
+                row[i] = i < columns ? before[i] : 0;
+            before = row;
+        }
+        if (r >= done)
+            oi_vf_store_some(out + r * n, before ? oi_vf_add(oi_vf_load(before), s[r]) : s[r],
+                             columns);
+    }
+}
+
 /* Rows 0 ... rows - 1 of a and a block of k times one panel or two, six rows at a time. The last
  * six may overlap rows that are done already. Prefetches what follows the panel. */
 static inline __attribute__((always_inline)) void oi_gemm_panel(
@@ -288,7 +317,13 @@ static inline __attribute__((always_inline)) void oi_gemm_panel(
 {
     const int64_t step = (24 * OI_VF + rows - 1) / rows; /* at most a line of 64 bytes */
     oi_gemm_soon soon = {b + (is_wide ? 2 : 1) * apart, step < 16 ? step : 16, NULL, 0};
-    for (int64_t i = 0; i < rows; i += 6, soon.panel += soon.step * (k / 2)) {
+    int64_t i = 0;
+    for (; columns <= OI_VF && rows >= 12 && i < rows; i += 12) {
+        const int64_t at = i + 12 <= rows ? i : rows - 12;
+        oi_gemm_half(a + at * a_row, a_row, a_k, b, bias, out + at * n, n, k, is_more, columns,
+                     i - at);
+    }
+    for (; i < rows; i += 6, soon.panel += soon.step * (k / 2)) {
         const int64_t at = i + 6 <= rows ? i : rows - 6;
         oi_gemm_tile(a + at * a_row, a_row, a_k, b, apart, is_wide, soon, bias, out + at * n, n, k,
                      is_more, columns, i - at);
@@ -417,7 +452,7 @@ static inline __attribute__((always_inline)) void oi_gemm(
                 for (int64_t j = j0, wide = 0; j < j1; j += wide) {
                     const int64_t own_row = is_far ? OI_GEMM_DEPTH : a_row;
                     const int64_t is_first = is_far && j == j0, own_k = is_far ? 1 : a_k;
-                    const int64_t is_wide = OI_GEMM_IS_WIDE && !is_first && j1 - j > 2 * OI_VF;
+                    const int64_t is_wide = OI_GEMM_IS_WIDE && !is_first && j1 - j > 3 * OI_VF;
                     const int64_t apart = 2 * OI_VF * (is_packed ? k : deep);
                     const float *panel =
                         is_packed ? b + j * k + 2 * OI_VF * i0 : room + (j - j0) * deep;
@@ -450,7 +485,7 @@ static inline __attribute__((always_inline)) void oi_gemm_weights(
     oi_epilogue *finish, void *const *ports)
 {
     const float *b = packed;
-    if (m < 6)
+    if (m < 6 || m == 7 || m == 8) /* fours of rows leave less empty than sixes */
         oi_gemm_rows(a, b, NULL, out, m, n, k, a_row, a_k, first, last, finish, ports);
     else
         oi_gemm(a, b, NULL, out, NULL, m, n, k, a_row, a_k, 0, 0, 1, 0, rows, depth, first, last,

@@ -54,7 +54,7 @@ static oi_machine processor(const oi_device_info *t)
     m.int8_macs_per_ns = or_else(t->cpu.int8_macs_per_s * 1e-9, (v > 8 ? 2 : 0.25) * v * ghz);
     m.tile_macs_per_ns = or_else(t->cpu.tile_macs_per_s * 1e-9, TILES * m.f32_macs_per_ns);
     m.ops_per_ns = v / 4 * ghz;
-    m.scalar_ops_per_ns = ghz / 2;
+    m.scalar_ops_per_ns = 2 * ghz;
     m.barrier_ns = or_else((double)t->cpu.barrier_ns, 256 / ghz);
     m.call_ns = 10;
     return m;

@@ -485,6 +485,100 @@ static void print_abreast(oi_printing *x)
     close_loops(x, 0, row);
 }
 
+/* -- what vectors leave of a row -- */
+
+/* Prints the instruction of `pre` with this number, or all but loads and stores (OI_NO_ID). */
+static void print_some(oi_printing *x, uint32_t id)
+{
+    const oi_sops *pre = &x->n->pre;
+    for (uint32_t i = 0; i < pre->n; i++) {
+        const oi_sop_kind kind = pre->at[i].kind;
+        x->early[i] = id == OI_NO_ID ? kind != OI_SOP_LOAD && kind != OI_SOP_STORE : i == id;
+    }
+    x->is_early = true;
+    oi_instr_print(x, pre, 0, NULL);
+    x->is_early = false;
+}
+
+/* Opens a loop over the last places, which are `rest`. */
+static void open_rest(oi_printing *x, int64_t whole, int64_t rest)
+{
+    const char *index = x->p->lang->index;
+    oi_out_open(x->p->out, "for (int l = 0; l < %" PRId64 "; l++)", rest);
+    oi_out_line(x->p->out, "const %s %s = %" PRId64 " + l;", index,
+                oi_place_axis(x, x->n->n_axes - 1), whole);
+}
+
+/* The last places of a row, fewer than a vector has, as one vector: what it reads is copied and
+ * filled up with zeros, and of its results those that exist are stored. */
+static void print_rest(oi_printing *x, int64_t whole, int64_t rest, int64_t lanes)
+{
+    const oi_sops *pre = &x->n->pre;
+    const char *vectors = x->p->lang->in_vectors ? x->p->lang->in_vectors : "";
+    oi_out *o = x->p->out;
+    x->early = oi_arena_alloc(x->p->arena, pre->n + 1);
+    for (uint32_t i = 0; i < pre->n; i++) {
+        if (pre->at[i].kind != OI_SOP_LOAD)
+            continue;
+        oi_out_line(o, "float in%u[%" PRId64 "] = {0};", i, lanes);
+        open_rest(x, whole, rest);
+        print_some(x, i);
+        oi_out_line(o, "in%u[l] = %s;", i, x->values[i]);
+        oi_out_close(o, "");
+        x->values[i] = oi_arena_printf(x->p->arena, "in%u[l]", i);
+    }
+    for (uint32_t i = 0; i < pre->n; i++)
+        if (pre->at[i].kind == OI_SOP_STORE)
+            oi_out_line(o, "float out%u[%" PRId64 "];", i, lanes);
+    oi_out_open(o, "%sfor (int l = 0; l < %" PRId64 "; l++)", vectors, lanes);
+    print_some(x, OI_NO_ID);
+    for (uint32_t i = 0; i < pre->n; i++)
+        if (pre->at[i].kind == OI_SOP_STORE)
+            oi_out_line(o, "out%u[l] = %s;", i, x->values[pre->at[i].args[0]]);
+    oi_out_close(o, "");
+    for (uint32_t i = 0; i < pre->n; i++) {
+        if (pre->at[i].kind != OI_SOP_STORE)
+            continue;
+        x->values[pre->at[i].args[0]] = oi_arena_printf(x->p->arena, "out%u[l]", i);
+        open_rest(x, whole, rest);
+        print_some(x, i);
+        oi_out_close(o, "");
+    }
+    x->early = NULL;
+}
+
+static void print_map(oi_printing *x)
+{
+    if (oi_nest_jam(x->n)) {
+        print_abreast(x);
+        return;
+    }
+    open_loops(x, 0, x->n->n_axes);
+    print_elements(x, NULL);
+    close_loops(x, 0, x->n->n_axes);
+}
+
+/* Whole vectors of every row first, then the rests. */
+static void print_filled(oi_printing *x)
+{
+    const oi_snest *n = x->n;
+    const uint32_t last = n->n_axes - 1;
+    const int64_t lanes = n->axes[last].factor[OI_AXIS_VECTOR], rest = n->axes[last].extent % lanes;
+    oi_snest main = *n;
+    main.axes[last].extent -= rest;
+    x->n = &main;
+    if (main.axes[last].extent)
+        print_map(x);
+    x->n = n;
+    open_loops(x, 0, last);
+    if (!last || x->p->n_open >= last)
+        oi_out_brace(x->p->out);
+    print_rest(x, n->axes[last].extent - rest, rest, lanes);
+    if (!last || x->p->n_open >= last)
+        oi_out_close(x->p->out, "");
+    close_loops(x, 0, last);
+}
+
 void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
 {
     const bool two = n->pre.n > 1 && n->pre.at[n->pre.n - 2].kind == OI_SOP_STORE;
@@ -502,13 +596,10 @@ void oi_nest_print(const oi_nest_printer *p, const oi_snest *n)
             print_reduce(&x, n_out);
         return;
     }
-    if (oi_nest_jam(n)) {
-        print_abreast(&x);
-        return;
-    }
-    open_loops(&x, 0, n->n_axes);
-    print_elements(&x, NULL);
-    close_loops(&x, 0, n->n_axes);
+    if (n->n_axes && n->axes[n->n_axes - 1].factor[OI_AXIS_VECTOR])
+        print_filled(&x);
+    else
+        print_map(&x);
 }
 
 void oi_nest_print_end(const oi_nest_printer *p, const oi_snest *n)

@@ -80,9 +80,8 @@ bool oi_recipe_max_pool(const oi_recipe_call *rc, oi_recipe_plan *out)
     out->split_dim = 1;
     out->reads_partitioned = true;
     out->read_dim = 1;
-    /* of a product for each number of a window: five instructions a row of it, one a column */
-    const int64_t steps = 5 * h.kernel + w.kernel + 8, percent = 50 * h.kernel * w.kernel / steps;
-    out->percent = (uint16_t)(percent < 4 ? 4 : percent > 85 ? 85 : percent);
+    /* five instructions a row of a window, one a column */
+    out->ops = (uint64_t)(oi_operand_count(y) * (5 * h.kernel + w.kernel + 8));
     out->row_dim = n == 2 ? 2 : 0;
     out->row_step = h.stride;
     out->row_from = -h.before;

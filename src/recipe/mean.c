@@ -23,6 +23,6 @@ bool oi_recipe_global_avg_pool(const oi_recipe_call *c, oi_recipe_plan *out)
     out->extent = x->dims[1];
     out->unit = oi_recipe_lanes(c->target);
     out->split_dim = 1;
-    out->percent = 12; /* rows are transposed, and every addition waits for the one before */
+    out->ops = (uint64_t)(8 * oi_operand_count(x)); /* transposed, and one sum for each row */
     return true;
 }

@@ -55,6 +55,20 @@ uint64_t oi_sops_steps(const oi_sops *ops)
     return n;
 }
 
+#define FOLD                                                                             \
+    384 /* instructions of one element that combining the partial sums of a row takes as \
+           long as: each of them waits for the one before */
+
+/* Along the last axis, places follow from data: elements are loaded one by one. */
+static bool picks_elements(const oi_snest *n)
+{
+    for (size_t i = 0; n->n_axes && i < n->pre.n; i++)
+        if (n->pre.at[i].kind == OI_SOP_INDEX && n->pre.at[i].at &&
+            n->pre.at[i].at[0].step[n->n_axes - 1])
+            return true;
+    return false;
+}
+
 /* Sums in index order wait for each addition; several independent sums, or independent elements,
  * fill vectors. */
 static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_work_size *w)
@@ -73,7 +87,9 @@ static void add_nest(const oi_snest *n, uint64_t *touched, oi_cost *cost, oi_wor
         plus(times(all, oi_sops_steps(&n->pre)), times(outputs, oi_sops_steps(&n->post)));
     if (n->kind == OI_NEST_CONTRACT)
         cost->macs = plus(cost->macs, all);
-    uint64_t *sort = in_vectors ? &w->ops : &w->scalar_ops;
+    if (oi_nest_partial_sums(n))
+        ops = plus(ops, times(outputs, FOLD));
+    uint64_t *sort = in_vectors && !picks_elements(n) ? &w->ops : &w->scalar_ops;
     *sort = plus(*sort, ops);
 }
 
@@ -104,6 +120,7 @@ void oi_kernel_work(oi_unit *u, const oi_skernel *k, uint64_t *touched, oi_cost 
         cost->macs = w->macs = k->plan->macs;
         w->is_int8 = k->plan->is_int8;
         w->percent = k->plan->percent ? k->plan->percent : 85;
+        w->ops = k->plan->ops;
     }
     for (size_t i = 0; i < k->ports.n; i++) {
         const oi_tensor *t = &u->tensors.at[k->ports.at[i].tensor];

@@ -1,4 +1,5 @@
-/* merge.c: two neighbouring axes of a map become one, if memory lets them.
+/* merge.c: inner loops of maps that vectors fill: two neighbouring axes become one, if memory lets
+ * them, and the rest of a row becomes a vector that is filled up.
  * needs:  levels of axes (schedule.c, partition.c)
  * keeps:  every result bit for bit, the order of elements
  * makes:  inner loops that are long enough for vectors
@@ -79,16 +80,64 @@ static void merge(oi_unit *u, const oi_skernel *k, oi_snest *n, uint32_t a)
     n->n_axes--;
 }
 
+/* -- what vectors leave of a row -- */
+
+#define LONG 24 /* steps per element: a vector of them is worth a copy of what is left of a row */
+#define FULL 16 /* vectors in a row, above which the rest does not count */
+
+/* Whether the rest of a row may be computed as a vector, whose other places count for nothing. */
+static bool may_fill(const oi_unit *u, const oi_skernel *k, const oi_snest *n, int64_t lanes)
+{
+    if (n->kind != OI_NEST_MAP || n->is_serial || n->combines_out || n->extents || n->skips ||
+        n->n_axes <= k->n_shared || oi_sops_steps(&n->pre) <= LONG)
+        return false;
+    const uint32_t last = n->n_axes - 1;
+    const int64_t extent = n->axes[last].extent, rest = extent % lanes;
+    bool may = rest > 1 && extent < FULL * lanes && !has_levels(&n->axes[last]);
+    for (size_t i = 0; may && i < n->pre.n; i++) {
+        const oi_sop *op = &n->pre.at[i];
+        may = op->type == OI_F32;
+        if (op->kind == OI_SOP_LOAD || op->kind == OI_SOP_STORE) {
+            const oi_tensor *t = &u->tensors.at[k->ports.at[op->port].tensor];
+            may = may && t->dtype == OI_F32 && !t->run_dims && !t->ring && !op->may_leave &&
+                  !op->guard && !op->fns && oi_sop_is_affine(u, k, op);
+            const int64_t step = may ? oi_sop_number(u, k, op).step[last] : -1;
+            may = step == 1 || (step == 0 && op->kind == OI_SOP_LOAD);
+        } else {
+            may = may &&
+                  ((op->kind == OI_SOP_EVAL && op->place == OI_NO_ID) || op->kind == OI_SOP_CONST);
+        }
+    }
+    return may;
+}
+
+static void fill_rests(const oi_unit *u, oi_skernel *k)
+{
+    const int64_t lanes = u->can.vector_lanes;
+    for (size_t i = 0; i < k->nests.n && lanes && !k->is_dynamic && !k->can_fail; i++) {
+        oi_snest *n = &k->nests.at[i];
+        if (n->n_axes && may_fill(u, k, n, lanes))
+            n->axes[n->n_axes - 1].factor[OI_AXIS_VECTOR] = lanes;
+    }
+}
+
+static void merge_axes(oi_unit *u, oi_skernel *k)
+{
+    if (k->nests.n != 1 || k->n_shared || k->is_dynamic || !is_plain(u, k, k->nests.at))
+        return;
+    oi_snest *n = &k->nests.at[0];
+    while (n->n_axes >= 2 && may_merge(u, k, n, n->n_axes - 2))
+        merge(u, k, n, n->n_axes - 2);
+}
+
 oi_status oi_pass_merge(oi_unit *u)
 {
     for (size_t i = 0; i < u->kernels.n && u->can.vectors; i++) {
         oi_skernel *k = &u->kernels.at[i];
-        if (k->recipe || k->nests.n != 1 || k->n_shared || k->is_dynamic ||
-            !is_plain(u, k, k->nests.at))
+        if (k->recipe)
             continue;
-        oi_snest *n = &k->nests.at[0];
-        while (n->n_axes >= 2 && may_merge(u, k, n, n->n_axes - 2))
-            merge(u, k, n, n->n_axes - 2);
+        merge_axes(u, k);
+        fill_rests(u, k);
     }
     return OI_OK;
 }

@@ -92,6 +92,7 @@ static void set_plan(const tiling *t, int64_t lanes, oi_recipe_plan *p)
     const int64_t rows = ROWS * lanes;
     *p = (oi_recipe_plan){.function = "oi_move_tiles", .unit = 1, .is_scattered = true};
     p->extent = (a->extent + rows - 1) / rows;
+    p->ops = 4 * (uint64_t)(a->extent * l->extent); /* of a plane: loads, shuffles, stores */
     oi_recipe_arg_add(p, OI_ARG_IN, 0);
     oi_recipe_arg_add(p, OI_ARG_OUT, 0);
     for (uint32_t i = 0; i < OUTER; i++) {
@@ -100,6 +101,7 @@ static void set_plan(const tiling *t, int64_t lanes, oi_recipe_plan *p)
         for (size_t s = 0; s < OI_COUNT(sizes); s++)
             oi_recipe_arg_add(p, OI_ARG_SIZE, sizes[s]);
         p->extent *= x->extent;
+        p->ops *= (uint64_t)x->extent;
     }
     const int64_t sizes[] = {a->extent, l->extent, l->from, a->to, t->from_begin, t->to_begin};
     for (size_t s = 0; s < OI_COUNT(sizes); s++)

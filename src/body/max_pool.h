@@ -12,41 +12,21 @@
 #include "body/math.h"
 #include "body/scalar.h"
 
-enum { OI_MAX_POOL_PLACES = 32 }; /* values that stay in registers */
-
 /* line[i] becomes the largest of column i of x (width columns) in the rows from, from + step ...
- * before `to`: for `block` columns from column `at` on. */
-static inline __attribute__((always_inline)) void oi_max_pool_block(
-    const float *restrict x, int32_t *restrict line, int64_t from, int64_t to, int64_t step,
-    int64_t width, int64_t kept, int64_t height, int64_t at, int64_t block)
-{
-    int32_t most[OI_MAX_POOL_PLACES];
-    for (int i = 0; i < block; i++)
-        most[i] = oi_high_key_f32(oi_lowest_f32());
-    for (int64_t r = from; r < to; r += step) {
-        const float *row = x + oi_conv_at(r, kept, height) * width + at;
-        for (int i = 0; i < block; i++)
-            most[i] = oi_max_i32(most[i], oi_high_key_f32(row[i]));
-    }
-    memcpy(line + at, most, (size_t)block * sizeof *most);
-}
-
-/* All columns: the last block may do some again. */
+ * before `to`. */
 static inline __attribute__((always_inline)) void oi_max_pool_columns(const float *restrict x,
                                                                       int32_t *restrict line,
                                                                       int64_t from, int64_t to,
                                                                       int64_t step, int64_t width,
                                                                       int64_t kept, int64_t height)
 {
-    const int64_t most = OI_MAX_POOL_PLACES;
-    const int64_t block = width >= most       ? most
-                          : width >= most / 2 ? most / 2
-                          : width >= most / 4 ? most / 4
-                          : width >= most / 8 ? most / 8
-                                              : 1;
-    for (int64_t at = 0; at < width; at += block)
-        oi_max_pool_block(x, line, from, to, step, width, kept, height,
-                          at + block <= width ? at : width - block, block);
+    for (int64_t i = 0; i < width; i++)
+        line[i] = oi_high_key_f32(oi_lowest_f32());
+    for (int64_t r = from; r < to; r += step) {
+        const float *row = x + oi_conv_at(r, kept, height) * width;
+        for (int64_t i = 0; i < width; i++)
+            line[i] = oi_max_i32(line[i], oi_high_key_f32(row[i]));
+    }
 }
 
 /* A line of `stride` parts becomes these, each `pitch` neighbours. */
@@ -68,22 +48,12 @@ static inline __attribute__((always_inline)) void oi_max_pool_row(const int32_t 
                                                                   int64_t stride, int64_t dilation,
                                                                   int64_t pitch)
 {
-    for (int64_t at = 0; at < out_width; at += OI_MAX_POOL_PLACES) {
-        int32_t most[OI_MAX_POOL_PLACES];
-        float made[OI_MAX_POOL_PLACES];
-        for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
-            most[i] = parts[at + i];
-        for (int64_t k = 1; k < kw; k++) {
-            const int32_t *p = parts + k * dilation % stride * pitch + k * dilation / stride + at;
-            for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
-                most[i] = oi_max_i32(most[i], p[i]);
-        }
-        for (int i = 0; i < OI_MAX_POOL_PLACES; i++)
-            made[i] = oi_of_key_f32(most[i]);
-        if (out_width - at >= OI_MAX_POOL_PLACES)
-            memcpy(out + at, made, sizeof made);
-        else
-            memcpy(out + at, made, (size_t)(out_width - at) * sizeof *made);
+    for (int64_t i = 0; i < out_width; i++) {
+        int32_t most = parts[i];
+        for (int64_t k = 1; k < kw; k++)
+            most =
+                oi_max_i32(most, parts[k * dilation % stride * pitch + k * dilation / stride + i]);
+        out[i] = oi_of_key_f32(most);
     }
 }
 

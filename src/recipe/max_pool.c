@@ -1,8 +1,7 @@
 /* max_pool.c: which windows the body of max_pool.h looks at. */
 #include "recipe/recipe.h"
 
-#define PLACES 32     /* OI_MAX_POOL_PLACES: the last ones of a row are read beyond it */
-#define MOST   131072 /* floats of a row with its padding: what a thread's stack may well hold */
+#define MOST 131072 /* floats of a row with its padding: what a thread's stack may well hold */
 
 static int64_t item(const oi_kernel_query *q, const char *name, size_t i, int64_t otherwise)
 {
@@ -25,11 +24,6 @@ static oi_window window_of(const oi_kernel_query *q, uint32_t axis)
     return w;
 }
 
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 /* Windows over one axis are rows of windows over two. Padding that is cut off is no padding. */
 bool oi_recipe_max_pool(const oi_recipe_call *rc, oi_recipe_plan *out)
 {
@@ -42,7 +36,7 @@ bool oi_recipe_max_pool(const oi_recipe_call *rc, oi_recipe_plan *out)
     const oi_window h =
         n == 2 ? window_of(q, 0) : (oi_window){.in = 1, .kernel = 1, .stride = 1, .dilation = 1};
     const int64_t out_width = y->dims[n + 1], out_height = n == 2 ? y->dims[2] : 1;
-    const int64_t wide = up(out_width, PLACES) + (w.kernel - 1) * w.dilation / w.stride + 1;
+    const int64_t wide = out_width + (w.kernel - 1) * w.dilation / w.stride + 1;
     const int64_t held = (w.before + w.in + w.stride - 1) / w.stride; /* padding and row */
     const int64_t pitch = wide > held ? wide : held;
     if (w.before < 0 || h.before < 0 || w.before > MOST || w.stride > MOST || w.in > MOST ||

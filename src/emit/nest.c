@@ -329,6 +329,46 @@ static void print_pairs(oi_printing *x, const char *loop, uint32_t lanes)
                 n->compares_keys ? "oi_of_key_f32(lane[0])" : "lane[0]");
 }
 
+/* Combining with what the op begins with changes nothing. */
+static bool has_neutral(const oi_snest *n)
+{
+    const oi_op_id op = n->reduce->op->id;
+    return (n->compares_keys && !n->finds_position) || n->kind == OI_NEST_CONTRACT ||
+           op == OI_OP_SUM_AXIS || op == OI_OP_MEAN_AXIS || op == OI_OP_PROD_AXIS;
+}
+
+/* The first places of a vector; in bits, since a comparison with l makes two loops of one. */
+static void open_existing(oi_printing *x, int64_t count)
+{
+    oi_out_open(x->p->out, "if (0x%" PRIx64 " >> l & 1)", (UINT64_C(1) << count) - 1);
+}
+
+/* The last elements, fewer than lanes: as one vector, of which compilers load what exists. */
+static void print_last_lanes(oi_printing *x, const char *loop, uint32_t lanes, int64_t whole)
+{
+    const oi_snest *n = x->n;
+    oi_out *o = x->p->out;
+    const uint32_t last = oi_nest_loops(n) - 1;
+    const char *k = oi_place_axis(x, last), *index = x->p->lang->index;
+    const int64_t all = n->axes[last].extent;
+    if (!has_neutral(n) || oi_nest_unrolled(n) > 1) {
+        oi_out_open(o, "for (%s %s = %" PRId64 "; %s < %" PRId64 "; %s++)", index, k, whole, k, all,
+                    k);
+        print_elements(x, oi_arena_printf(x->p->arena, "lane[%s - %" PRId64 "]", k, whole));
+        oi_out_close(o, "");
+        return;
+    }
+    oi_out_open(o, "%s%u; l++)", loop, lanes);
+    oi_out_line(o, "const %s %s = %" PRId64 " + l;", index, k, whole);
+    oi_out_line(o, "%s more = %s;", oi_instr_type(x, sum_form(n)), first_value(x));
+    open_existing(x, all - whole);
+    oi_instr_print(x, &n->pre, 0, NULL);
+    oi_out_line(o, "more = %s;", as_key(x, x->values[n->element]));
+    oi_out_close(o, "");
+    oi_instr_combine(x, sum_form(n), "lane[l]", "more");
+    oi_out_close(o, "");
+}
+
 /* Partial sums along the last axis: lane l takes every lanes-th element. They are added pairwise.
  */
 static void print_lanes(oi_printing *x, uint32_t n_out)
@@ -358,12 +398,8 @@ static void print_lanes(oi_printing *x, uint32_t n_out)
     print_elements(x, "lane[l]");
     oi_out_close(o, "");
     oi_out_close(o, "");
-    if (whole < all) {
-        oi_out_open(o, "for (%s %s = %" PRId64 "; %s < %" PRId64 "; %s++)", index, k, whole, k, all,
-                    k);
-        print_elements(x, oi_arena_printf(x->p->arena, "lane[%s - %" PRId64 "]", k, whole));
-        oi_out_close(o, "");
-    }
+    if (whole < all)
+        print_last_lanes(x, loop, lanes, whole);
     close_loops(x, n_out, last);
     if (n->finds_position)
         print_first_position(x, lanes);
@@ -487,64 +523,19 @@ static void print_abreast(oi_printing *x)
 
 /* -- what vectors leave of a row -- */
 
-/* Prints the instruction of `pre` with this number, or all but loads and stores (OI_NO_ID). */
-static void print_some(oi_printing *x, uint32_t id)
-{
-    const oi_sops *pre = &x->n->pre;
-    for (uint32_t i = 0; i < pre->n; i++) {
-        const oi_sop_kind kind = pre->at[i].kind;
-        x->early[i] = id == OI_NO_ID ? kind != OI_SOP_LOAD && kind != OI_SOP_STORE : i == id;
-    }
-    x->is_early = true;
-    oi_instr_print(x, pre, 0, NULL);
-    x->is_early = false;
-}
-
-/* Opens a loop over the last places, which are `rest`. */
-static void open_rest(oi_printing *x, int64_t whole, int64_t rest)
-{
-    const char *index = x->p->lang->index;
-    oi_out_open(x->p->out, "for (int l = 0; l < %" PRId64 "; l++)", rest);
-    oi_out_line(x->p->out, "const %s %s = %" PRId64 " + l;", index,
-                oi_place_axis(x, x->n->n_axes - 1), whole);
-}
-
-/* The last places of a row, fewer than a vector has, as one vector: what it reads is copied and
- * filled up with zeros, and of its results those that exist are stored. */
+/* The last places of a row, fewer than a vector has, as one vector: compilers load and store those
+ * that exist. */
 static void print_rest(oi_printing *x, int64_t whole, int64_t rest, int64_t lanes)
 {
-    const oi_sops *pre = &x->n->pre;
-    const char *vectors = x->p->lang->in_vectors ? x->p->lang->in_vectors : "";
     oi_out *o = x->p->out;
-    x->early = oi_arena_alloc(x->p->arena, pre->n + 1);
-    for (uint32_t i = 0; i < pre->n; i++) {
-        if (pre->at[i].kind != OI_SOP_LOAD)
-            continue;
-        oi_out_line(o, "float in%u[%" PRId64 "] = {0};", i, lanes);
-        open_rest(x, whole, rest);
-        print_some(x, i);
-        oi_out_line(o, "in%u[l] = %s;", i, x->values[i]);
-        oi_out_close(o, "");
-        x->values[i] = oi_arena_printf(x->p->arena, "in%u[l]", i);
-    }
-    for (uint32_t i = 0; i < pre->n; i++)
-        if (pre->at[i].kind == OI_SOP_STORE)
-            oi_out_line(o, "float out%u[%" PRId64 "];", i, lanes);
+    const char *vectors = x->p->lang->in_vectors ? x->p->lang->in_vectors : "";
     oi_out_open(o, "%sfor (int l = 0; l < %" PRId64 "; l++)", vectors, lanes);
-    print_some(x, OI_NO_ID);
-    for (uint32_t i = 0; i < pre->n; i++)
-        if (pre->at[i].kind == OI_SOP_STORE)
-            oi_out_line(o, "out%u[l] = %s;", i, x->values[pre->at[i].args[0]]);
+    oi_out_line(o, "const %s %s = %" PRId64 " + l;", x->p->lang->index,
+                oi_place_axis(x, x->n->n_axes - 1), whole);
+    open_existing(x, rest);
+    print_elements(x, NULL);
     oi_out_close(o, "");
-    for (uint32_t i = 0; i < pre->n; i++) {
-        if (pre->at[i].kind != OI_SOP_STORE)
-            continue;
-        x->values[pre->at[i].args[0]] = oi_arena_printf(x->p->arena, "out%u[l]", i);
-        open_rest(x, whole, rest);
-        print_some(x, i);
-        oi_out_close(o, "");
-    }
-    x->early = NULL;
+    oi_out_close(o, "");
 }
 
 static void print_map(oi_printing *x)
@@ -571,11 +562,7 @@ static void print_filled(oi_printing *x)
         print_map(x);
     x->n = n;
     open_loops(x, 0, last);
-    if (!last || x->p->n_open >= last)
-        oi_out_brace(x->p->out);
     print_rest(x, n->axes[last].extent - rest, rest, lanes);
-    if (!last || x->p->n_open >= last)
-        oi_out_close(x->p->out, "");
     close_loops(x, 0, last);
 }
 

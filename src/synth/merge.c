@@ -82,18 +82,28 @@ static void merge(oi_unit *u, const oi_skernel *k, oi_snest *n, uint32_t a)
 
 /* -- what vectors leave of a row -- */
 
-#define LONG 24 /* steps per element: a vector of them is worth a copy of what is left of a row */
-#define FULL 16 /* vectors in a row, above which the rest does not count */
+#define LONG 24 /* steps per element */
+#define FULL 16 /* vectors in a row of such elements, above which the rest does not count */
 
-/* Whether the rest of a row may be computed as a vector, whose other places count for nothing. */
+/* Scalars take several times as long as a vector of them, which is loaded and stored in part. */
+static bool is_costly(const oi_snest *n)
+{
+    bool divides = false;
+    for (size_t i = 0; i < n->pre.n; i++)
+        divides |= n->pre.at[i].kind == OI_SOP_EVAL && n->pre.at[i].call->op->id == OI_OP_DIV;
+    return divides || oi_sops_steps(&n->pre) > LONG;
+}
+
+/* Whether the rest of a row may be computed as a vector, which only exists in part. */
 static bool may_fill(const oi_unit *u, const oi_skernel *k, const oi_snest *n, int64_t lanes)
 {
     if (n->kind != OI_NEST_MAP || n->is_serial || n->combines_out || n->extents || n->skips ||
-        n->n_axes <= k->n_shared || oi_sops_steps(&n->pre) <= LONG)
+        n->n_axes <= k->n_shared)
         return false;
     const uint32_t last = n->n_axes - 1;
     const int64_t extent = n->axes[last].extent, rest = extent % lanes;
-    bool may = rest > 1 && extent < FULL * lanes && !has_levels(&n->axes[last]);
+    bool may = is_costly(n) && rest > 1 && extent > lanes && extent < FULL * lanes &&
+               !has_levels(&n->axes[last]);
     for (size_t i = 0; may && i < n->pre.n; i++) {
         const oi_sop *op = &n->pre.at[i];
         may = op->type == OI_F32;

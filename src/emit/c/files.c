@@ -408,21 +408,26 @@ static void put_mixed(const oi_cprog *c, oi_out *o)
     oi_out_line(o, "%s", "");
 }
 
-static bool has_partial_sums(const oi_cprog *c)
+/* Loops that are one vector: partial sums, or what is left of a row. */
+static bool has_lanes(const oi_cprog *c)
 {
     for (size_t i = 0; i < c->p->kernels.n; i++)
-        for (size_t n = 0; n < c->p->kernels.at[i].nests.n; n++)
-            if (oi_nest_partial_sums(&c->p->kernels.at[i].nests.at[n]))
+        for (size_t j = 0; j < c->p->kernels.at[i].nests.n; j++) {
+            const oi_snest *n = &c->p->kernels.at[i].nests.at[j];
+            const int64_t *of_last = n->n_axes ? n->axes[n->n_axes - 1].factor : NULL;
+            if (oi_nest_partial_sums(n) ||
+                (n->kind == OI_NEST_MAP && of_last && of_last[OI_AXIS_VECTOR]))
                 return true;
+        }
     return false;
 }
 
 /* GCC unrolls a short loop completely before it looks for vectors, and then finds none. */
 static void put_lanes(const oi_cprog *c, oi_out *o)
 {
-    if (!has_partial_sums(c))
+    if (!has_lanes(c))
         return;
-    oi_out_line(o, "/* for loops over partial sums: they are vectors, not to be unrolled */");
+    oi_out_line(o, "/* for loops that are one vector: compilers must not unroll them first */");
     if (c->p->target->cpu.isa != 1u << OI_ISA_SCALAR) {
         oi_out_line(o, "#if defined(__GNUC__) && !defined(__clang__)");
         oi_out_line(o, "#define OI_LANES _Pragma(\"GCC unroll 1\")");
@@ -439,8 +444,8 @@ static void put_source(oi_cprog *c, oi_emitted *files)
     oi_out o = {0};
     oi_buf helpers = {0};
     put_code(c);
-    const char *header =
-        oi_helpers_for(c->arena, oi_helpers, c->p->target, c->out.buf.text, has_mixed(c), &helpers);
+    const char *header = oi_helpers_for(c->arena, oi_helpers, c->p->target, c->out.buf.text,
+                                        has_mixed(c) || has_lanes(c), &helpers);
     oi_c_put_banner(
         c, &o,
         oi_arena_printf(c->arena,

@@ -122,9 +122,9 @@ typedef struct oi_recipe_plan {
                                better */
     bool reads_partitioned; /* the axis is also dim `read_dim` of every input */
     uint32_t read_dim;
-    uint64_t macs;    /* set by the planner of the program */
-    uint64_t ops;     /* elements times instructions of vectors, where there is more than products */
-    bool is_int8;     /* multiply-accumulates of 8-bit integers */
+    uint64_t macs; /* set by the planner of the program */
+    uint64_t ops;  /* elements times instructions of vectors, where there is more than products */
+    bool is_int8;  /* multiply-accumulates of 8-bit integers */
     uint16_t percent; /* percentage of the machine's peak multiply-accumulates that the body
                          reaches; 0: 85 */
     bool in_place;    /* the output may overwrite an input: each position is read before it is

@@ -514,6 +514,7 @@ static void print_abreast(oi_printing *x)
                 oi_instr_print(x, &x->n->pre, 0, NULL);
             }
         x->row = 0;
+        x->only = 0;
         close_loops(x, row + 1, x->n->n_axes);
         oi_out_close(x->p->out, "");
         first = oi_arena_printf(x->p->arena, "%s + (%s - %s) / %u * %u", first, last, first, n, n);

@@ -85,13 +85,13 @@ static void put_members(oi_cprog *c, oi_out *o)
         oi_out_close(o, " oi_marks;");
         oi_c_count(c, 8, 16 * oi_cuda_kernels(c->p) + 8);
     }
-    oi_out_line(o, "/* where blocks meet; 0 when a step begins */");
+    oi_out_line(o, "/* barriers of the blocks; 0 when a step begins */");
     oi_out_open(o, "struct");
-    oi_out_line(o, "unsigned met; /* arrivals at barriers */");
-    oi_out_line(o, "int failed[2]; /* by barrier: the error of block 0 */");
+    oi_out_line(o, "unsigned arrivals; /* at barriers; the highest bit: block 0 has failed */");
+    oi_out_line(o, "int failed; /* the error of block 0 */");
     oi_out_line(o, "int result; /* of the step */");
-    oi_out_close(o, " oi_meeting;");
-    oi_c_count(c, 4, 16);
+    oi_out_close(o, " oi_sync;");
+    oi_c_count(c, 4, 12);
 }
 
 #define COMMON                                                                                \

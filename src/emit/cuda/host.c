@@ -272,13 +272,13 @@ static void put_check(oi_cprog *c, range r)
 static const char run_text[] =
     "    int result = 0;\n"
     "    fine = fine &&\n"
-    "           cudaMemsetAsync(&memory->oi_meeting, 0, sizeof memory->oi_meeting, stream) == "
+    "           cudaMemsetAsync(&memory->oi_sync, 0, sizeof memory->oi_sync, stream) == "
     "cudaSuccess;\n"
     "    fine = fine && cudaLaunchCooperativeKernel((const void *)oi_step%u, "
     "dim3((unsigned)blocks),\n"
     "                                               dim3(OI_THREADS), args, 0, stream) == "
     "cudaSuccess;\n"
-    "    fine = fine && cudaMemcpyAsync(&result, &memory->oi_meeting.result, sizeof result,\n"
+    "    fine = fine && cudaMemcpyAsync(&result, &memory->oi_sync.result, sizeof result,\n"
     "                                   cudaMemcpyDeviceToHost, stream) == cudaSuccess;\n";
 
 /* Cycles become ns by the rate that the device names. */

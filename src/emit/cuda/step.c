@@ -1,8 +1,8 @@
 /* step.c: a step as one kernel of the device: what blocks wait for each other with, what begins and
  * ends the step, and the functions that the host launches.
  *
- * Blocks meet by one counter of arrivals. Release and acquire are the two fences around it, which a
- * barrier of the block hands on to its other threads. */
+ * Blocks synchronise by one counter of arrivals. Release and acquire are the two fences around it,
+ * which a barrier of the block hands on to its other threads. */
 #include "emit/cuda/cuda.h"
 
 #include <inttypes.h>
@@ -94,25 +94,41 @@ void oi_cuda_put_helpers(oi_cprog *c, const char *text, oi_out *o)
     }
 }
 
-/* -- meeting -- */
+/* -- barriers -- */
 
 static const char barrier_text[] =
-    "/* How many blocks have arrived at barriers of this step. */\n"
+    "#define OI_FAILED 0x80000000u /* bit of the counter: block 0 has failed, the step ends */\n\n"
+    "/* Arrivals at barriers of this step. */\n"
     "static __device__ unsigned oi_arrivals(NAME_memory *s)\n"
     "{\n"
-    "    return *(volatile unsigned *)&s->oi_meeting.met;\n"
+    "    return *(volatile unsigned *)&s->oi_sync.arrivals;\n"
     "}\n\n"
-    "/* Thread 0: waits for so many arrivals. */\n"
-    "static __device__ void oi_await(NAME_memory *s, unsigned arrivals)\n"
+    "/* Thread 0: waits for so many arrivals. Returns the error of block 0. */\n"
+    "static __device__ int oi_await(NAME_memory *s, unsigned arrivals)\n"
     "{\n"
-    "    while (oi_arrivals(s) < arrivals)\n"
+    "    unsigned now = oi_arrivals(s);\n"
+    "    for (; (now & ~OI_FAILED) < arrivals; now = oi_arrivals(s))\n"
     "        __nanosleep(20);\n"
     "    __threadfence();\n"
+    "    return now & OI_FAILED ? *(volatile int *)&s->oi_sync.failed : 0;\n"
+    "}\n\n"
+    "/* Thread 0: one arrival more, after all that this block wrote. Returns how many there were. "
+    "*/\n"
+    "static __device__ unsigned oi_arrive(NAME_memory *s, int worker, int failed)\n"
+    "{\n"
+    "    const bool fails = worker == 0 && failed;\n"
+    "    if (fails)\n"
+    "        s->oi_sync.failed = failed;\n"
+    "    __threadfence();\n"
+    "    return atomicAdd(&s->oi_sync.arrivals, fails ? 1u + OI_FAILED : 1u) & ~OI_FAILED;\n"
     "}\n\n"
     "/* A barrier: no block returns before all have called it. Returns the error of block 0. */\n"
     "static __device__ int oi_barrier(NAME_memory *s, int worker, int failed, const void *next)\n"
     "{\n"
     "    __shared__ int oi_found;\n"
+    "    __syncthreads();\n"
+    "    if (threadIdx.x == 0)\n"
+    "        oi_found = (int)(oi_arrive(s, worker, failed) / gridDim.x);\n"
     "#ifdef __CUDA_ARCH__ /* while blocks wait, memory brings the first weights of what comes next "
     "*/\n"
     "    if (next)\n"
@@ -120,17 +136,8 @@ static const char barrier_text[] =
     "* 128u));\n"
     "#endif\n"
     "    (void)next;\n"
-    "    __syncthreads();\n"
-    "    if (threadIdx.x == 0) {\n"
-    "        const unsigned round = oi_arrivals(s) / gridDim.x;\n"
-    "        volatile int *const error = &s->oi_meeting.failed[round % 2];\n"
-    "        if (worker == 0)\n"
-    "            *error = failed;\n"
-    "        __threadfence();\n"
-    "        atomicAdd(&s->oi_meeting.met, 1u);\n"
-    "        oi_await(s, (round + 1) * gridDim.x);\n"
-    "        oi_found = *error;\n"
-    "    }\n"
+    "    if (threadIdx.x == 0)\n"
+    "        oi_found = oi_await(s, ((unsigned)oi_found + 1) * gridDim.x);\n"
     "    __syncthreads();\n"
     "    return oi_found;\n"
     "}\n\n";
@@ -148,18 +155,15 @@ static const char enter_text[] =
     "    }\n"
     "    __syncthreads();\n"
     "    if (threadIdx.x == 0)\n"
-    "        oi_await(s, oi_arrivals(s) / gridDim.x * gridDim.x + gridDim.x - 1);\n"
+    "        (void)oi_await(s, oi_arrivals(s) / gridDim.x * gridDim.x + gridDim.x - 1);\n"
     "    __syncthreads();\n"
     "    return 1;\n"
     "}\n\n"
     "static __device__ void oi_release(NAME_memory *s, int failed)\n"
     "{\n"
     "    __syncthreads();\n"
-    "    if (threadIdx.x == 0) {\n"
-    "        s->oi_meeting.failed[oi_arrivals(s) / gridDim.x % 2] = failed;\n"
-    "        __threadfence();\n"
-    "        atomicAdd(&s->oi_meeting.met, 1u);\n"
-    "    }\n"
+    "    if (threadIdx.x == 0)\n"
+    "        (void)oi_arrive(s, 0, failed);\n"
     "    __syncthreads();\n"
     "}\n\n";
 
@@ -200,12 +204,12 @@ bool oi_cuda_has_starts(const oi_cprog *c, uint32_t graph)
 
 void oi_cuda_put_sync(oi_cprog *c)
 {
-    bool meets = c->p->sync.barrier || c->p->sync.first_enters;
+    bool waits = c->p->sync.barrier || c->p->sync.first_enters;
     for (uint32_t g = 0; g < c->p->graphs.n; g++)
-        meets |= is_shared(c, g) && oi_cuda_has_starts(c, g);
+        waits |= is_shared(c, g) && oi_cuda_has_starts(c, g);
     if (c->p->timed)
         oi_out_named(&c->out, mark_text, c->name);
-    if (meets)
+    if (waits)
         oi_out_named(&c->out, barrier_text, c->name);
     if (c->p->sync.first_enters)
         oi_out_named(&c->out, enter_text, c->name);
@@ -291,7 +295,7 @@ static void put_entry(oi_cprog *c)
     oi_out_line(o, "const int failed = %s(s%s);", oi_c_block_name(c, g->program->entry),
                 is_all ? ", worker, workers" : "");
     oi_out_line(o, is_all ? "if (worker == 0 && threadIdx.x == 0)" : "if (threadIdx.x == 0)");
-    oi_out_line(o, "    s->oi_meeting.result = failed;");
+    oi_out_line(o, "    s->oi_sync.result = failed;");
     oi_out_close(o, "");
     oi_out_line(o, "%s", "");
 }

@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 
-#define OI_STREAM_LEAST 65536 /* bytes that are worth fetching early */
-
 const char *oi_axis_level_name(oi_axis_level level)
 {
     switch (level) { /* no default: the compiler reports missing cases */
@@ -145,36 +143,6 @@ void oi_kernel_set_partition(oi_skernel *k, oi_partition p)
         k->body.extent = p.extent;
     for (uint32_t i = 0; p.extent && i < p.n_axes; i++)
         set_level(k, p.axis + i, OI_AXIS_WORKER, i + 1 < p.n_axes ? 1 : p.unit);
-}
-
-/* Elements between two places of the axis. */
-static int64_t step_of(const oi_tensor *t, const oi_sop *op, uint32_t axis)
-{
-    int64_t stride = 1, sum = 0;
-    for (uint32_t d = t->rank; d-- > 0; stride *= t->dims[d]) {
-        if (op->at[d].index != OI_NEST_NONE || op->at[d].bend)
-            return 0;
-        sum += stride * op->at[d].step[axis];
-    }
-    return sum;
-}
-
-uint32_t oi_kernel_streamed(const oi_tensor *tensors, const oi_skernel *k, int64_t *elements)
-{
-    const oi_partition p = oi_kernel_partition(k);
-    for (size_t i = 0;
-         !k->recipe && k->nests.n && p.extent && p.n_axes == 1 && i < k->nests.at[0].pre.n; i++) {
-        const oi_sop *op = &k->nests.at[0].pre.at[i];
-        const oi_tensor *t =
-            op->kind == OI_SOP_LOAD ? &tensors[k->ports.at[op->port].tensor] : NULL;
-        if (!t || t->space != OI_SPACE_WEIGHTS || t->view || op->is_flat || op->fns ||
-            oi_dtype_bits(t->dtype) < 8)
-            continue;
-        *elements = step_of(t, op, p.axis);
-        if (*elements * p.extent * oi_dtype_bits(t->dtype) / 8 >= OI_STREAM_LEAST)
-            return op->port;
-    }
-    return OI_NO_ID;
 }
 
 bool oi_kernel_streams(const oi_skernel *k)

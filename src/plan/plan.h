@@ -630,9 +630,6 @@ int64_t oi_nest_sum_lanes(const oi_snest *n); /* of them, those that make a sum 
 bool oi_kernel_is_joint(const oi_tensor *tensors, const oi_skernel *k);
 oi_partition oi_kernel_partition(const oi_skernel *k);
 void oi_kernel_set_partition(oi_skernel *k, oi_partition p); /* extent 0: removes it */
-/* Weights of which every worker reads its own part in order, so many elements for each place of the
- * partition: the port, or OI_NO_ID. Of a nest; a tuned body says it itself. */
-uint32_t oi_kernel_streamed(const oi_tensor *tensors, const oi_skernel *k, int64_t *elements);
 /* Each call computes a range of the places of one axis. */
 bool oi_kernel_streams(const oi_skernel *k);
 void oi_kernel_set_stream(oi_skernel *k, uint32_t axis, int64_t extent, int64_t factor);

@@ -3,12 +3,9 @@
 #include "synth/pass.h"
 
 /* Each worker reads its own part of the kernel's weights in order. */
-static bool streams(const oi_unit *u, const oi_skernel *k)
+static bool streams(const oi_skernel *k)
 {
-    int64_t elements;
-    if (k->recipe)
-        return k->plan->streams && oi_kernel_partition(k).extent > 0;
-    return u->can.groups_stay && oi_kernel_streamed(u->tensors.at, k, &elements) != OI_NO_ID;
+    return k->recipe && k->plan->streams && oi_kernel_partition(k).extent > 0;
 }
 
 /* Finds the first kernel from `at` on whose weights each thread streams for its partition. */
@@ -20,7 +17,7 @@ static bool find_prefetch(const oi_unit *u, const oi_stmts *list, size_t at, uin
             return false; /* its body comes first */
         const oi_skernel *k = x->kind == OI_STMT_KERNEL ? &u->kernels.at[x->kernel] : NULL;
         *found = x->kernel;
-        if (k && streams(u, k))
+        if (k && streams(k))
             return true;
     }
     return false;

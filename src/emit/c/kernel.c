@@ -360,30 +360,26 @@ void oi_c_put_failed(oi_cprog *c)
     oi_out_line(&c->out, "    return failed;");
 }
 
-static const char *part_text(oi_cprog *c, const oi_skernel *k, const oi_port *p, int64_t elements)
-{
-    const oi_partition own = oi_kernel_partition(k);
-    bool exists = true;
-    for (uint32_t a = 0; a < p->n_entry; a++)
-        exists &=
-            oi_code_is_below(oi_c_program(c), &p->entry[a], c->p->tensors.at[p->tensor].table[a]);
-    const char *text = "%s + oi_partition_begin(%" PRId64 ", %" PRId64 ", worker, %s) * %" PRId64;
-    const char *workers = k->is_chunked ? "2 * workers" : "workers"; /* the first chunk: team.h */
-    return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), own.extent, own.unit,
-                                    workers, elements)
-                  : "NULL";
-}
-
 const char *oi_c_weights(oi_cprog *c, uint32_t kernel)
 {
     const oi_skernel *k = &c->p->kernels.at[kernel];
-    int64_t elements;
-    const uint32_t port = oi_kernel_streamed(c->p->tensors.at, k, &elements);
-    if (port != OI_NO_ID)
-        return part_text(c, k, &k->ports.at[port], elements);
-    for (uint32_t i = 0; k->recipe && i < k->plan->n_args; i++)
-        if (k->plan->args[i].kind == OI_ARG_PACKED && k->plan->args[i].n == 0)
-            return part_text(c, k, &k->ports.at[k->arg_ports[i]], k->plan->streams);
+    for (uint32_t i = 0; i < k->plan->n_args; i++) {
+        if (k->plan->args[i].kind != OI_ARG_PACKED || k->plan->args[i].n != 0)
+            continue;
+        const oi_port *p = &k->ports.at[k->arg_ports[i]];
+        bool exists = true;
+        for (uint32_t a = 0; a < p->n_entry; a++)
+            exists &= oi_code_is_below(oi_c_program(c), &p->entry[a],
+                                       c->p->tensors.at[p->tensor].table[a]);
+        const char *text =
+            "%s + oi_partition_begin(%" PRId64 ", %" PRId64 ", worker, %s) * %" PRId64;
+        const char *workers =
+            k->is_chunked ? "2 * workers" : "workers"; /* the first chunk: team.h */
+        const oi_partition own = oi_kernel_partition(k);
+        return exists ? oi_arena_printf(c->arena, text, oi_c_address(c, p), own.extent, own.unit,
+                                        workers, k->plan->streams)
+                      : "NULL";
+    }
     return "NULL";
 }
 

@@ -256,6 +256,7 @@ bool oi_file_put(int fd, const void *data, size_t n); /* all of it, or false wit
 /* Runs a program in the folder, what it says goes into the file `log`, and waits for its end: the
  * status of waitpid, -1: it could not start. */
 int oi_child_run(const char *dir, const char *const *argv, const char *log);
+int oi_child_wait(int pid); /* until it has ended: the status of waitpid, or -1 */
 
 /* -- partition.c -- */
 

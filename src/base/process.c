@@ -15,7 +15,7 @@ static void become(const char *dir, const char *const *argv, int in, int out)
     _exit(127); /* a child that could not become the program */
 }
 
-static int wait_for(pid_t pid)
+int oi_child_wait(int pid)
 {
     int status;
     while (waitpid(pid, &status, 0) < 0)
@@ -34,7 +34,7 @@ int oi_child_run(const char *dir, const char *const *argv, const char *log)
         if (pid == 0)
             become(dir, argv, in, out);
         if (pid > 0)
-            status = wait_for(pid);
+            status = oi_child_wait(pid);
     }
     if (in >= 0)
         close(in);

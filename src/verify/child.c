@@ -22,15 +22,6 @@ static void become(const char *dir, const char *const *argv, int fd)
     _exit(127); /* a child that could not become the program */
 }
 
-static int wait_for(pid_t pid)
-{
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return status;
-}
-
 bool oi_child_start(oi_child *c, const char *dir, const char *const *argv)
 {
     int pair[2];
@@ -94,7 +85,7 @@ static int end(oi_child *c)
     if (ready == 0)
         (void)kill(c->pid, SIGKILL);
     close(c->fd);
-    int status = wait_for(c->pid);
+    int status = oi_child_wait(c->pid);
     c->pid = 0;
     return status;
 }

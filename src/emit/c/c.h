@@ -57,13 +57,13 @@ typedef struct oi_cform {
     const char *overflow; /* "__builtin_": before add_overflow, sub_overflow, mul_overflow */
     bool has_team;        /* workers are threads of the host */
     /* Steps run on a device that has the program's memory. The host's struct has copies of inputs,
-     * results and lengths; what lasts is a type of its own, NAME_state. */
+     * results and lengths; the persistent state is a type of its own, NAME_state. */
     bool is_remote;
     const oi_lang *lang, *lang32; /* positions of 64 bits, and of 32 */
     bool prefers_32;              /* 32 wherever the tensors of a kernel allow it */
     const char *each; /* head of a loop over `e` that all invocations share, with %s for how many
                          places there are; NULL: one does them all */
-    const char *copy_out, *copy_in; /* what lasts, to `at + 40` of the host's memory and back */
+    const char *copy_out, *copy_in; /* the state, to `at + 40` of the host's memory and back */
     /* Members that steps need besides the graph's; NULL: none. */
     void (*put_members)(oi_cprog *c, oi_out *o);
     /* The lines between the two write memory that all invocations of a worker read; NULL: a worker
@@ -229,9 +229,9 @@ void oi_c_undo_functions(oi_cprog *c);
 
 /* -- state.c: reset, save, load; init, check_weights -- */
 
-void oi_c_state(oi_cprog *c);                         /* all of them */
-void oi_c_put_reset(oi_cprog *c, oi_out *o);          /* the lines that reset what lasts */
-void oi_c_put_inputs(oi_cprog *c, oi_out *o);         /* the lines that give inputs their values */
+void oi_c_state(oi_cprog *c);                 /* all of them */
+void oi_c_put_reset(oi_cprog *c, oi_out *o);  /* the lines that reset the persistent state */
+void oi_c_put_inputs(oi_cprog *c, oi_out *o); /* the lines that give inputs their values */
 void oi_c_put_weights_checks(oi_cprog *c, oi_out *o); /* of their head, and of all of them */
 void oi_c_put_save(oi_cprog *c, oi_out *o);           /* save and load */
 void oi_c_put_host_start(oi_cprog *c, oi_out *o, uint32_t tensor); /* in the host's memory */
@@ -251,6 +251,8 @@ void oi_c_put_functions(oi_cprog *c, oi_out *o); /* errors, sizes and declaratio
 
 /* NAME.h */
 void oi_c_put_header(oi_cprog *c, oi_emitted *files);
+/* The same around these members of the program's struct. */
+void oi_c_put_header_around(oi_cprog *c, oi_out *members, oi_emitted *files);
 
 void oi_emit_c(const oi_plan *p, const oi_certificate *k, oi_emitted *files);
 void oi_c_certify(const oi_plan *u, oi_certificate *out); /* what the program will need */

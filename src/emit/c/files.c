@@ -166,11 +166,9 @@ void oi_c_certify(const oi_plan *p, oi_certificate *out)
     *out = c.certificate;
 }
 
-void oi_c_put_header(oi_cprog *c, oi_emitted *files)
+void oi_c_put_header_around(oi_cprog *c, oi_out *members, oi_emitted *files)
 {
-    oi_out o = {0}, members = {0};
-    oi_c_put_struct(c, &members);
-    certify(c, &c->certificate);
+    oi_out o = {0};
     oi_c_put_banner(
         c, &o, oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
     oi_c_put_certificate(c, &o);
@@ -183,13 +181,21 @@ void oi_c_put_header(oi_cprog *c, oi_emitted *files)
     oi_out_line(&o, "%s", "");
     oi_c_put_align(&o);
     oi_out_text(&o, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-    oi_buf_add(&o.buf, members.buf.text, members.buf.n);
-    oi_buf_free(&members.buf);
+    oi_buf_add(&o.buf, members->buf.text, members->buf.n);
+    oi_buf_free(&members->buf);
     oi_out_line(&o, "%s", "");
     oi_c_put_functions(c, &o);
     oi_out_text(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n");
     oi_out_line(&o, "#endif");
     oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.h", c->name), &o);
+}
+
+void oi_c_put_header(oi_cprog *c, oi_emitted *files)
+{
+    oi_out members = {0};
+    oi_c_put_struct(c, &members);
+    certify(c, &c->certificate);
+    oi_c_put_header_around(c, &members, files);
 }
 
 /* -- NAME.c -- */

@@ -51,29 +51,6 @@ static void put_struct(oi_cprog *c, oi_out *o)
     c->layout = ours;
 }
 
-static void put_header(oi_cprog *c, oi_emitted *files)
-{
-    oi_out o = {0};
-    oi_c_put_banner(
-        c, &o, oi_arena_printf(c->arena, "%s.h: one program, its memory and its steps.", c->name));
-    oi_c_put_certificate(c, &o);
-    oi_c_put_name_rule(c, &o);
-    oi_out_line(&o, "#ifndef %s_H", c->name);
-    oi_out_line(&o, "#define %s_H", c->name);
-    oi_out_line(&o, "%s", "");
-    oi_out_line(&o, "#include <stddef.h>");
-    oi_out_line(&o, "#include <stdint.h>");
-    oi_out_line(&o, "%s", "");
-    oi_c_put_align(&o);
-    oi_out_text(&o, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-    put_struct(c, &o);
-    oi_out_line(&o, "%s", "");
-    oi_c_put_functions(c, &o);
-    oi_out_text(&o, "\n#ifdef __cplusplus\n}\n#endif\n\n");
-    oi_out_line(&o, "#endif");
-    oi_c_add_file(c, files, oi_arena_printf(c->arena, "%s.h", c->name), &o);
-}
-
 /* -- NAME.cu -- */
 
 /* Kernels and steps. */
@@ -220,7 +197,9 @@ void oi_emit_cuda(const oi_plan *p, const oi_certificate *k, oi_emitted *files)
     c.is_retyped = oi_arena_alloc(p->arena, p->tensors.n + 1); /* barriers order all accesses */
     oi_c_put_struct(&c, &layout);
     oi_buf_free(&layout.buf);
-    put_header(&c, files);
+    oi_out members = {0};
+    put_struct(&c, &members);
+    oi_c_put_header_around(&c, &members, files);
     put_source(&c, files);
     c.form = &oi_cform_cuda_host;
     oi_c_main(&c, files);

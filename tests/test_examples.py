@@ -160,7 +160,7 @@ def test_runner(tmp_path):
                            "--bin", BIN, "--out", tmp_path], capture_output=True, text=True, timeout=100)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[:2] for line in done.stdout.splitlines()[1:-1]]
-    assert rows == [["linear", "cpu:scalar"], ["linear", "c"], ["linear", "vulkan"]]
+    assert rows == [["linear", "cpu:scalar"], ["linear", "c"], ["linear", "vulkan"], ["linear", "cuda"]]
 
 
 def test_c_synthesizes(tmp_path, example_package):

@@ -340,7 +340,7 @@ static bool has_neutral(const oi_snest *n)
 /* The first places of a vector; in bits, since a comparison with l makes two loops of one. */
 static void open_existing(oi_printing *x, int64_t count)
 {
-    oi_out_open(x->p->out, "if (0x%" PRIx64 " >> l & 1)", (UINT64_C(1) << count) - 1);
+    oi_out_open(x->p->out, "if ((0x%" PRIx64 " >> l & 1) != 0)", (UINT64_C(1) << count) - 1);
 }
 
 /* The last elements, fewer than lanes: as one vector, of which compilers load what exists. */

@@ -430,14 +430,18 @@ static int64_t cost_otherwise(const call *c, int64_t lanes)
     return along < across || lanes < ACROSS ? along : across;
 }
 
-/* Copies of the results count where windows are small. */
-static bool pays_flat(const call *c, int64_t lanes)
+#define FILTERS 12
+
+/* Copies of the results count where windows are small. Some of the filters alone, as a part of the
+ * weights in memory has them, take the same body: so many are judged. */
+static bool pays_flat(const call *all, int64_t lanes)
 {
-    const int64_t places = flat_places(c, c->out_height);
-    const int64_t high = high_of(c, c->m, places, lanes);
-    const int64_t flat =
-        up(c->m, high) * (up(places, 12 / high * lanes) / lanes) * (c->k + TURNING);
-    return flat * 8 < 7 * cost_otherwise(c, lanes);
+    call c = *all;
+    c.m = FILTERS;
+    const int64_t places = flat_places(&c, c.out_height);
+    const int64_t high = high_of(&c, c.m, places, lanes);
+    const int64_t flat = up(c.m, high) * (up(places, 12 / high * lanes) / lanes) * (c.k + TURNING);
+    return flat * 8 < 7 * cost_otherwise(&c, lanes);
 }
 
 static bool plan_flat(const oi_recipe_call *rc, const call *c, int64_t lanes, oi_recipe_plan *out)

@@ -26,21 +26,22 @@ typedef struct core {
 /* clang-format on */
 
 static const core cores[OI_MCU_CORE_COUNT] = {
-    [OI_CORE_M0] = {"-mcpu=cortex-m0 -mthumb", {SOFT}, NULL},
-    [OI_CORE_M0PLUS] = {"-mcpu=cortex-m0plus -mthumb", {SOFT}, NULL},
-    [OI_CORE_M3] = {"-mcpu=cortex-m3 -mthumb", {SOFT}, "mps2-an385"},
-    [OI_CORE_M4] = {"-mcpu=cortex-m4 -mthumb", {SOFT, HARD "fpv4-sp-d16"}, "mps2-an386"},
+    [OI_CORE_M0] = {"-mcpu=cortex-m0 -mthumb", {SOFT}, NULL, {NULL}},
+    [OI_CORE_M0PLUS] = {"-mcpu=cortex-m0plus -mthumb", {SOFT}, NULL, {NULL}},
+    [OI_CORE_M3] = {"-mcpu=cortex-m3 -mthumb", {SOFT}, "mps2-an385", {NULL}},
+    [OI_CORE_M4] = {"-mcpu=cortex-m4 -mthumb", {SOFT, HARD "fpv4-sp-d16"}, "mps2-an386", {NULL}},
     [OI_CORE_M7] = {"-mcpu=cortex-m7 -mthumb",
                     {SOFT, HARD "fpv5-sp-d16", HARD "fpv5-d16"},
-                    "mps2-an500"},
-    [OI_CORE_M23] = {"-mcpu=cortex-m23 -mthumb", {SOFT}, NULL},
-    [OI_CORE_M33] = {"-mcpu=cortex-m33 -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL},
-    [OI_CORE_M35P] = {"-mcpu=cortex-m35p -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL},
+                    "mps2-an500",
+                    {NULL}},
+    [OI_CORE_M23] = {"-mcpu=cortex-m23 -mthumb", {SOFT}, NULL, {NULL}},
+    [OI_CORE_M33] = {"-mcpu=cortex-m33 -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL, {NULL}},
+    [OI_CORE_M35P] = {"-mcpu=cortex-m35p -mthumb", {SOFT, HARD "fpv5-sp-d16"}, NULL, {NULL}},
     [OI_CORE_M52] = HELIUM("-mcpu=cortex-m52", NULL),
     [OI_CORE_M55] = HELIUM("-mcpu=cortex-m55", "mps3-an547"),
     [OI_CORE_M85] = HELIUM("-mcpu=cortex-m85", NULL),
-    [OI_CORE_RV32IMC] = {"-march=rv32imc -mabi=ilp32", {""}, "virt"},
-    [OI_CORE_RV32IMAC] = {"-march=rv32imac -mabi=ilp32", {""}, "virt"},
+    [OI_CORE_RV32IMC] = {"-march=rv32imc -mabi=ilp32", {""}, "virt", {NULL}},
+    [OI_CORE_RV32IMAC] = {"-march=rv32imac -mabi=ilp32", {""}, "virt", {NULL}},
 };
 
 typedef enum family { NO_FAMILY, ARM, RISCV } family;

@@ -20,6 +20,7 @@
 #define CHUNK (4u << 20)  /* bytes of a large entry at a time */
 #define BATCH (32u << 20) /* bytes that are made at a time; another batch is written meanwhile */
 #define MOST  1024        /* pieces of a batch */
+#define ALIGN 64u         /* of a piece in its batch: packers store numbers */
 
 typedef struct sink {
     const oi_plan *u;
@@ -209,6 +210,7 @@ static oi_status next_batch(stream *s, batch *b)
     while (!s->is_done && b->n < MOST && b->used < BATCH) {
         piece *p = &b->pieces[b->n];
         OI_TRY(next_piece(s, p));
+        b->used = (b->used + ALIGN - 1) / ALIGN * ALIGN;
         p->at = b->used;
         b->used += p->data ? 0 : (size_t)(p->to - p->from);
         b->n++;

@@ -341,4 +341,6 @@ void oi_hdl_put_memories(oi_circuit *h)
     if (h->has_roms)
         oi_emit_file(h->p, h->files, oi_arena_printf(h->arena, "%s_roms.vhd", h->p->name),
                      &roms.buf);
+    else
+        oi_buf_free(&roms.buf);
 }

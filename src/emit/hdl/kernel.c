@@ -324,4 +324,6 @@ void oi_hdl_kernels(oi_circuit *h)
     if (h->has_kernels)
         oi_emit_file(h->p, h->files, oi_arena_printf(h->arena, "%s_kernels.vhd", h->p->name),
                      &o.buf);
+    else
+        oi_buf_free(&o.buf);
 }

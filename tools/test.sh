@@ -111,6 +111,7 @@ ours=(--ignore=tests/conform --ignore=tests/onnx_nodes --ignore=tests/test_embed
     --deselect=tests/test_pipelines.py::test_parts_of_chains
     --deselect=tests/test_synth.py::test_instances
     "--deselect=tests/test_docs.py::test_commands[python.md]"
+    "--deselect=tests/test_docs.py::test_commands[pytorch.md]"
     "--deselect=tests/test_docs.py::test_commands[quantize.md]"
     --deselect=tests/test_examples.py::test_package_needs_no_numpy
     --deselect=tests/test_synthfuzz.py::test_a_wrong_program_is_reduced)

@@ -26,8 +26,8 @@ typedef struct oi_caps {
     /* Workers run a step together and synchronise at barriers. 1: one worker; 0: the number is
      * chosen at run time, at least 1. */
     uint64_t workers;
-    /* Workers may differ in speed: long kernels run in dynamic chunks, which whoever is ready
-     * takes. */
+    /* Workers may differ in speed: long kernels run in dynamic chunks, and a worker that is
+     * done takes the next one. */
     bool dynamic_chunks;
     /* Kernels may run as row pipelines over line buffers. */
     bool row_pipelines;

@@ -24,7 +24,7 @@ static bool is_output(const oi_sgraph *g, uint32_t tensor)
     return false;
 }
 
-/* Only statements write it, and nobody reads its memory but kernels. */
+/* Only statements write it, and only kernels read its memory. */
 static void mark_graph(oi_unit *u, uint32_t graph)
 {
     const oi_sgraph *g = &u->graphs.at[graph];

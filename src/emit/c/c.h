@@ -261,6 +261,8 @@ void oi_c_put_banner(oi_cprog *c, oi_out *o, const char *what);
 void oi_c_put_certificate(oi_cprog *c, oi_out *o);
 void oi_c_put_name_rule(oi_cprog *c, oi_out *o);
 void oi_c_put_struct(oi_cprog *c, oi_out *o); /* the program's struct; computes its layout */
+void oi_c_put_kernels(oi_cprog *c);           /* the functions of all kernels */
+void oi_c_put_steps_section(oi_cprog *c);     /* the title above the present graph */
 void oi_c_put_section(oi_out *o, const char *title);
 void oi_c_put_starts(oi_cprog *c); /* what tensors of the graph hold when a step begins */
 void oi_c_put_holes(oi_cprog *c);  /* tables whose missing entries a step looks for */

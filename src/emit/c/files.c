@@ -362,16 +362,26 @@ void oi_c_put_section(oi_out *o, const char *title)
     oi_out_line(o, "%s", "");
 }
 
-/* Kernels and steps, and before them the functions of this file that they use. */
-static void put_code(oi_cprog *c)
+void oi_c_put_kernels(oi_cprog *c)
 {
     oi_c_put_section(&c->out, "kernels: each line of the graph stands above what does it");
     for (size_t i = 0; i < c->p->kernels.n; i++)
         if (oi_kernel_has_function(c->p, &c->p->kernels.at[i]))
             oi_c_kernel(c, &c->p->kernels.at[i]);
+}
+
+void oi_c_put_steps_section(oi_cprog *c)
+{
+    const char *name = c->p->graphs.n > 1 ? c->p->graphs.at[c->graph].name : c->name;
+    oi_c_put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
+}
+
+/* Kernels and steps, and before them the functions of this file that they use. */
+static void put_code(oi_cprog *c)
+{
+    oi_c_put_kernels(c);
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++) {
-        const char *name = c->p->graphs.n > 1 ? c->p->graphs.at[c->graph].name : c->name;
-        oi_c_put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
+        oi_c_put_steps_section(c);
         oi_c_blocks(c);
         put_part(c);
         put_step(c);

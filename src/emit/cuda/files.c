@@ -56,13 +56,9 @@ static void put_struct(oi_cprog *c, oi_out *o)
 /* Kernels and steps. */
 static const char *device_text(oi_cprog *c)
 {
-    oi_c_put_section(&c->out, "kernels: each line of the graph stands above what does it");
-    for (size_t i = 0; i < c->p->kernels.n; i++)
-        if (oi_kernel_has_function(c->p, &c->p->kernels.at[i]))
-            oi_c_kernel(c, &c->p->kernels.at[i]);
+    oi_c_put_kernels(c);
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++) {
-        const char *name = c->p->graphs.n > 1 ? c->p->graphs.at[c->graph].name : c->name;
-        oi_c_put_section(&c->out, oi_arena_printf(c->arena, "a step of %s: kernels in turn", name));
+        oi_c_put_steps_section(c);
         oi_c_blocks(c);
     }
     c->graph = 0;

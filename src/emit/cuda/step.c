@@ -299,7 +299,7 @@ void oi_cuda_put_entries(oi_cprog *c)
     for (c->graph = 0; c->graph < c->p->graphs.n; c->graph++)
         put_entry(c);
     c->graph = 0;
-    oi_out_line(&c->out, "/* What lasts gets its first values. */");
+    oi_out_line(&c->out, "/* The persistent state gets its first values. */");
     oi_out_line(&c->out, "static __global__ void oi_reset(%s *s)", c->self);
     oi_out_brace(&c->out);
     oi_c_put_reset(c, &c->out);

@@ -381,7 +381,7 @@ typedef struct recording {
     const uint64_t *at;
 } recording;
 
-static bool meets(const access *a, const access *b)
+static bool conflicts(const access *a, const access *b)
 {
     return (a->writes || b->writes) && a->memory == b->memory && a->offset < b->offset + b->bytes &&
            b->offset < a->offset + a->bytes;
@@ -399,7 +399,7 @@ static void put_barrier(recording *x)
     bool waits = false;
     for (uint32_t i = 0; i < x->n_now; i++)
         for (size_t k = 0; !waits && k < x->n; k++)
-            waits = meets(&x->now[i], &x->done[k]);
+            waits = conflicts(&x->now[i], &x->done[k]);
     if (waits) {
         oi_vk_list_barrier(x->list);
         x->r->counts.barriers++;
